@@ -1,0 +1,32 @@
+//! Sans-I/O HTTP/2 ([RFC 9113]) and HPACK ([RFC 7541]): bytes and a time in, events and bytes out.
+//!
+//! A [`Connection`] owns no socket, reads no clock and starts no task. Its owner
+//!
+//! 1. hands it what has arrived and takes events until there are none ([`Connection::poll_event`]),
+//! 2. sends headers and data, resets streams, gives back receive window,
+//! 3. takes the bytes to write ([`Connection::take_output`]) until there are none, and
+//! 4. calls [`Connection::handle_timeout`] when [`Connection::timeout`] has come.
+//!
+//! The same bytes and the same times give the same events, so a seed replays a failure.
+//!
+//! [RFC 9113]: https://www.rfc-editor.org/rfc/rfc9113
+//! [RFC 7541]: https://www.rfc-editor.org/rfc/rfc7541
+#![forbid(unsafe_code)]
+
+mod config;
+mod connection;
+mod error;
+mod event;
+pub mod fields;
+pub mod frame;
+pub mod hpack;
+mod output;
+mod stream;
+
+pub use config::{Config, Limits};
+pub use connection::Connection;
+pub use error::{ConnectionError, ErrorCode, Initiator, OpenError, SendError};
+pub use event::{Event, ResetCause};
+pub use fields::{Block, FieldList, FixedFields, Indexing};
+pub use output::Output;
+pub use stream::{StreamId, Tag};
