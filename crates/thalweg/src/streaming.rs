@@ -9,8 +9,7 @@ use tokio::time::Sleep;
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use crate::connection::{Incoming, status_of};
-use crate::grpc::timeout::deadline_exceeded;
+use crate::connection::Incoming;
 use crate::message::Message;
 
 /// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
@@ -72,7 +71,7 @@ impl<T: Message> Streaming<T> {
                 Poll::Ready(status) => Err(status),
             },
             Poll::Ready(Ok(Ok(message))) => return Poll::Ready(Some(Ok(message))),
-            Poll::Ready(Ok(Err(end))) => status_of(end),
+            Poll::Ready(Ok(Err(end))) => end.outcome(),
             Poll::Ready(Err(status)) => Err(status),
         };
         // Also after an error of our own making (a message too large or broken, the deadline): the peer must hear of
@@ -81,7 +80,7 @@ impl<T: Message> Streaming<T> {
         self.stop();
         match ended {
             Ok(trailers) => {
-                self.trailers = Some(trailers.map_or_else(MetadataMap::new, |trailers| trailers.metadata));
+                self.trailers = Some(trailers);
                 Poll::Ready(None)
             }
             Err(status) => Poll::Ready(Some(Err(status))),
@@ -91,7 +90,7 @@ impl<T: Message> Streaming<T> {
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
         match &mut self.deadline {
             None => Poll::Pending,
-            Some(sleep) => sleep.as_mut().poll(cx).map(|()| deadline_exceeded()),
+            Some(sleep) => sleep.as_mut().poll(cx).map(|()| Status::deadline_exceeded("the deadline of the call has passed")),
         }
     }
 

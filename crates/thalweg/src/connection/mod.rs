@@ -23,9 +23,9 @@ use thalweg_http2::{self as http2, ErrorCode, Tag};
 use tonic::Status;
 
 pub(crate) use driver::{Driver, Endpoint};
-pub(crate) use receive::{Incoming, decode, status_of};
-pub(crate) use send::{Outgoing, SendLoop, SendOutcome, fixed_block, send_single};
-pub(crate) use slot::{End, Head, Slot, SlotKey, Trailers, keep_waker};
+pub(crate) use receive::Incoming;
+pub(crate) use send::{Outgoing, SendLoop, SendOutcome, send_single};
+pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
 
 /// One connection, shared by its driver and the calls on it.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use thalweg_http2::{self as http2, StreamId};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use crate::grpc::compression::Encoding;
-use crate::grpc::envelope::{self, EnvelopeError};
+use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
+use crate::grpc::response::ResponseHead;
 
 /// Names a slot; stale once the slot is removed, even when its index is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,12 @@ pub(crate) struct Slot {
     message_size_max: usize,
     /// Nobody reads any more: what arrives is dropped, and its window given back.
     pub(crate) discard: bool,
+    /// Client: the reader waits for the end of the stream alone, not for its messages.
+    pub(crate) unary: bool,
+    /// Client: the reader waits for the head.
+    pub(crate) wake_on_head: bool,
     /// Client: the response's head.
-    pub(crate) head: Option<Arc<Head>>,
+    pub(crate) head: Option<Arc<ResponseHead>>,
     pub(crate) end: Option<End>,
     /// We have sent END_STREAM (or reset the stream): nothing more goes out.
     pub(crate) send_closed: bool,
@@ -49,28 +53,23 @@ pub(crate) struct Slot {
     pub(crate) task: Option<Waker>,
 }
 
-/// A received head, parsed: shared by all calls whose heads were the same.
-#[derive(Debug, Default)]
-pub(crate) struct Head {
-    pub(crate) metadata: MetadataMap,
-    pub(crate) encoding: Option<Encoding>,
-}
-
 /// How the peer's half of a stream ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// The peer sent all there is. On a client: with this status and these trailers (None: OK and no metadata).
-    Complete(Option<Box<Trailers>>),
+    /// The peer sent all there is. On a client: the call's outcome, with the trailing metadata.
+    Complete(Result<MetadataMap, Status>),
     /// The stream or the connection was lost. `unprocessed`: no application has seen the call.
     Lost { status: Status, unprocessed: bool },
 }
 
-/// The end of a response that is more than a plain OK.
-#[derive(Clone, Debug)]
-pub(crate) struct Trailers {
-    /// None for OK.
-    pub(crate) error: Option<Status>,
-    pub(crate) metadata: MetadataMap,
+impl End {
+    /// The call's outcome, with the trailing metadata.
+    pub(crate) fn outcome(self) -> Result<MetadataMap, Status> {
+        match self {
+            Self::Complete(outcome) => outcome,
+            Self::Lost { status, .. } => Err(status),
+        }
+    }
 }
 
 impl Slot {
@@ -80,9 +79,11 @@ impl Slot {
             stream,
             inbox: Vec::new(),
             unreleased: 0,
-            needed: envelope::PREFIX_LEN,
+            needed: PREFIX_LEN,
             message_size_max,
             discard: false,
+            unary: false,
+            wake_on_head: false,
             head: None,
             end: None,
             send_closed: false,
@@ -100,10 +101,10 @@ impl Slot {
         }
         self.inbox.extend_from_slice(bytes);
         self.unreleased += bytes.len();
-        if self.needed == envelope::PREFIX_LEN
-            && let Some(prefix) = envelope::parse_prefix(&self.inbox, self.message_size_max)?
+        if self.needed == PREFIX_LEN
+            && let Some(prefix) = Prefix::parse(&self.inbox, self.message_size_max)?
         {
-            self.needed = envelope::PREFIX_LEN + prefix.len;
+            self.needed = prefix.envelope_len();
         }
         if self.inbox.len() < self.needed {
             self.release(http2);
@@ -121,7 +122,7 @@ impl Slot {
     pub(crate) fn take_inbox(&mut self, buffer: &mut Vec<u8>, http2: &mut http2::Connection) {
         debug_assert!(buffer.is_empty());
         std::mem::swap(&mut self.inbox, buffer);
-        self.needed = envelope::PREFIX_LEN;
+        self.needed = PREFIX_LEN;
         self.release(http2);
     }
 
@@ -134,10 +135,8 @@ impl Slot {
     ) -> Result<bool, EnvelopeError> {
         tail.append(&mut self.inbox);
         self.inbox = tail;
-        self.needed = match envelope::parse_prefix(&self.inbox, self.message_size_max)? {
-            Some(prefix) => envelope::PREFIX_LEN + prefix.len,
-            None => envelope::PREFIX_LEN,
-        };
+        let prefix = Prefix::parse(&self.inbox, self.message_size_max)?;
+        self.needed = prefix.map_or(PREFIX_LEN, Prefix::envelope_len);
         if self.inbox.len() < self.needed {
             self.release(http2);
             return Ok(false);
