@@ -263,7 +263,7 @@ mod tests {
     use tonic::Code;
 
     use super::*;
-    use crate::grpc::seeded::Seeded;
+    use crate::grpc::testing::Seeded;
 
     const SIZE_MAX: usize = 1000;
 
