@@ -12,13 +12,13 @@ use tonic::{Request, Response, Status};
 
 use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, merge};
 use super::{Channel, Lane};
-use crate::connection::{Connection, End, Incoming, Outgoing, SendLoop, SendOutcome, SlotKey};
+use crate::Method;
+use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, SlotKey};
 use crate::grpc::compression::Encoding;
 use crate::grpc::{metadata, request, timeout};
 use crate::message::Message;
 use crate::options::CallOptions;
-use crate::streaming::Streaming;
-use crate::Method;
+use crate::streaming::{Streaming, deadline_exceeded};
 
 /// How often a call is tried again after a server that it reached said that it has not looked at it (gRFC A6).
 /// Attempts that never left the client are not counted.
@@ -37,10 +37,7 @@ impl Channel {
         let (metadata, _, message) = request.into_parts();
         let call = self.prepare(method, &metadata, options)?;
         let attempts = self.unary_attempts(&call, &message, options);
-        match call.deadline {
-            None => attempts.await,
-            Some(deadline) => timeout_at(deadline, attempts).await.unwrap_or_else(|_| Err(deadline_exceeded())),
-        }
+        within(call.deadline, attempts).await
     }
 
     async fn unary_attempts<Req: Message, Res: Message>(
@@ -75,29 +72,19 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (mut opened, deadline) = self.open_streaming(method, request, options).await?;
-        let exchange = async move {
-            let head = poll_fn(|cx| opened.poll_head(cx)).await?;
-            let mut metadata = head.unwrap_or_default();
-            let message = match poll_fn(|cx| opened.poll_message(cx)).await? {
-                Ok(message) => message,
-                Err(end) => {
-                    end.outcome()?;
-                    return Err(Status::internal("the server ended the call with OK, but sent no message"));
-                }
+        let (mut exchange, deadline) = self.open(method, request, options).await?;
+        let reply = async move {
+            let mut metadata = poll_fn(|cx| exchange.poll_head(cx)).await?;
+            let Some(message) = poll_fn(|cx| exchange.poll_message(cx)).await? else {
+                return Err(Status::internal("the server ended the call with OK, but sent no message"));
             };
-            match poll_fn(|cx| opened.poll_message::<Res>(cx)).await? {
-                Ok(_) => Err(Status::internal("the server answered with more than one message")),
-                Err(end) => {
-                    merge(&mut metadata, end.outcome()?);
-                    Ok(Response::from_parts(metadata, message, tonic::Extensions::default()))
-                }
+            if poll_fn(|cx| exchange.poll_message(cx)).await?.is_some() {
+                return Err(Status::internal("the server answered with more than one message"));
             }
+            merge(&mut metadata, exchange.responses.take_trailers());
+            Ok(Response::from_parts(metadata, message, tonic::Extensions::default()))
         };
-        match deadline {
-            None => exchange.await,
-            Some(deadline) => timeout_at(deadline, exchange).await.unwrap_or_else(|_| Err(deadline_exceeded())),
-        }
+        within(deadline, reply).await
     }
 
     /// Calls a server-streaming method; returns when the server has sent its head.
@@ -107,7 +94,7 @@ impl Channel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Streaming<Res>>, Status> {
-        self.bidi_streaming(method, request.map(Once::new), options).await
+        self.bidi_streaming(method, request.map(|message| Once(Some(message))), options).await
     }
 
     /// Calls a bidirectional method; returns when the server has sent its head. The requests are sent meanwhile and
@@ -123,40 +110,23 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (opened, deadline) = self.open_streaming(method, request, options).await?;
-        let Opened { mut incoming, sender } = opened;
+        let (mut exchange, deadline) = self.open(method, request, options).await?;
+        let metadata = within(deadline, poll_fn(|cx| exchange.poll_head(cx))).await?;
+        let Exchange { mut responses, sender } = exchange;
         if let Some(sender) = sender {
-            send_in_background(incoming.0.connection().clone(), incoming.0.key(), sender);
+            responses.send_in_background(sender);
         }
-        let head = poll_fn(|cx| incoming.0.poll_head(cx));
-        let head = match deadline {
-            None => head.await,
-            Some(deadline) => match timeout_at(deadline, head).await {
-                Ok(head) => head,
-                Err(_) => return Err(deadline_exceeded()),
-            },
-        };
-        let metadata = match head {
-            Ok(head) => {
-                incoming.0.set_encoding(head.encoding);
-                head.metadata.clone()
-            }
-            // Trailers-Only, with OK: a stream of no messages.
-            Err(End::Complete(Ok(_))) => MetadataMap::new(),
-            Err(end) => return Err(end.outcome().err().unwrap_or_else(|| Status::internal("no response"))),
-        };
-        let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
-        let streaming = Streaming::of_responses(incoming.release(), deadline);
-        Ok(Response::from_parts(metadata, streaming, tonic::Extensions::default()))
+        responses.set_deadline(deadline);
+        Ok(Response::from_parts(metadata, responses, tonic::Extensions::default()))
     }
 
     /// Opens the stream of a call that is not unary.
-    async fn open_streaming<S, Res>(
+    async fn open<S, Res>(
         &self,
         method: &Method,
         request: Request<S>,
         options: &CallOptions,
-    ) -> Result<(Opened<S, Res>, Option<Instant>), Status>
+    ) -> Result<(Exchange<S, Res>, Option<Instant>), Status>
     where
         S: Stream + Send + 'static,
         S::Item: Message,
@@ -175,14 +145,11 @@ impl Channel {
                 }
             }
         };
-        let (connection, key) = match call.deadline {
-            None => opening.await?,
-            Some(deadline) => timeout_at(deadline, opening).await.unwrap_or_else(|_| Err(deadline_exceeded()))?,
-        };
+        let (connection, key) = within(call.deadline, opening).await?;
         let incoming = Incoming::new(Arc::clone(&connection), key, size_max, Encoding::Identity);
-        let source = Box::pin(Infallible(source));
-        let sender = SendLoop::new(connection, key, source, call.outgoing, true);
-        Ok((Opened { incoming: CancelOnDrop(incoming), sender: Some(sender) }, call.deadline))
+        let sender = SendLoop::new(connection, key, Requests(Box::pin(source)), call.outgoing, true);
+        let exchange = Exchange { responses: Streaming::of_responses(incoming), sender: Some(sender) };
+        Ok((exchange, call.deadline))
     }
 
     fn prepare(&self, method: &Method, metadata: &MetadataMap, options: &CallOptions) -> Result<Prepared, Status> {
@@ -206,8 +173,15 @@ struct Prepared {
     deadline: Option<Instant>,
 }
 
-fn deadline_exceeded() -> Status {
-    Status::deadline_exceeded("the deadline of the call has passed")
+/// The outcome of `step`, unless the deadline passes first.
+async fn within<T>(
+    deadline: Option<Instant>,
+    step: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    match deadline {
+        None => step.await,
+        Some(deadline) => timeout_at(deadline, step).await.unwrap_or_else(|_| Err(deadline_exceeded())),
+    }
 }
 
 /// Counts what has gone wrong with a call that may be tried again.
@@ -271,62 +245,62 @@ impl Drop for StreamOpening<'_> {
     }
 }
 
-/// A call under way: both its directions.
-struct Opened<S, Res: Message> {
-    incoming: CancelOnDrop<Res>,
+/// A streaming call under way: both its directions. Dropping it cancels the call.
+struct Exchange<S, Res: Message> {
+    responses: Streaming<Res>,
     /// None once everything is sent.
-    sender: Option<SendLoop<Infallible<S>>>,
+    sender: Option<SendLoop<Requests<S>>>,
 }
 
-impl<S, Res> Opened<S, Res>
+impl<S, Res> Exchange<S, Res>
 where
     S: Stream,
     S::Item: Message,
     Res: Message,
 {
-    /// Sends while waiting. An error of the requests' encoding ends the call.
+    /// Sends while waiting. Only an error of the requests' encoding is one here: a stream that is gone has its end
+    /// noted, and the reader finds it.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
         let Some(sender) = &mut self.sender else { return Ok(()) };
         match sender.poll_send(cx) {
-            Poll::Pending => Ok(()),
-            // A stream that is gone has its end noted: the reader finds it.
-            Poll::Ready(SendOutcome::Done | SendOutcome::Gone) => {
-                self.sender = None;
-                Ok(())
-            }
-            Poll::Ready(SendOutcome::Failed(status)) => Err(status),
+            Poll::Pending => return Ok(()),
+            Poll::Ready(SendOutcome::Done | SendOutcome::Gone) => self.sender = None,
+            Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
         }
+        Ok(())
     }
 
-    /// The initial metadata; None if the call ended without.
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<MetadataMap>, Status>> {
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<MetadataMap, Status>> {
         self.poll_send(cx)?;
-        match ready!(self.incoming.0.poll_head(cx)) {
-            Ok(head) => {
-                self.incoming.0.set_encoding(head.encoding);
-                Poll::Ready(Ok(Some(head.metadata.clone())))
-            }
-            Err(end) => Poll::Ready(end.outcome().map(|_| None)),
-        }
+        self.responses.poll_head(cx)
     }
 
-    fn poll_message<T>(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<Res, End>, Status>> {
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Res>, Status>> {
         self.poll_send(cx)?;
-        self.incoming.0.poll_message(cx)
+        self.responses.poll_message(cx).map(Option::transpose)
     }
 }
 
-/// Keeps sending the requests of a bidirectional call while its responses are read elsewhere.
-fn send_in_background<S>(connection: Arc<Connection>, key: SlotKey, mut sender: SendLoop<S>)
-where
-    S: Stream<Item = Result<<S as MessageStream>::Message, Status>> + MessageStream + Send + 'static,
-{
-    tokio::spawn(async move {
-        if let SendOutcome::Failed(status) = poll_fn(|cx| sender.poll_send(cx)).await {
-            connection.fail(key, &status);
-        }
-    });
+/// The requests of a client as the send loop takes them: none of them fails by itself.
+pub(crate) struct Requests<S>(Pin<Box<S>>);
+
+impl<S: Stream> Stream for Requests<S> {
+    type Item = Result<S::Item, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx).map(|item| item.map(Ok))
+    }
 }
 
-/// Cancels the call unless its responses have found their reader.
-struct CancelOnDrop<Res: Message>(Incoming<Res>);
+/// A stream of one message.
+struct Once<T>(Option<T>);
+
+impl<T> Unpin for Once<T> {}
+
+impl<T> Stream for Once<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<T>> {
+        Poll::Ready(self.0.take())
+    }
+}

@@ -73,6 +73,16 @@ impl Connection {
         }
     }
 
+    /// Ends a client's stream for a reason of its own; its reader gets `status`.
+    pub(crate) fn fail(&self, key: SlotKey, status: &Status) {
+        let mut state = self.lock();
+        let Some((slot, http2, wake)) = state.parts(key) else { return };
+        slot.end(End::Lost { status: status.clone(), unprocessed: false });
+        wake.extend(slot.take_wakers());
+        http2.reset(slot.stream, ErrorCode::Cancel);
+        state.notify_driver();
+    }
+
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }

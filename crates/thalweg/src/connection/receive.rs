@@ -125,6 +125,11 @@ impl<T: Message> Incoming<T> {
         self.connection.cancel(self.key);
     }
 
+    /// Where the stream is.
+    pub(crate) fn place(&self) -> (Arc<Connection>, SlotKey) {
+        (Arc::clone(&self.connection), self.key)
+    }
+
     /// A server's handler reads no more requests.
     pub(crate) fn discard(&mut self) {
         let mut state = self.connection.lock();

@@ -72,7 +72,7 @@ pub(crate) enum SendOutcome {
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,
-    source: Pin<Box<S>>,
+    source: S,
     outgoing: Outgoing,
     batch: Vec<u8>,
     /// The source has ended; what is left is to hand the last batch over.
@@ -83,13 +83,13 @@ pub(crate) struct SendLoop<S> {
 
 impl<S, T> SendLoop<S>
 where
-    S: Stream<Item = Result<T, Status>>,
+    S: Stream<Item = Result<T, Status>> + Unpin,
     T: Message,
 {
     pub(crate) fn new(
         connection: Arc<Connection>,
         key: SlotKey,
-        source: Pin<Box<S>>,
+        source: S,
         outgoing: Outgoing,
         end_stream: bool,
     ) -> Self {
@@ -118,7 +118,7 @@ where
     /// Packs messages until the batch is full or the source has none at hand; whether it was the latter.
     fn fill(&mut self, cx: &mut Context<'_>) -> bool {
         while self.ended.is_none() && self.batch.len() < BATCH_LEN {
-            match self.source.as_mut().poll_next(cx) {
+            match Pin::new(&mut self.source).poll_next(cx) {
                 Poll::Pending => return true,
                 Poll::Ready(None) => self.ended = Some(Ok(())),
                 Poll::Ready(Some(Err(status))) => self.ended = Some(Err(status)),

@@ -25,13 +25,12 @@ pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// What RFC 9113 §10.5.1 counts for a field besides its name and its value, in bytes.
+/// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
 pub(super) const FIELD_OVERHEAD: usize = 32;
 
-/// What `fields` count against a peer's `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes (RFC 9113 §10.5.1).
-pub fn list_size(fields: &FieldList) -> usize {
-    fields.iter().map(|field| field_size(&field)).sum()
-}
+/// The largest header list that is sent, in bytes, whatever a caller or a peer allows: 1 GiB. It keeps the arithmetic
+/// within the 4 GiB that a [`FieldList`] holds.
+pub(super) const LIST_SIZE_MAX: usize = 1 << 30;
 
 /// Appends the custom metadata of a request or response to `fields`.
 ///
@@ -39,12 +38,14 @@ pub fn list_size(fields: &FieldList) -> usize {
 /// transport. Binary values go out without padding, text without surrounding spaces, values marked as sensitive as
 /// never indexed. Nothing is allocated but the room in `fields`.
 ///
-/// `fields` may grow to `size_max` bytes as [`list_size`] counts; on an error it is as it was.
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it is as it was.
 pub fn emit(metadata: &MetadataMap, size_max: usize, fields: &mut FieldList) -> Result<(), MetadataTooLarge> {
     if metadata.is_empty() {
         return Ok(());
     }
-    if list_size(fields) + outgoing(metadata).map(|field| field_size(&field)).sum::<usize>() > size_max {
+    if fields.size() + outgoing(metadata).map(|field| field_size(&field)).sum::<usize>()
+        > size_max.min(LIST_SIZE_MAX)
+    {
         return Err(MetadataTooLarge { size_max });
     }
     outgoing(metadata).for_each(|field| fields.push(field.name, field.value, field.indexing));
@@ -197,7 +198,7 @@ fn outgoing(metadata: &MetadataMap) -> impl Iterator<Item = Field<'_>> {
     })
 }
 
-/// What RFC 9113 §10.5.1 counts for one field, in bytes: `te: trailers` counts 2 + 8 + 32.
+/// What RFC 9113 §6.5.2 counts for one field, in bytes: `te: trailers` counts 2 + 8 + 32.
 fn field_size(field: &Field<'_>) -> usize {
     field.name.len() + field.value.len() + FIELD_OVERHEAD
 }

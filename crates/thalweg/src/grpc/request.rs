@@ -47,7 +47,7 @@ impl Method<'_> {
 
 /// Appends what differs between requests: the time left, the encoding of the messages, the metadata.
 ///
-/// `fields` may grow to `size_max` bytes as [`metadata::list_size`] counts; on an error it has no metadata.
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
 pub fn emit(
     timeout: Option<Duration>,
     encoding: Encoding,

@@ -25,7 +25,7 @@ pub fn fixed_fields(accepts: EncodingSet) -> FieldList {
 
 /// Appends what differs between responses: the encoding of the messages and the initial metadata.
 ///
-/// `fields` may grow to `size_max` bytes as [`metadata::list_size`] counts; on an error it has no metadata.
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
 pub fn emit_head(
     encoding: Encoding,
     metadata: &MetadataMap,

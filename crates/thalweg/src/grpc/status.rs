@@ -6,7 +6,7 @@ use tonic::{Code, Status, metadata::MetadataMap};
 
 use super::{
     code,
-    metadata::{self, BASE64, FIELD_OVERHEAD, MetadataError},
+    metadata::{self, BASE64, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError},
     percent,
 };
 
@@ -17,7 +17,7 @@ const DETAILS: &[u8] = b"grpc-status-details-bin";
 /// Appends what ends a call to `fields`: the trailing metadata of one that succeeded, or the status of one that failed
 /// with the metadata in it. The same fields serve as trailers and behind a response head (Trailers-Only).
 ///
-/// `fields` may grow to `size_max` bytes as [`metadata::list_size`] counts. A status that does not fit loses its metadata
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts. A status that does not fit loses its metadata
 /// and details, and its message is cut: the code always arrives. A success whose metadata does not fit becomes
 /// RESOURCE_EXHAUSTED.
 pub fn emit(outcome: Result<&MetadataMap, &Status>, size_max: usize, fields: &mut FieldList) {
@@ -42,7 +42,7 @@ fn emit_failure(status: &Status, size_max: usize, fields: &mut FieldList) {
         _ => name.len() + value.len() + FIELD_OVERHEAD,
     };
     let own_size = CODE_SIZE + optional_size(MESSAGE, &message) + optional_size(DETAILS, details.as_bytes());
-    let room = size_max.saturating_sub(metadata::list_size(fields));
+    let room = size_max.min(LIST_SIZE_MAX).saturating_sub(fields.size());
     let fits = own_size <= room && metadata::emit(status.metadata(), size_max - own_size, fields).is_ok();
 
     push_code(status.code(), fields);
@@ -221,7 +221,7 @@ mod tests {
             let size_max = CODE_SIZE + seeded.below(200);
             fields.clear();
             emit(Err(&sent), size_max, &mut fields);
-            assert!(metadata::list_size(&fields) <= size_max, "seed {seed}");
+            assert!(fields.size() <= size_max, "seed {seed}");
         }
     }
 }
