@@ -48,6 +48,8 @@ impl Connection {
                 ended: None,
                 slot_waiters: SlotWaiters::default(),
                 wake: Vec::new(),
+                activity: 0,
+                shrunk: false,
             }),
             in_flight: AtomicUsize::new(0),
             peer,
@@ -108,6 +110,10 @@ pub(crate) struct State {
     pub(crate) slot_waiters: SlotWaiters,
     /// Woken when the lock is given back, never under it.
     wake: Vec<Waker>,
+    /// Counts the driver's reads: whether anything moved.
+    pub(crate) activity: u64,
+    /// Spare memory has been given back, and nothing has moved since.
+    pub(crate) shrunk: bool,
 }
 
 /// Whether the driver has to be woken for output to leave.
@@ -165,19 +171,20 @@ impl State {
             self.ended = Some(status.clone());
         }
         for (_, slot) in &mut self.slots {
-            slot.end(End::Lost { status: status.clone(), unprocessed: false });
+            slot.end_of_connection(status);
             self.wake.extend(slot.take_wakers());
         }
         self.slot_waiters.drain_into(&mut self.wake);
     }
 
-    /// Drops spare memory of an idle connection.
+    /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
     pub(crate) fn shrink(&mut self) {
         self.http2.shrink();
         if self.slots.is_empty() {
             self.slots.shrink_to_fit();
-            self.wake = Vec::new();
         }
+        self.shrunk = true;
+        self.notify_driver();
     }
 }
 

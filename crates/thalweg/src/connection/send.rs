@@ -33,6 +33,12 @@ pub(crate) struct Outgoing {
     pub(crate) encoding: Encoding,
 }
 
+impl Default for Outgoing {
+    fn default() -> Self {
+        Self { message_size_max: usize::MAX, encoding: Encoding::Identity }
+    }
+}
+
 impl Outgoing {
     /// Appends one message with its prefix.
     pub(crate) fn encode<T: Message>(&self, message: &T, out: &mut Vec<u8>) -> Result<(), Status> {

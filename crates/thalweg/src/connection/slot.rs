@@ -17,6 +17,13 @@ pub(crate) struct SlotKey {
     pub(super) generation: u32,
 }
 
+impl SlotKey {
+    /// Small, and used again after the slot was removed.
+    pub(crate) fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
 /// One stream, seen from the gRPC side.
 ///
 /// # Receiving
@@ -49,6 +56,10 @@ pub(crate) struct Slot {
     pub(crate) send_closed: bool,
     pub(crate) receiver: Option<Waker>,
     pub(crate) sender: Option<Waker>,
+    /// Server: the head of the response has been sent.
+    pub(crate) head_sent: bool,
+    /// Server: a task runs the handler, and takes the slot away when it ends.
+    pub(crate) task_running: bool,
     /// Server: the task that runs the handler, to be told when the call is lost.
     pub(crate) task: Option<Waker>,
 }
@@ -63,6 +74,11 @@ pub(crate) enum End {
 }
 
 impl End {
+    /// A request that has arrived whole.
+    pub(crate) fn received() -> Self {
+        Self::Complete(Ok(MetadataMap::new()))
+    }
+
     /// The call's outcome, with the trailing metadata.
     pub(crate) fn outcome(self) -> Result<MetadataMap, Status> {
         match self {
@@ -89,6 +105,8 @@ impl Slot {
             send_closed: false,
             receiver: None,
             sender: None,
+            head_sent: false,
+            task_running: false,
             task: None,
         }
     }
@@ -151,11 +169,26 @@ impl Slot {
         }
     }
 
+    /// The connection is over. A response that had arrived whole stays one; a handler that still runs is lost.
+    pub(crate) fn end_of_connection(&mut self, status: &Status) {
+        if self.task_running {
+            self.end_lost(status.clone());
+        } else {
+            self.end(End::Lost { status: status.clone(), unprocessed: false });
+        }
+    }
+
     /// Nobody reads any more: drops what is there and what will come.
     pub(crate) fn discard(&mut self, http2: &mut http2::Connection) {
         self.discard = true;
         self.inbox = Vec::new();
         self.release(http2);
+    }
+
+    /// Server: the call is lost, even if its request had arrived whole.
+    pub(crate) fn end_lost(&mut self, status: Status) {
+        self.send_closed = true;
+        self.end = Some(End::Lost { status, unprocessed: false });
     }
 
     /// Notes how the stream ended; the first end counts.

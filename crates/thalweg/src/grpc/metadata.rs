@@ -25,6 +25,9 @@ pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
+/// The most metadata that one call sends, in bytes as RFC 9113 §10.5.1 counts them: what most servers accept.
+pub const SENT_SIZE_MAX: usize = 16 * 1024;
+
 /// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
 pub(super) const FIELD_OVERHEAD: usize = 32;
 
