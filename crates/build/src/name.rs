@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-/// Method names that generated clients have of their own; a service's method of that name gets an
-/// underscore.
-const CLIENT_METHODS: [&str; 7] = [
+/// Names of methods that generated clients have of their own; a method of the service with that name
+/// gets an underscore.
+const CLIENT_METHODS: [&str; 8] = [
+    "clone",
     "new",
     "connect",
     "with_options",
@@ -57,7 +58,7 @@ impl ServiceNames {
     }
 }
 
-/// The name of a method in the client, and of its parameter-free forms.
+/// The name of a method in the client: `say_hello`, `r#type`, `new_`.
 pub(crate) fn client_method(method: &prost_build::Method) -> String {
     let mut name = method.name.clone();
     if CLIENT_METHODS.contains(&name.as_str()) {
@@ -71,10 +72,11 @@ pub(crate) fn method_static(method: &prost_build::Method) -> String {
     method.name.trim_start_matches("r#").to_uppercase()
 }
 
-/// The associated type for a method's stream of answers: `LotsOfRepliesStream`.
+/// The associated type for a method's stream of answers: `LotsOfRepliesStream`. Methods are in camel
+/// case by convention; those that are not are made so.
 pub(crate) fn answer_stream(method: &prost_build::Method) -> String {
     let mut name = String::new();
-    for word in method.name.trim_start_matches("r#").split('_') {
+    for word in method.proto_name.split('_') {
         let mut letters = word.chars();
         name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
         name.push_str(letters.as_str());
