@@ -14,7 +14,7 @@ use miette::{Diagnostic, LabeledSpan};
 pub enum Error {
     /// A `.proto` file has an error.
     #[error("{0}")]
-    Source(SourceError),
+    Source(Box<SourceError>),
     /// A `.proto` file is not there.
     #[error("{}: no such file", path.display())]
     NotFound {
@@ -83,7 +83,7 @@ impl Error {
                 Some(format!("imports are looked for in the include directories ({})", list(includes)));
         }
         first.others = others.map(|other| SourceError::new(path.clone(), &source, other)).collect();
-        Error::Source(first)
+        Error::Source(Box::new(first))
     }
 }
 

@@ -237,6 +237,12 @@ pub mod shapes_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn unary(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -464,6 +470,12 @@ pub mod old_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn call(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -524,6 +536,12 @@ pub mod result_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn get(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -581,6 +599,12 @@ pub mod t_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
         pub async fn get(
@@ -645,6 +669,12 @@ pub mod channel_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn status(
             &self,
             request: impl thalweg::IntoRequest<super::Request>,
@@ -700,6 +730,12 @@ pub mod nothing_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
     }

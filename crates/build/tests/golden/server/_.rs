@@ -72,6 +72,12 @@ pub mod rootless_server {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
     }
     impl<T> Clone for RootlessServer<T> {
         fn clone(&self) -> Self {

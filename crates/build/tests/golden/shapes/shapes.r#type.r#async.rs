@@ -55,6 +55,12 @@ pub mod keywords_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn r#match(
             &self,
             request: impl thalweg::IntoRequest<super::Word>,
@@ -130,6 +136,12 @@ pub mod keywords_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
     }

@@ -228,6 +228,12 @@ pub mod shapes_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         /// One message, one answer.
         ///
         /// And a comment beside it.
@@ -626,6 +632,12 @@ pub mod shapes_server {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
     }
     impl<T> Clone for ShapesServer<T> {
         fn clone(&self) -> Self {
@@ -864,6 +876,12 @@ pub mod old_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn call(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -933,6 +951,12 @@ pub mod old_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
     }
@@ -1010,6 +1034,12 @@ pub mod result_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn get(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -1079,6 +1109,12 @@ pub mod result_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
     }
@@ -1155,6 +1191,12 @@ pub mod t_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn get(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -1223,6 +1265,12 @@ pub mod t_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
     }
@@ -1302,6 +1350,12 @@ pub mod channel_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
         pub async fn status(
             &self,
             request: impl thalweg::IntoRequest<super::Request>,
@@ -1371,6 +1425,12 @@ pub mod channel_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
     }
@@ -1445,6 +1505,12 @@ pub mod nothing_client {
             self.options.send_compressed = Some(encoding);
             self
         }
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
+            self
+        }
     }
 }
 /// The server of `shapes.v1.Nothing`.
@@ -1500,6 +1566,12 @@ pub mod nothing_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
+            self.options.accept_compressed = Some(encoding);
             self
         }
     }
