@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use prost::Message;
 use thalweg_build::Builder;
 
 fn tests() -> PathBuf {
@@ -85,4 +86,29 @@ fn servers_alone() {
 #[test]
 fn messages_alone() {
     check("messages", &["rootless.proto"], |builder| builder.build_client(false).build_server(false));
+}
+
+#[test]
+fn descriptors_have_the_imports_and_the_comments() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let path = out.path().join("descriptors.bin");
+    thalweg_build::configure()
+        .out_dir(out.path())
+        .file_descriptor_set_path(&path)
+        .emit_rerun_if_changed(false)
+        .compile_protos(&["common/page.proto"], &[tests().join("proto")])
+        .expect("the files are right");
+    let wire = fs::read(&path).expect("it was just made");
+    let set = thalweg_build::FileDescriptorSet::decode(&*wire).expect("a descriptor set");
+    let names: Vec<&str> = set.file.iter().map(prost_types::FileDescriptorProto::name).collect();
+    assert_eq!(names, ["common/size.proto", "common/page.proto"]);
+    let locations = &set.file[1].source_code_info.as_ref().expect("the comments").location;
+    let comments: Vec<&str> = locations.iter().filter_map(|at| at.leading_comments.as_deref()).collect();
+    assert_eq!(comments, [" Part of a list.\n"]);
+
+    // The same code comes from descriptors, which protoc may have written.
+    let again = tempfile::tempdir().expect("a temporary folder");
+    thalweg_build::configure().out_dir(again.path()).compile_fds(set).expect("the descriptors are right");
+    let code = |folder: &Path| fs::read_to_string(folder.join("shapes.v1.common.rs")).expect("code was made");
+    assert_eq!(code(again.path()), code(out.path()));
 }
