@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Names of methods that generated clients have of their own; a method of the service with that name
 /// gets an underscore.
-const CLIENT_METHODS: [&str; 8] = [
+const CLIENT_METHODS: [&str; 10] = [
     "clone",
     "new",
     "connect",
@@ -13,6 +13,8 @@ const CLIENT_METHODS: [&str; 8] = [
     "max_encoding_message_size",
     "send_compressed",
     "accept_compressed",
+    "wait_for_ready",
+    "timeout",
 ];
 
 /// Names that the server module uses unqualified, which a trait of the same name would shadow.

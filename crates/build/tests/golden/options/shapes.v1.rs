@@ -243,6 +243,18 @@ pub mod shapes_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn unary(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -476,6 +488,18 @@ pub mod old_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn call(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -542,6 +566,18 @@ pub mod result_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn get(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -605,6 +641,18 @@ pub mod t_client {
         #[must_use]
         pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.accept_compressed = Some(encoding);
+            self
+        }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
             self
         }
         pub async fn get(
@@ -675,6 +723,18 @@ pub mod channel_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn status(
             &self,
             request: impl thalweg::IntoRequest<super::Request>,
@@ -736,6 +796,18 @@ pub mod nothing_client {
         #[must_use]
         pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.accept_compressed = Some(encoding);
+            self
+        }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
             self
         }
     }

@@ -59,6 +59,18 @@ pub mod rootless_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn call(
             &self,
             request: impl thalweg::IntoRequest<super::Ping>,

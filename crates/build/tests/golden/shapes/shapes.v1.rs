@@ -234,6 +234,18 @@ pub mod shapes_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         /// One message, one answer.
         ///
         /// And a comment beside it.
@@ -882,6 +894,18 @@ pub mod old_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn call(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -1040,6 +1064,18 @@ pub mod result_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn get(
             &self,
             request: impl thalweg::IntoRequest<super::Question>,
@@ -1195,6 +1231,18 @@ pub mod t_client {
         #[must_use]
         pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.accept_compressed = Some(encoding);
+            self
+        }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
             self
         }
         pub async fn get(
@@ -1356,6 +1404,18 @@ pub mod channel_client {
             self.options.accept_compressed = Some(encoding);
             self
         }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
+            self
+        }
         pub async fn status(
             &self,
             request: impl thalweg::IntoRequest<super::Request>,
@@ -1509,6 +1569,18 @@ pub mod nothing_client {
         #[must_use]
         pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.accept_compressed = Some(encoding);
+            self
+        }
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {
+            self.options.wait_for_ready = wait;
+            self
+        }
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.options.timeout = Some(timeout);
             self
         }
     }
