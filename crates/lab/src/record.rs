@@ -239,7 +239,16 @@ impl Default for Recorder {
 impl CpuTime {
     /// What this process, with all its threads, has used since it began.
     pub fn of_this_process() -> std::io::Result<Self> {
-        let usage = getrusage(UsageWho::RUSAGE_SELF)?;
+        Self::of(UsageWho::RUSAGE_SELF)
+    }
+
+    /// What the calling thread has used since it began.
+    pub fn of_this_thread() -> std::io::Result<Self> {
+        Self::of(UsageWho::RUSAGE_THREAD)
+    }
+
+    fn of(who: UsageWho) -> std::io::Result<Self> {
+        let usage = getrusage(who)?;
         Ok(Self {
             user_ns: usage.user_time().num_nanoseconds() as f64,
             system_ns: usage.system_time().num_nanoseconds() as f64,
