@@ -1,0 +1,17 @@
+//! The laboratory: it measures RPC stacks and says what it saw.
+//!
+//! `plan -> drive -> record -> analyse -> report`, each a module with plain values between them. A study is data; what
+//! drives it never prints; what reports it never measures.
+
+pub mod analyse;
+pub mod conduct;
+pub mod cpus;
+pub mod execute;
+pub mod figures;
+pub mod interrupt;
+pub mod limit;
+pub mod plan;
+pub mod process;
+pub mod record;
+pub mod results;
+pub mod size;

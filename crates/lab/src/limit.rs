@@ -1,0 +1,337 @@
+//! The limit: a bare socket moving the same bytes, in the same run, between threads kept apart as client and server are.
+//!
+//! A message is its payload and the five bytes of prefix that gRPC gives it, so that an empty one moves something too.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::os::fd::AsFd;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+use crate::cpus::CpuList;
+use crate::plan::{Pattern, Point, Transport};
+use crate::record::{Connections, CpuTime, LoadResult, LoadSettings, Recorder, Run};
+
+/// gRPC's length-prefixed message: one byte of flags, four of length.
+const PREFIX_BYTES: u64 = 5;
+/// One read or write moves at most this much: more does not move faster.
+const CHUNK_BYTES: usize = 256 << 10;
+/// What is under way on a pipelined socket, the same as on a bidi stream that is driven.
+const PIPELINED_BYTES: u64 = 1 << 20;
+const PIPELINED_MESSAGES_MIN: u64 = 2;
+const PIPELINED_MESSAGES_MAX: u64 = 4096;
+/// How long nothing may move before the measurement is given up.
+const STALL_MS_MAX: u16 = 10_000;
+
+/// Moves the point's messages over a bare socket as `pattern` says.
+pub fn measure(
+    point: &Point,
+    pattern: Pattern,
+    client_cpus: Option<&CpuList>,
+    server_cpus: Option<&CpuList>,
+) -> io::Result<LoadResult> {
+    let (client, server) = connected_pair(point.transport)?;
+    let peer = serve(server, pattern, server_cpus.cloned())?;
+    let (point, client_cpus) = (point.clone(), client_cpus.cloned());
+    // A thread of its own: pinning it must not pin the lab.
+    let driver = thread::Builder::new().name("limit-client".to_owned()).spawn(move || {
+        pin(client_cpus.as_ref())?;
+        let measured = drive(&client, &point, pattern)?;
+        client.shutdown(Shutdown::Both)?;
+        Ok(measured.finish(&point, pattern, client_cpus))
+    })?;
+    let result = joined(driver);
+    let served = joined(peer);
+    let result = result?;
+    served.map(|()| result)
+}
+
+fn joined<T>(thread: JoinHandle<io::Result<T>>) -> io::Result<T> {
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the socket measurement panicked")))
+}
+
+fn connected_pair(transport: Transport) -> io::Result<(Socket, Socket)> {
+    match transport {
+        Transport::Tcp => {
+            let listener = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
+            listener.listen(1)?;
+            let address: SockAddr = listener.local_addr()?;
+            let client = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+            client.connect(&address)?;
+            let (server, _) = listener.accept()?;
+            for socket in [&client, &server] {
+                socket.set_tcp_nodelay(true)?;
+            }
+            Ok((client, server))
+        }
+        Transport::Uds => Socket::pair(Domain::UNIX, Type::STREAM, None),
+    }
+}
+
+/// Echoes or swallows what arrives until the peer hangs up.
+fn serve(
+    mut socket: Socket,
+    pattern: Pattern,
+    cpus: Option<CpuList>,
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    thread::Builder::new().name("limit-server".to_owned()).spawn(move || {
+        pin(cpus.as_ref())?;
+        let mut buffer = vec![0; CHUNK_BYTES];
+        loop {
+            let answered = match socket.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(_) if pattern == Pattern::OneWay => Ok(()),
+                Ok(read) => socket.write_all(&buffer[..read]),
+                Err(error) => Err(error),
+            };
+            match answered {
+                Ok(()) => {}
+                // The client hangs up with messages under way: that is the end, not a failure.
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    })
+}
+
+fn pin(cpus: Option<&CpuList>) -> io::Result<()> {
+    cpus.map_or(Ok(()), CpuList::pin_this_thread)
+}
+
+/// What the client thread saw between warm-up and end.
+struct Measured {
+    recorder: Recorder,
+    started: SystemTime,
+    duration: Duration,
+    cpu: CpuTime,
+}
+
+impl Measured {
+    fn finish(self, point: &Point, pattern: Pattern, cpus: Option<CpuList>) -> LoadResult {
+        let call = pattern.call();
+        let (out, back) = call.payloads();
+        let payload_bytes = self.recorder.operations() * point.size_bytes.0;
+        self.recorder.finish(Run {
+            settings: LoadSettings {
+                target: format!("a bare {} socket", point.transport),
+                call,
+                size_bytes: point.size_bytes.0,
+                in_flight: point.in_flight,
+                connections: 1,
+                warmup_ns: u64::try_from(point.warmup.as_nanos()).unwrap_or(u64::MAX),
+                duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
+                total: None,
+                cpus,
+            },
+            started: self.started,
+            duration: self.duration,
+            closed_loop: true,
+            bytes_sent: payload_bytes * out,
+            bytes_received: payload_bytes * back,
+            client_cpu: self.cpu,
+            // `accept` and `socketpair` gave exactly one.
+            connections: Connections { asked: 1, established: Some(1) },
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// Warms up, then measures.
+fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measured> {
+    let message_bytes = point.size_bytes.0 + PREFIX_BYTES;
+    let mut mover: Box<dyn Mover> = match pattern {
+        Pattern::OneWay => Box::new(Sender::new(socket, message_bytes)),
+        Pattern::Echo => Box::new(Echoed::new(socket, message_bytes, u64::from(point.in_flight))?),
+        Pattern::Pipelined => Box::new(Echoed::new(socket, message_bytes, pipelined(message_bytes))?),
+    };
+    let warm_until = Instant::now() + point.warmup;
+    let mut unmeasured = Recorder::new();
+    while Instant::now() < warm_until {
+        mover.step(&mut unmeasured)?;
+    }
+
+    let (started, cpu_before, began) = (SystemTime::now(), CpuTime::of_this_thread()?, Instant::now());
+    let mut recorder = Recorder::starting_at(began);
+    let mut duration = Duration::ZERO;
+    while duration < point.duration {
+        mover.step(&mut recorder)?;
+        duration = began.elapsed();
+    }
+    let cpu = CpuTime::of_this_thread()? - cpu_before;
+    Ok(Measured { recorder, started, duration, cpu })
+}
+
+/// How many messages are under way on a pipelined socket.
+fn pipelined(message_bytes: u64) -> u64 {
+    (PIPELINED_BYTES / message_bytes).clamp(PIPELINED_MESSAGES_MIN, PIPELINED_MESSAGES_MAX)
+}
+
+/// Moves some messages and records those that are done.
+trait Mover {
+    fn step(&mut self, recorder: &mut Recorder) -> io::Result<()>;
+}
+
+/// Writes messages as fast as the socket takes them. Small ones share a write, as they do in any good stack.
+struct Sender<'s> {
+    socket: &'s Socket,
+    message_bytes: u64,
+    chunk: Vec<u8>,
+    /// What of the message under way is written.
+    written: u64,
+    message_began: Instant,
+}
+
+impl<'s> Sender<'s> {
+    fn new(socket: &'s Socket, message_bytes: u64) -> Self {
+        Self { socket, message_bytes, chunk: vec![0; CHUNK_BYTES], written: 0, message_began: Instant::now() }
+    }
+}
+
+impl Mover for Sender<'_> {
+    fn step(&mut self, recorder: &mut Recorder) -> io::Result<()> {
+        self.written += (&*self.socket).write(&self.chunk)? as u64;
+        let whole = self.written / self.message_bytes;
+        self.written %= self.message_bytes;
+        let took_ns = u64::try_from(self.message_began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        if let Some(each_ns) = took_ns.checked_div(whole) {
+            recorder.record_many(each_ns, whole);
+            self.message_began = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+/// Keeps a number of messages under way and awaits each of them back.
+struct Echoed<'s> {
+    socket: &'s Socket,
+    message_bytes: u64,
+    chunk: Vec<u8>,
+    unwritten: u64,
+    /// What has come back of the oldest message under way.
+    returned: u64,
+    /// When each message under way was handed over, oldest first.
+    handed_over: VecDeque<Instant>,
+}
+
+impl<'s> Echoed<'s> {
+    fn new(socket: &'s Socket, message_bytes: u64, in_flight: u64) -> io::Result<Self> {
+        // Reading and writing must not wait for each other: the peer does not read while it cannot write.
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            message_bytes,
+            chunk: vec![0; CHUNK_BYTES],
+            unwritten: message_bytes * in_flight,
+            returned: 0,
+            handed_over: std::iter::repeat_n(Instant::now(), in_flight as usize).collect(),
+        })
+    }
+
+    /// Writes what is to be written, as far as the socket takes it.
+    fn write(&mut self) -> io::Result<bool> {
+        if self.unwritten == 0 {
+            return Ok(false);
+        }
+        let length = self.chunk.len().min(usize::try_from(self.unwritten).unwrap_or(usize::MAX));
+        let Some(written) = unless_it_would_block((&*self.socket).write(&self.chunk[..length]))? else {
+            return Ok(false);
+        };
+        self.unwritten -= written as u64;
+        Ok(true)
+    }
+
+    /// Reads what came back; each message that is whole makes room for another.
+    fn read(&mut self, recorder: &mut Recorder) -> io::Result<bool> {
+        let Some(read) = unless_it_would_block((&*self.socket).read(&mut self.chunk))? else {
+            return Ok(false);
+        };
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.returned += read as u64;
+        let whole = self.returned / self.message_bytes;
+        self.returned %= self.message_bytes;
+        self.unwritten += whole * self.message_bytes;
+        let now = Instant::now();
+        for _ in 0..whole {
+            let handed_over = self.handed_over.pop_front().expect("no more comes back than went out");
+            recorder.record(u64::try_from((now - handed_over).as_nanos()).unwrap_or(u64::MAX));
+            self.handed_over.push_back(now);
+        }
+        Ok(true)
+    }
+}
+
+impl Mover for Echoed<'_> {
+    fn step(&mut self, recorder: &mut Recorder) -> io::Result<()> {
+        let wrote = self.write()?;
+        let read = self.read(recorder)?;
+        if wrote || read {
+            return Ok(());
+        }
+        let wanted =
+            if self.unwritten > 0 { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+        match poll(&mut [PollFd::new(self.socket.as_fd(), wanted)], PollTimeout::from(STALL_MS_MAX)) {
+            Ok(0) => Err(io::Error::new(io::ErrorKind::TimedOut, "the socket stalled")),
+            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> {
+    match moved {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Work;
+    use crate::size::ByteSize;
+
+    fn check(pattern: Pattern, transport: Transport, size: u64, in_flight: u32) {
+        let point = Point {
+            work: Work::Socket(pattern),
+            size_bytes: ByteSize(size),
+            transport,
+            in_flight,
+            connections: 1,
+            warmup: Duration::from_millis(2),
+            duration: Duration::from_millis(10),
+        };
+        let result = measure(&point, pattern, None, None).unwrap();
+        assert!(result.messages > 0, "{point}: nothing moved");
+        assert!(result.duration_ns >= 10_000_000);
+        assert_eq!(result.bytes_sent, result.messages * size);
+        assert_eq!(result.bytes_received, if pattern == Pattern::OneWay { 0 } else { result.bytes_sent });
+        let latency = result.latency_ns.unwrap();
+        assert!(latency.min <= latency.p50 && latency.p50 <= latency.max);
+    }
+
+    #[test]
+    fn every_pattern_moves_every_size_over_both_transports() {
+        for transport in Transport::ALL {
+            for size in [0, 1000, 1_500_000] {
+                check(Pattern::OneWay, transport, size, 1);
+                check(Pattern::Echo, transport, size, 1);
+                check(Pattern::Echo, transport, size, 16);
+                check(Pattern::Pipelined, transport, size, 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Counting and timing in constant memory.
+//!
+//! A [`Recorder`] is made when warm-up is over, is fed by one thread, is [merged](Recorder::merge) with those of the
+//! other threads, and [finishes](Recorder::finish) as a [`LoadResult`].
+
+mod load_result;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+
+pub use load_result::{
+    CallType, Connections, CpuTime, LOAD_SCHEMA, Latency, LoadResult, LoadSettings, Note, Spike,
+    UnknownCallType,
+};
+
+/// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
+pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// How many of the largest latencies are kept with their time.
+pub const SPIKES_MAX: usize = 10;
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Canonical names of gRPC's status codes, by number.
+const CODE_NAMES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+const CODE_UNKNOWN: usize = 2;
+
+/// Counts and times operations in constant memory. Its clock starts when it is made: make it when warm-up ends.
+///
+/// ```
+/// use thalweg_lab::record::Recorder;
+///
+/// let mut recorder = Recorder::new();
+/// recorder.record(81_000); // one operation took 81 µs
+/// recorder.call();         // and the call it belonged to ended with OK
+/// recorder.error(14);      // another call ended with UNAVAILABLE
+/// ```
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    started: Instant,
+    latencies: Histogram<u64>,
+    /// Exact, unlike the histogram's bounds.
+    min_ns: u64,
+    max_ns: u64,
+    sum_ns: u128,
+    calls: u64,
+    errors: [u64; CODE_NAMES.len()],
+    /// Largest first.
+    spikes: Vec<Spike>,
+}
+
+/// What [`Recorder::finish`] cannot know by itself.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What the run was asked to do.
+    pub settings: LoadSettings,
+    /// When measuring began, by the wall clock.
+    pub started: SystemTime,
+    /// How long was measured, by the monotonic clock.
+    pub duration: Duration,
+    /// See [`LoadResult::closed_loop`].
+    pub closed_loop: bool,
+    /// Payload bytes sent in that time.
+    pub bytes_sent: u64,
+    /// Payload bytes received in that time.
+    pub bytes_received: u64,
+    /// The client's processor time in that time: the difference of two [`CpuTime::of_this_process`].
+    pub client_cpu: CpuTime,
+    /// Connections to the target.
+    pub connections: Connections,
+    /// What limits how far the figures can be trusted.
+    pub notes: Vec<Note>,
+}
+
+impl Recorder {
+    /// A recorder whose measured time begins now.
+    pub fn new() -> Self {
+        Self::starting_at(Instant::now())
+    }
+
+    /// A recorder whose measured time began at `started`: recorders of one run share it.
+    pub fn starting_at(started: Instant) -> Self {
+        Self {
+            started,
+            latencies: empty_histogram(),
+            min_ns: u64::MAX,
+            max_ns: 0,
+            sum_ns: 0,
+            calls: 0,
+            errors: [0; CODE_NAMES.len()],
+            spikes: Vec::with_capacity(SPIKES_MAX + 1),
+        }
+    }
+
+    /// One operation succeeded: a unary call, or a message of a stream (see [`CallType`] for what its latency is).
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        self.record_many(latency_ns, 1);
+    }
+
+    /// `count` operations succeeded that took `latency_ns` each: messages that one read brought, say.
+    #[inline]
+    pub fn record_many(&mut self, latency_ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.latencies.saturating_record_n(latency_ns, count);
+        self.min_ns = self.min_ns.min(latency_ns);
+        self.max_ns = self.max_ns.max(latency_ns);
+        self.sum_ns += u128::from(latency_ns) * u128::from(count);
+        // A run of n operations comes here about SPIKES_MAX * ln(n) times: the clock read costs nothing.
+        if self.spikes.len() < SPIKES_MAX || latency_ns > self.spikes[SPIKES_MAX - 1].latency_ns {
+            let at_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.spike(Spike { latency_ns, at_ns });
+        }
+    }
+
+    /// A call ended with OK.
+    #[inline]
+    pub fn call(&mut self) {
+        self.calls += 1;
+    }
+
+    /// A call ended with this gRPC status code (`status.code() as i32`), which is not OK. Numbers that gRPC does not
+    /// know count as UNKNOWN.
+    pub fn error(&mut self, code: i32) {
+        let index = usize::try_from(code).ok().filter(|&index| index < CODE_NAMES.len());
+        self.errors[index.unwrap_or(CODE_UNKNOWN)] += 1;
+    }
+
+    /// Operations recorded so far.
+    pub fn operations(&self) -> u64 {
+        self.latencies.len()
+    }
+
+    /// Adds what another recorder of the same run saw.
+    pub fn merge(&mut self, other: &Self) {
+        self.latencies += &other.latencies;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.sum_ns += other.sum_ns;
+        self.calls += other.calls;
+        for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
+            *mine += theirs;
+        }
+        for &spike in &other.spikes {
+            self.spike(spike);
+        }
+    }
+
+    /// The result of the run.
+    pub fn finish(self, run: Run) -> LoadResult {
+        let messages = self.operations();
+        let seconds = run.duration.as_secs_f64();
+        LoadResult {
+            schema: LOAD_SCHEMA.to_owned(),
+            settings: run.settings,
+            started: humantime::format_rfc3339_nanos(run.started).to_string(),
+            ended: humantime::format_rfc3339_nanos(run.started + run.duration).to_string(),
+            duration_ns: u64::try_from(run.duration.as_nanos()).unwrap_or(u64::MAX),
+            closed_loop: run.closed_loop,
+            rate_per_s: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
+            calls: self.calls,
+            messages,
+            errors: self.errors_by_name(),
+            bytes_sent: run.bytes_sent,
+            bytes_received: run.bytes_received,
+            latency_ns: self.latency(),
+            histogram: encode_histogram(&self.latencies),
+            spikes: self.spikes,
+            client_cpu: run.client_cpu,
+            client_cpu_per_call: (messages > 0).then(|| run.client_cpu / messages as f64),
+            connections: run.connections,
+            notes: run.notes,
+        }
+    }
+
+    /// The distribution so far; `None` when nothing succeeded yet.
+    pub fn latency(&self) -> Option<Latency> {
+        let percentile =
+            |percentile| self.latencies.value_at_percentile(percentile).clamp(self.min_ns, self.max_ns);
+        (!self.latencies.is_empty()).then(|| Latency {
+            min: self.min_ns,
+            mean: self.sum_ns as f64 / self.latencies.len() as f64,
+            p50: percentile(50.0),
+            p90: percentile(90.0),
+            p99: percentile(99.0),
+            p99_9: percentile(99.9),
+            p99_99: percentile(99.99),
+            max: self.max_ns,
+        })
+    }
+
+    fn errors_by_name(&self) -> BTreeMap<String, u64> {
+        CODE_NAMES
+            .iter()
+            .zip(self.errors)
+            .filter(|&(_, count)| count > 0)
+            .map(|(name, count)| ((*name).to_owned(), count))
+            .collect()
+    }
+
+    fn spike(&mut self, spike: Spike) {
+        let place = self.spikes.partition_point(|other| other.latency_ns >= spike.latency_ns);
+        self.spikes.insert(place, spike);
+        self.spikes.truncate(SPIKES_MAX);
+    }
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CpuTime {
+    /// What this process, with all its threads, has used since it began.
+    pub fn of_this_process() -> std::io::Result<Self> {
+        Self::of(UsageWho::RUSAGE_SELF)
+    }
+
+    /// What the calling thread has used since it began.
+    pub fn of_this_thread() -> std::io::Result<Self> {
+        Self::of(UsageWho::RUSAGE_THREAD)
+    }
+
+    fn of(who: UsageWho) -> std::io::Result<Self> {
+        let usage = getrusage(who)?;
+        Ok(Self {
+            user_ns: usage.user_time().num_nanoseconds() as f64,
+            system_ns: usage.system_time().num_nanoseconds() as f64,
+        })
+    }
+}
+
+impl std::ops::Sub for CpuTime {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self { user_ns: self.user_ns - earlier.user_ns, system_ns: self.system_ns - earlier.system_ns }
+    }
+}
+
+impl std::ops::Div<f64> for CpuTime {
+    type Output = Self;
+
+    fn div(self, count: f64) -> Self {
+        Self { user_ns: self.user_ns / count, system_ns: self.system_ns / count }
+    }
+}
+
+/// A histogram that is no HdrHistogram V2 in base64.
+#[derive(Debug, thiserror::Error)]
+#[error("the histogram is not an HdrHistogram V2 in base64: {0}")]
+pub struct HistogramError(String);
+
+/// Reads [`LoadResult::histogram`].
+pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, HistogramError> {
+    let bytes = STANDARD.decode(text).map_err(|error| HistogramError(error.to_string()))?;
+    Deserializer::new().deserialize(&mut &bytes[..]).map_err(|error| HistogramError(error.to_string()))
+}
+
+fn encode_histogram(histogram: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2Serializer::new().serialize(histogram, &mut bytes).expect("a Vec takes every write");
+    STANDARD.encode(bytes)
+}
+
+fn empty_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
+        .expect("the bounds are constants within range")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run {
+            settings: LoadSettings {
+                target: "127.0.0.1:50051".to_owned(),
+                call: CallType::Unary,
+                size_bytes: 0,
+                in_flight: 1,
+                connections: 1,
+                warmup_ns: 0,
+                duration_ns: Some(2_000_000_000),
+                total: None,
+                cpus: None,
+            },
+            started: SystemTime::UNIX_EPOCH + Duration::from_nanos(1_000_000_001),
+            duration: Duration::from_secs(2),
+            closed_loop: true,
+            bytes_sent: 0,
+            bytes_received: 0,
+            client_cpu: CpuTime { user_ns: 3000.0, system_ns: 1000.0 },
+            connections: Connections { asked: 1, established: Some(1) },
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_result_survives_json_and_says_what_was_counted() {
+        let mut recorder = Recorder::new();
+        for latency_us in 1..=1000 {
+            recorder.record(latency_us * 1000);
+            recorder.call();
+        }
+        recorder.error(14);
+        recorder.error(99);
+        let result = recorder.finish(run());
+
+        assert_eq!((result.calls, result.messages, result.error_count()), (1000, 1000, 2));
+        assert_eq!(result.errors, BTreeMap::from([("UNAVAILABLE".to_owned(), 1), ("UNKNOWN".to_owned(), 1)]));
+        assert!((result.rate_per_s - 500.0).abs() < 1e-9);
+        assert_eq!(result.client_cpu_per_call, Some(CpuTime { user_ns: 3.0, system_ns: 1.0 }));
+        assert_eq!(result.started, "1970-01-01T00:00:01.000000001Z");
+        assert_eq!(result.ended, "1970-01-01T00:00:03.000000001Z");
+        let json = serde_json::to_string(&result).unwrap();
+        assert_eq!(serde_json::from_str::<LoadResult>(&json).unwrap(), result);
+    }
+
+    #[test]
+    fn percentiles_are_right_to_three_digits_and_bounds_exact() {
+        let mut recorder = Recorder::new();
+        for latency_ns in (1..=100_000).map(|n| n * 977) {
+            recorder.record(latency_ns);
+        }
+        let latency = recorder.latency().unwrap();
+        assert_eq!((latency.min, latency.max), (977, 97_700_000));
+        assert!((latency.mean - 977.0 * 50_000.5).abs() < 1e-3);
+        for (found, exact) in [
+            (latency.p50, 48_850_000.0),
+            (latency.p90, 87_930_000.0),
+            (latency.p99, 96_723_000.0),
+            (latency.p99_9, 97_602_300.0),
+            (latency.p99_99, 97_690_230.0),
+        ] {
+            assert!((found as f64 / exact - 1.0).abs() <= 1e-3, "{found} is not {exact}");
+        }
+    }
+
+    #[test]
+    fn merged_recorders_equal_one_that_saw_all() {
+        let started = Instant::now();
+        let (mut even, mut odd, mut all) =
+            (Recorder::starting_at(started), Recorder::starting_at(started), Recorder::starting_at(started));
+        for latency_ns in 1..=5000 {
+            if latency_ns % 2 == 0 { &mut even } else { &mut odd }.record(latency_ns * 10);
+            all.record(latency_ns * 10);
+        }
+        odd.error(4);
+        all.error(4);
+        even.merge(&odd);
+        let latencies =
+            |recorder: &Recorder| recorder.spikes.iter().map(|s| s.latency_ns).collect::<Vec<_>>();
+        assert_eq!(even.latency(), all.latency());
+        assert_eq!(even.errors, all.errors);
+        assert_eq!(latencies(&even), latencies(&all));
+        assert_eq!(latencies(&all)[..3], [50_000, 49_990, 49_980]);
+    }
+
+    #[test]
+    fn histograms_of_two_runs_can_be_merged_from_their_json() {
+        let histogram = |latency_ns: u64| {
+            let mut recorder = Recorder::new();
+            recorder.record(latency_ns);
+            decode_histogram(&recorder.finish(run()).histogram).unwrap()
+        };
+        let mut merged = histogram(1_000_000);
+        merged += histogram(1_000);
+        assert_eq!((merged.len(), merged.min(), merged.max() / 1000), (2, 1000, 1000));
+        assert!(decode_histogram("not base64!").is_err());
+        assert!(decode_histogram("AAAA").is_err());
+    }
+
+    #[test]
+    fn nothing_recorded_is_not_a_latency_of_zero() {
+        let result = Recorder::new().finish(run());
+        assert_eq!((result.latency_ns, result.client_cpu_per_call), (None, None));
+    }
+
+    #[test]
+    fn an_hour_and_more_counts_as_an_hour_but_the_max_is_kept() {
+        let mut recorder = Recorder::new();
+        recorder.record(2 * LATENCY_NS_MAX);
+        let latency = recorder.latency().unwrap();
+        assert_eq!(latency.max, 2 * LATENCY_NS_MAX);
+        assert_eq!(recorder.operations(), 1);
+    }
+}

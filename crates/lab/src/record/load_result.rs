@@ -1,0 +1,210 @@
+//! The `thalweg.load/1` schema: what one measurement found, with everything needed to read it rightly.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpus::CpuList;
+
+/// The schema's name and version: a field that changes its meaning raises the number.
+pub const LOAD_SCHEMA: &str = "thalweg.load/1";
+
+/// What one run of the driver found. Serialised, it is the schema [`LOAD_SCHEMA`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// [`LOAD_SCHEMA`].
+    pub schema: String,
+    /// What the run was asked to do.
+    pub settings: LoadSettings,
+    /// When measuring began (warm-up over): RFC 3339, UTC, nanoseconds.
+    pub started: String,
+    /// When measuring ended: RFC 3339, UTC, nanoseconds.
+    pub ended: String,
+    /// The measured time by the monotonic clock, warm-up excluded.
+    pub duration_ns: u64,
+    /// A call waited for the one before it: the load adapts to the server, and latency says nothing about waiting.
+    pub closed_loop: bool,
+    /// What succeeded per second, in units of [`LoadSettings::call`]'s [operation](CallType::operation). The total
+    /// over all connections.
+    pub rate_per_s: f64,
+    /// Calls that ended with status OK. A stream counts once, when it ends.
+    pub calls: u64,
+    /// Operations that succeeded: unary calls, or messages of a stream (bidi: messages that came back).
+    pub messages: u64,
+    /// Calls that ended otherwise, by the status code's canonical name (`UNAVAILABLE`).
+    pub errors: BTreeMap<String, u64>,
+    /// Payload bytes sent, without framing.
+    pub bytes_sent: u64,
+    /// Payload bytes received, without framing.
+    pub bytes_received: u64,
+    /// `null` when nothing succeeded.
+    pub latency_ns: Option<Latency>,
+    /// The largest latencies and when they fell, largest first. They are part of [`Self::latency_ns`] too.
+    pub spikes: Vec<Spike>,
+    /// The whole distribution, so that percentiles of several runs can be merged: HdrHistogram V2, base64, ns.
+    pub histogram: String,
+    /// Processor time of the client process in the measured time.
+    pub client_cpu: CpuTime,
+    /// [`Self::client_cpu`] divided by [`Self::messages`]; `null` when nothing succeeded.
+    pub client_cpu_per_call: Option<CpuTime>,
+    /// Connections to the target.
+    pub connections: Connections,
+    /// What limits how far the figures can be trusted, one sentence each. Empty in a good run.
+    pub notes: Vec<Note>,
+}
+
+impl LoadResult {
+    /// Calls that ended with a status other than OK.
+    pub fn error_count(&self) -> u64 {
+        self.errors.values().sum()
+    }
+
+    /// No note forbids using the figures.
+    pub fn is_valid(&self) -> bool {
+        self.notes.iter().all(|note| !note.invalidates)
+    }
+}
+
+/// What a run was asked to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadSettings {
+    /// Where the server listens, as it was given.
+    pub target: String,
+    /// Which kind of call.
+    pub call: CallType,
+    /// Payload bytes of one message, each way that the call type sends any.
+    pub size_bytes: u64,
+    /// Calls (or, within streams, messages that await their answer) in flight, over all connections.
+    pub in_flight: u32,
+    /// Connections asked for.
+    pub connections: u32,
+    /// Driven before measuring begins, and not counted.
+    pub warmup_ns: u64,
+    /// How long to measure, when time ends the run.
+    pub duration_ns: Option<u64>,
+    /// How many operations to measure, when a count ends the run.
+    pub total: Option<u64>,
+    /// Processors the client was kept on.
+    pub cpus: Option<CpuList>,
+}
+
+/// The four kinds of gRPC call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallType {
+    /// One message out, one back. Latency: from the request handed over until its answer is in hand.
+    Unary,
+    /// Messages go out on a long stream. Latency: from one message handed over until the next one may be, which is
+    /// the time the stack took for it, backpressure included.
+    ClientStream,
+    /// Messages come in on a long stream. Latency: from one message in hand until the next one is.
+    ServerStream,
+    /// Messages go out and come back on a long stream, several under way at once. Latency: from a message handed over
+    /// until its echo is in hand.
+    BidiStream,
+}
+
+impl CallType {
+    /// Every kind, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
+
+    /// The name in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unary => "unary",
+            Self::ClientStream => "client-stream",
+            Self::ServerStream => "server-stream",
+            Self::BidiStream => "bidi-stream",
+        }
+    }
+
+    /// What is counted and timed, in the plural.
+    pub fn operation(self) -> &'static str {
+        match self {
+            Self::Unary => "calls",
+            Self::ClientStream | Self::ServerStream => "messages",
+            Self::BidiStream => "round trips",
+        }
+    }
+
+    /// Payloads of `size_bytes` that one operation sends and receives.
+    pub fn payloads(self) -> (u64, u64) {
+        match self {
+            Self::Unary | Self::BidiStream => (1, 1),
+            Self::ClientStream => (1, 0),
+            Self::ServerStream => (0, 1),
+        }
+    }
+}
+
+impl fmt::Display for CallType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that is no call type's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a call type: use unary, client-stream, server-stream or bidi-stream")]
+pub struct UnknownCallType(String);
+
+impl FromStr for CallType {
+    type Err = UnknownCallType;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCallType> {
+        Self::ALL.into_iter().find(|call| call.name() == text).ok_or_else(|| UnknownCallType(text.to_owned()))
+    }
+}
+
+/// A distribution of latencies, ns. Percentiles come from an HDR histogram of 3 significant digits; `min`, `mean` and
+/// `max` are exact.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names are the statistics")]
+pub struct Latency {
+    pub min: u64,
+    pub mean: f64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub p99_9: u64,
+    pub p99_99: u64,
+    pub max: u64,
+}
+
+/// One of the largest latencies of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spike {
+    /// How long it took.
+    pub latency_ns: u64,
+    /// When it ended, counted from where measuring began.
+    pub at_ns: u64,
+}
+
+/// Processor time, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// In user space.
+    pub user_ns: f64,
+    /// In the kernel on the process's behalf.
+    pub system_ns: f64,
+}
+
+/// Connections of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// How many were asked for.
+    pub asked: u32,
+    /// How many the kernel saw; `null` when it could not be asked.
+    pub established: Option<u32>,
+}
+
+/// Something a reader of the figures must know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// One sentence.
+    pub text: String,
+    /// The figures must not be used as a measure of the server (the generator was the limit, say).
+    pub invalidates: bool,
+}
