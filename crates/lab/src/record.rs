@@ -48,6 +48,13 @@ const CODE_NAMES: [&str; 17] = [
 ];
 const CODE_UNKNOWN: usize = 2;
 
+/// The canonical name of a gRPC status code (`status.code() as i32`): `UNAVAILABLE`. Numbers that gRPC does not know
+/// are UNKNOWN.
+pub fn code_name(code: i32) -> &'static str {
+    let index = usize::try_from(code).ok().filter(|&index| index < CODE_NAMES.len());
+    CODE_NAMES[index.unwrap_or(CODE_UNKNOWN)]
+}
+
 /// Counts and times operations in constant memory. Its clock starts when it is made: make it when warm-up ends.
 ///
 /// ```
@@ -135,6 +142,16 @@ impl Recorder {
         if self.spikes.len() < SPIKES_MAX || latency_ns > self.spikes[SPIKES_MAX - 1].latency_ns {
             let at_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.spike(Spike { latency_ns, at_ns });
+        }
+    }
+
+    /// `count` operations succeeded that took this long each.
+    #[inline]
+    pub fn record_many(&mut self, latency_ns: u64, count: u64) {
+        if count > 0 {
+            self.record(latency_ns);
+            self.latencies.saturating_record_n(latency_ns, count - 1);
+            self.sum_ns += u128::from(latency_ns) * u128::from(count - 1);
         }
     }
 
