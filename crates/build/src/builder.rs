@@ -1,0 +1,311 @@
+//! The options, and the way from files to code.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use prost_build::Config;
+use prost_types::FileDescriptorSet;
+
+use crate::error::Error;
+use crate::service::{ServiceOptions, Stubs};
+
+/// Starts from the default options: clients and servers, into `OUT_DIR`.
+pub fn configure() -> Builder {
+    let mut config = Config::new();
+    config.prost_path("::thalweg::prost");
+    Builder {
+        config,
+        services: ServiceOptions::default(),
+        file_descriptor_set_path: None,
+        out_dir: None,
+        // Outside cargo, the lines would only be in the way.
+        emit_rerun_if_changed: env::var_os("CARGO").is_some(),
+        paths: PathLists::default(),
+    }
+}
+
+/// Options, then [`compile_protos`](Builder::compile_protos).
+///
+/// Paths of messages and fields (`path` below) are prost's: `.` is everything, `.package.Message.field`
+/// is matched from the root, `Message.field` at the end.
+///
+/// ```no_run
+/// fn main() -> Result<(), thalweg_build::Error> {
+///     thalweg_build::configure()
+///         .build_server(false)
+///         .type_attribute(".shop.Order", "#[derive(serde::Serialize)]")
+///         .bytes(".shop.Image.pixels")
+///         .compile_protos(&["proto/shop.proto", "proto/stock.proto"], &["proto"])
+/// }
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing is generated before `compile_protos`"]
+pub struct Builder {
+    config: Config,
+    services: ServiceOptions,
+    file_descriptor_set_path: Option<PathBuf>,
+    out_dir: Option<PathBuf>,
+    emit_rerun_if_changed: bool,
+    paths: PathLists,
+}
+
+/// Options of prost-build that take all their paths at once, while the builder takes one at a time.
+#[derive(Debug, Default)]
+struct PathLists {
+    bytes: Vec<String>,
+    btree_map: Vec<String>,
+    skip_debug: Vec<String>,
+    disable_comments: Vec<String>,
+}
+
+/// Where code goes and what is made.
+impl Builder {
+    /// Whether clients are generated.
+    pub fn build_client(mut self, enable: bool) -> Self {
+        self.services.client = enable;
+        self
+    }
+
+    /// Whether servers are generated.
+    pub fn build_server(mut self, enable: bool) -> Self {
+        self.services.server = enable;
+        self
+    }
+
+    /// Writes the code to this folder, which exists, in place of `OUT_DIR`.
+    pub fn out_dir(mut self, path: impl AsRef<Path>) -> Self {
+        self.out_dir = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Writes a file in the output folder with a module for each package, nested as the packages are.
+    pub fn include_file(mut self, path: impl AsRef<Path>) -> Self {
+        self.config.include_file(path.as_ref());
+        self
+    }
+
+    /// Writes the descriptors of all files, imports and comments included, to this file: what server
+    /// reflection and descriptor-driven clients read.
+    pub fn file_descriptor_set_path(mut self, path: impl AsRef<Path>) -> Self {
+        self.file_descriptor_set_path = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Whether cargo is told to run the build script again when an input changes, imports included. On
+    /// by default where cargo runs it.
+    pub fn emit_rerun_if_changed(mut self, enable: bool) -> Self {
+        self.emit_rerun_if_changed = enable;
+        self
+    }
+
+    /// Where the generated messages find prost: `::thalweg::prost` by default. `::prost` for crates that
+    /// have it themselves and build neither clients nor servers.
+    pub fn prost_path(mut self, path: impl Into<String>) -> Self {
+        self.config.prost_path(path);
+        self
+    }
+
+    /// Any other option of prost-build. The service generator set there is replaced.
+    pub fn prost_config(mut self, configure: impl FnOnce(&mut Config)) -> Self {
+        configure(&mut self.config);
+        self
+    }
+}
+
+/// Messages: the options of prost-build that are used most.
+impl Builder {
+    /// Uses a type from elsewhere: `.google.protobuf.Timestamp`, `::chrono_proto::Timestamp`. The Rust
+    /// path starts with `::` or `crate::`.
+    pub fn extern_path(mut self, proto_path: impl Into<String>, rust_path: impl Into<String>) -> Self {
+        self.config.extern_path(proto_path, rust_path);
+        self
+    }
+
+    /// Generates the well-known types as well, in place of those of `prost-types`.
+    pub fn compile_well_known_types(mut self, enable: bool) -> Self {
+        if enable {
+            self.config.compile_well_known_types();
+        }
+        self
+    }
+
+    /// Adds an attribute to messages, enums and oneofs.
+    pub fn type_attribute(mut self, path: impl AsRef<str>, attribute: impl AsRef<str>) -> Self {
+        self.config.type_attribute(path, attribute);
+        self
+    }
+
+    /// Adds an attribute to messages.
+    pub fn message_attribute(mut self, path: impl AsRef<str>, attribute: impl AsRef<str>) -> Self {
+        self.config.message_attribute(path, attribute);
+        self
+    }
+
+    /// Adds an attribute to enums and oneofs.
+    pub fn enum_attribute(mut self, path: impl AsRef<str>, attribute: impl AsRef<str>) -> Self {
+        self.config.enum_attribute(path, attribute);
+        self
+    }
+
+    /// Adds an attribute to fields.
+    pub fn field_attribute(mut self, path: impl AsRef<str>, attribute: impl AsRef<str>) -> Self {
+        self.config.field_attribute(path, attribute);
+        self
+    }
+
+    /// Boxes a field.
+    pub fn boxed(mut self, path: impl AsRef<str>) -> Self {
+        self.config.boxed(path);
+        self
+    }
+
+    /// Uses `bytes::Bytes`, which shares its memory, for `bytes` fields.
+    pub fn bytes(mut self, path: impl AsRef<str>) -> Self {
+        self.paths.bytes.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Uses `BTreeMap`, which is in order, for `map` fields.
+    pub fn btree_map(mut self, path: impl AsRef<str>) -> Self {
+        self.paths.btree_map.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Derives no `Debug` for messages, for those who write it by hand.
+    pub fn skip_debug(mut self, path: impl AsRef<str>) -> Self {
+        self.paths.skip_debug.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Leaves comments out of the code, of messages and fields as of services and methods: for indented
+    /// text in them, which rustdoc takes for a test.
+    pub fn disable_comments(mut self, path: impl AsRef<str>) -> Self {
+        self.paths.disable_comments.push(path.as_ref().to_owned());
+        self
+    }
+}
+
+/// Attributes of services. Their paths are those of a package or of a service: `.`, `.shop`, `shop.v1`,
+/// `shop.v1.Orders`, `Orders`.
+impl Builder {
+    /// Adds an attribute to the client's module: `#[cfg(feature = "client")]`.
+    pub fn client_mod_attribute(mut self, path: impl Into<String>, attribute: impl Into<String>) -> Self {
+        self.services.client_module_attributes.push(path, attribute);
+        self
+    }
+
+    /// Adds an attribute to the client.
+    pub fn client_attribute(mut self, path: impl Into<String>, attribute: impl Into<String>) -> Self {
+        self.services.client_attributes.push(path, attribute);
+        self
+    }
+
+    /// Adds an attribute to the server's module: `#[cfg(feature = "server")]`.
+    pub fn server_mod_attribute(mut self, path: impl Into<String>, attribute: impl Into<String>) -> Self {
+        self.services.server_module_attributes.push(path, attribute);
+        self
+    }
+
+    /// Adds an attribute to the server.
+    pub fn server_attribute(mut self, path: impl Into<String>, attribute: impl Into<String>) -> Self {
+        self.services.server_attributes.push(path, attribute);
+        self
+    }
+
+    /// Adds an attribute to the trait that the server's service implements.
+    pub fn trait_attribute(mut self, path: impl Into<String>, attribute: impl Into<String>) -> Self {
+        self.services.trait_attributes.push(path, attribute);
+        self
+    }
+}
+
+impl Builder {
+    /// Compiles files, which are in one of the include directories, as are their imports. The well-known
+    /// types need no directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Source`] for an error in a `.proto` file, with its place; others for what is not there or
+    /// cannot be written.
+    pub fn compile_protos(
+        self,
+        protos: &[impl AsRef<Path>],
+        includes: &[impl AsRef<Path>],
+    ) -> Result<(), Error> {
+        let includes: Vec<PathBuf> = includes.iter().map(|include| include.as_ref().to_owned()).collect();
+        let mut compiler =
+            protox::Compiler::new(&includes).map_err(|error| Error::Other(error.to_string()))?;
+        compiler.include_imports(true).include_source_info(true);
+        for proto in protos {
+            let proto = proto.as_ref();
+            compiler.open_file(proto).map_err(|error| Error::from_protox(&error, proto, &includes))?;
+        }
+        if self.emit_rerun_if_changed {
+            // Without a listener on stdout there is nobody to tell.
+            let _ = write_rerun_lines(&mut io::stdout(), compiler.files().filter_map(|file| file.path()));
+        }
+        if let Some(path) = &self.file_descriptor_set_path {
+            // protox's own encoding keeps custom options, which prost's types would drop.
+            fs::write(path, compiler.encode_file_descriptor_set()).map_err(|cause| Error::Io {
+                action: "write",
+                path: path.clone(),
+                cause,
+            })?;
+        }
+        self.compile_fds(compiler.file_descriptor_set())
+    }
+
+    /// Generates code for descriptors that come from elsewhere, imports included and sorted after what
+    /// they import, as `protoc --include_imports --include_source_info -o` writes them.
+    pub fn compile_fds(mut self, descriptors: FileDescriptorSet) -> Result<(), Error> {
+        if let Some(file) = descriptors.file.iter().find(|file| file.syntax() == "editions") {
+            return Err(Error::Edition { file: file.name().to_owned() });
+        }
+        let folder = match (self.out_dir, env::var_os("OUT_DIR")) {
+            (Some(folder), _) => {
+                self.config.out_dir(&folder);
+                folder
+            }
+            (None, Some(folder)) => folder.into(),
+            (None, None) => return Err(Error::NoOutDir),
+        };
+        self.paths.apply(&mut self.config);
+        self.services.disable_comments = self.paths.disable_comments;
+        if self.services.client || self.services.server {
+            self.config.service_generator(Box::new(Stubs::new(self.services)));
+        }
+        self.config.compile_fds(descriptors).map_err(|cause| match cause.raw_os_error() {
+            Some(_) => Error::Io { action: "write", path: folder, cause },
+            // Not from the operating system, but prost-build's own words.
+            None => Error::Other(cause.to_string()),
+        })
+    }
+}
+
+impl PathLists {
+    /// Sets those that have paths; prost-build forgets what was set before.
+    fn apply(&self, config: &mut Config) {
+        if !self.bytes.is_empty() {
+            config.bytes(&self.bytes);
+        }
+        if !self.btree_map.is_empty() {
+            config.btree_map(&self.btree_map);
+        }
+        if !self.skip_debug.is_empty() {
+            config.skip_debug(&self.skip_debug);
+        }
+        if !self.disable_comments.is_empty() {
+            config.disable_comments(&self.disable_comments);
+        }
+    }
+}
+
+/// One line for each input; the well-known types, which come with protox, have no path.
+fn write_rerun_lines<'a>(out: &mut impl Write, inputs: impl Iterator<Item = &'a Path>) -> io::Result<()> {
+    for input in inputs {
+        writeln!(out, "cargo:rerun-if-changed={}", input.display())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! The client's module of a service.
+
+use prost_build::{Method, Service};
+
+use crate::name::{ServiceNames, client_method, message_path, method_static};
+use crate::service::{CallType, MODULE_LINTS, ServiceOptions, deprecation};
+
+/// `pub mod greeter_client { .. }`
+pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceOptions) -> String {
+    let ServiceNames { client, client_module, full, .. } = names;
+    let module_attributes = options.client_module_attributes.of(names);
+    let client_attributes = options.client_attributes.of(names);
+    let service_documentation = options.documentation(&service.comments, full);
+    let service_deprecation = deprecation(service.options.deprecated());
+    let statics: String = service.methods.iter().map(|method| method_descriptor(method, full)).collect();
+    let methods: String = service.methods.iter().map(|method| call(method, full, options)).collect();
+    format!(
+        r#"
+/// The client of `{full}`.
+{module_attributes}pub mod {client_module} {{
+    {MODULE_LINTS}
+
+    {statics}
+
+    {service_documentation}{service_deprecation}{client_attributes}#[derive(Clone)]
+    pub struct {client} {{
+        channel: thalweg::Channel,
+        options: thalweg::CallOptions,
+    }}
+
+    impl {client} {{
+        /// Calls the service on a channel, with the default options.
+        pub fn new(channel: thalweg::Channel) -> Self {{
+            Self {{ channel, options: thalweg::CallOptions::default() }}
+        }}
+
+        /// Replaces the options of all calls.
+        #[must_use]
+        pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {{
+            self.options = options;
+            self
+        }}
+
+        /// Takes messages of at most `limit` bytes.
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {{
+            self.options.max_decoding_message_size = limit;
+            self
+        }}
+
+        /// Sends messages of at most `limit` bytes.
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {{
+            self.options.max_encoding_message_size = limit;
+            self
+        }}
+
+        /// Compresses messages with `encoding`.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {{
+            self.options.send_compressed = Some(encoding);
+            self
+        }}
+
+        {methods}
+    }}
+}}
+"#
+    )
+}
+
+/// `pub static SAY_HELLO: thalweg::Method = ..;`
+fn method_descriptor(method: &Method, service: &str) -> String {
+    let name = method_static(method);
+    let path = format!("/{service}/{}", method.proto_name);
+    format!("/// `{path}`\npub static {name}: thalweg::Method = thalweg::Method::new(\"{path}\");\n")
+}
+
+/// `pub async fn say_hello(&self, ..) -> .. { .. }`
+fn call(method: &Method, service: &str, options: &ServiceOptions) -> String {
+    let call_type = CallType::of(method);
+    let (input, output) = (message_path(&method.input_type), message_path(&method.output_type));
+    let (argument, conversion) = match call_type {
+        CallType::Unary | CallType::ServerStreaming => {
+            (format!("thalweg::IntoRequest<{input}>"), "into_request")
+        }
+        CallType::ClientStreaming | CallType::BidiStreaming => {
+            (format!("thalweg::IntoStreamingRequest<Message = {input}>"), "into_streaming_request")
+        }
+    };
+    let answer = match call_type {
+        CallType::Unary | CallType::ClientStreaming => output,
+        CallType::ServerStreaming | CallType::BidiStreaming => format!("thalweg::Streaming<{output}>"),
+    };
+    let documentation = options.documentation(&method.comments, &format!("{service}.{}", method.proto_name));
+    let deprecation = deprecation(method.options.deprecated());
+    let name = client_method(method);
+    let descriptor = method_static(method);
+    let function = call_type.function();
+    format!(
+        "
+        {documentation}{deprecation}pub async fn {name}(
+            &self,
+            request: impl {argument},
+        ) -> Result<thalweg::Response<{answer}>, thalweg::Status> {{
+            self.channel.{function}(&{descriptor}, request.{conversion}(), &self.options).await
+        }}
+        "
+    )
+}

@@ -1,0 +1,129 @@
+//! What prost-build calls for each service: the client's module, then the server's.
+
+use prost_build::{Comments, Method, Service, ServiceGenerator};
+
+use crate::name::{ServiceNames, path_matches};
+use crate::{client, server};
+
+/// Which halves of a service are generated, and what is written above them.
+#[derive(Debug)]
+pub(crate) struct ServiceOptions {
+    pub(crate) client: bool,
+    pub(crate) server: bool,
+    pub(crate) client_module_attributes: Attributes,
+    pub(crate) client_attributes: Attributes,
+    pub(crate) server_module_attributes: Attributes,
+    pub(crate) server_attributes: Attributes,
+    pub(crate) trait_attributes: Attributes,
+    /// Paths of services and methods whose comments stay out of the code.
+    pub(crate) disable_comments: Vec<String>,
+}
+
+impl Default for ServiceOptions {
+    fn default() -> Self {
+        ServiceOptions {
+            client: true,
+            server: true,
+            client_module_attributes: Attributes::default(),
+            client_attributes: Attributes::default(),
+            server_module_attributes: Attributes::default(),
+            server_attributes: Attributes::default(),
+            trait_attributes: Attributes::default(),
+            disable_comments: Vec::new(),
+        }
+    }
+}
+
+impl ServiceOptions {
+    /// The comments above and beside a service or method, as documentation.
+    ///
+    /// Detached blocks stay behind: they are about the file, not the item.
+    pub(crate) fn documentation(&self, comments: &Comments, full: &str) -> String {
+        let mut text = String::new();
+        if !self.disable_comments.iter().any(|pattern| path_matches(pattern, full)) {
+            let attached = Comments { leading_detached: Vec::new(), ..comments.clone() };
+            attached.append_with_indent(0, &mut text);
+        }
+        text
+    }
+}
+
+/// Attributes, each with the path of the services that get it.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes(Vec<(String, String)>);
+
+impl Attributes {
+    pub(crate) fn push(&mut self, path: impl Into<String>, attribute: impl Into<String>) {
+        self.0.push((path.into(), attribute.into()));
+    }
+
+    /// The attributes of one service, a line each.
+    pub(crate) fn of(&self, service: &ServiceNames) -> String {
+        let package = service.full.rsplit_once('.').map_or("", |(package, _)| package);
+        let means_it = |path: &str| path_matches(path, &service.full) || path_matches(path, package);
+        let selected = self.0.iter().filter(|(path, _)| means_it(path));
+        selected.map(|(_, attribute)| attribute.clone() + "\n").collect()
+    }
+}
+
+/// How the peers' messages of a method come: the four call types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallType {
+    Unary,
+    ClientStreaming,
+    ServerStreaming,
+    BidiStreaming,
+}
+
+impl CallType {
+    pub(crate) fn of(method: &Method) -> Self {
+        match (method.client_streaming, method.server_streaming) {
+            (false, false) => CallType::Unary,
+            (true, false) => CallType::ClientStreaming,
+            (false, true) => CallType::ServerStreaming,
+            (true, true) => CallType::BidiStreaming,
+        }
+    }
+
+    /// The function for this call type, on the channel as on the server's method table.
+    pub(crate) fn function(self) -> &'static str {
+        match self {
+            CallType::Unary => "unary",
+            CallType::ClientStreaming => "client_streaming",
+            CallType::ServerStreaming => "server_streaming",
+            CallType::BidiStreaming => "bidi_streaming",
+        }
+    }
+}
+
+/// Lints of the including crate say nothing about code that nobody wrote.
+pub(crate) const MODULE_LINTS: &str = "#![allow(dead_code, deprecated, missing_docs, unreachable_pub, \
+     unused_variables, clippy::all, clippy::pedantic)]\n";
+
+/// The generator handed to prost-build.
+pub(crate) struct Stubs {
+    options: ServiceOptions,
+}
+
+impl Stubs {
+    pub(crate) fn new(options: ServiceOptions) -> Self {
+        Stubs { options }
+    }
+}
+
+impl ServiceGenerator for Stubs {
+    fn generate(&mut self, service: Service, buf: &mut String) {
+        let names = ServiceNames::of(&service);
+        if self.options.client {
+            buf.push_str(&client::module(&service, &names, &self.options));
+        }
+        if self.options.server {
+            buf.push_str(&server::module(&service, &names, &self.options));
+        }
+    }
+}
+
+/// `#[deprecated]` where the `.proto` file says so.
+pub(crate) fn deprecation(is_deprecated: bool) -> &'static str {
+    if is_deprecated { "#[deprecated]\n" } else { "" }
+}
