@@ -1,0 +1,252 @@
+//! Header fields as they are sent and received: flat lists, and lists that are sent again and again.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What each field counts beyond its bytes, in list sizes and in HPACK tables (RFC 9113 §6.5.2, RFC 7541 §4.1).
+pub(crate) const FIELD_OVERHEAD: usize = 32;
+
+/// How HPACK may represent a field.
+///
+/// A received field is [`Insert`](Indexing::Insert) when it came from a table or went into one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Indexing {
+    /// The field may enter the dynamic table: it will be sent again on this connection.
+    Insert,
+    /// The field stays out of the dynamic table: its value will hardly be sent again.
+    Literal,
+    /// The field is sensitive. Neither this peer nor any that forwards it may put it in a table, where guesses could
+    /// be checked against it (RFC 7541 §7.1.3).
+    Never,
+}
+
+/// A header field, borrowed from a [`FieldList`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Field<'a> {
+    /// The name; in HTTP/2 it is lower case, and starts with a colon when it is a pseudo-header's.
+    pub name: &'a [u8],
+    /// The value: any bytes.
+    pub value: &'a [u8],
+    /// How HPACK may represent the field, or how it did.
+    pub indexing: Indexing,
+}
+
+impl fmt::Debug for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = String::from_utf8_lossy(self.name);
+        match self.indexing {
+            Indexing::Never => write!(f, "{name}: (sensitive, {} bytes)", self.value.len()),
+            Indexing::Insert | Indexing::Literal => {
+                write!(f, "{name}: {}", String::from_utf8_lossy(self.value).escape_debug())
+            }
+        }
+    }
+}
+
+/// A list of header fields in one flat arena.
+///
+/// No field has an allocation of its own, and [`clear`](FieldList::clear) keeps the capacity: a list that is used
+/// again allocates nothing.
+///
+/// ```
+/// use thalweg_http2::{FieldList, Indexing};
+///
+/// let mut trailers = FieldList::new();
+/// trailers.push(b"grpc-status", b"0", Indexing::Insert);
+/// trailers.push(b"trace-bin", b"\x00\xff", Indexing::Literal);
+/// assert_eq!(trailers.get(b"grpc-status"), Some(&b"0"[..]));
+/// ```
+#[derive(Default, Clone, PartialEq, Eq)]
+pub struct FieldList {
+    /// Names and values back to back, in order.
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+/// Where a field's name and value end in the arena. It starts where the one before it ends, so equal lists have equal
+/// entries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    name_end: usize,
+    value_end: usize,
+    indexing: Indexing,
+}
+
+impl FieldList {
+    /// An empty list. Allocates nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a field.
+    pub fn push(&mut self, name: &[u8], value: &[u8], indexing: Indexing) {
+        self.bytes.extend_from_slice(name);
+        let name_end = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        self.close_field(name_end, indexing);
+    }
+
+    /// Removes all fields and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.entries.clear();
+    }
+
+    /// How many fields the list holds.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether the list holds no field.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The size of the list in bytes as `SETTINGS_MAX_HEADER_LIST_SIZE` counts it: names, values and 32 for each field
+    /// (RFC 9113 §6.5.2).
+    pub fn size(&self) -> usize {
+        self.bytes.len() + self.entries.len() * FIELD_OVERHEAD
+    }
+
+    /// The fields in the order they were pushed.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        let mut start = 0;
+        self.entries.iter().map(move |entry| {
+            let name = &self.bytes[start..entry.name_end];
+            let value = &self.bytes[entry.name_end..entry.value_end];
+            start = entry.value_end;
+            Field { name, value, indexing: entry.indexing }
+        })
+    }
+
+    /// The value of the first field of this name. Names are compared byte by byte: HTTP/2 sends them in lower case.
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.iter().find(|field| field.name == name).map(|field| field.value)
+    }
+
+    /// The arena, for a decoder that writes a name and a value in place; [`close_field`](Self::close_field) must follow.
+    pub(crate) fn arena(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Makes a field of the bytes appended to the arena since the last one: a name up to `name_end`, then a value.
+    pub(crate) fn close_field(&mut self, name_end: usize, indexing: Indexing) {
+        self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
+    }
+
+    /// The last field.
+    pub(crate) fn last(&self) -> Option<Field<'_>> {
+        let entry = self.entries.last()?;
+        let name = &self.bytes[self.last_start()..entry.name_end];
+        let value = &self.bytes[entry.name_end..entry.value_end];
+        Some(Field { name, value, indexing: entry.indexing })
+    }
+
+    /// Removes the last field.
+    pub(crate) fn pop(&mut self) {
+        self.bytes.truncate(self.last_start());
+        self.entries.pop();
+    }
+
+    fn last_start(&self) -> usize {
+        match self.entries.len() {
+            0 | 1 => 0,
+            len => self.entries[len - 2].value_end,
+        }
+    }
+}
+
+impl fmt::Debug for FieldList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Fields that are sent again and again: the head of every request to one method, say.
+///
+/// A connection encodes them once for each state of its HPACK table, then copies the bytes. Build one for each
+/// distinct list, keep it, and share it among connections.
+#[derive(Debug)]
+pub struct FixedFields {
+    id: u64,
+    fields: FieldList,
+}
+
+impl FixedFields {
+    /// Fixes a list. Fields that should end up as one byte each must be [`Indexing::Insert`].
+    pub fn new(fields: FieldList) -> Arc<Self> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        Arc::new(Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), fields })
+    }
+
+    /// The fields.
+    pub fn fields(&self) -> &FieldList {
+        &self.fields
+    }
+
+    /// A number that no other list of this process has; they are given in sequence.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+/// What is sent as one header block: the fixed fields first, for they hold the pseudo-headers, then the extra ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Fields that many blocks share.
+    pub fixed: Option<&'a Arc<FixedFields>>,
+    /// Fields of this block.
+    pub extra: &'a FieldList,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(fields: &[(&str, &str, Indexing)]) -> FieldList {
+        let mut list = FieldList::new();
+        for (name, value, indexing) in fields {
+            list.push(name.as_bytes(), value.as_bytes(), *indexing);
+        }
+        list
+    }
+
+    #[test]
+    fn debug_hides_sensitive_values() {
+        let list =
+            list(&[("te", "trailers", Indexing::Insert), ("authorization", "secret", Indexing::Never)]);
+        assert_eq!(format!("{list:?}"), "[te: trailers, authorization: (sensitive, 6 bytes)]");
+    }
+
+    #[test]
+    fn equality_is_of_names_values_and_indexing() {
+        let one = list(&[("a", "bc", Indexing::Insert)]);
+        assert_eq!(one, list(&[("a", "bc", Indexing::Insert)]));
+        assert_ne!(one, list(&[("ab", "c", Indexing::Insert)]));
+        assert_ne!(one, list(&[("a", "bc", Indexing::Never)]));
+        assert_ne!(one, list(&[("a", "b", Indexing::Insert), ("c", "", Indexing::Insert)]));
+    }
+
+    #[test]
+    fn pop_leaves_the_list_as_before_the_push() {
+        let mut popped = list(&[("a", "1", Indexing::Insert), ("b", "2", Indexing::Literal)]);
+        popped.push(b"c", b"3", Indexing::Insert);
+        assert_eq!(popped.last().map(|field| field.value), Some(&b"3"[..]));
+        popped.pop();
+        assert_eq!(popped, list(&[("a", "1", Indexing::Insert), ("b", "2", Indexing::Literal)]));
+        popped.pop();
+        popped.pop();
+        assert_eq!(popped, FieldList::new());
+        assert_eq!(popped.size(), 0);
+    }
+
+    #[test]
+    fn cleared_list_equals_a_new_one() {
+        let mut cleared = list(&[("a", "1", Indexing::Insert)]);
+        assert_eq!(cleared.size(), 34);
+        cleared.clear();
+        cleared.push(b"b", b"2", Indexing::Insert);
+        assert_eq!(cleared, list(&[("b", "2", Indexing::Insert)]));
+    }
+}

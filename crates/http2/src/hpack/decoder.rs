@@ -1,0 +1,215 @@
+//! From header blocks to fields (RFC 7541 §3).
+
+use super::dynamic_table::{DynamicTable, TableField};
+use super::representation::{HUFFMAN, INCREMENTAL, INDEXED, NEVER_INDEXED, SIZE_UPDATE, SIZE_UPDATE_MASK};
+use super::{DEFAULT_TABLE_SIZE, huffman, integer, static_table};
+use crate::fields::{FieldList, Indexing};
+
+/// Size updates that may start a block: the smallest size since the last block, then the final one (RFC 7541 §4.2).
+const SIZE_UPDATES_MAX: usize = 2;
+
+/// Decodes the header blocks of one direction of a connection.
+#[derive(Debug)]
+pub struct Decoder {
+    table: DynamicTable,
+    /// What size updates may set at most.
+    size_limit: usize,
+    /// The limit fell below the table's size, to this at the lowest: the next block must start with a size update to
+    /// that or less.
+    update_due: Option<usize>,
+    limit_changes: u64,
+}
+
+/// How a block came out that was decoded to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DecodeOutcome {
+    /// All fields are in the list.
+    Complete,
+    /// The fields exceed the bound: the list holds those before the first that did not fit. The table is as the peer
+    /// expects it, so the connection can go on.
+    TooLarge,
+}
+
+/// Why a block cannot be decoded. The table is lost with it: each of these is a connection error of type
+/// `COMPRESSION_ERROR` (RFC 9113 §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The block ends within a field (RFC 7541 §5).
+    #[error("header block ends within a field")]
+    Truncated,
+    /// An integer exceeds 32 bits, or is padded to more octets than these need (RFC 7541 §5.1).
+    #[error("integer in a header block is out of bounds")]
+    IntegerOverflow,
+    /// An index is zero or beyond the end of the dynamic table (RFC 7541 §2.3.3, §6.1).
+    #[error("header block refers to a table entry that does not exist")]
+    InvalidIndex,
+    /// A Huffman-coded string holds EOS or is wrongly padded (RFC 7541 §5.2).
+    #[error("Huffman-coded string in a header block is invalid")]
+    InvalidHuffman,
+    /// A size update exceeds `SETTINGS_HEADER_TABLE_SIZE` (RFC 7541 §6.3).
+    #[error("dynamic table size update exceeds SETTINGS_HEADER_TABLE_SIZE")]
+    SizeUpdateTooLarge,
+    /// A size update follows a field, or is the third (RFC 7541 §4.2).
+    #[error("dynamic table size update is misplaced in a header block")]
+    SizeUpdateMisplaced,
+    /// `SETTINGS_HEADER_TABLE_SIZE` fell below the table's size, and no size update followed (RFC 9113 §4.3.1).
+    #[error("header block lacks the size update that a smaller SETTINGS_HEADER_TABLE_SIZE requires")]
+    SizeUpdateMissing,
+}
+
+impl Decoder {
+    /// A decoder whose peer may use a table of up to `max_table_size` bytes.
+    ///
+    /// The table starts with that size or with 4096 bytes, the lesser: to use more, the peer must say so. A connection
+    /// that wants less starts with 4096 all the same, and reduces the bound once the peer has acknowledged it.
+    pub fn new(max_table_size: usize) -> Self {
+        Self {
+            table: DynamicTable::new(max_table_size.min(DEFAULT_TABLE_SIZE)),
+            size_limit: max_table_size,
+            update_due: None,
+            limit_changes: 0,
+        }
+    }
+
+    /// Sets the bound in bytes that the peer's size updates must keep to: our `SETTINGS_HEADER_TABLE_SIZE`, once the
+    /// peer has acknowledged it. When the table's size is larger, the next block must start with a size update
+    /// (RFC 9113 §4.3.1).
+    pub fn set_max_table_size(&mut self, bytes: usize) {
+        if bytes != self.size_limit {
+            self.size_limit = bytes;
+            self.limit_changes += 1;
+        }
+        if bytes < self.table.size_max() {
+            // A reduction that is taken back before the next block must be signalled too (RFC 7541 §4.2).
+            self.update_due = Some(self.update_due.map_or(bytes, |smallest| smallest.min(bytes)));
+        }
+    }
+
+    /// Changes whenever the dynamic table or a bound on it changed. Equal blocks at equal versions decode equally, and
+    /// a block after which the version is the same can be answered from a copy of what it decoded to.
+    pub fn version(&self) -> u64 {
+        // Both only grow, so the sum changes when either does.
+        self.table.version() + self.limit_changes
+    }
+
+    /// Decodes one complete block into `out`, which is cleared first.
+    ///
+    /// `list_size_max` bounds the decoded size in bytes as [`FieldList::size`] counts it. The rest of a larger block
+    /// is still decoded, for the table's sake. After an error `out` is empty.
+    pub fn decode(
+        &mut self,
+        block: &[u8],
+        list_size_max: usize,
+        out: &mut FieldList,
+    ) -> Result<DecodeOutcome, DecodeError> {
+        out.clear();
+        let decoded = self.decode_block(block, list_size_max, out);
+        if decoded.is_err() {
+            // A field may have been written in part.
+            out.clear();
+        }
+        decoded
+    }
+
+    fn decode_block(
+        &mut self,
+        mut block: &[u8],
+        list_size_max: usize,
+        out: &mut FieldList,
+    ) -> Result<DecodeOutcome, DecodeError> {
+        self.decode_size_updates(&mut block)?;
+        let mut outcome = DecodeOutcome::Complete;
+        while let Some(&first) = block.first() {
+            if first & INDEXED != 0 {
+                let field = self.table_field(integer::decode(7, &mut block)?)?;
+                if outcome == DecodeOutcome::TooLarge {
+                    // Not even copied: a peer could have kilobytes of an entry copied for each octet it sends.
+                    continue;
+                }
+                let name_end = out.arena().len() + field.name_len;
+                out.arena().extend_from_slice(field.bytes);
+                out.close_field(name_end, Indexing::Insert);
+            } else if first & INCREMENTAL != 0 {
+                self.decode_literal(6, Indexing::Insert, &mut block, out)?;
+                if let Some(field) = out.last() {
+                    self.table.insert(field.name, field.value);
+                }
+            } else if first & SIZE_UPDATE != 0 {
+                return Err(DecodeError::SizeUpdateMisplaced);
+            } else {
+                let indexing = if first & NEVER_INDEXED != 0 { Indexing::Never } else { Indexing::Literal };
+                self.decode_literal(4, indexing, &mut block, out)?;
+            }
+            if out.size() > list_size_max || outcome == DecodeOutcome::TooLarge {
+                outcome = DecodeOutcome::TooLarge;
+                out.pop();
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Applies the size updates that `block` starts with, and sees to it that there is one where one is due.
+    fn decode_size_updates(&mut self, block: &mut &[u8]) -> Result<(), DecodeError> {
+        let mut updates = 0;
+        while let Some(&first) = block.first()
+            && first & SIZE_UPDATE_MASK == SIZE_UPDATE
+        {
+            let size = integer::decode(5, block)? as usize;
+            updates += 1;
+            if updates > SIZE_UPDATES_MAX {
+                return Err(DecodeError::SizeUpdateMisplaced);
+            }
+            if size > self.size_limit {
+                return Err(DecodeError::SizeUpdateTooLarge);
+            }
+            if self.update_due.is_some_and(|smallest| size <= smallest) {
+                self.update_due = None;
+            }
+            self.table.set_size_max(size);
+        }
+        if self.update_due.is_some() { Err(DecodeError::SizeUpdateMissing) } else { Ok(()) }
+    }
+
+    /// Takes a literal field off `block` and appends it to `out` (RFC 7541 §6.2).
+    fn decode_literal(
+        &self,
+        prefix_bits: u32,
+        indexing: Indexing,
+        block: &mut &[u8],
+        out: &mut FieldList,
+    ) -> Result<(), DecodeError> {
+        match integer::decode(prefix_bits, block)? {
+            0 => decode_string(block, out.arena())?,
+            index => out.arena().extend_from_slice(self.table_field(index)?.name()),
+        }
+        let name_end = out.arena().len();
+        decode_string(block, out.arena())?;
+        out.close_field(name_end, indexing);
+        Ok(())
+    }
+
+    /// The field of an index in the address space of both tables (RFC 7541 §2.3.3).
+    #[inline]
+    fn table_field(&self, index: u32) -> Result<TableField<'_>, DecodeError> {
+        let index = index as usize;
+        let field = match index.checked_sub(static_table::LEN + 1) {
+            None => static_table::get(index),
+            Some(age) => self.table.get(age),
+        };
+        field.ok_or(DecodeError::InvalidIndex)
+    }
+}
+
+/// Takes a string literal off `block` and appends it to `out` (RFC 7541 §5.2).
+fn decode_string(block: &mut &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    let huffman_coded = block.first().is_some_and(|first| first & HUFFMAN != 0);
+    let len = integer::decode(7, block)? as usize;
+    let (string, rest) = block.split_at_checked(len).ok_or(DecodeError::Truncated)?;
+    *block = rest;
+    if huffman_coded {
+        huffman::decode(string, out)
+    } else {
+        out.extend_from_slice(string);
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! The dynamic table (RFC 7541 §2.3.2, §4): first in, first out, of bounded size.
+
+use std::collections::VecDeque;
+
+use crate::fields::FIELD_OVERHEAD;
+
+/// The dynamic table of one direction.
+///
+/// Entries lie back to back in one arena: new ones are appended, old ones leave a dead front. When the arena is full
+/// and at least half of it is dead, the live bytes move to the front, so each byte is moved at most once on average
+/// and the arena stays below four times the size of the table. Every entry remains one contiguous slice.
+#[derive(Debug)]
+pub(super) struct DynamicTable {
+    arena: Vec<u8>,
+    /// Position of `arena[0]`, counted over everything ever inserted: moving the bytes leaves the entries as they are.
+    arena_position: u64,
+    /// Oldest first.
+    entries: VecDeque<Entry>,
+    /// Bytes as RFC 7541 §4.1 counts them.
+    size: usize,
+    size_max: usize,
+    version: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    position: u64,
+    name_len: usize,
+    /// Of name and value.
+    len: usize,
+}
+
+/// A field of a table: its name and value back to back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TableField<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) name_len: usize,
+}
+
+impl<'a> TableField<'a> {
+    pub(super) fn name(self) -> &'a [u8] {
+        &self.bytes[..self.name_len]
+    }
+
+    pub(super) fn is(self, name: &[u8], value: &[u8]) -> bool {
+        self.bytes.len() == name.len() + value.len() && self.bytes.split_at(self.name_len) == (name, value)
+    }
+}
+
+impl DynamicTable {
+    /// An empty table of at most `size_max` bytes. Allocates nothing.
+    pub(super) fn new(size_max: usize) -> Self {
+        Self { arena: Vec::new(), arena_position: 0, entries: VecDeque::new(), size: 0, size_max, version: 0 }
+    }
+
+    /// The size in bytes that a field has in a table (RFC 7541 §4.1).
+    pub(super) fn field_size(name: &[u8], value: &[u8]) -> usize {
+        name.len() + value.len() + FIELD_OVERHEAD
+    }
+
+    /// Changes whenever an entry comes or goes, or the maximum size changes.
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(super) fn size_max(&self) -> usize {
+        self.size_max
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether a field of this size can enter without any other leaving.
+    pub(super) fn has_room(&self, field_size: usize) -> bool {
+        self.size + field_size <= self.size_max
+    }
+
+    /// The entry that came `age` insertions before the newest, which has age 0.
+    #[inline]
+    pub(super) fn get(&self, age: usize) -> Option<TableField<'_>> {
+        let entry = *self.entries.get(self.entries.len().checked_sub(age + 1)?)?;
+        let start = (entry.position - self.arena_position) as usize;
+        Some(TableField { bytes: &self.arena[start..start + entry.len], name_len: entry.name_len })
+    }
+
+    /// Inserts a field after evicting what must go. One larger than the table empties it and does not enter, which is
+    /// no error (RFC 7541 §4.4).
+    pub(super) fn insert(&mut self, name: &[u8], value: &[u8]) {
+        let field_size = Self::field_size(name, value);
+        self.evict_to(self.size_max.saturating_sub(field_size));
+        if field_size > self.size_max {
+            return;
+        }
+        self.make_room(name.len() + value.len());
+        self.entries.push_back(Entry {
+            position: self.arena_position + self.arena.len() as u64,
+            name_len: name.len(),
+            len: name.len() + value.len(),
+        });
+        self.arena.extend_from_slice(name);
+        self.arena.extend_from_slice(value);
+        self.size += field_size;
+        self.version += 1;
+    }
+
+    /// Sets the maximum size in bytes and evicts what no longer fits (RFC 7541 §4.3).
+    pub(super) fn set_size_max(&mut self, bytes: usize) {
+        if bytes != self.size_max {
+            self.size_max = bytes;
+            self.version += 1;
+            self.evict_to(bytes);
+        }
+    }
+
+    fn evict_to(&mut self, size: usize) {
+        while self.size > size
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.size -= oldest.len + FIELD_OVERHEAD;
+            self.version += 1;
+        }
+    }
+
+    /// Moves the live bytes to the front when `additional` bytes would make the arena grow and that is worth it.
+    fn make_room(&mut self, additional: usize) {
+        if self.arena.len() + additional <= self.arena.capacity() {
+            return;
+        }
+        let dead = match self.entries.front() {
+            Some(oldest) => (oldest.position - self.arena_position) as usize,
+            None => self.arena.len(),
+        };
+        if dead >= self.arena.len() - dead {
+            self.arena.drain(..dead);
+            self.arena_position += dead as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_entries(table: &DynamicTable, newest_first: &[(&str, &str)]) {
+        assert_eq!(table.len(), newest_first.len());
+        for (age, (name, value)) in newest_first.iter().enumerate() {
+            let field = table.get(age).expect("an entry");
+            assert!(field.is(name.as_bytes(), value.as_bytes()), "{age}: {field:?}");
+            assert_eq!(field.name(), name.as_bytes());
+        }
+        assert!(table.get(newest_first.len()).is_none());
+        let size: usize = newest_first.iter().map(|(name, value)| name.len() + value.len() + 32).sum();
+        assert_eq!(table.size, size);
+    }
+
+    #[test]
+    fn evicts_the_oldest_to_make_room() {
+        let mut table = DynamicTable::new(100);
+        table.insert(b"a", b"1");
+        table.insert(b"b", b"2");
+        check_entries(&table, &[("b", "2"), ("a", "1")]);
+        // 68 bytes are used; 34 more need one to go.
+        assert!(table.has_room(32) && !table.has_room(33));
+        table.insert(b"c", b"3");
+        check_entries(&table, &[("c", "3"), ("b", "2")]);
+    }
+
+    #[test]
+    fn entry_of_exactly_the_maximum_size_enters() {
+        let mut table = DynamicTable::new(40);
+        table.insert(b"name", b"four");
+        check_entries(&table, &[("name", "four")]);
+    }
+
+    #[test]
+    fn entry_larger_than_the_table_empties_it() {
+        let mut table = DynamicTable::new(64);
+        table.insert(b"a", b"1");
+        table.insert(b"name", &[b'x'; 29]);
+        check_entries(&table, &[]);
+    }
+
+    #[test]
+    fn smaller_maximum_evicts_and_zero_empties() {
+        let mut table = DynamicTable::new(4096);
+        table.insert(b"a", b"1");
+        table.insert(b"b", b"2");
+        table.set_size_max(67);
+        check_entries(&table, &[("b", "2")]);
+        table.set_size_max(0);
+        check_entries(&table, &[]);
+        table.insert(b"c", b"3");
+        check_entries(&table, &[]);
+        table.set_size_max(34);
+        table.insert(b"d", b"4");
+        check_entries(&table, &[("d", "4")]);
+    }
+
+    #[test]
+    fn version_changes_exactly_with_the_table() {
+        let mut table = DynamicTable::new(100);
+        let mut last = table.version();
+        let mut changed =
+            |table: &DynamicTable| std::mem::replace(&mut last, table.version()) != table.version();
+        table.insert(b"name", &[b'x'; 100]);
+        assert!(!changed(&table), "too large for an empty table: nothing changed");
+        table.insert(b"a", b"1");
+        assert!(changed(&table));
+        table.set_size_max(100);
+        assert!(!changed(&table));
+        table.set_size_max(101);
+        assert!(changed(&table));
+        table.insert(b"name", &[b'x'; 100]);
+        assert!(changed(&table), "it emptied the table");
+    }
+
+    #[test]
+    fn arena_stays_bounded_however_much_passes_through() {
+        let mut table = DynamicTable::new(4096);
+        for round in 0..10_000usize {
+            let value = round.to_string().repeat(round % 50);
+            table.insert(b"name", value.as_bytes());
+            assert!(table.get(0).expect("just inserted").is(b"name", value.as_bytes()));
+        }
+        assert!(table.arena.capacity() <= 4 * 4096, "{}", table.arena.capacity());
+        assert!(table.len() > 10);
+    }
+}

@@ -1,0 +1,204 @@
+//! From fields to header blocks (RFC 7541 §3).
+
+use super::admission::Admission;
+use super::block_cache::BlockCache;
+use super::dynamic_table::DynamicTable;
+use super::field_index::{FieldHash, FieldIndex, name_hash};
+use super::representation::{HUFFMAN, INCREMENTAL, INDEXED, NEVER_INDEXED, SIZE_UPDATE, WITHOUT_INDEXING};
+use super::static_table::{self, StaticMatch};
+use super::{DEFAULT_TABLE_SIZE, huffman, integer};
+use crate::fields::{Block, Field, FixedFields, Indexing};
+
+/// The size in bytes that the table has at most, whatever the peer would allow.
+const TABLE_SIZE_MAX: usize = DEFAULT_TABLE_SIZE;
+
+/// Encodes the header blocks of one direction of a connection.
+///
+/// Blocks must be sent in the order in which they were encoded, each of them whole.
+#[derive(Debug)]
+pub struct Encoder {
+    table: DynamicTable,
+    index: FieldIndex,
+    admission: Admission,
+    cache: BlockCache,
+    size_change: Option<SizeChange>,
+}
+
+/// Sizes that the peer allowed since the last block (RFC 7541 §4.2).
+#[derive(Clone, Copy, Debug)]
+struct SizeChange {
+    smallest: usize,
+    last: usize,
+}
+
+/// Whether a field, encoded once more, would give the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Encoded {
+    /// It would, until the table changes.
+    Stable,
+    /// It would not: it entered the table, or may do so the next time.
+    Passing,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Encoder {
+    /// An encoder with a table of 4096 bytes, HTTP/2's initial value.
+    pub fn new() -> Self {
+        Self {
+            table: DynamicTable::new(TABLE_SIZE_MAX),
+            index: FieldIndex::default(),
+            admission: Admission::new(),
+            cache: BlockCache::default(),
+            size_change: None,
+        }
+    }
+
+    /// Sets the size in bytes that the peer allows: its `SETTINGS_HEADER_TABLE_SIZE`. No more than 4096 are used. The
+    /// next block announces the change.
+    pub fn set_max_table_size(&mut self, peer_max: usize) {
+        let last = peer_max.min(TABLE_SIZE_MAX);
+        let smallest = self.size_change.map_or(last, |change| change.smallest.min(last));
+        self.size_change = Some(SizeChange { smallest, last });
+    }
+
+    /// Appends the encoded block to `out`.
+    ///
+    /// Fixed fields are copied from a cache unless the table changed since they were encoded.
+    pub fn encode(&mut self, block: Block<'_>, out: &mut Vec<u8>) {
+        if let Some(change) = self.size_change.take() {
+            self.encode_size_change(change, out);
+        }
+        if let Some(fixed) = block.fixed {
+            self.encode_fixed(fixed, out);
+        }
+        for field in block.extra.iter() {
+            self.encode_field(field, out);
+        }
+    }
+
+    /// Announces the smallest size and then the last one, as far as they differ from the table's (RFC 7541 §4.2).
+    #[cold]
+    fn encode_size_change(&mut self, change: SizeChange, out: &mut Vec<u8>) {
+        if change.smallest < self.table.size_max() {
+            self.encode_size_update(change.smallest, out);
+        }
+        if change.last != self.table.size_max() {
+            self.encode_size_update(change.last, out);
+        }
+    }
+
+    fn encode_size_update(&mut self, size: usize, out: &mut Vec<u8>) {
+        integer::encode(5, SIZE_UPDATE, size, out);
+        self.table.set_size_max(size);
+    }
+
+    fn encode_fixed(&mut self, fixed: &FixedFields, out: &mut Vec<u8>) {
+        if let Some(bytes) = self.cache.get(fixed.id(), self.table.version()) {
+            out.extend_from_slice(bytes);
+            return;
+        }
+        let start = out.len();
+        let mut all_stable = true;
+        for field in fixed.fields().iter() {
+            all_stable &= self.encode_field(field, out) == Encoded::Stable;
+        }
+        if all_stable {
+            self.cache.keep(fixed.id(), self.table.version(), &out[start..]);
+        }
+    }
+
+    fn encode_field(&mut self, field: Field<'_>, out: &mut Vec<u8>) -> Encoded {
+        match field.indexing {
+            Indexing::Insert => self.encode_indexed(field, out),
+            Indexing::Literal => match static_table::find(field.name, field.value) {
+                StaticMatch::Field(index) => {
+                    integer::encode(7, INDEXED, index, out);
+                    Encoded::Stable
+                }
+                StaticMatch::Name(index) => encode_literal(4, WITHOUT_INDEXING, index, field, out),
+                StaticMatch::None => {
+                    let index = self.dynamic_name(name_hash(field.name), field.name);
+                    encode_literal(4, WITHOUT_INDEXING, index, field, out)
+                }
+            },
+            Indexing::Never => {
+                let index = static_table::find_name(field.name)
+                    .unwrap_or_else(|| self.dynamic_name(name_hash(field.name), field.name));
+                encode_literal(4, NEVER_INDEXED, index, field, out)
+            }
+        }
+    }
+
+    fn encode_indexed(&mut self, field: Field<'_>, out: &mut Vec<u8>) -> Encoded {
+        let static_match = static_table::find(field.name, field.value);
+        if let StaticMatch::Field(index) = static_match {
+            integer::encode(7, INDEXED, index, out);
+            return Encoded::Stable;
+        }
+        let hash = FieldHash::new(field.name, field.value);
+        if let Some(age) = self.index.find_field(&self.table, hash, field.name, field.value) {
+            integer::encode(7, INDEXED, dynamic_index(age), out);
+            return Encoded::Stable;
+        }
+        let name_index = match static_match {
+            StaticMatch::Name(index) => index,
+            _ => self.dynamic_name(hash.name, field.name),
+        };
+        let field_size = DynamicTable::field_size(field.name, field.value);
+        if field_size > self.table.size_max() / 2 {
+            // It would push out most of what is there.
+            return encode_literal(4, WITHOUT_INDEXING, name_index, field, out);
+        }
+        if self.table.has_room(field_size) || self.admission.admits(hash.field) {
+            encode_literal(6, INCREMENTAL, name_index, field, out);
+            self.table.insert(field.name, field.value);
+            self.index.push(hash);
+        } else {
+            encode_literal(4, WITHOUT_INDEXING, name_index, field, out);
+        }
+        Encoded::Passing
+    }
+
+    /// The index of a dynamic entry of this name, or 0, which stands for none.
+    fn dynamic_name(&self, hash: u32, name: &[u8]) -> usize {
+        self.index.find_name(&self.table, hash, name).map_or(0, dynamic_index)
+    }
+}
+
+/// The dynamic table follows the static one (RFC 7541 §2.3.3).
+fn dynamic_index(age: usize) -> usize {
+    static_table::LEN + 1 + age
+}
+
+/// Appends a literal field whose name is that of `name_index`, or is spelt out when that is 0 (RFC 7541 §6.2).
+fn encode_literal(
+    prefix_bits: u32,
+    pattern: u8,
+    name_index: usize,
+    field: Field<'_>,
+    out: &mut Vec<u8>,
+) -> Encoded {
+    integer::encode(prefix_bits, pattern, name_index, out);
+    if name_index == 0 {
+        encode_string(field.name, out);
+    }
+    encode_string(field.value, out);
+    Encoded::Stable
+}
+
+/// Appends a string literal in the shorter of its two forms (RFC 7541 §5.2).
+fn encode_string(string: &[u8], out: &mut Vec<u8>) {
+    let coded_len = huffman::encoded_len(string);
+    if coded_len < string.len() {
+        integer::encode(7, HUFFMAN, coded_len, out);
+        huffman::encode(string, out);
+    } else {
+        integer::encode(7, 0, string.len(), out);
+        out.extend_from_slice(string);
+    }
+}

@@ -1,0 +1,340 @@
+//! The task that moves a connection's bytes: drain what has arrived, let what became ready run, write once.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use thalweg_http2::{ConnectionError, Event, Output};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+use tonic::{Code, Status};
+
+use super::{Connection, DriverState, State};
+
+/// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
+pub(crate) trait Endpoint: Send + Unpin + 'static {
+    /// Takes note of one event, under the connection's lock. `buffer` is what was read: a DATA event's bytes lie in it.
+    fn on_event(&mut self, state: &mut State, event: &Event<'_>, buffer: &[u8]);
+
+    /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read.
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]);
+}
+
+/// How many reads one poll of the driver does before it lets other tasks run.
+const ROUNDS_MAX: usize = 16;
+/// Slices of one vectored write; Linux takes at most 1024 and gains little beyond some dozens.
+const SLICES_MAX: usize = 64;
+/// How long a connection that was closed by us waits for the peer to read its GOAWAY and close, too. Closing at once
+/// with unread bytes would make the kernel send RST, which can overtake the GOAWAY.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Drives one connection until it is over. As a future it never fails: why the connection ended is told to the calls
+/// on it, as their status.
+pub(crate) struct Driver<IO, E> {
+    io: IO,
+    endpoint: E,
+    connection: Arc<Connection>,
+    /// The beginning of a frame whose rest has not arrived.
+    leftover: Vec<u8>,
+    /// Bytes on their way into the socket.
+    output: Output,
+    timer: Option<Pin<Box<Sleep>>>,
+    phase: Phase,
+}
+
+#[derive(Debug, PartialEq)]
+enum Phase {
+    Open,
+    /// Everything has been said: flush, close our direction, and wait for the peer's end of file.
+    Closing,
+    /// Our direction is closed; what still comes is dropped.
+    Lingering,
+}
+
+enum Progress {
+    /// Went on; look again.
+    Made,
+    /// Nothing to do until woken.
+    None,
+    /// The connection is over.
+    Over,
+}
+
+impl<IO, E> Driver<IO, E>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Endpoint,
+{
+    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>) -> Self {
+        Self {
+            io,
+            endpoint,
+            connection,
+            leftover: Vec::new(),
+            output: Output::default(),
+            timer: None,
+            phase: Phase::Open,
+        }
+    }
+
+    /// Writes until nothing is left or the socket is full.
+    fn write(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        let mut progress = Progress::None;
+        loop {
+            if self.output.is_empty() {
+                let mut state = self.connection.lock();
+                let any = state.http2.take_output(&mut self.output);
+                drop(state);
+                if !any {
+                    return Ok(progress);
+                }
+            }
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let count = self.output.slices(&mut slices);
+            match Pin::new(&mut self.io).poll_write_vectored(cx, &slices[..count]) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(written)) => {
+                    self.output.advance(written);
+                    progress = Progress::Made;
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(progress),
+            }
+        }
+    }
+
+    /// Reads once and lets the protocol, and what it made ready, run.
+    fn read(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        let kept = self.leftover.len();
+        let mut buffer = ReadBuffer::take(kept);
+        buffer.bytes[..kept].copy_from_slice(&self.leftover);
+        let mut unread = ReadBuf::new(&mut buffer.bytes[kept..]);
+        let read = match Pin::new(&mut self.io).poll_read(cx, &mut unread) {
+            Poll::Pending => return Ok(Progress::None),
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => return Ok(Progress::Made),
+            Poll::Ready(Err(error)) => return Err(error),
+            Poll::Ready(Ok(())) => unread.filled().len(),
+        };
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if self.phase != Phase::Open {
+            return Ok(Progress::Made);
+        }
+        let arrived = &buffer.bytes[..kept + read];
+        let mut input = arrived;
+        let outcome = self.receive(&mut input, arrived);
+        self.leftover.clear();
+        match outcome {
+            Ok(()) => self.leftover.extend_from_slice(input),
+            Err(error) => self.fail(&error, arrived),
+        }
+        self.endpoint.run_ready(&self.connection, arrived);
+        Ok(Progress::Made)
+    }
+
+    fn receive(&mut self, input: &mut &[u8], arrived: &[u8]) -> Result<(), ConnectionError> {
+        let now = Instant::now().into_std();
+        let mut state = self.connection.lock();
+        while let Some(event) = state.http2.poll_event(input, now)? {
+            self.endpoint.on_event(&mut state, &event, arrived);
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
+        let mut state = self.connection.lock();
+        let stranger = if state.http2.settings_received() { None } else { name_stranger(arrived) };
+        let status = match stranger {
+            Some(stranger) => Status::unavailable(format!("{}: {stranger}", self.connection.peer)),
+            None => Status::unavailable(format!("connection to {} lost: {error}", self.connection.peer)),
+        };
+        state.end_all(&status);
+        drop(state);
+        self.phase = Phase::Closing;
+    }
+
+    /// The protocol's own timeouts: SETTINGS not acknowledged, draining that takes too long.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Progress {
+        if self.phase != Phase::Open {
+            return Progress::None;
+        }
+        let mut state = self.connection.lock();
+        let Some(at) = state.http2.timeout().map(Instant::from_std) else {
+            drop(state);
+            self.timer = None;
+            return Progress::None;
+        };
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if timer.deadline() != at {
+            timer.as_mut().reset(at);
+        }
+        if timer.as_mut().poll(cx).is_pending() {
+            return Progress::None;
+        }
+        let outcome = state.http2.handle_timeout(Instant::now().into_std());
+        drop(state);
+        if let Err(error) = outcome {
+            self.fail(&error, &[]);
+        }
+        Progress::Made
+    }
+
+    /// Bounds how long a closed connection waits for its peer, whatever that keeps sending.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Progress {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        match timer.as_mut().poll(cx) {
+            Poll::Ready(()) => Progress::Over,
+            Poll::Pending => Progress::None,
+        }
+    }
+
+    /// One turn: write, read, and see whether the connection is over.
+    fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        let wrote = self.write(cx)?;
+        if self.phase != Phase::Open && matches!(self.poll_linger(cx), Progress::Over) {
+            return Ok(Progress::Over);
+        }
+        match self.phase {
+            Phase::Open => {
+                let state = self.connection.lock();
+                if state.http2.is_drained() {
+                    drop(state);
+                    self.phase = Phase::Closing;
+                    self.timer = None;
+                    return Ok(Progress::Made);
+                }
+            }
+            Phase::Closing if self.output.is_empty() => {
+                if Pin::new(&mut self.io).poll_shutdown(cx)?.is_ready() {
+                    self.phase = Phase::Lingering;
+                    self.timer = None;
+                    return Ok(Progress::Made);
+                }
+            }
+            Phase::Closing | Phase::Lingering => {}
+        }
+        let read = self.read(cx)?;
+        if matches!(wrote, Progress::Made) || matches!(read, Progress::Made) {
+            return Ok(Progress::Made);
+        }
+        Ok(self.poll_timer(cx))
+    }
+
+    /// Goes to sleep, unless a caller has left something to write since the last look.
+    fn sleep(&mut self, cx: &Context<'_>) -> bool {
+        let mut state = self.connection.lock();
+        // With output of our own still blocked, more of it can't leave either: the socket's waker will come.
+        if self.output.is_empty() && state.http2.wants_write() {
+            return false;
+        }
+        state.driver = DriverState::Asleep(cx.waker().clone());
+        true
+    }
+
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        for _ in 0..ROUNDS_MAX {
+            match self.turn(cx)? {
+                Progress::Made => {}
+                Progress::Over => return Poll::Ready(Ok(())),
+                Progress::None => {
+                    if self.sleep(cx) {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        self.connection.lock().driver = DriverState::Running;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<IO, E> Future for Driver<IO, E>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Endpoint,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let outcome = ready!(self.poll_over(cx));
+        let peer = &self.connection.peer;
+        let mut state = self.connection.lock();
+        let status = match outcome {
+            Ok(()) => Status::unavailable(format!("connection to {peer} was closed")),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                if state.http2.settings_received() {
+                    Status::unavailable(format!("{peer} closed the connection"))
+                } else {
+                    Status::unavailable(format!(
+                        "{peer} closed the connection before it sent HTTP/2 SETTINGS: \
+                         is it a gRPC server, and without TLS?"
+                    ))
+                }
+            }
+            Err(error) => Status::unavailable(format!("connection to {peer} lost: {error}")),
+        };
+        state.end_all(&status);
+        Poll::Ready(())
+    }
+}
+
+impl<IO, E> Drop for Driver<IO, E> {
+    /// A runtime that shuts down drops its tasks: calls elsewhere must still hear of it.
+    fn drop(&mut self) {
+        let status = Status::new(Code::Unavailable, format!("connection to {} was dropped", self.connection.peer));
+        let mut state = self.connection.lock();
+        if state.ended().is_none() {
+            state.end_all(&status);
+        }
+    }
+}
+
+/// Names what is at the other end, if its first bytes are not HTTP/2's but well known.
+fn name_stranger(first: &[u8]) -> Option<&'static str> {
+    if first.starts_with(b"HTTP/1.") {
+        return Some("the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?");
+    }
+    // TLS records: alert (21) or handshake (22), version 3.x.
+    if let [0x15 | 0x16, 0x03, ..] = first {
+        return Some("the server speaks TLS, and this channel does not");
+    }
+    None
+}
+
+/// The buffer that the driver reads into: one per thread, lent to the connection that is being polled.
+///
+/// An idle connection so holds no read buffer at all, and the one in use stays warm in the cache.
+pub(crate) struct ReadBuffer {
+    bytes: Box<[u8]>,
+}
+
+impl ReadBuffer {
+    /// Large enough for a frame of the largest size that we advertise by default, and for some hundred small calls.
+    pub(crate) const LEN: usize = 128 * 1024;
+
+    /// A buffer with room for `kept` bytes and a good read behind them. Its length follows what has arrived, never
+    /// what a frame declares.
+    fn take(kept: usize) -> Self {
+        let wanted = Self::LEN.max(2 * kept);
+        let bytes = READ_BUFFER.take().filter(|bytes| bytes.len() >= wanted);
+        Self { bytes: bytes.unwrap_or_else(|| vec![0; wanted].into_boxed_slice()) }
+    }
+}
+
+impl Drop for ReadBuffer {
+    fn drop(&mut self) {
+        // During a thread's end the place may be gone: then the buffer is simply freed.
+        let _ = READ_BUFFER.try_with(|place| place.set(Some(std::mem::take(&mut self.bytes))));
+    }
+}
+
+thread_local! {
+    static READ_BUFFER: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
+}

@@ -1,0 +1,278 @@
+//! Drives an HTTP/2 connection over a byte stream and carries gRPC messages on it.
+//!
+//! ```text
+//!   callers, handlers ──lock──► State { http2, slots } ◄──lock── Driver ◄──► socket
+//! ```
+//!
+//! One [`Driver`] task per connection reads, hands what arrived to the protocol, wakes whom it concerns, and writes.
+//! Callers and handlers do not talk to it through a queue: under a short lock they encode straight into the
+//! connection's output, and wake the driver only if it sleeps. What arrives for a stream is gathered in its
+//! [`Slot`]; the one who waits for it is woken when a whole message is there, and decodes outside the lock.
+
+mod driver;
+mod receive;
+mod send;
+mod slot;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Waker;
+
+use slab::Slab;
+use thalweg_http2::{self as http2, ErrorCode, Tag};
+use tonic::Status;
+
+pub(crate) use driver::{Driver, Endpoint};
+pub(crate) use receive::{Incoming, decode, status_of};
+pub(crate) use send::{Outgoing, SendLoop, SendOutcome, fixed_block, send_single};
+pub(crate) use slot::{End, Head, Slot, SlotKey, Trailers, keep_waker};
+
+/// One connection, shared by its driver and the calls on it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    state: Mutex<State>,
+    /// Calls in flight, readable without the lock: lanes are chosen by it.
+    in_flight: AtomicUsize,
+    /// What the other end is called in messages, such as `127.0.0.1:50051`.
+    pub(crate) peer: String,
+}
+
+impl Connection {
+    pub(crate) fn new(http2: http2::Connection, peer: String) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                http2,
+                slots: Slab::new(),
+                generation: 0,
+                driver: DriverState::Running,
+                ended: None,
+                slot_waiters: SlotWaiters::default(),
+                wake: Vec::new(),
+            }),
+            in_flight: AtomicUsize::new(0),
+            peer,
+        })
+    }
+
+    /// The lock under which callers encode. Never held while user code runs.
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
+        Locked { state: Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)) }
+    }
+
+    /// Gives up a client's stream: a call that has not ended is reset with CANCEL (never END_STREAM, which the server
+    /// could take for a whole request).
+    pub(crate) fn cancel(&self, key: SlotKey) {
+        let mut state = self.lock();
+        let Some(mut slot) = state.remove(key) else { return };
+        self.call_ended();
+        state.wake.extend(slot.take_wakers());
+        state.http2.reset(slot.stream, ErrorCode::Cancel);
+        if state.http2.wants_write() {
+            state.notify_driver();
+        }
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn call_started(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn call_ended(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the lock of a [`Connection`] guards.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) http2: http2::Connection,
+    slots: Slab<Slot>,
+    generation: u32,
+    driver: DriverState,
+    /// Why the connection is over, once it is.
+    ended: Option<Status>,
+    pub(crate) slot_waiters: SlotWaiters,
+    /// Woken when the lock is given back, never under it.
+    wake: Vec<Waker>,
+}
+
+/// Whether the driver has to be woken for output to leave.
+#[derive(Debug)]
+enum DriverState {
+    /// It is running or already woken, and will look for output before it sleeps.
+    Running,
+    Asleep(Waker),
+}
+
+impl State {
+    pub(crate) fn insert(&mut self, slot: Slot) -> SlotKey {
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
+        let index = self.slots.insert(Slot { generation, ..slot });
+        SlotKey { index: index as u32, generation }
+    }
+
+    /// None once the slot was removed: a key is never taken for a later stream's.
+    pub(crate) fn slot(&mut self, key: SlotKey) -> Option<&mut Slot> {
+        self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)
+    }
+
+    /// The slot together with the protocol, for work that needs both.
+    pub(crate) fn parts(&mut self, key: SlotKey) -> Option<(&mut Slot, &mut http2::Connection, &mut Vec<Waker>)> {
+        let slot =
+            self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)?;
+        Some((slot, &mut self.http2, &mut self.wake))
+    }
+
+    pub(crate) fn remove(&mut self, key: SlotKey) -> Option<Slot> {
+        self.slot(key)?;
+        Some(self.slots.remove(key.index as usize))
+    }
+
+    /// Wakes `waker` when the lock is given back.
+    pub(crate) fn wake_later(&mut self, waker: Option<Waker>) {
+        self.wake.extend(waker);
+    }
+
+    /// There is output, or something else for the driver to see: makes sure that it looks.
+    pub(crate) fn notify_driver(&mut self) {
+        if let DriverState::Asleep(waker) = std::mem::replace(&mut self.driver, DriverState::Running) {
+            self.wake.push(waker);
+        }
+    }
+
+    pub(crate) fn ended(&self) -> Option<&Status> {
+        self.ended.as_ref()
+    }
+
+    /// The connection is over: every call that has not ended yet ends with `status`.
+    pub(crate) fn end_all(&mut self, status: &Status) {
+        if self.ended.is_none() {
+            self.ended = Some(status.clone());
+        }
+        for (_, slot) in &mut self.slots {
+            slot.end(End::Lost { status: status.clone(), unprocessed: false });
+            self.wake.extend(slot.take_wakers());
+        }
+        self.slot_waiters.drain_into(&mut self.wake);
+    }
+
+    /// Drops spare memory of an idle connection.
+    pub(crate) fn shrink(&mut self) {
+        self.http2.shrink();
+        if self.slots.is_empty() {
+            self.slots.shrink_to_fit();
+            self.wake = Vec::new();
+        }
+    }
+}
+
+/// The guard of [`Connection::lock`]; wakes on release whom [`State::wake_later`] named.
+pub(crate) struct Locked<'a> {
+    /// `Some` until dropped.
+    state: Option<MutexGuard<'a, State>>,
+}
+
+impl std::ops::Deref for Locked<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        self.state.as_ref().expect("held until dropped")
+    }
+}
+
+impl std::ops::DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("held until dropped")
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        let Some(mut state) = self.state.take() else { return };
+        match state.wake.len() {
+            0 => {}
+            1 => {
+                let waker = state.wake.pop();
+                drop(state);
+                if let Some(waker) = waker {
+                    waker.wake();
+                }
+            }
+            _ => {
+                let mut wakers = std::mem::take(&mut state.wake);
+                drop(state);
+                wakers.drain(..).for_each(Waker::wake);
+            }
+        }
+    }
+}
+
+/// Calls that wait for a free stream, in the order of their coming.
+///
+/// A woken call that opens its stream wakes the next one, so that a burst of free slots is used up without waking
+/// everyone for each.
+#[derive(Debug, Default)]
+pub(crate) struct SlotWaiters {
+    next_ticket: u64,
+    waiting: std::collections::VecDeque<(u64, Waker)>,
+}
+
+impl SlotWaiters {
+    /// Takes a place in the line, or keeps the one that `ticket` names.
+    pub(crate) fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
+        if let Some(ticket) = *ticket
+            && let Some(place) = self.waiting.iter_mut().find(|(other, _)| *other == ticket)
+        {
+            place.1.clone_from(waker);
+            return;
+        }
+        // A call that was woken in vain goes to the front: it has waited longest.
+        let front = ticket.is_some();
+        let number = ticket.unwrap_or_else(|| {
+            self.next_ticket += 1;
+            self.next_ticket
+        });
+        *ticket = Some(number);
+        if front {
+            self.waiting.push_front((number, waker.clone()));
+        } else {
+            self.waiting.push_back((number, waker.clone()));
+        }
+    }
+
+    /// Gives the place up; whether it had already been woken.
+    pub(crate) fn leave(&mut self, ticket: u64) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|(other, _)| *other != ticket);
+        self.waiting.len() == before
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Waker> {
+        self.waiting.pop_front().map(|(_, waker)| waker)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    fn drain_into(&mut self, wakers: &mut Vec<Waker>) {
+        wakers.extend(self.waiting.drain(..).map(|(_, waker)| waker));
+    }
+}
+
+/// A slot's key as the tag that the protocol gives back with each event of the stream.
+impl From<SlotKey> for Tag {
+    fn from(key: SlotKey) -> Self {
+        Tag(u64::from(key.generation) << 32 | u64::from(key.index))
+    }
+}
+
+impl From<Tag> for SlotKey {
+    fn from(tag: Tag) -> Self {
+        Self { index: tag.0 as u32, generation: (tag.0 >> 32) as u32 }
+    }
+}

@@ -1,0 +1,225 @@
+//! Messages of one stream, on their way out.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use thalweg_http2::{Block, SendError};
+use tonic::Status;
+
+use super::slot::keep_waker;
+use super::{Connection, SlotKey};
+use crate::grpc::compression::{self, Encoding};
+use crate::grpc::envelope;
+use crate::message::Message;
+
+/// Messages are packed until a batch has this many bytes: enough for a system call to be worth it, little enough
+/// that the peer can start on the first while the rest is encoded.
+const BATCH_LEN: usize = 32 * 1024;
+/// A batch up to this size is copied behind its frame header; a larger one is handed over as it is.
+const COPY_MAX: usize = 4 * 1024;
+/// A stream with this many bytes queued in the protocol takes no more until it has fallen below the low-water mark.
+const QUEUE_HIGH_WATER: usize = 64 * 1024;
+/// Batches that one poll sends before it lets other tasks run.
+const BATCHES_PER_POLL: usize = 8;
+
+/// How messages of one stream are encoded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) message_size_max: usize,
+    pub(crate) encoding: Option<Encoding>,
+}
+
+impl Outgoing {
+    /// Appends one message with its prefix.
+    pub(crate) fn encode<T: Message>(&self, message: &T, out: &mut Vec<u8>) -> Result<(), Status> {
+        let len = self.check(message)?;
+        match self.encoding {
+            Some(encoding) if len > 0 => {
+                let mut plain = Vec::with_capacity(len);
+                message.encode(&mut plain);
+                let start = envelope::begin(true, out);
+                compression::compress(encoding, &plain, out)?;
+                envelope::finish(start, out);
+            }
+            _ => {
+                out.reserve(envelope::PREFIX_LEN + len);
+                envelope::emit_prefix(false, len, out);
+                message.encode(out);
+            }
+        }
+        Ok(())
+    }
+
+    /// The encoded length, if the message may be sent.
+    pub(crate) fn check<T: Message>(&self, message: &T) -> Result<usize, Status> {
+        let len = message.encoded_len();
+        if len > self.message_size_max {
+            return Err(Status::resource_exhausted(format!(
+                "trying to send message larger than max ({len} vs. {})",
+                self.message_size_max
+            )));
+        }
+        Ok(len)
+    }
+}
+
+/// How a [`SendLoop`] ended.
+#[derive(Debug)]
+pub(crate) enum SendOutcome {
+    /// The source has ended and all its messages are handed over.
+    Done,
+    /// The source, or encoding one of its messages, failed.
+    Failed(Status),
+    /// The stream is gone: reset, or its connection lost.
+    Gone,
+}
+
+/// Moves messages from a source to a stream, as flow control permits: never more than a batch and the stream's queue
+/// are in memory.
+///
+/// Messages that are ready together are packed together and go out when the source has no more at hand, or the batch
+/// is full.
+pub(crate) struct SendLoop<S> {
+    connection: Arc<Connection>,
+    key: SlotKey,
+    source: Pin<Box<S>>,
+    outgoing: Outgoing,
+    batch: Vec<u8>,
+    /// The source has ended; what is left is to hand the last batch over.
+    ended: Option<Result<(), Status>>,
+    /// Whether END_STREAM goes with the last batch (a client's half-close) or trailers follow (a server).
+    end_stream: bool,
+}
+
+impl<S, T> SendLoop<S>
+where
+    S: Stream<Item = Result<T, Status>>,
+    T: Message,
+{
+    pub(crate) fn new(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        source: Pin<Box<S>>,
+        outgoing: Outgoing,
+        end_stream: bool,
+    ) -> Self {
+        Self { connection, key, source, outgoing, batch: Vec::new(), ended: None, end_stream }
+    }
+
+    pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendOutcome> {
+        for _ in 0..BATCHES_PER_POLL {
+            let pending = self.fill(cx);
+            match self.poll_flush(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(Gone)) => return Poll::Ready(SendOutcome::Gone),
+                Poll::Ready(Ok(())) => {}
+            }
+            match self.ended.take() {
+                Some(Ok(())) => return Poll::Ready(SendOutcome::Done),
+                Some(Err(status)) => return Poll::Ready(SendOutcome::Failed(status)),
+                None if pending => return Poll::Pending,
+                None => {}
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Packs messages until the batch is full or the source has none at hand; whether it was the latter.
+    fn fill(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.ended.is_none() && self.batch.len() < BATCH_LEN {
+            match self.source.as_mut().poll_next(cx) {
+                Poll::Pending => return true,
+                Poll::Ready(None) => self.ended = Some(Ok(())),
+                Poll::Ready(Some(Err(status))) => self.ended = Some(Err(status)),
+                Poll::Ready(Some(Ok(message))) => {
+                    if let Err(status) = self.outgoing.encode(&message, &mut self.batch) {
+                        self.ended = Some(Err(status));
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Hands the batch over when the stream has room for it. Also notes who is to be woken when the stream is reset.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let last = self.end_stream && matches!(self.ended, Some(Ok(())));
+        let mut state = self.connection.lock();
+        let Some((slot, http2, _)) = state.parts(self.key) else { return Poll::Ready(Err(Gone)) };
+        if slot.send_closed {
+            return Poll::Ready(Err(Gone));
+        }
+        keep_waker(&mut slot.sender, cx.waker());
+        if self.batch.is_empty() && !last {
+            return Poll::Ready(Ok(()));
+        }
+        if http2.queued(slot.stream) >= QUEUE_HIGH_WATER {
+            return Poll::Pending;
+        }
+        if last {
+            slot.send_closed = true;
+        }
+        let stream = slot.stream;
+        let sent = hand_over(http2, stream, &mut self.batch, last);
+        state.notify_driver();
+        Poll::Ready(sent.map_err(|_| Gone))
+    }
+}
+
+/// The stream is gone.
+struct Gone;
+
+/// Gives `batch` to the protocol and leaves it empty.
+pub(crate) fn hand_over(
+    http2: &mut thalweg_http2::Connection,
+    stream: thalweg_http2::StreamId,
+    batch: &mut Vec<u8>,
+    end_stream: bool,
+) -> Result<(), SendError> {
+    if batch.len() <= COPY_MAX {
+        let in_place = http2.send_data_in_place(stream, batch.len(), end_stream, |out| out.extend_from_slice(batch));
+        match in_place {
+            Ok(true) => {
+                batch.clear();
+                return Ok(());
+            }
+            Ok(false) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    http2.send_data(stream, Bytes::from(std::mem::take(batch)), end_stream)
+}
+
+/// Sends one message that is the only one, straight into the connection's output where it fits.
+pub(crate) fn send_single<T: Message>(
+    http2: &mut thalweg_http2::Connection,
+    stream: thalweg_http2::StreamId,
+    message: &T,
+    outgoing: &Outgoing,
+    end_stream: bool,
+) -> Result<Result<(), SendError>, Status> {
+    let len = outgoing.check(message)?;
+    if outgoing.encoding.is_none() && len <= COPY_MAX {
+        let sent = http2.send_data_in_place(stream, envelope::PREFIX_LEN + len, end_stream, |out| {
+            envelope::emit_prefix(false, len, out);
+            message.encode(out);
+        });
+        match sent {
+            Ok(true) => return Ok(Ok(())),
+            Ok(false) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    let mut wire = Vec::new();
+    outgoing.encode(message, &mut wire)?;
+    Ok(http2.send_data(stream, Bytes::from(wire), end_stream))
+}
+
+/// A head or trailers that are always the same.
+pub(crate) fn fixed_block(fields: &Arc<thalweg_http2::FixedFields>) -> Block<'_> {
+    Block { fixed: Some(fields), extra: crate::grpc::metadata::no_fields() }
+}

@@ -1,0 +1,92 @@
+//! Status codes of calls that ended without one: from HTTP, from a reset of the stream, and back.
+
+use thalweg_http2::ErrorCode;
+use tonic::Code;
+
+/// The code for a response without `grpc-status`, by its HTTP status ([http-grpc-status-mapping]).
+///
+/// 200 is no exception: a server that speaks gRPC would have said more.
+///
+/// [http-grpc-status-mapping]: https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
+pub fn from_http_status(status: u16) -> Code {
+    match status {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502 | 503 | 504 => Code::Unavailable,
+        _ => Code::Unknown,
+    }
+}
+
+/// The code of a call whose stream was reset (PROTOCOL-HTTP2, "Errors").
+///
+/// The two that the document leaves open, `STREAM_CLOSED` and `HTTP_1_1_REQUIRED`, are INTERNAL as in grpc-go.
+pub fn from_error_code(error: ErrorCode) -> Code {
+    match error {
+        ErrorCode::NoError
+        | ErrorCode::ProtocolError
+        | ErrorCode::InternalError
+        | ErrorCode::FlowControlError
+        | ErrorCode::SettingsTimeout
+        | ErrorCode::StreamClosed
+        | ErrorCode::FrameSizeError
+        | ErrorCode::CompressionError
+        | ErrorCode::ConnectError
+        | ErrorCode::Http11Required => Code::Internal,
+        ErrorCode::RefusedStream => Code::Unavailable,
+        ErrorCode::Cancel => Code::Cancelled,
+        ErrorCode::EnhanceYourCalm => Code::ResourceExhausted,
+        ErrorCode::InadequateSecurity => Code::PermissionDenied,
+        ErrorCode::Unknown(_) => Code::Unknown,
+    }
+}
+
+/// The error code to reset a stream with, when a call ends with `code` and cannot say so in trailers.
+///
+/// A deadline is a cancellation here, as in the other stacks: the caller knows its own. UNAVAILABLE is not
+/// `REFUSED_STREAM`, which would promise that no application saw the call and that repeating it is safe.
+pub fn to_error_code(code: Code) -> ErrorCode {
+    match code {
+        Code::Ok => ErrorCode::NoError,
+        Code::Cancelled | Code::DeadlineExceeded => ErrorCode::Cancel,
+        Code::PermissionDenied => ErrorCode::InadequateSecurity,
+        Code::ResourceExhausted => ErrorCode::EnhanceYourCalm,
+        _ => ErrorCode::InternalError,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn http_statuses() {
+        let check = |status: u16, code: Code| assert_eq!(from_http_status(status), code, "{status}");
+        check(400, Code::Internal);
+        check(401, Code::Unauthenticated);
+        check(403, Code::PermissionDenied);
+        check(404, Code::Unimplemented);
+        [429, 502, 503, 504].iter().for_each(|status| check(*status, Code::Unavailable));
+        [0, 200, 204, 301, 405, 415, 500, 501, 65_535]
+            .iter()
+            .for_each(|status| check(*status, Code::Unknown));
+    }
+
+    #[test]
+    fn resets() {
+        let check = |error: ErrorCode, code: Code, back: ErrorCode| {
+            assert_eq!(from_error_code(error), code, "{error:?}");
+            assert_eq!(to_error_code(code), back, "{code:?}");
+        };
+        check(ErrorCode::RefusedStream, Code::Unavailable, ErrorCode::InternalError);
+        check(ErrorCode::Cancel, Code::Cancelled, ErrorCode::Cancel);
+        check(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, ErrorCode::EnhanceYourCalm);
+        check(ErrorCode::InadequateSecurity, Code::PermissionDenied, ErrorCode::InadequateSecurity);
+        check(ErrorCode::NoError, Code::Internal, ErrorCode::InternalError);
+        check(ErrorCode::Http11Required, Code::Internal, ErrorCode::InternalError);
+        check(ErrorCode::Unknown(99), Code::Unknown, ErrorCode::InternalError);
+        assert_eq!(to_error_code(Code::DeadlineExceeded), ErrorCode::Cancel);
+        assert_eq!(to_error_code(Code::Ok), ErrorCode::NoError);
+    }
+}

@@ -1,0 +1,8 @@
+//! Sockets: the addresses that a server listens on and a client connects to, and one stream type for both kinds.
+
+mod address;
+mod stream;
+
+pub use address::{InvalidAddress, ListenAddress};
+pub(crate) use address::Endpoint;
+pub(crate) use stream::{Listener, Socket};

@@ -1,0 +1,64 @@
+//! What can be set for the calls of a client, and for the methods of a service.
+
+use std::time::Duration;
+
+use crate::grpc::compression::Encoding;
+
+/// Bytes of the largest message that is accepted unless said otherwise, as in every gRPC implementation.
+pub const MAX_DECODING_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
+
+/// Options of a client's calls.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// Bytes of the largest message accepted, after decompression; 4 MiB by default.
+    pub max_decoding_message_size: usize,
+    /// Bytes of the largest message sent; unlimited by default.
+    pub max_encoding_message_size: usize,
+    /// How messages are compressed; not at all by default.
+    pub send_compressed: Option<Encoding>,
+    /// Whether the server is told that it may compress.
+    pub accept_compressed: Option<Encoding>,
+    /// Whether a call waits for a connection that can't be made at the moment, rather than failing with UNAVAILABLE.
+    pub wait_for_ready: bool,
+    /// The deadline of calls that set none of their own (`Request::set_timeout`).
+    pub timeout: Option<Duration>,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        Self {
+            max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
+            max_encoding_message_size: usize::MAX,
+            send_compressed: None,
+            accept_compressed: None,
+            wait_for_ready: false,
+            timeout: None,
+        }
+    }
+}
+
+/// Options of a service's methods.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServiceOptions {
+    /// Bytes of the largest message accepted, after decompression; 4 MiB by default.
+    pub max_decoding_message_size: usize,
+    /// Bytes of the largest message sent; unlimited by default.
+    pub max_encoding_message_size: usize,
+    /// How responses are compressed for clients that accept it; not at all by default.
+    pub send_compressed: Option<Encoding>,
+    /// The compression that requests may have.
+    pub accept_compressed: Option<Encoding>,
+}
+
+impl Default for ServiceOptions {
+    fn default() -> Self {
+        Self {
+            max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
+            max_encoding_message_size: usize::MAX,
+            send_compressed: None,
+            accept_compressed: None,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Messages of a stream, as they arrive.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use tokio::time::Sleep;
+use tonic::Status;
+use tonic::metadata::MetadataMap;
+
+use crate::connection::{Incoming, status_of};
+use crate::grpc::timeout::deadline_exceeded;
+use crate::message::Message;
+
+/// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
+/// responses. Also a [`Stream`].
+///
+/// Reading is what gives the peer room to send more: a stream that is not read holds the peer back after one
+/// receive window. A client that drops it before its end cancels the call.
+#[derive(Debug)]
+pub struct Streaming<T: Message> {
+    incoming: Incoming<T>,
+    side: Side,
+    finished: bool,
+    trailers: Option<MetadataMap>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+/// Who reads, which decides what dropping means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Side {
+    /// Dropping cancels the call.
+    Client,
+    /// Dropping only says that the rest of the requests is not wanted: the handler may still answer.
+    Server,
+}
+
+impl<T: Message> Streaming<T> {
+    pub(crate) fn of_responses(incoming: Incoming<T>, deadline: Option<Pin<Box<Sleep>>>) -> Self {
+        Self { incoming, side: Side::Client, finished: false, trailers: None, deadline }
+    }
+
+    pub(crate) fn of_requests(incoming: Incoming<T>) -> Self {
+        Self { incoming, side: Side::Server, finished: false, trailers: None, deadline: None }
+    }
+
+    /// The next message; `None` when the peer has sent its last.
+    ///
+    /// Cancel-safe: dropping the future loses no message.
+    ///
+    /// # Errors
+    /// On a client the status of the call if that is not OK, a lost connection (UNAVAILABLE), the deadline; on a
+    /// server the call's cancellation.
+    pub async fn message(&mut self) -> Result<Option<T>, Status> {
+        poll_fn(|cx| self.poll_message(cx)).await.transpose()
+    }
+
+    /// The trailing metadata, once the messages have ended; reads over those that are left.
+    pub async fn trailers(&mut self) -> Result<Option<MetadataMap>, Status> {
+        while self.message().await?.is_some() {}
+        Ok(self.trailers.take())
+    }
+
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
+        if self.finished {
+            return Poll::Ready(None);
+        }
+        let ended = match self.incoming.poll_message(cx) {
+            Poll::Pending => match self.poll_deadline(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(status) => Err(status),
+            },
+            Poll::Ready(Ok(Ok(message))) => return Poll::Ready(Some(Ok(message))),
+            Poll::Ready(Ok(Err(end))) => status_of(end),
+            Poll::Ready(Err(status)) => Err(status),
+        };
+        // Also after an error of our own making (a message too large or broken, the deadline): the peer must hear of
+        // it, and a client that has its answer need not send the rest of its requests.
+        self.finished = true;
+        self.stop();
+        match ended {
+            Ok(trailers) => {
+                self.trailers = Some(trailers.map_or_else(MetadataMap::new, |trailers| trailers.metadata));
+                Poll::Ready(None)
+            }
+            Err(status) => Poll::Ready(Some(Err(status))),
+        }
+    }
+
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
+        match &mut self.deadline {
+            None => Poll::Pending,
+            Some(sleep) => sleep.as_mut().poll(cx).map(|()| deadline_exceeded()),
+        }
+    }
+
+    /// Stops receiving: on a client that ends the call, on a server the rest of the requests is dropped.
+    fn stop(&mut self) {
+        match self.side {
+            Side::Client => self.incoming.cancel(),
+            Side::Server => self.incoming.discard(),
+        }
+    }
+}
+
+impl<T: Message> Stream for Streaming<T> {
+    type Item = Result<T, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_message(cx)
+    }
+}
+
+impl<T: Message> Drop for Streaming<T> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
