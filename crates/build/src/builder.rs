@@ -234,17 +234,10 @@ impl Builder {
         protos: &[impl AsRef<Path>],
         includes: &[impl AsRef<Path>],
     ) -> Result<(), Error> {
-        let includes: Vec<PathBuf> = includes.iter().map(|include| include.as_ref().to_owned()).collect();
-        let mut compiler =
-            protox::Compiler::new(&includes).map_err(|error| Error::Other(error.to_string()))?;
-        compiler.include_imports(true).include_source_info(true);
-        for proto in protos {
-            let proto = proto.as_ref();
-            compiler.open_file(proto).map_err(|error| Error::from_protox(&error, proto, &includes))?;
-        }
+        let compiler = parse(protos, includes)?;
         if self.emit_rerun_if_changed {
             // Without a listener on stdout there is nobody to tell.
-            let _ = write_rerun_lines(&mut io::stdout(), compiler.files().filter_map(|file| file.path()));
+            let _ = write_rerun_lines(&mut io::stdout(), &compiler);
         }
         if let Some(path) = &self.file_descriptor_set_path {
             // protox's own encoding keeps custom options, which prost's types would drop.
@@ -302,10 +295,52 @@ impl PathLists {
     }
 }
 
+/// Reads the files and all that they import.
+fn parse(protos: &[impl AsRef<Path>], includes: &[impl AsRef<Path>]) -> Result<protox::Compiler, Error> {
+    let includes: Vec<PathBuf> = includes.iter().map(|include| include.as_ref().to_owned()).collect();
+    let mut compiler = protox::Compiler::new(&includes).map_err(|error| Error::Other(error.to_string()))?;
+    compiler.include_imports(true).include_source_info(true);
+    for proto in protos {
+        let proto = proto.as_ref();
+        compiler.open_file(proto).map_err(|error| Error::from_protox(&error, proto, &includes))?;
+    }
+    Ok(compiler)
+}
+
 /// One line for each input; the well-known types, which come with protox, have no path.
-fn write_rerun_lines<'a>(out: &mut impl Write, inputs: impl Iterator<Item = &'a Path>) -> io::Result<()> {
-    for input in inputs {
+fn write_rerun_lines(out: &mut impl Write, compiler: &protox::Compiler) -> io::Result<()> {
+    for input in compiler.files().filter_map(|file| file.path()) {
         writeln!(out, "cargo:rerun-if-changed={}", input.display())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_watches_the_files_and_their_imports() {
+        let check = |protos: &[&str], expected: &[&str]| {
+            let compiler = parse(protos, &["tests/proto"]).expect("the files are right");
+            let mut printed = Vec::new();
+            write_rerun_lines(&mut printed, &compiler).expect("a Vec takes all");
+            let printed = String::from_utf8(printed).expect("text");
+            let watched: Vec<&str> = printed
+                .lines()
+                .map(|line| {
+                    line.strip_prefix("cargo:rerun-if-changed=tests/proto/").expect("a line for cargo")
+                })
+                .collect();
+            assert_eq!(watched, expected);
+        };
+        check(&["rootless.proto"], &["rootless.proto"]);
+        check(&["common/size.proto"], &["common/size.proto"]);
+        // Imports of imports, too; google's are not files.
+        check(&["shapes.proto"], &["common/size.proto", "common/page.proto", "shapes.proto"]);
+        check(
+            &["rootless.proto", "type.proto", "shapes.proto"],
+            &["rootless.proto", "common/size.proto", "common/page.proto", "shapes.proto", "type.proto"],
+        );
+    }
 }

@@ -15,7 +15,7 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     let statics: String = service.methods.iter().map(|method| method_descriptor(method, full)).collect();
     let methods: String = service.methods.iter().map(|method| call(method, full, options)).collect();
     format!(
-        r#"
+        r"
 /// The client of `{full}`.
 {module_attributes}pub mod {client_module} {{
     {MODULE_LINTS}
@@ -62,10 +62,31 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
             self
         }}
 
+        /// Tells the server that it may compress with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {{
+            self.options.accept_compressed = Some(encoding);
+            self
+        }}
+
+        /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
+        #[must_use]
+        pub fn wait_for_ready(mut self, wait: bool) -> Self {{
+            self.options.wait_for_ready = wait;
+            self
+        }}
+
+        /// The deadline of calls that set none of their own.
+        #[must_use]
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {{
+            self.options.timeout = Some(timeout);
+            self
+        }}
+
         {methods}
     }}
 }}
-"#
+"
     )
 }
 

@@ -14,7 +14,7 @@ use miette::{Diagnostic, LabeledSpan};
 pub enum Error {
     /// A `.proto` file has an error.
     #[error("{0}")]
-    Source(SourceError),
+    Source(Box<SourceError>),
     /// A `.proto` file is not there.
     #[error("{}: no such file", path.display())]
     NotFound {
@@ -68,7 +68,7 @@ impl Error {
             };
         };
         // protox names files as imports do; an editor wants the path.
-        let path = includes.iter().map(|include| include.join(name)).find(|path| path.is_file());
+        let path = includes.iter().map(|include| include.join(name)).find(|path| path.exists());
         let path = path.unwrap_or_else(|| PathBuf::from(name));
         if error.is_io() {
             let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
@@ -78,8 +78,12 @@ impl Error {
         let source = std::fs::read_to_string(&path).unwrap_or_default();
         let mut first = SourceError::new(path.clone(), &source, error);
         let others = error.related().into_iter().flatten();
+        if error.is_file_not_found() {
+            first.help =
+                Some(format!("imports are looked for in the include directories ({})", list(includes)));
+        }
         first.others = others.map(|other| SourceError::new(path.clone(), &source, other)).collect();
-        Error::Source(first)
+        Error::Source(Box::new(first))
     }
 }
 
@@ -129,7 +133,13 @@ impl SourceError {
             error.help().map(|help| help.to_string())
         };
         let labels: Vec<LabeledSpan> = error.labels().into_iter().flatten().collect();
-        let place = culprit(&labels).and_then(|label| Place::find(source, label.offset(), label.len()));
+        let span = match culprit(&labels) {
+            Some(label) => Some((label.offset(), label.len())),
+            // protox has no label for the end of the file.
+            None if message.ends_with("end of file") => Some((source.trim_end().len(), 0)),
+            None => None,
+        };
+        let place = span.and_then(|(offset, length)| Place::find(source, offset, length));
         SourceError { file, place, message, help, others: Vec::new() }
     }
 

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-/// Method names that generated clients have of their own; a service's method of that name gets an
-/// underscore.
-const CLIENT_METHODS: [&str; 7] = [
+/// Names of methods that generated clients have of their own; a method of the service with that name
+/// gets an underscore.
+const CLIENT_METHODS: [&str; 10] = [
+    "clone",
     "new",
     "connect",
     "with_options",
@@ -12,6 +13,8 @@ const CLIENT_METHODS: [&str; 7] = [
     "max_encoding_message_size",
     "send_compressed",
     "accept_compressed",
+    "wait_for_ready",
+    "timeout",
 ];
 
 /// Names that the server module uses unqualified, which a trait of the same name would shadow.
@@ -57,7 +60,7 @@ impl ServiceNames {
     }
 }
 
-/// The name of a method in the client, and of its parameter-free forms.
+/// The name of a method in the client: `say_hello`, `r#type`, `new_`.
 pub(crate) fn client_method(method: &prost_build::Method) -> String {
     let mut name = method.name.clone();
     if CLIENT_METHODS.contains(&name.as_str()) {
@@ -71,10 +74,11 @@ pub(crate) fn method_static(method: &prost_build::Method) -> String {
     method.name.trim_start_matches("r#").to_uppercase()
 }
 
-/// The associated type for a method's stream of answers: `LotsOfRepliesStream`.
+/// The associated type for a method's stream of answers: `LotsOfRepliesStream`. Methods are in camel
+/// case by convention; those that are not are made so.
 pub(crate) fn answer_stream(method: &prost_build::Method) -> String {
     let mut name = String::new();
-    for word in method.name.trim_start_matches("r#").split('_') {
+    for word in method.proto_name.split('_') {
         let mut letters = word.chars();
         name.extend(letters.next().map(|first| first.to_ascii_uppercase()));
         name.push_str(letters.as_str());

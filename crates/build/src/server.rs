@@ -74,6 +74,13 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
             self.options.send_compressed = Some(encoding);
             self
         }}
+
+        /// Takes messages that are compressed with `encoding`.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {{
+            self.options.accept_compressed = Some(encoding);
+            self
+        }}
     }}
 
     impl<T> Clone for {server}<T> {{

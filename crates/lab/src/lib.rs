@@ -9,6 +9,7 @@ pub mod execute;
 pub mod interrupt;
 pub mod limit;
 pub mod plan;
+pub mod process;
 pub mod record;
 pub mod results;
 pub mod size;

@@ -189,13 +189,12 @@ impl<'s> Sender<'s> {
 impl Mover for Sender<'_> {
     fn step(&mut self, recorder: &mut Recorder) -> io::Result<()> {
         self.written += (&*self.socket).write(&self.chunk)? as u64;
-        let messages = self.written / self.message_bytes;
-        if messages > 0 {
-            self.written %= self.message_bytes;
-            let now = Instant::now();
-            let took_ns = u64::try_from((now - self.message_began).as_nanos()).unwrap_or(u64::MAX);
-            recorder.record_many(took_ns / messages, messages);
-            self.message_began = now;
+        let whole = self.written / self.message_bytes;
+        self.written %= self.message_bytes;
+        let took_ns = u64::try_from(self.message_began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        if let Some(each_ns) = took_ns.checked_div(whole) {
+            recorder.record_many(each_ns, whole);
+            self.message_began = Instant::now();
         }
         Ok(())
     }

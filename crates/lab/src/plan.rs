@@ -17,8 +17,9 @@ const STUDY_OVERHEAD: Duration = Duration::from_secs(1);
 const SLOT_MIN: Duration = Duration::from_millis(200);
 /// Longer than this, a point says nothing new.
 const SLOT_MAX: Duration = Duration::from_secs(5);
-/// The share of a point's time that is warm-up: one part of this many.
-const WARMUP_PARTS: u32 = 5;
+/// How a point's time is divided.
+const WARMUP_PARTS: u32 = 1;
+const MEASURED_PARTS: u32 = 4;
 
 /// Points to measure, in the order of measuring.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +39,7 @@ pub struct Point {
     pub size_bytes: ByteSize,
     /// What carries them.
     pub transport: Transport,
-    /// Operations in flight over all connections.
+    /// Unary calls, or streams, in flight over all connections; messages on a bare socket.
     pub in_flight: u32,
     /// Connections to open.
     pub connections: u32,
@@ -194,8 +195,7 @@ pub fn sizes(options: &SizesOptions) -> Result<Study, PlanError> {
     if count == 0 {
         return Err(PlanError::NothingToMeasure);
     }
-    let slot = slot(*budget, count)?;
-    let warmup = slot / WARMUP_PARTS;
+    let part = slot(*budget, count)? / (WARMUP_PARTS + MEASURED_PARTS);
     let mut points = Vec::with_capacity(count);
     for &size_bytes in &sizes {
         for &transport in transports {
@@ -205,8 +205,8 @@ pub fn sizes(options: &SizesOptions) -> Result<Study, PlanError> {
                 transport,
                 in_flight: load.in_flight,
                 connections: load.connections,
-                warmup,
-                duration: slot - warmup,
+                warmup: part * WARMUP_PARTS,
+                duration: part * MEASURED_PARTS,
             }));
         }
     }
@@ -221,9 +221,8 @@ struct Load {
     connections: u32,
 }
 
-/// The lines of the plots. Calls that answer message by message are measured with `in_flight` of them overlapping,
-/// unary ones also alone, which is the latency that a lone caller sees; one-way streams are a stream per connection,
-/// pipelined as far as flow control lets them. The socket does each of these once.
+/// The lines of the plots. Unary calls are measured alone, which is the latency that a lone caller sees, and with
+/// `in_flight` of them overlapping; streams are one per connection, and the driver pipelines them.
 fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
     let alone = Load { work: Work::Call(CallType::Unary), in_flight: 1, connections: 1 };
     let mut loads = Vec::new();
@@ -234,22 +233,34 @@ fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
                 loads.extend((in_flight > 1).then_some(alone));
                 loads.push(Load { work, in_flight, connections });
             }
-            CallType::BidiStream => loads.push(Load { work, in_flight, connections }),
-            CallType::ClientStream | CallType::ServerStream => {
+            CallType::ClientStream | CallType::ServerStream | CallType::BidiStream => {
                 loads.push(Load { work, in_flight: connections, connections });
             }
         }
     }
     let mut limits: Vec<Load> = Vec::new();
     for load in &loads {
-        let Work::Call(call) = load.work else { continue };
-        let limit = Load { work: Work::Socket(Pattern::of(call)), connections: 1, ..*load };
+        let limit = load.limit(in_flight);
         if !limits.contains(&limit) {
             limits.push(limit);
         }
     }
     loads.extend(limits);
     loads
+}
+
+impl Load {
+    /// What the bare socket does beside it, on one connection: unary calls have the same number under way; a bidi
+    /// stream, whose driver pipelines it, is held against the pipelined echo.
+    fn limit(self, in_flight_pipelined: u32) -> Self {
+        let (pattern, in_flight) = match self.work {
+            Work::Socket(_) => return self,
+            Work::Call(CallType::Unary) => (Pattern::Echo, self.in_flight),
+            Work::Call(CallType::BidiStream) => (Pattern::Echo, in_flight_pipelined),
+            Work::Call(CallType::ClientStream | CallType::ServerStream) => (Pattern::OneWay, 1),
+        };
+        Self { work: Work::Socket(pattern), in_flight, connections: 1 }
+    }
 }
 
 /// What one point may take of the budget, without its overhead.
@@ -404,7 +415,7 @@ mod tests {
         assert_eq!(names(&[CallType::Unary], 1), ["unary 1", "socket-echo 1"]);
         assert_eq!(
             names(&[CallType::BidiStream, CallType::Unary], 16),
-            ["unary 1", "unary 16", "bidi-stream 16", "socket-echo 1", "socket-echo 16"]
+            ["unary 1", "unary 16", "bidi-stream 1", "socket-echo 1", "socket-echo 16"]
         );
         assert_eq!(
             names(&[CallType::ClientStream, CallType::ServerStream], 16),
@@ -416,7 +427,7 @@ mod tests {
     fn few_points_are_not_stretched_over_the_whole_budget() {
         let options = SizesOptions { sizes: vec![ByteSize(0)], ..SizesOptions::whole() };
         let study = sizes(&options).unwrap();
-        assert!(study.points.iter().all(|point| point.warmup + point.duration == SLOT_MAX));
+        assert!(study.points.iter().all(|point| point.warmup + point.duration == SLOT_MAX), "{study:?}");
     }
 
     #[test]

@@ -1,0 +1,304 @@
+//! What a build script says about wrong input: each case is a `.proto` file and the text printed for it.
+
+use std::fs;
+use std::path::Path;
+
+use thalweg_build::Error;
+
+/// Compiles the first of `files`, which may import the others, and compares what is printed. A temporary
+/// folder stands for `proto/`.
+#[track_caller]
+fn check(files: &[(&str, &str)], expected: &[&str]) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).expect("the folder can be written");
+    }
+    let error = compile(&folder.path().join(files[0].0), folder.path());
+    assert_eq!(printed(&error, folder.path()), expected.join("\n"));
+}
+
+fn compile(file: &Path, include: &Path) -> Error {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    thalweg_build::configure()
+        .out_dir(out.path())
+        .emit_rerun_if_changed(false)
+        .compile_protos(&[file], &[include])
+        .expect_err("the input is wrong")
+}
+
+/// What a build script that returns the error from `main` prints.
+fn printed(error: &Error, folder: &Path) -> String {
+    format!("{error:?}").replace(&folder.display().to_string(), "proto")
+}
+
+#[test]
+fn syntax() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nmessage A {\n  string name = ;\n}\n")],
+        &[
+            "proto/a.proto:3:17: expected an integer, but found ';'",
+            "  |",
+            "3 |   string name = ;",
+            "  |                 ^",
+        ],
+    );
+}
+
+#[test]
+fn an_unclosed_message_ends_at_the_end_of_the_file() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nmessage A {\n")],
+        &[
+            "proto/a.proto:2:12: expected a message field, oneof, reserved range, enum, message, option or '}', but reached end of file",
+            "  |",
+            "2 | message A {",
+            "  |            ^",
+        ],
+    );
+}
+
+#[test]
+fn columns_are_characters_and_tabs_stay() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nmessage A {\n\t/* größe */ string näme = 1;\n}\n")],
+        &[
+            "proto/a.proto:3:22: invalid token",
+            "  |",
+            "3 | \t/* größe */ string näme = 1;",
+            "  | \t                    ^",
+        ],
+    );
+}
+
+#[test]
+fn unknown_syntax() {
+    check(
+        &[("a.proto", "syntax = \"proto4\";\n")],
+        &[
+            "proto/a.proto:1:10: unknown syntax 'proto4'",
+            "  |",
+            "1 | syntax = \"proto4\";",
+            "  |          ^^^^^^^^",
+            "  = help: possible values are 'proto2' and 'proto3'",
+        ],
+    );
+}
+
+#[test]
+fn editions() {
+    check(
+        &[("a.proto", "edition = \"2023\";\n")],
+        &[
+            "proto/a.proto:1:1: expected 'enum', 'extend', 'import', 'message', 'option', 'service', 'package' or ';', but found 'edition'",
+            "  |",
+            "1 | edition = \"2023\";",
+            "  | ^^^^^^^",
+            "  = help: editions are not supported; declare `syntax = \"proto3\"` or `\"proto2\"`",
+        ],
+    );
+}
+
+#[test]
+fn unknown_types_are_all_reported() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nmessage A {\n  Nobody who = 1;\n\tNowhere place = 2;\n}\n")],
+        &[
+            "proto/a.proto:3:3: name 'Nobody' is not defined",
+            "  |",
+            "3 |   Nobody who = 1;",
+            "  |   ^^^^^^",
+            "proto/a.proto:4:2: name 'Nowhere' is not defined",
+            "  |",
+            "4 | \tNowhere place = 2;",
+            "  | \t^^^^^^^",
+        ],
+    );
+}
+
+#[test]
+fn unknown_type_of_a_method() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nservice S {\n  rpc Get(A) returns (B);\n}\nmessage A {}\n")],
+        &[
+            "proto/a.proto:3:23: name 'B' is not defined",
+            "  |",
+            "3 |   rpc Get(A) returns (B);",
+            "  |                       ^",
+        ],
+    );
+}
+
+#[test]
+fn an_enum_is_no_message() {
+    check(
+        &[(
+            "a.proto",
+            "syntax = \"proto3\";\nservice S {\n  rpc Get(E) returns (stream A);\n}\nmessage A {}\nenum E { ZERO = 0; }\n",
+        )],
+        &[
+            "proto/a.proto:3:11: 'E' is not a message type",
+            "  |",
+            "3 |   rpc Get(E) returns (stream A);",
+            "  |           ^",
+        ],
+    );
+}
+
+#[test]
+fn missing_import() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nimport \"gone.proto\";\n")],
+        &[
+            "proto/a.proto:2:1: import 'gone.proto' not found",
+            "  |",
+            "2 | import \"gone.proto\";",
+            "  | ^^^^^^^^^^^^^^^^^^^^",
+            "  = help: imports are looked for in the include directories (proto)",
+        ],
+    );
+}
+
+#[test]
+fn an_error_in_an_import_is_shown_there() {
+    check(
+        &[
+            ("a.proto", "syntax = \"proto3\";\nimport \"b.proto\";\n"),
+            ("b.proto", "syntax = \"proto3\";\nmessage B {\n  Nobody who = 1;\n}\n"),
+        ],
+        &["proto/b.proto:3:3: name 'Nobody' is not defined", "  |", "3 |   Nobody who = 1;", "  |   ^^^^^^"],
+    );
+}
+
+#[test]
+fn import_cycle() {
+    check(
+        &[
+            ("a.proto", "syntax = \"proto3\";\nimport \"b.proto\";\n"),
+            ("b.proto", "syntax = \"proto3\";\nimport \"a.proto\";\n"),
+        ],
+        &["proto/a.proto: import cycle detected: a.proto -> b.proto -> a.proto"],
+    );
+}
+
+#[test]
+fn duplicate_field_number_is_shown_at_the_second() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nmessage A {\n  string a = 1;\n  string b = 1;\n}\n")],
+        &[
+            "proto/a.proto:4:14: field number '1' is already used",
+            "  |",
+            "4 |   string b = 1;",
+            "  |              ^",
+        ],
+    );
+}
+
+#[test]
+fn reserved_field_number_is_shown_at_the_field() {
+    check(
+        &[("a.proto", "syntax = \"proto3\";\nmessage A {\n  reserved 5 to 7;\n  string a = 6;\n}\n")],
+        &[
+            "proto/a.proto:4:14: field number '6' conflicts with reserved range '5 to 7'",
+            "  |",
+            "4 |   string a = 6;",
+            "  |              ^",
+        ],
+    );
+}
+
+#[test]
+fn duplicate_method() {
+    check(
+        &[(
+            "a.proto",
+            "syntax = \"proto3\";\nservice S {\n  rpc Get(A) returns (A);\n  rpc Get(A) returns (A);\n}\nmessage A {}\n",
+        )],
+        &[
+            "proto/a.proto:4:7: name 'S.Get' is defined twice",
+            "  |",
+            "4 |   rpc Get(A) returns (A);",
+            "  |       ^^^",
+        ],
+    );
+}
+
+#[test]
+fn the_place_can_be_had_without_the_text() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("a.proto");
+    fs::write(&file, "syntax = \"proto3\";\nmessage A {\n  Nobody who = 1;\n}\n").expect("writable");
+    let Error::Source(error) = compile(&file, folder.path()) else { panic!("an error in the source") };
+    assert_eq!((error.file(), error.line(), error.column()), (&*file, Some(3), Some(3)));
+    assert_eq!(error.message(), "name 'Nobody' is not defined");
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (proto, elsewhere) = (folder.path().join("a.proto"), folder.path().join("elsewhere"));
+    let error = compile(&proto, folder.path());
+    assert_eq!(printed(&error, folder.path()), "proto/a.proto: no such file");
+
+    fs::write(&proto, "syntax = \"proto3\";\n").expect("writable");
+    let error = compile(&proto, &elsewhere);
+    let expected =
+        "proto/a.proto: is in none of the include directories (proto/elsewhere); add its folder to them";
+    assert_eq!(printed(&error, folder.path()), expected);
+}
+
+#[test]
+fn a_file_that_is_not_text() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let proto = folder.path().join("a.proto");
+    fs::write(&proto, [0xff, 0xfe, 0x00]).expect("writable");
+    let error = compile(&proto, folder.path());
+    assert_eq!(printed(&error, folder.path()), "proto/a.proto: file 'a.proto' is not valid utf-8");
+
+    fs::remove_file(&proto).expect("writable");
+    fs::create_dir(&proto).expect("writable");
+    let error = compile(&proto, folder.path());
+    assert_eq!(printed(&error, folder.path()), "proto/a.proto: cannot read: is a directory");
+}
+
+#[test]
+fn an_output_folder_that_is_not_there() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let proto = folder.path().join("a.proto");
+    fs::write(&proto, "syntax = \"proto3\";\nmessage A {}\n").expect("writable");
+    let error = thalweg_build::configure()
+        .out_dir(folder.path().join("gone"))
+        .emit_rerun_if_changed(false)
+        .compile_protos(&[&proto], &[folder.path()])
+        .expect_err("the folder is not there");
+    let expected = "proto/gone: cannot write: No such file or directory (os error 2)";
+    assert_eq!(printed(&error, folder.path()), expected);
+}
+
+#[test]
+fn one_type_with_two_extern_paths() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let proto = folder.path().join("a.proto");
+    fs::write(&proto, "syntax = \"proto3\";\nmessage A {}\n").expect("writable");
+    let error = thalweg_build::configure()
+        .out_dir(folder.path())
+        .emit_rerun_if_changed(false)
+        .extern_path(".a.A", "::one::A")
+        .extern_path(".a.A", "::two::A")
+        .compile_protos(&[&proto], &[folder.path()])
+        .expect_err("a type cannot be at two places");
+    assert_eq!(printed(&error, folder.path()), "duplicate extern Protobuf path: .a.A");
+}
+
+#[test]
+fn descriptors_of_an_edition() {
+    let file = prost_types::FileDescriptorProto {
+        name: Some("a.proto".to_owned()),
+        syntax: Some("editions".to_owned()),
+        ..Default::default()
+    };
+    let error = thalweg_build::configure()
+        .compile_fds(thalweg_build::FileDescriptorSet { file: vec![file] })
+        .expect_err("there is no code for editions");
+    let expected = "a.proto: editions are not supported; declare `syntax = \"proto3\"` or `\"proto2\"`";
+    assert_eq!(printed(&error, Path::new("/")), expected);
+}

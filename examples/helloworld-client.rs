@@ -1,0 +1,25 @@
+//! Says hello to `helloworld-server`: `cargo run -p thalweg-examples --bin helloworld-client -- [TARGET [NAME]]`.
+
+use std::env;
+use std::error::Error;
+
+use helloworld::HelloRequest;
+use helloworld::greeter_client::GreeterClient;
+use thalweg::Channel;
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    include!(concat!(env!("OUT_DIR"), "/helloworld.rs"));
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = env::args().skip(1);
+    let target = arguments.next().unwrap_or_else(|| "127.0.0.1:50051".to_owned());
+    let name = arguments.next().unwrap_or_else(|| "world".to_owned());
+
+    let greeter = GreeterClient::new(Channel::builder(target).connect().await?);
+    let reply = greeter.say_hello(HelloRequest { name }).await?;
+    println!("{}", reply.into_inner().message);
+    Ok(())
+}
