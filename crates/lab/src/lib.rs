@@ -5,6 +5,7 @@
 
 pub mod conduct;
 pub mod cpus;
+pub mod drive;
 pub mod execute;
 pub mod interrupt;
 pub mod limit;
@@ -12,4 +13,5 @@ pub mod plan;
 pub mod process;
 pub mod record;
 pub mod results;
+pub mod services;
 pub mod size;

@@ -145,16 +145,6 @@ impl Recorder {
         }
     }
 
-    /// `count` operations succeeded that took this long each.
-    #[inline]
-    pub fn record_many(&mut self, latency_ns: u64, count: u64) {
-        if count > 0 {
-            self.record(latency_ns);
-            self.latencies.saturating_record_n(latency_ns, count - 1);
-            self.sum_ns += u128::from(latency_ns) * u128::from(count - 1);
-        }
-    }
-
     /// A call ended with OK.
     #[inline]
     pub fn call(&mut self) {

@@ -37,8 +37,9 @@ fn own_sockets() -> io::Result<HashSet<u64>> {
     for entry in fs::read_dir("/proc/self/fd")? {
         // A descriptor may be closed between the listing and the look at it.
         let Ok(link) = fs::read_link(entry?.path()) else { continue };
-        let inode = link.to_str().and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok());
-        inodes.extend(inode);
+        let name = link.to_str().unwrap_or_default();
+        let inode = name.strip_prefix("socket:[").and_then(|name| name.strip_suffix(']'));
+        inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
     }
     Ok(inodes)
 }

@@ -16,8 +16,8 @@ use std::time::Duration;
 use thalweg::{Channel, Request, Status};
 
 use crate::record::{LoadResult, LoadSettings};
+use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
-use crate::services::{PAYLOAD_BYTES_MAX, zeros};
 use kernel::Established;
 use worker::Call;
 

@@ -60,7 +60,11 @@ impl Run {
         let base = Instant::now();
         let from = base + Duration::from_nanos(settings.warmup_ns);
         let shard = || {
-            Mutex::new(Shard { recorder: Recorder::starting_at(from), last_ns: settings.warmup_ns, wrong_sizes: 0 })
+            Mutex::new(Shard {
+                recorder: Recorder::starting_at(from),
+                last_ns: settings.warmup_ns,
+                wrong_sizes: 0,
+            })
         };
         let until_ns = settings.duration_ns.map_or(u64::MAX, |duration| settings.warmup_ns + duration);
         Self {

@@ -17,7 +17,7 @@ use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
 use crate::services::zeros;
 
 /// What every worker of a run does.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Call {
     pub(super) client: BenchmarkServiceClient,
     pub(super) call_type: CallType,
@@ -101,7 +101,8 @@ impl Call {
     /// One stream of requests. Its messages count once the server has acknowledged them by answering.
     async fn client_stream(&self, worker: &Worker) -> Result<(), Failure> {
         let recorder = Arc::new(Mutex::new(Recorder::starting_at(worker.run.measured_from())));
-        let requests = Requests::new(request(self.size, 0), worker.clone(), stride(self.size), recorder.clone());
+        let requests =
+            Requests::new(request(self.size, 0), worker.clone(), stride(self.size), recorder.clone());
         let response = self.client.streaming_from_client(Request::new(requests)).await?;
         if payload_len(response.get_ref()) != 0 {
             return Err(Failure::WrongSize);

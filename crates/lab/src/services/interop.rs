@@ -166,7 +166,8 @@ impl Stream for Replies {
                 continue;
             }
             if let Some(parameters) = self.parameters.pop_front() {
-                let response = payload(parameters.size).map(|payload| StreamingOutputCallResponse { payload });
+                let response =
+                    payload(parameters.size).map(|payload| StreamingOutputCallResponse { payload });
                 return Poll::Ready(Some(response));
             }
             match ready!(self.requests.poll_next(cx)) {
@@ -181,7 +182,10 @@ impl Stream for Replies {
 }
 
 impl Requests {
-    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<StreamingOutputCallRequest, Status>>> {
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<StreamingOutputCallRequest, Status>>> {
         match self {
             Self::Arriving(requests) => Pin::new(requests).poll_next(cx),
             Self::Collected(requests) => Poll::Ready(requests.pop_front().map(Ok)),
