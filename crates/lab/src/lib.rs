@@ -6,6 +6,7 @@
 pub mod analyse;
 pub mod conduct;
 pub mod cpus;
+pub mod drive;
 pub mod execute;
 pub mod figures;
 pub mod interrupt;
@@ -14,4 +15,5 @@ pub mod plan;
 pub mod process;
 pub mod record;
 pub mod results;
+pub mod services;
 pub mod size;

@@ -48,6 +48,13 @@ const CODE_NAMES: [&str; 17] = [
 ];
 const CODE_UNKNOWN: usize = 2;
 
+/// The canonical name of a gRPC status code (`status.code() as i32`): `UNAVAILABLE`. Numbers that gRPC does not know
+/// are UNKNOWN.
+pub fn code_name(code: i32) -> &'static str {
+    let index = usize::try_from(code).ok().filter(|&index| index < CODE_NAMES.len());
+    CODE_NAMES[index.unwrap_or(CODE_UNKNOWN)]
+}
+
 /// Counts and times operations in constant memory. Its clock starts when it is made: make it when warm-up ends.
 ///
 /// ```

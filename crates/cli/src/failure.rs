@@ -1,0 +1,30 @@
+//! How a command says that it failed: one line for stderr, and an exit code.
+
+/// A run that failed.
+const FAILED: u8 = 1;
+/// Arguments that make no run.
+const BAD_ARGUMENTS: u8 = 2;
+/// Ended by the user, as shells count it: 128 and SIGINT.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why a command ends with another exit code than 0.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// What happened, to what, and what to do.
+    pub(crate) message: String,
+    pub(crate) code: u8,
+}
+
+impl Failure {
+    pub(crate) fn failed(message: impl ToString) -> Self {
+        Self { message: message.to_string(), code: FAILED }
+    }
+
+    pub(crate) fn bad_arguments(message: impl ToString) -> Self {
+        Self { message: message.to_string(), code: BAD_ARGUMENTS }
+    }
+
+    pub(crate) fn interrupted(message: impl ToString) -> Self {
+        Self { message: message.to_string(), code: INTERRUPTED }
+    }
+}

@@ -1,0 +1,204 @@
+//! `thalweg load`.
+
+use std::cell::Cell;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, ValueEnum};
+use thalweg_lab::drive::{DriveError, Patience, drive};
+use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
+use thalweg_lab::size::ByteSize;
+
+use crate::failure::{Failure, INTERRUPTED};
+use crate::runtime::RuntimeArgs;
+use crate::{signals, text};
+
+/// How long a run lasts that was told neither a time nor a number.
+const DURATION_DEFAULT: Duration = Duration::from_secs(10);
+/// How long a run by time warms up.
+const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
+
+/// Drive a server's grpc.testing.BenchmarkService in a closed loop and say how fast it answers
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("end").args(["duration", "total"]))]
+pub(crate) struct LoadArgs {
+    /// Where the server is: HOST:PORT, dns:///HOST:PORT, unix:PATH, unix-abstract:NAME …
+    target: String,
+
+    /// unary, client-stream, server-stream or bidi-stream
+    #[arg(long, value_name = "TYPE", default_value = "unary")]
+    call: CallType,
+
+    /// Bytes of payload in a message, such as 0, 64KiB or 1.5MB
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    size: ByteSize,
+
+    /// Calls in flight over all connections; streaming calls: streams
+    #[arg(short = 'c', long = "in-flight", value_name = "N", default_value_t = 64)]
+    in_flight: u32,
+
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    connections: u32,
+
+    /// Measure for this long [default: 10s]
+    #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    duration: Option<Duration>,
+
+    /// Measure this many calls, or messages of streams
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    total: Option<u64>,
+
+    /// Drive this long before measuring [default: 1s; with -n: 0s]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    warmup: Option<Duration>,
+
+    /// Give up a call, or a stream whose next message takes longer
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    timeout: Duration,
+
+    /// How the result is written
+    #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Write the result to this file, not to stdout
+    #[arg(short = 'o', long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// The schema thalweg.load/1
+    Json,
+}
+
+pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
+    let settings = args.settings()?;
+    let output = Output::open(args.output.as_deref())?;
+    let patience = Patience { connect: args.timeout, call: args.timeout, ..Patience::default() };
+    let interrupted = Cell::new(false);
+    let driven = args.runtime.build(|_| 1)?.block_on(async {
+        let interrupt = signals::interrupt()?;
+        let interrupt = async {
+            interrupt.await;
+            interrupted.set(true);
+        };
+        drive(&settings, patience, interrupt).await.map_err(failure)
+    });
+    let result = driven.inspect_err(|_| output.abandon())?;
+    output.write(&rendered(&result, args.format))?;
+    verdict(&result, interrupted.get())
+}
+
+impl LoadArgs {
+    fn settings(&self) -> Result<LoadSettings, Failure> {
+        let duration = match (self.duration, self.total) {
+            (None, None) => Some(DURATION_DEFAULT),
+            (duration, _) => duration,
+        };
+        let warmup =
+            self.warmup.unwrap_or(if self.total.is_some() { Duration::ZERO } else { WARM_UP_DEFAULT });
+        Ok(LoadSettings {
+            target: self.target.clone(),
+            call: self.call,
+            size_bytes: self.size.0,
+            in_flight: self.in_flight,
+            connections: self.connections,
+            warmup_ns: nanoseconds("--warmup", warmup)?,
+            duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
+            total: self.total,
+            cpus: self.runtime.cpus.clone(),
+        })
+    }
+}
+
+/// A year at the most, so that times can be added without a second thought.
+fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
+    const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
+    if duration > YEAR {
+        return Err(Failure::bad_arguments(format!("{flag} is longer than a year")));
+    }
+    Ok(duration.as_nanos() as u64)
+}
+
+fn failure(error: DriveError) -> Failure {
+    match error {
+        DriveError::Settings(_) => Failure::bad_arguments(error),
+        DriveError::Connect { .. } | DriveError::FirstCall { .. } => Failure::failed(error),
+        DriveError::Interrupted => Failure::interrupted(error),
+    }
+}
+
+fn rendered(result: &LoadResult, format: Format) -> String {
+    match format {
+        Format::Text => text::load(result),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(result).expect("a result is numbers and strings");
+            json + "\n"
+        }
+    }
+}
+
+/// The exit code, or what made the run a failure.
+fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> {
+    if interrupted {
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
+    if result.messages > 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let errors: Vec<String> = result.errors.iter().map(|(code, count)| format!("{code} {count}")).collect();
+    Err(Failure::failed(match errors.as_slice() {
+        [] => "nothing ended within the measured time: let -z be longer".to_owned(),
+        _ => format!("every call failed: {}", errors.join(", ")),
+    }))
+}
+
+/// Where the result goes. A file is opened before the run: that it cannot be written is known at once.
+struct Output<'a> {
+    path: Option<&'a Path>,
+    /// The file was not there before.
+    is_new: bool,
+}
+
+impl<'a> Output<'a> {
+    fn open(path: Option<&'a Path>) -> Result<Self, Failure> {
+        let Some(path) = path else { return Ok(Self { path: None, is_new: false }) };
+        let is_new = !path.exists();
+        // Not truncated yet: an earlier result stays until there is a new one.
+        match OpenOptions::new().append(true).create(true).open(path) {
+            Ok(_) => Ok(Self { path: Some(path), is_new }),
+            Err(error) => Err(Failure::bad_arguments(format!("cannot write {}: {error}", path.display()))),
+        }
+    }
+
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        match self.path {
+            Some(path) => fs::write(path, text)
+                .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display()))),
+            None => match io::stdout().write_all(text.as_bytes()) {
+                // Whoever read has seen enough (`thalweg load … | head`).
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                written => {
+                    written.map_err(|error| Failure::failed(format!("cannot write the result: {error}")))
+                }
+            },
+        }
+    }
+
+    /// There is no result: leave no empty file behind.
+    fn abandon(&self) {
+        if let (Some(path), true) = (self.path, self.is_new) {
+            // The failure that is being reported matters more.
+            let _ = fs::remove_file(path);
+        }
+    }
+}

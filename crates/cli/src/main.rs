@@ -1,0 +1,43 @@
+//! The command `thalweg`: a server to measure, a driver that measures, and the laboratory that makes studies of both.
+
+mod failure;
+mod lab;
+mod load;
+mod runtime;
+mod serve;
+mod signals;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use failure::Failure;
+
+/// Serves gRPC, drives it and measures it.
+#[derive(Debug, Parser)]
+#[command(name = "thalweg", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+    Load(load::LoadArgs),
+    Lab(lab::LabArgs),
+}
+
+fn main() -> ExitCode {
+    // Wrong flags end in clap: what is wrong on stderr, exit code 2.
+    let outcome = match Cli::parse().command {
+        Command::Serve(args) => serve::run(args),
+        Command::Load(args) => load::run(args),
+        Command::Lab(args) => lab::run(args),
+    };
+    outcome.unwrap_or_else(|Failure { message, code }| {
+        eprintln!("thalweg: {message}");
+        ExitCode::from(code)
+    })
+}

@@ -1,0 +1,45 @@
+//! Processors and threads for the commands that do network work.
+
+use std::num::NonZeroUsize;
+
+use clap::Args;
+use thalweg_lab::cpus::CpuList;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::failure::Failure;
+
+/// Where a command's threads run.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RuntimeArgs {
+    /// Run only on these processors, such as 0 or 0-3,8
+    #[arg(long, value_name = "LIST")]
+    pub(crate) cpus: Option<CpuList>,
+
+    /// How many threads do the work
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+impl RuntimeArgs {
+    /// Pins this thread and all that come after it, and makes the runtime: `default_threads` gets the number of
+    /// processors there are.
+    pub(crate) fn build(&self, default_threads: impl FnOnce(usize) -> usize) -> Result<Runtime, Failure> {
+        if let Some(cpus) = &self.cpus {
+            cpus.pin_this_thread().map_err(|error| {
+                Failure::bad_arguments(format!("cannot run on the processors {cpus}: {error}"))
+            })?;
+        }
+        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = self.threads.map_or_else(|| default_threads(processors), NonZeroUsize::get);
+        let mut builder = match threads {
+            // The thread that waits does the work, too: no hand-over between threads.
+            1 => Builder::new_current_thread(),
+            _ => Builder::new_multi_thread(),
+        };
+        builder
+            .worker_threads(threads)
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::failed(format!("cannot start {threads} threads: {error}")))
+    }
+}

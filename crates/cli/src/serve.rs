@@ -1,0 +1,78 @@
+//! `thalweg serve`.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg::server::{BoundServer, ListenAddress, Server};
+use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
+use thalweg_lab::services::proto::test_service_server::TestServiceServer;
+use thalweg_lab::services::{BenchmarkWorker, InteropServer};
+use thalweg_lab::size::ByteSize;
+
+use crate::failure::Failure;
+use crate::runtime::RuntimeArgs;
+use crate::signals;
+
+/// Serve grpc.testing's BenchmarkService and TestService until SIGTERM or SIGINT
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50051")]
+    listen: Vec<String>,
+
+    /// Refuse messages that are larger
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    max_message_size: ByteSize,
+
+    /// How many calls one connection may have under way [default: the library's]
+    #[arg(long, value_name = "N")]
+    max_concurrent_streams: Option<u32>,
+
+    /// How long calls may take to end once the server is told to
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    grace: Duration,
+
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+}
+
+pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    let addresses: Vec<ListenAddress> = args
+        .listen
+        .iter()
+        .map(|address| address.parse())
+        .collect::<Result<_, _>>()
+        .map_err(Failure::bad_arguments)?;
+    args.runtime.build(|processors| processors)?.block_on(async {
+        let interrupt = signals::interrupt()?;
+        let server = bind(&args, &addresses).await?;
+        announce(&server).map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
+        server.serve_until(interrupt).await.map_err(Failure::failed)?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+async fn bind(args: &ServeArgs, addresses: &[ListenAddress]) -> Result<BoundServer, Failure> {
+    let message_bytes_max = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
+    let mut server = Server::builder()
+        .add_service(
+            BenchmarkServiceServer::new(BenchmarkWorker).max_decoding_message_size(message_bytes_max),
+        )
+        .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
+        .shutdown_grace(args.grace);
+    if let Some(streams) = args.max_concurrent_streams {
+        server = server.max_concurrent_streams(streams);
+    }
+    server.bind(addresses).await.map_err(Failure::failed)
+}
+
+/// One line for each listener, flushed: a script may wait for it.
+fn announce(server: &BoundServer) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for address in server.local_addresses() {
+        writeln!(stdout, "listening on {address}")?;
+    }
+    stdout.flush()
+}

@@ -1,0 +1,130 @@
+//! Results for people.
+
+use std::fmt::Write;
+
+use thalweg_lab::record::LoadResult;
+use thalweg_lab::size::ByteSize;
+
+/// A result of `load`: short, aligned, one figure a line.
+pub(crate) fn load(result: &LoadResult) -> String {
+    let settings = &result.settings;
+    let operation = settings.call.operation();
+    let mut text = format!(
+        "{}, {}, {} in flight, closed loop, {} on {}\n\n",
+        settings.call,
+        ByteSize(settings.size_bytes),
+        settings.in_flight,
+        count(u64::from(settings.connections), "connection"),
+        settings.target,
+    );
+    let mut row = |name: &str, value: String| {
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{name:<14}{value}");
+    };
+    row(
+        "measured",
+        format!("{} after {} of warm-up", time(result.duration_ns as f64), time(settings.warmup_ns as f64)),
+    );
+    row("rate", format!("{} {operation}/s", thousands(result.rate_per_s)));
+    let seconds = result.duration_ns as f64 / 1e9;
+    for (name, bytes) in [("sent", result.bytes_sent), ("received", result.bytes_received)] {
+        if bytes > 0 {
+            row(name, format!("{} MB/s of payload", thousands(bytes as f64 / 1e6 / seconds)));
+        }
+    }
+    if let Some(latency) = &result.latency_ns {
+        for (name, ns) in [
+            ("latency mean", latency.mean),
+            ("        min", latency.min as f64),
+            ("        p50", latency.p50 as f64),
+            ("        p90", latency.p90 as f64),
+            ("        p99", latency.p99 as f64),
+            ("        p99.9", latency.p99_9 as f64),
+            ("        p99.99", latency.p99_99 as f64),
+            ("        max", latency.max as f64),
+        ] {
+            row(name, format!("{:>9}", time(ns)));
+        }
+    }
+    if let Some(cpu) = &result.client_cpu_per_call {
+        let (user, system) = (time(cpu.user_ns), time(cpu.system_ns));
+        row("client CPU", format!("{user} user + {system} system, each of {} {operation}", result.messages));
+    }
+    let established = result.connections.established.map_or("?".to_owned(), |number| number.to_string());
+    row("connections", format!("{} asked for, {established} established", result.connections.asked));
+    match result.error_count() {
+        0 => row("errors", "none".to_owned()),
+        _ => result.errors.iter().for_each(|(code, number)| row("errors", format!("{number} {code}"))),
+    }
+    for note in &result.notes {
+        row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());
+    }
+    text
+}
+
+fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Nanoseconds with three digits in the unit that fits: `123 ns`, `45.6 µs`, `7.89 ms`, `10.0 s`.
+fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ..1e3 => (ns, "ns"),
+        ..1e6 => (ns / 1e3, "µs"),
+        ..1e9 => (ns / 1e6, "ms"),
+        _ => (ns / 1e9, "s"),
+    };
+    format!("{} {unit}", digits(value))
+}
+
+/// Three significant digits, without an exponent.
+fn digits(value: f64) -> String {
+    let decimals = match value {
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Three significant digits, or a whole number with a space every three digits: `12.3`, `1 234 567`.
+fn thousands(value: f64) -> String {
+    if value < 1000.0 {
+        return digits(value);
+    }
+    let plain = format!("{value:.0}");
+    let mut grouped = String::with_capacity(plain.len() * 4 / 3 + 1);
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && (plain.len() - index).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_three_digits_and_a_unit() {
+        let check = |ns: f64, expected: &str| assert_eq!(time(ns), expected);
+        check(0.0, "0.00 ns");
+        check(81_234.0, "81.2 µs");
+        check(999.0, "999 ns");
+        check(1_000.0, "1.00 µs");
+        check(7_890_000.0, "7.89 ms");
+        check(9_996_000.0, "10.0 ms");
+        check(10_000_000_000.0, "10.0 s");
+    }
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        let check = |value: f64, expected: &str| assert_eq!(thousands(value), expected);
+        check(0.5, "0.50");
+        check(999.4, "999");
+        check(1_000.0, "1 000");
+        check(1_234_567.4, "1 234 567");
+    }
+}

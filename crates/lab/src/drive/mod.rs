@@ -1,0 +1,168 @@
+//! Driving a server in a closed loop: each of a fixed number of workers has one call under way, and begins the next
+//! when it has ended.
+//!
+//! All four kinds of call start their clocks at the same place: where the message is handed to the library, before it
+//! is encoded. What [`CallType`] says ends them.
+
+mod bidi;
+mod kernel;
+mod run;
+mod stride;
+mod supervise;
+mod worker;
+
+use std::time::Duration;
+
+use thalweg::{Channel, Request, Status};
+
+use crate::record::{LoadResult, LoadSettings};
+use crate::services::PAYLOAD_BYTES_MAX;
+use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use kernel::Established;
+use worker::Call;
+
+pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
+pub use stride::{STRIDE, STRIDE_BYTES_MAX};
+
+/// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+pub const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
+
+/// What the driver is patient with.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For connecting, all connections together.
+    pub connect: Duration,
+    /// For one unary call, or for a stream's next message. It is enforced here and not sent as a deadline, so that
+    /// the calls that are measured are as plain as calls can be.
+    pub call: Duration,
+    /// For calls that are under way when the run is interrupted.
+    pub interrupted: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            call: Duration::from_secs(10),
+            interrupted: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Why there is nothing to report.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The settings make no run.
+    #[error("{0}")]
+    Settings(&'static str),
+    /// The target is none, or nothing answers there.
+    #[error("cannot connect to {target}: {reason}")]
+    Connect {
+        /// As it was given.
+        target: String,
+        /// The library's words.
+        reason: String,
+    },
+    /// The first call, made before anything is measured, failed.
+    #[error("{target} does not serve grpc.testing.BenchmarkService/UnaryCall: {}", described(.status))]
+    FirstCall {
+        /// As it was given.
+        target: String,
+        /// How the call ended.
+        status: Status,
+    },
+    /// The interrupt came before measuring had begun.
+    #[error("interrupted before measuring began")]
+    Interrupted,
+}
+
+/// Drives `settings.target` as `settings` say, until time or count end the run or `interrupt` comes.
+///
+/// It runs on the caller's tokio runtime; `settings.cpus` is for the record, pinning is the caller's. One call is made
+/// before the warm-up, so that a server that is not there or not this service is an error and not a run of failures.
+///
+/// # Errors
+///
+/// When there is nothing to report: see [`DriveError`]. Failed calls are in the result.
+pub async fn drive(
+    settings: &LoadSettings,
+    patience: Patience,
+    interrupt: impl Future<Output = ()>,
+) -> Result<LoadResult, DriveError> {
+    let size = checked(settings)?;
+    let mut interrupt = std::pin::pin!(interrupt);
+    let before = Established::now();
+
+    let ready = async {
+        let channel = connect(settings, patience).await?;
+        let call = Call::new(client(&channel), settings.call, size);
+        first_call(&call, settings, patience).await?;
+        Ok((channel, call))
+    };
+    let (channel, call) = tokio::select! {
+        ready = ready => ready?,
+        () = &mut interrupt => return Err(DriveError::Interrupted),
+    };
+
+    let mut result = supervise::supervise(settings, call, patience, interrupt).await;
+    result.connections.established = Established::now().since(before);
+    supervise::note_connections(&mut result);
+    drop(channel);
+    Ok(result)
+}
+
+/// The payload's size, when the settings make sense.
+fn checked(settings: &LoadSettings) -> Result<usize, DriveError> {
+    if settings.in_flight == 0 || settings.connections == 0 {
+        return Err(DriveError::Settings("at least one call in flight and one connection are needed"));
+    }
+    if settings.connections > settings.in_flight {
+        return Err(DriveError::Settings("more connections than calls in flight: some would stay idle"));
+    }
+    if settings.duration_ns.is_some() == settings.total.is_some() {
+        return Err(DriveError::Settings("either a duration or a total ends the run"));
+    }
+    usize::try_from(settings.size_bytes)
+        .ok()
+        .filter(|&size| size <= PAYLOAD_BYTES_MAX)
+        .ok_or(DriveError::Settings("payloads of more than 64 MiB are not driven"))
+}
+
+async fn connect(settings: &LoadSettings, patience: Patience) -> Result<Channel, DriveError> {
+    let connecting = Channel::builder(&settings.target)
+        .lanes(settings.connections as usize)
+        .connect_timeout(patience.connect)
+        .connect();
+    let refused = |reason: String| DriveError::Connect { target: settings.target.clone(), reason };
+    match tokio::time::timeout(patience.connect, connecting).await {
+        Ok(connected) => connected.map_err(|error| refused(error.to_string())),
+        Err(_) => Err(refused(format!("no answer within {:?}", patience.connect))),
+    }
+}
+
+fn client(channel: &Channel) -> BenchmarkServiceClient {
+    // The server says how large its messages are to be; what it sends is checked against what was asked for.
+    BenchmarkServiceClient::new(channel.clone()).max_decoding_message_size(2 * PAYLOAD_BYTES_MAX)
+}
+
+/// One unary call with payloads of the run's size.
+async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) -> Result<(), DriveError> {
+    let failed = |status| DriveError::FirstCall { target: settings.target.clone(), status };
+    let request = Request::new(worker::request(call.size, call.size));
+    match tokio::time::timeout(patience.call, call.client.unary_call(request)).await {
+        Ok(Ok(response)) => {
+            let got = worker::payload_len(response.get_ref());
+            if got == call.size {
+                return Ok(());
+            }
+            Err(failed(Status::data_loss(format!("asked for {} bytes of payload, got {got}", call.size))))
+        }
+        Ok(Err(status)) => Err(failed(status)),
+        Err(_) => Err(failed(Status::deadline_exceeded(format!("no answer within {:?}", patience.call)))),
+    }
+}
+
+fn described(status: &Status) -> String {
+    let name = crate::record::code_name(status.code() as i32);
+    if status.message().is_empty() { name.to_owned() } else { format!("{name}: {}", status.message()) }
+}

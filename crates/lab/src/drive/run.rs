@@ -1,0 +1,234 @@
+//! What the workers of one run share: its clock, when it is over, and where they record.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thalweg::Code;
+
+use crate::record::{LoadSettings, Recorder};
+
+/// One run: warm-up from `base`, measured from `from_ns` on.
+#[derive(Debug)]
+pub(super) struct Run {
+    base: Instant,
+    /// What begins from here on counts; ns since `base`, as all times here.
+    from_ns: u64,
+    /// What would begin from here on does not.
+    until_ns: AtomicU64,
+    /// How many operations may still be counted, when a count ends the run.
+    budget: Option<AtomicU64>,
+    /// One for each thread of the runtime, so that threads do not wait for each other.
+    shards: Vec<Mutex<Shard>>,
+}
+
+/// What was recorded by the workers of one thread.
+#[derive(Debug)]
+pub(super) struct Shard {
+    pub(super) recorder: Recorder,
+    /// When the last counted operation ended.
+    pub(super) last_ns: u64,
+    /// Answers of another size than asked for.
+    pub(super) wrong_sizes: u64,
+}
+
+/// What becomes of an operation that is about to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// It is driven and not counted.
+    WarmUp,
+    /// It counts; of a stride of messages, this many may begin.
+    Counted(u64),
+    /// The run is over.
+    Over,
+}
+
+/// Why a call brought nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// It ended with this status.
+    Status(Code),
+    /// The answer is not of the size that was asked for.
+    WrongSize,
+    /// A stream ended with OK before its time.
+    EndedEarly,
+}
+
+impl Run {
+    /// A run whose warm-up begins now.
+    pub(super) fn begin(settings: &LoadSettings, threads: usize) -> Self {
+        let base = Instant::now();
+        let from = base + Duration::from_nanos(settings.warmup_ns);
+        let shard = || {
+            Mutex::new(Shard {
+                recorder: Recorder::starting_at(from),
+                last_ns: settings.warmup_ns,
+                wrong_sizes: 0,
+            })
+        };
+        let until_ns = settings.duration_ns.map_or(u64::MAX, |duration| settings.warmup_ns + duration);
+        Self {
+            base,
+            from_ns: settings.warmup_ns,
+            until_ns: AtomicU64::new(until_ns),
+            budget: settings.total.map(AtomicU64::new),
+            shards: (0..threads.max(1)).map(|_| shard()).collect(),
+        }
+    }
+
+    /// The time now, in ns since the warm-up began. (An u64 holds 584 years.)
+    #[inline]
+    pub(super) fn now_ns(&self) -> u64 {
+        self.base.elapsed().as_nanos() as u64
+    }
+
+    /// When measuring begins.
+    pub(super) fn measured_from(&self) -> Instant {
+        self.base + Duration::from_nanos(self.from_ns)
+    }
+
+    /// Whether an operation may begin at `now_ns`, or a stride of `wanted` of them.
+    #[inline]
+    pub(super) fn start(&self, now_ns: u64, wanted: u64) -> Start {
+        if now_ns >= self.until_ns.load(Relaxed) {
+            return Start::Over;
+        }
+        if now_ns < self.from_ns {
+            return Start::WarmUp;
+        }
+        match &self.budget {
+            None => Start::Counted(wanted),
+            Some(budget) => take(budget, wanted),
+        }
+    }
+
+    /// No operation begins from now on.
+    pub(super) fn stop(&self) {
+        self.until_ns.fetch_min(self.now_ns(), Relaxed);
+    }
+
+    /// The run is over, but for what is under way.
+    pub(super) fn is_over(&self) -> bool {
+        self.now_ns() >= self.until_ns.load(Relaxed)
+            || self.budget.as_ref().is_some_and(|budget| budget.load(Relaxed) == 0)
+    }
+
+    /// Measuring has begun: failures count.
+    pub(super) fn is_measuring(&self) -> bool {
+        self.now_ns() >= self.from_ns
+    }
+
+    /// When the run was told to end, if it was told a time.
+    pub(super) fn until_ns(&self) -> Option<u64> {
+        Some(self.until_ns.load(Relaxed)).filter(|&until_ns| until_ns != u64::MAX)
+    }
+
+    /// Where worker number `worker` records.
+    #[inline]
+    pub(super) fn shard(&self, worker: usize) -> MutexGuard<'_, Shard> {
+        // A worker that panicked leaves its counts as they are.
+        self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a failure, unless it falls into the warm-up.
+    pub(super) fn fail(&self, worker: usize, failure: Failure) {
+        if !self.is_measuring() {
+            return;
+        }
+        let mut shard = self.shard(worker);
+        match failure {
+            Failure::Status(code) => shard.recorder.error(code as i32),
+            Failure::EndedEarly => shard.recorder.error(Code::DataLoss as i32),
+            Failure::WrongSize => {
+                shard.recorder.error(Code::DataLoss as i32);
+                shard.wrong_sizes += 1;
+            }
+        }
+    }
+
+    /// Everything that was recorded.
+    pub(super) fn merged(&self) -> Shard {
+        let mut all = Shard {
+            recorder: Recorder::starting_at(self.measured_from()),
+            last_ns: self.from_ns,
+            wrong_sizes: 0,
+        };
+        for worker in 0..self.shards.len() {
+            let shard = self.shard(worker);
+            all.recorder.merge(&shard.recorder);
+            all.last_ns = all.last_ns.max(shard.last_ns);
+            all.wrong_sizes += shard.wrong_sizes;
+        }
+        all
+    }
+}
+
+impl Shard {
+    /// `count` operations succeeded that took `latency_ns` each, the last ending at `ended_ns`.
+    #[inline]
+    pub(super) fn record(&mut self, latency_ns: u64, count: u64, ended_ns: u64) {
+        self.recorder.record_many(latency_ns, count);
+        self.last_ns = self.last_ns.max(ended_ns);
+    }
+}
+
+/// Takes up to `wanted` from what is left.
+fn take(budget: &AtomicU64, wanted: u64) -> Start {
+    match budget.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(wanted.min(left))) {
+        Ok(left) if left > 0 => Start::Counted(wanted.min(left)),
+        _ => Start::Over,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::CallType;
+
+    fn run(duration_ns: Option<u64>, total: Option<u64>) -> Run {
+        let settings = LoadSettings {
+            target: "127.0.0.1:1".to_owned(),
+            call: CallType::Unary,
+            size_bytes: 0,
+            in_flight: 1,
+            connections: 1,
+            warmup_ns: 100,
+            duration_ns,
+            total,
+            cpus: None,
+        };
+        Run::begin(&settings, 1)
+    }
+
+    fn check(run: &Run, now_ns: u64, wanted: u64, expected: Start) {
+        assert_eq!(run.start(now_ns, wanted), expected, "at {now_ns} ns, {wanted} wanted");
+    }
+
+    #[test]
+    fn a_duration_begins_after_the_warm_up() {
+        let run = run(Some(50), None);
+        check(&run, 0, 16, Start::WarmUp);
+        check(&run, 99, 16, Start::WarmUp);
+        check(&run, 100, 16, Start::Counted(16));
+        check(&run, 149, 16, Start::Counted(16));
+        check(&run, 150, 16, Start::Over);
+    }
+
+    #[test]
+    fn a_total_is_given_out_exactly_and_not_in_the_warm_up() {
+        let run = run(None, Some(20));
+        check(&run, 50, 16, Start::WarmUp);
+        check(&run, 100, 16, Start::Counted(16));
+        check(&run, 101, 16, Start::Counted(4));
+        check(&run, 102, 16, Start::Over);
+        check(&run, 102, 1, Start::Over);
+    }
+
+    #[test]
+    fn a_stopped_run_lets_nothing_begin() {
+        let run = run(None, Some(20));
+        run.stop();
+        check(&run, run.now_ns(), 1, Start::Over);
+        assert!(run.is_over());
+    }
+}

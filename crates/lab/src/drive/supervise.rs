@@ -1,0 +1,189 @@
+//! Starts the workers of a run, watches over them, and gathers what they recorded.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use thalweg::Code;
+use tokio::task::{AbortHandle, Id, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::Patience;
+use super::run::{Failure, Run};
+use super::worker::{Call, Progress, Worker};
+use crate::record::{self, Connections, CpuTime, LoadResult, LoadSettings, Note};
+
+/// How often workers are looked at, at the most.
+const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
+/// A client that used more of its processors than this was the limit of what it measured.
+const BUSY_SHARE_MAX: f64 = 0.95;
+
+/// Runs `settings.in_flight` workers until the run is over.
+pub(super) async fn supervise(
+    settings: &LoadSettings,
+    call: Call,
+    patience: Patience,
+    interrupt: impl Future<Output = ()>,
+) -> LoadResult {
+    let threads = tokio::runtime::Handle::current().metrics().num_workers();
+    let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
+    let run = Arc::new(Run::begin(settings, threads));
+    let mut crew = Crew::new(call, run.clone(), patience.call);
+    for index in 0..settings.in_flight as usize {
+        crew.start(index);
+    }
+
+    // Only a kernel without /proc or getrusage fails here; its processor time counts as zero.
+    let cpu = || CpuTime::of_this_process().unwrap_or_default();
+    let (mut cpu_before, mut warm) = (cpu(), false);
+    let mut warm_up = std::pin::pin!(tokio::time::sleep_until(run.measured_from().into()));
+    let mut interrupt = std::pin::pin!(interrupt);
+    let mut interrupted_at = None;
+    let mut look = tokio::time::interval((patience.call / 4).clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+
+    while !crew.is_gone() {
+        tokio::select! {
+            () = crew.next_gone() => {}
+            () = &mut warm_up, if !warm => {
+                warm = true;
+                cpu_before = cpu();
+            }
+            _ = look.tick() => crew.send_away_the_stuck(),
+            () = &mut interrupt, if interrupted_at.is_none() => {
+                interrupted_at = Some(Instant::now());
+                run.stop();
+            }
+        }
+        if interrupted_at.is_some_and(|at| at.elapsed() >= patience.interrupted) {
+            break;
+        }
+    }
+
+    let client_cpu = cpu() - cpu_before;
+    let mut result = finish(&run, settings, started, client_cpu);
+    note_saturation(&mut result, threads);
+    if interrupted_at.is_some() {
+        note(&mut result, "the run was interrupted before its end".to_owned(), false);
+    }
+    result
+}
+
+/// The workers and their tasks.
+struct Crew {
+    call: Call,
+    run: Arc<Run>,
+    /// How long a worker may wait for the same thing.
+    patience_ns: u64,
+    tasks: JoinSet<()>,
+    places: HashMap<Id, Place>,
+}
+
+struct Place {
+    index: usize,
+    progress: Arc<Progress>,
+    task: AbortHandle,
+}
+
+impl Crew {
+    fn new(call: Call, run: Arc<Run>, patience: Duration) -> Self {
+        let patience_ns = patience.as_nanos() as u64;
+        Self { call, run, patience_ns, tasks: JoinSet::new(), places: HashMap::new() }
+    }
+
+    fn start(&mut self, index: usize) {
+        let progress = Arc::new(Progress::default());
+        let worker = Worker { index, run: self.run.clone(), progress: progress.clone() };
+        let task = self.tasks.spawn(self.call.clone().repeat(worker));
+        self.places.insert(task.id(), Place { index, progress, task });
+    }
+
+    fn is_gone(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Waits for a worker to end. One that was sent away is replaced while the run lasts.
+    async fn next_gone(&mut self) {
+        match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => {
+                self.places.remove(&id);
+            }
+            Some(Err(error)) if error.is_cancelled() => {
+                if let Some(place) = self.places.remove(&error.id())
+                    && !self.run.is_over()
+                {
+                    self.start(place.index);
+                }
+            }
+            Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+            None => {}
+        }
+    }
+
+    /// Aborts, and with that cancels the call of, every worker that has waited too long.
+    fn send_away_the_stuck(&self) {
+        let now_ns = self.run.now_ns();
+        for place in self.places.values() {
+            let since_ns = place.progress.since_ns();
+            if since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) > self.patience_ns) {
+                place.progress.rests();
+                place.task.abort();
+                self.run.fail(place.index, Failure::Status(Code::DeadlineExceeded));
+            }
+        }
+    }
+}
+
+fn finish(run: &Run, settings: &LoadSettings, started: SystemTime, client_cpu: CpuTime) -> LoadResult {
+    let merged = run.merged();
+    let messages = merged.recorder.operations();
+    let (sent, received) = settings.call.payloads();
+    // The time ends with the last counted answer: a rate is never that of answers still to come. A run that was to
+    // last a time lasts it at least.
+    let until_ns = run.until_ns().unwrap_or(0).max(merged.last_ns);
+    let mut result = merged.recorder.finish(record::Run {
+        settings: settings.clone(),
+        started,
+        duration: Duration::from_nanos(until_ns.saturating_sub(settings.warmup_ns)),
+        closed_loop: true,
+        bytes_sent: messages * sent * settings.size_bytes,
+        bytes_received: messages * received * settings.size_bytes,
+        client_cpu,
+        connections: Connections { asked: settings.connections, established: None },
+        notes: Vec::new(),
+    });
+    if merged.wrong_sizes > 0 {
+        let text = format!("{} answers were not of the size asked for", merged.wrong_sizes);
+        note(&mut result, text, true);
+    }
+    result
+}
+
+fn note_saturation(result: &mut LoadResult, threads: usize) {
+    let busy_ns = result.client_cpu.user_ns + result.client_cpu.system_ns;
+    let processors = result.settings.cpus.as_ref().map_or(threads, |cpus| cpus.as_slice().len().min(threads));
+    let share = busy_ns / (result.duration_ns as f64 * processors as f64);
+    if share > BUSY_SHARE_MAX {
+        let text = format!(
+            "the client's processors were busy for {:.0} % of the time: the client was the limit, not the server",
+            share.min(1.0) * 100.0
+        );
+        note(result, text, true);
+    }
+}
+
+/// Says so when the kernel saw another number of connections than was asked for.
+pub(super) fn note_connections(result: &mut LoadResult) {
+    let Connections { asked, established } = result.connections;
+    match established {
+        Some(established) if established != asked => {
+            note(result, format!("{asked} connections were asked for, the kernel has {established}"), false);
+        }
+        Some(_) => {}
+        None => note(result, "the kernel could not be asked for the number of connections".to_owned(), false),
+    }
+}
+
+fn note(result: &mut LoadResult, text: String, invalidates: bool) {
+    result.notes.push(Note { text, invalidates });
+}

@@ -1,0 +1,246 @@
+//! The workers: each has one call under way, of one of the four kinds.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use thalweg::{Code, Request, Status};
+
+use super::PAUSE_AFTER_ERROR;
+use super::run::{Failure, Run, Start};
+use super::stride::{Pace, stride};
+use crate::record::{CallType, Recorder};
+use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
+use crate::services::zeros;
+
+/// What every worker of a run does.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) client: BenchmarkServiceClient,
+    pub(super) call_type: CallType,
+    /// Bytes of payload in a message.
+    pub(super) size: usize,
+}
+
+/// One worker's place: what it has in common with the run and with whoever watches over it.
+#[derive(Clone, Debug)]
+pub(super) struct Worker {
+    pub(super) index: usize,
+    pub(super) run: Arc<Run>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// Since when a worker has been waiting for what it waits for: ns of the run's clock, 0 when for nothing.
+#[derive(Debug, Default)]
+pub(super) struct Progress(AtomicU64);
+
+impl Progress {
+    #[inline]
+    pub(super) fn waits_since(&self, now_ns: u64) {
+        self.0.store(now_ns.max(1), Relaxed);
+    }
+
+    pub(super) fn rests(&self) {
+        self.0.store(0, Relaxed);
+    }
+
+    pub(super) fn since_ns(&self) -> Option<u64> {
+        Some(self.0.load(Relaxed)).filter(|&since_ns| since_ns > 0)
+    }
+}
+
+impl Call {
+    pub(super) fn new(client: BenchmarkServiceClient, call_type: CallType, size: usize) -> Self {
+        Self { client, call_type, size }
+    }
+
+    /// Call after call until the run is over.
+    pub(super) async fn repeat(self, worker: Worker) {
+        while !worker.run.is_over() {
+            worker.progress.waits_since(worker.run.now_ns());
+            let ended = match self.call_type {
+                CallType::Unary => self.unary(&worker).await,
+                CallType::ClientStream => self.client_stream(&worker).await,
+                CallType::ServerStream => self.server_stream(&worker).await,
+                CallType::BidiStream => super::bidi::bidi_stream(&self, &worker).await,
+            };
+            worker.progress.rests();
+            if let Err(failure) = ended {
+                worker.run.fail(worker.index, failure);
+                tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+            }
+        }
+    }
+
+    /// Unary calls until one fails. The end of one is the start of the next: one reading of the clock for both.
+    async fn unary(&self, worker: &Worker) -> Result<(), Failure> {
+        let request = request(self.size, self.size);
+        let mut started_ns = worker.run.now_ns();
+        loop {
+            let counted = match worker.run.start(started_ns, 1) {
+                Start::Over => return Ok(()),
+                Start::WarmUp => false,
+                Start::Counted(_) => true,
+            };
+            worker.progress.waits_since(started_ns);
+            let response = self.client.unary_call(Request::new(request.clone())).await?;
+            self.check_size(response.get_ref())?;
+            let ended_ns = worker.run.now_ns();
+            if counted {
+                let mut shard = worker.run.shard(worker.index);
+                shard.record(ended_ns - started_ns, 1, ended_ns);
+                shard.recorder.call();
+            }
+            started_ns = ended_ns;
+        }
+    }
+
+    /// One stream of requests. Its messages count once the server has acknowledged them by answering.
+    async fn client_stream(&self, worker: &Worker) -> Result<(), Failure> {
+        let recorder = Arc::new(Mutex::new(Recorder::starting_at(worker.run.measured_from())));
+        let requests =
+            Requests::new(request(self.size, 0), worker.clone(), stride(self.size), recorder.clone());
+        let response = self.client.streaming_from_client(Request::new(requests)).await?;
+        if payload_len(response.get_ref()) != 0 {
+            return Err(Failure::WrongSize);
+        }
+        let ended_ns = worker.run.now_ns();
+        let acknowledged = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = worker.run.shard(worker.index);
+        if acknowledged.operations() > 0 {
+            shard.recorder.merge(&acknowledged);
+            shard.last_ns = shard.last_ns.max(ended_ns);
+        }
+        shard.recorder.call();
+        // The source ends its stream only when the run is over.
+        if worker.run.is_over() { Ok(()) } else { Err(Failure::EndedEarly) }
+    }
+
+    /// One stream of responses, cancelled when the run is over.
+    async fn server_stream(&self, worker: &Worker) -> Result<(), Failure> {
+        let run = &worker.run;
+        let stride = stride(self.size);
+        let mut pace = Pace::new();
+        let mut started_ns = run.now_ns();
+        let mut start = run.start(started_ns, stride);
+        let mut responses =
+            self.client.streaming_from_server(Request::new(request(0, self.size))).await?.into_inner();
+        loop {
+            let (count, counted) = match start {
+                Start::Over => {
+                    run.shard(worker.index).recorder.call();
+                    return Ok(());
+                }
+                Start::WarmUp => (stride, false),
+                Start::Counted(count) => (count, true),
+            };
+            let mut received = 0;
+            let ended = loop {
+                if received == count {
+                    break Ok(());
+                }
+                match responses.message().await {
+                    Ok(Some(response)) => {
+                        if let Err(failure) = self.check_size(&response) {
+                            break Err(failure);
+                        }
+                        received += 1;
+                    }
+                    Ok(None) => break Err(Failure::EndedEarly),
+                    Err(status) => break Err(status.into()),
+                }
+            };
+            let now_ns = run.now_ns();
+            if counted && received > 0 {
+                let mut shard = run.shard(worker.index);
+                pace.record(&mut shard.recorder, now_ns - started_ns, received);
+                shard.last_ns = shard.last_ns.max(now_ns);
+            }
+            ended?;
+            worker.progress.waits_since(now_ns);
+            started_ns = now_ns;
+            start = run.start(now_ns, stride);
+        }
+    }
+
+    pub(super) fn check_size(&self, response: &SimpleResponse) -> Result<(), Failure> {
+        if payload_len(response) == self.size { Ok(()) } else { Err(Failure::WrongSize) }
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Self {
+        match status.code() {
+            // A call that brought no answer has not succeeded, whatever it says.
+            Code::Ok => Self::EndedEarly,
+            code => Self::Status(code),
+        }
+    }
+}
+
+/// A request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.
+pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
+    SimpleRequest {
+        response_size: i32::try_from(response_size).expect("payloads are bounded by PAYLOAD_BYTES_MAX"),
+        payload: (size > 0).then(|| Payload { r#type: 0, body: zeros(size) }),
+        ..SimpleRequest::default()
+    }
+}
+
+pub(super) fn payload_len(response: &SimpleResponse) -> usize {
+    response.payload.as_ref().map_or(0, |payload| payload.body.len())
+}
+
+/// The requests of a client stream, as fast as the library takes them.
+struct Requests {
+    request: SimpleRequest,
+    worker: Worker,
+    stride: u64,
+    recorder: Arc<Mutex<Recorder>>,
+    pace: Pace,
+    /// The stride under way: when it began, its messages, how many of them are still to come, whether they count.
+    started_ns: u64,
+    count: u64,
+    left: u64,
+    counted: bool,
+}
+
+impl Requests {
+    fn new(request: SimpleRequest, worker: Worker, stride: u64, recorder: Arc<Mutex<Recorder>>) -> Self {
+        let pace = Pace::new();
+        Self { request, worker, stride, recorder, pace, started_ns: 0, count: 0, left: 0, counted: false }
+    }
+
+    /// Ends a stride and begins the next. False when the run is over.
+    fn next_stride(&mut self) -> bool {
+        let now_ns = self.worker.run.now_ns();
+        if self.counted {
+            let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
+            self.pace.record(&mut recorder, now_ns - self.started_ns, self.count);
+        }
+        self.worker.progress.waits_since(now_ns);
+        self.started_ns = now_ns;
+        (self.count, self.counted) = match self.worker.run.start(now_ns, self.stride) {
+            Start::Over => (0, false),
+            Start::WarmUp => (self.stride, false),
+            Start::Counted(count) => (count, true),
+        };
+        self.left = self.count;
+        self.count > 0
+    }
+}
+
+impl Stream for Requests {
+    type Item = SimpleRequest;
+
+    fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<SimpleRequest>> {
+        if self.left == 0 && !self.next_stride() {
+            return Poll::Ready(None);
+        }
+        self.left -= 1;
+        Poll::Ready(Some(self.request.clone()))
+    }
+}
