@@ -4,8 +4,10 @@
 //! installed at pinned versions under `target/tools` by [`tools`].
 
 mod arguments;
+mod bench;
 mod job;
 mod metadata;
+mod peers;
 mod server;
 mod test;
 mod tools;
@@ -23,12 +25,17 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--only STEP,...] [--list] [--allow-missing]
                           Run the tests: formatting, lints, layering, unit and simulation tests, outside suites
+  peers [NAME]...         Build the other stacks that we measure against, and try each
+  bench instructions|allocations|memory|pairs [--peers NAME,...]
+                          What a call costs, ours beside theirs
 ";
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_env();
     let ended = match arguments.next_word().as_deref() {
         Some("test") => test::run(arguments),
+        Some("peers") => peers::run(arguments),
+        Some("bench") => bench::run(arguments),
         // The client that h2specd starts: see test/h2spec.rs.
         Some("call-url") => test::h2spec::call_url(arguments),
         Some("help" | "--help" | "-h") => {

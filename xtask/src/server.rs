@@ -32,10 +32,6 @@ impl Server {
         Ok(server)
     }
 
-    pub(crate) fn address(&self) -> String {
-        format!("127.0.0.1:{}", self.port)
-    }
-
     /// The process that serves: what runs under a wrapper took its place by exec.
     pub(crate) fn process_id(&self) -> u32 {
         self.child.id()

@@ -4,7 +4,7 @@ mod dependencies;
 pub(crate) mod h2spec;
 mod layering;
 mod modules;
-mod rust;
+pub(crate) mod rust;
 
 use std::fs;
 use std::io::{IsTerminal, Write};

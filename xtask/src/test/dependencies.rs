@@ -133,7 +133,7 @@ mod tests {
     fn spdx_expressions_are_judged() {
         let accepted = ["MIT", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"].map(str::to_owned);
         let check = |expression: &str, expected: bool| {
-            assert_eq!(is_accepted(expression, &accepted), expected, "{expression}")
+            assert_eq!(is_accepted(expression, &accepted), expected, "{expression}");
         };
         check("MIT", true);
         check("Apache-2.0", false);
