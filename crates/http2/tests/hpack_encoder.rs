@@ -194,7 +194,7 @@ fn hundreds_of_methods_leave_the_shared_fields_in_the_table() {
     }
     // Each insertion and each eviction is a change. First in, first out without admission would make some 7 evictions
     // and as many insertions for every call, or 80,000.
-    assert!(link.decoder.version() - version < 10, "{}", link.decoder.version() - version);
+    assert!(link.decoder.version() - version < 100, "{}", link.decoder.version() - version);
     // Seven octets for what is shared, and a path of 30 to 35.
     assert!(octets / 6000 < 45, "{}", octets / 6000);
 }

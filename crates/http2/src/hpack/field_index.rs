@@ -126,9 +126,15 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
     }
-    let mut last = [0; 8];
-    last[..tail.len()].copy_from_slice(tail);
-    mix(hash, u64::from_le_bytes(last))
+    // The tail as one word. Where the string is long enough it overlaps what came before, which spares a copy.
+    let last = match (bytes.last_chunk::<8>(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(word), ..) => u64::from_le_bytes(*word),
+        (None, Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        _ => tail.iter().fold(0, |word, &octet| word << 8 | u64::from(octet)),
+    };
+    mix(hash, last)
 }
 
 /// 2^64 divided by the golden ratio.
