@@ -18,11 +18,16 @@ mod connection;
 mod error;
 mod event;
 pub mod fields;
+mod flow;
+pub mod frame;
+mod head_cache;
 mod headers;
 pub mod hpack;
 mod limits;
 mod output;
+mod send_queue;
 mod stream;
+mod stream_table;
 
 pub use config::Config;
 pub use connection::Connection;
