@@ -9,7 +9,9 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use bytes::Bytes;
-use thalweg_http2::{Block, Config, Connection, ErrorCode, Event, FieldList, FixedFields, Indexing, Output, StreamId};
+use thalweg_http2::{
+    Block, Config, Connection, ErrorCode, Event, FieldList, FixedFields, Indexing, Output, StreamId,
+};
 
 fn main() -> io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
@@ -46,7 +48,9 @@ fn serve(mut socket: TcpStream) -> io::Result<()> {
         let mut rest = &input[..];
         let outcome = loop {
             match connection.poll_event(&mut rest, now()) {
-                Ok(Some(Event::Headers { stream, end_stream: true, .. } | Event::Trailers { stream, .. })) => {
+                Ok(Some(
+                    Event::Headers { stream, end_stream: true, .. } | Event::Trailers { stream, .. },
+                )) => {
                     ended.push(stream);
                 }
                 Ok(Some(Event::Data { stream, bytes, end_stream, .. })) => {
