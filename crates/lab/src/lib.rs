@@ -13,5 +13,6 @@ pub mod limit;
 pub mod plan;
 pub mod process;
 pub mod record;
+pub mod report;
 pub mod results;
 pub mod size;
