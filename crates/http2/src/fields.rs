@@ -84,7 +84,7 @@ impl FieldList {
         self.bytes.extend_from_slice(name);
         let name_end = self.bytes.len();
         self.bytes.extend_from_slice(value);
-        self.close_field(name_end, indexing);
+        self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
     }
 
     /// Removes all fields and keeps the memory.
@@ -125,35 +125,29 @@ impl FieldList {
         self.iter().find(|field| field.name == name).map(|field| field.value)
     }
 
+    /// Appends a field whose name and value lie back to back.
+    #[inline]
+    pub(crate) fn push_joined(&mut self, bytes: &[u8], name_len: usize, indexing: Indexing) {
+        let name_end = self.bytes.len() + name_len;
+        self.bytes.extend_from_slice(bytes);
+        self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
+    }
+
     /// The arena, for a decoder that writes a name and a value in place; [`close_field`](Self::close_field) must follow.
     pub(crate) fn arena(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Makes a field of the bytes appended to the arena since the last one: a name up to `name_end`, then a value.
-    pub(crate) fn close_field(&mut self, name_end: usize, indexing: Indexing) {
+    /// Makes a field of the bytes that were appended to the arena from `start` on: a name up to `name_end`, then a value.
+    pub(crate) fn close_field(&mut self, start: usize, name_end: usize, indexing: Indexing) -> Field<'_> {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
-    }
-
-    /// The last field.
-    pub(crate) fn last(&self) -> Option<Field<'_>> {
-        let entry = self.entries.last()?;
-        let name = &self.bytes[self.last_start()..entry.name_end];
-        let value = &self.bytes[entry.name_end..entry.value_end];
-        Some(Field { name, value, indexing: entry.indexing })
+        Field { name: &self.bytes[start..name_end], value: &self.bytes[name_end..], indexing }
     }
 
     /// Removes the last field.
     pub(crate) fn pop(&mut self) {
-        self.bytes.truncate(self.last_start());
         self.entries.pop();
-    }
-
-    fn last_start(&self) -> usize {
-        match self.entries.len() {
-            0 | 1 => 0,
-            len => self.entries[len - 2].value_end,
-        }
+        self.bytes.truncate(self.entries.last().map_or(0, |entry| entry.value_end));
     }
 }
 
@@ -232,7 +226,6 @@ mod tests {
     fn pop_leaves_the_list_as_before_the_push() {
         let mut popped = list(&[("a", "1", Indexing::Insert), ("b", "2", Indexing::Literal)]);
         popped.push(b"c", b"3", Indexing::Insert);
-        assert_eq!(popped.last().map(|field| field.value), Some(&b"3"[..]));
         popped.pop();
         assert_eq!(popped, list(&[("a", "1", Indexing::Insert), ("b", "2", Indexing::Literal)]));
         popped.pop();

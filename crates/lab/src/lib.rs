@@ -3,10 +3,12 @@
 //! `plan -> drive -> record -> analyse -> report`, each a module with plain values between them. A study is data; what
 //! drives it never prints; what reports it never measures.
 
+pub mod analyse;
 pub mod conduct;
 pub mod cpus;
 pub mod drive;
 pub mod execute;
+pub mod figures;
 pub mod interrupt;
 pub mod limit;
 pub mod plan;

@@ -20,6 +20,10 @@ use crate::record::{Connections, CpuTime, LoadResult, LoadSettings, Recorder, Ru
 const PREFIX_BYTES: u64 = 5;
 /// One read or write moves at most this much: more does not move faster.
 const CHUNK_BYTES: usize = 256 << 10;
+/// What is under way on a pipelined socket, the same as on a bidi stream that is driven.
+const PIPELINED_BYTES: u64 = 1 << 20;
+const PIPELINED_MESSAGES_MIN: u64 = 2;
+const PIPELINED_MESSAGES_MAX: u64 = 4096;
 /// How long nothing may move before the measurement is given up.
 const STALL_MS_MAX: u16 = 10_000;
 
@@ -146,7 +150,8 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measure
     let message_bytes = point.size_bytes.0 + PREFIX_BYTES;
     let mut mover: Box<dyn Mover> = match pattern {
         Pattern::OneWay => Box::new(Sender::new(socket, message_bytes)),
-        Pattern::Echo => Box::new(Echoed::new(socket, message_bytes, point.in_flight)?),
+        Pattern::Echo => Box::new(Echoed::new(socket, message_bytes, u64::from(point.in_flight))?),
+        Pattern::Pipelined => Box::new(Echoed::new(socket, message_bytes, pipelined(message_bytes))?),
     };
     let warm_until = Instant::now() + point.warmup;
     let mut unmeasured = Recorder::new();
@@ -163,6 +168,11 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measure
     }
     let cpu = CpuTime::of_this_thread()? - cpu_before;
     Ok(Measured { recorder, started, duration, cpu })
+}
+
+/// How many messages are under way on a pipelined socket.
+fn pipelined(message_bytes: u64) -> u64 {
+    (PIPELINED_BYTES / message_bytes).clamp(PIPELINED_MESSAGES_MIN, PIPELINED_MESSAGES_MAX)
 }
 
 /// Moves some messages and records those that are done.
@@ -213,14 +223,14 @@ struct Echoed<'s> {
 }
 
 impl<'s> Echoed<'s> {
-    fn new(socket: &'s Socket, message_bytes: u64, in_flight: u32) -> io::Result<Self> {
+    fn new(socket: &'s Socket, message_bytes: u64, in_flight: u64) -> io::Result<Self> {
         // Reading and writing must not wait for each other: the peer does not read while it cannot write.
         socket.set_nonblocking(true)?;
         Ok(Self {
             socket,
             message_bytes,
             chunk: vec![0; CHUNK_BYTES],
-            unwritten: message_bytes * u64::from(in_flight),
+            unwritten: message_bytes * in_flight,
             returned: 0,
             handed_over: std::iter::repeat_n(Instant::now(), in_flight as usize).collect(),
         })
@@ -308,7 +318,7 @@ mod tests {
         assert!(result.messages > 0, "{point}: nothing moved");
         assert!(result.duration_ns >= 10_000_000);
         assert_eq!(result.bytes_sent, result.messages * size);
-        assert_eq!(result.bytes_received, if pattern == Pattern::Echo { result.bytes_sent } else { 0 });
+        assert_eq!(result.bytes_received, if pattern == Pattern::OneWay { 0 } else { result.bytes_sent });
         let latency = result.latency_ns.unwrap();
         assert!(latency.min <= latency.p50 && latency.p50 <= latency.max);
     }
@@ -320,6 +330,7 @@ mod tests {
                 check(Pattern::OneWay, transport, size, 1);
                 check(Pattern::Echo, transport, size, 1);
                 check(Pattern::Echo, transport, size, 16);
+                check(Pattern::Pipelined, transport, size, 1);
             }
         }
     }

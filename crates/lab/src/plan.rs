@@ -64,8 +64,10 @@ pub enum Work {
 /// How messages cross a bare socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pattern {
-    /// Each comes back: the limit of unary and bidi calls.
+    /// Each comes back, and a fixed number is under way: the limit of unary calls.
     Echo,
+    /// Each comes back, and as many are under way as a bidi stream's driver lets: its limit.
+    Pipelined,
     /// They go one way: the limit of client and server streams.
     OneWay,
 }
@@ -240,7 +242,7 @@ fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
     }
     let mut limits: Vec<Load> = Vec::new();
     for load in &loads {
-        let limit = load.limit(in_flight);
+        let limit = load.limit();
         if !limits.contains(&limit) {
             limits.push(limit);
         }
@@ -250,16 +252,15 @@ fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
 }
 
 impl Load {
-    /// What the bare socket does beside it, on one connection: unary calls have the same number under way; a bidi
-    /// stream, whose driver pipelines it, is held against the pipelined echo.
-    fn limit(self, in_flight_pipelined: u32) -> Self {
-        let (pattern, in_flight) = match self.work {
-            Work::Socket(_) => return self,
-            Work::Call(CallType::Unary) => (Pattern::Echo, self.in_flight),
-            Work::Call(CallType::BidiStream) => (Pattern::Echo, in_flight_pipelined),
-            Work::Call(CallType::ClientStream | CallType::ServerStream) => (Pattern::OneWay, 1),
-        };
-        Self { work: Work::Socket(pattern), in_flight, connections: 1 }
+    /// What the bare socket does beside it, on one connection.
+    fn limit(self) -> Self {
+        match self.work {
+            Work::Call(call) => {
+                let in_flight = if call == CallType::Unary { self.in_flight } else { 1 };
+                Self { work: Work::Socket(Pattern::of(call)), in_flight, connections: 1 }
+            }
+            Work::Socket(_) => self,
+        }
     }
 }
 
@@ -277,6 +278,7 @@ impl Work {
         match self {
             Self::Call(call) => call.name(),
             Self::Socket(Pattern::Echo) => "socket-echo",
+            Self::Socket(Pattern::Pipelined) => "socket-pipelined",
             Self::Socket(Pattern::OneWay) => "socket-one-way",
         }
     }
@@ -300,6 +302,7 @@ impl TryFrom<String> for Work {
     fn try_from(name: String) -> Result<Self, String> {
         match name.as_str() {
             "socket-echo" => Ok(Self::Socket(Pattern::Echo)),
+            "socket-pipelined" => Ok(Self::Socket(Pattern::Pipelined)),
             "socket-one-way" => Ok(Self::Socket(Pattern::OneWay)),
             call => call.parse().map(Self::Call).map_err(|_| format!("`{name}` is no kind of work")),
         }
@@ -310,7 +313,8 @@ impl Pattern {
     /// How a bare socket moves the bytes that this kind of call moves.
     pub fn of(call: CallType) -> Self {
         match call {
-            CallType::Unary | CallType::BidiStream => Self::Echo,
+            CallType::Unary => Self::Echo,
+            CallType::BidiStream => Self::Pipelined,
             CallType::ClientStream | CallType::ServerStream => Self::OneWay,
         }
     }
@@ -319,6 +323,7 @@ impl Pattern {
     pub fn call(self) -> CallType {
         match self {
             Self::Echo => CallType::Unary,
+            Self::Pipelined => CallType::BidiStream,
             Self::OneWay => CallType::ClientStream,
         }
     }
@@ -415,7 +420,7 @@ mod tests {
         assert_eq!(names(&[CallType::Unary], 1), ["unary 1", "socket-echo 1"]);
         assert_eq!(
             names(&[CallType::BidiStream, CallType::Unary], 16),
-            ["unary 1", "unary 16", "bidi-stream 1", "socket-echo 1", "socket-echo 16"]
+            ["unary 1", "unary 16", "bidi-stream 1", "socket-echo 1", "socket-echo 16", "socket-pipelined 1"]
         );
         assert_eq!(
             names(&[CallType::ClientStream, CallType::ServerStream], 16),
@@ -438,7 +443,7 @@ mod tests {
         check(SizesOptions { calls: vec![], ..whole() }, PlanError::NothingToMeasure);
         check(SizesOptions { in_flight: 0, ..whole() }, PlanError::NoLoad);
         check(SizesOptions { connections: 17, ..whole() }, PlanError::NoLoad);
-        let points = 14 * 2 * 8;
+        let points = 14 * 2 * 9;
         check(
             SizesOptions { budget: Duration::from_secs(30), ..whole() },
             PlanError::BudgetTooSmall { points, budget_s: 30 },

@@ -123,7 +123,7 @@ impl From<Raw> for Bytes {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "prost"))]
 mod tests {
     use std::fmt::Debug;
 

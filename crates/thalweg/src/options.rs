@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::grpc::compression::Encoding;
+use crate::grpc::compression::{Encoding, EncodingSet};
 
 /// Bytes of the largest message that is accepted unless said otherwise, as in every gRPC implementation.
 pub const MAX_DECODING_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
@@ -17,8 +17,8 @@ pub struct CallOptions {
     pub max_encoding_message_size: usize,
     /// How messages are compressed; not at all by default.
     pub send_compressed: Option<Encoding>,
-    /// Whether the server is told that it may compress.
-    pub accept_compressed: Option<Encoding>,
+    /// How the server is told that it may compress: in all ways that this library knows.
+    pub accept_compressed: EncodingSet,
     /// Whether a call waits for a connection that can't be made at the moment, rather than failing with UNAVAILABLE.
     pub wait_for_ready: bool,
     /// The deadline of calls that set none of their own (`Request::set_timeout`).
@@ -31,7 +31,7 @@ impl Default for CallOptions {
             max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
             max_encoding_message_size: usize::MAX,
             send_compressed: None,
-            accept_compressed: None,
+            accept_compressed: EncodingSet::ALL,
             wait_for_ready: false,
             timeout: None,
         }
@@ -48,8 +48,8 @@ pub struct ServiceOptions {
     pub max_encoding_message_size: usize,
     /// How responses are compressed for clients that accept it; not at all by default.
     pub send_compressed: Option<Encoding>,
-    /// The compression that requests may have.
-    pub accept_compressed: Option<Encoding>,
+    /// The compression that requests may have: all that this library knows.
+    pub accept_compressed: EncodingSet,
 }
 
 impl Default for ServiceOptions {
@@ -58,7 +58,7 @@ impl Default for ServiceOptions {
             max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
             max_encoding_message_size: usize::MAX,
             send_compressed: None,
-            accept_compressed: None,
+            accept_compressed: EncodingSet::ALL,
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use crate::connection::{Incoming, status_of};
-use crate::grpc::timeout::deadline_exceeded;
+use crate::connection::{Incoming, SendLoop, SendOutcome};
 use crate::message::Message;
 
 /// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
@@ -37,8 +36,8 @@ enum Side {
 }
 
 impl<T: Message> Streaming<T> {
-    pub(crate) fn of_responses(incoming: Incoming<T>, deadline: Option<Pin<Box<Sleep>>>) -> Self {
-        Self { incoming, side: Side::Client, finished: false, trailers: None, deadline }
+    pub(crate) fn of_responses(incoming: Incoming<T>) -> Self {
+        Self { incoming, side: Side::Client, finished: false, trailers: None, deadline: None }
     }
 
     pub(crate) fn of_requests(incoming: Incoming<T>) -> Self {
@@ -62,7 +61,41 @@ impl<T: Message> Streaming<T> {
         Ok(self.trailers.take())
     }
 
-    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
+    /// Client: the initial metadata. A response without a head (Trailers-Only) that says OK has none, and no messages.
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<MetadataMap, Status>> {
+        match ready!(self.incoming.poll_head(cx)) {
+            Ok(head) => {
+                self.incoming.set_encoding(head.encoding);
+                Poll::Ready(Ok(head.metadata.clone()))
+            }
+            Err(end) => Poll::Ready(end.outcome().map(|_| MetadataMap::new())),
+        }
+    }
+
+    /// Client: from now on the deadline ends the stream.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+    }
+
+    /// Client: goes on sending the requests while the responses are read at leisure.
+    pub(crate) fn send_in_background<S, Req>(&self, mut sender: SendLoop<S>)
+    where
+        S: Stream<Item = Result<Req, Status>> + Unpin + Send + 'static,
+        Req: Message,
+    {
+        let (connection, key) = self.incoming.place();
+        tokio::spawn(async move {
+            if let SendOutcome::Failed(status) = poll_fn(|cx| sender.poll_send(cx)).await {
+                connection.fail(key, &status);
+            }
+        });
+    }
+
+    pub(crate) fn take_trailers(&mut self) -> MetadataMap {
+        self.trailers.take().unwrap_or_default()
+    }
+
+    pub(crate) fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         if self.finished {
             return Poll::Ready(None);
         }
@@ -72,7 +105,7 @@ impl<T: Message> Streaming<T> {
                 Poll::Ready(status) => Err(status),
             },
             Poll::Ready(Ok(Ok(message))) => return Poll::Ready(Some(Ok(message))),
-            Poll::Ready(Ok(Err(end))) => status_of(end),
+            Poll::Ready(Ok(Err(end))) => end.outcome(),
             Poll::Ready(Err(status)) => Err(status),
         };
         // Also after an error of our own making (a message too large or broken, the deadline): the peer must hear of
@@ -81,7 +114,7 @@ impl<T: Message> Streaming<T> {
         self.stop();
         match ended {
             Ok(trailers) => {
-                self.trailers = Some(trailers.map_or_else(MetadataMap::new, |trailers| trailers.metadata));
+                self.trailers = Some(trailers);
                 Poll::Ready(None)
             }
             Err(status) => Poll::Ready(Some(Err(status))),
@@ -116,4 +149,8 @@ impl<T: Message> Drop for Streaming<T> {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+pub(crate) fn deadline_exceeded() -> Status {
+    Status::deadline_exceeded("the deadline of the call has passed")
 }

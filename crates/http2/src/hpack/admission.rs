@@ -15,14 +15,14 @@ const MISSES_PER_PERIOD: u32 = 512;
 /// leads to an insertion, and fields that all blocks share are back after `MISSES_MIN` blocks, should they ever go.
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// Misses by hash. Fields that share a count are admitted too early, no worse.
-    counts: [u8; 256],
+    /// Misses by hash, counted in one place of each row: fields seldom share both, and the lesser count is nearer.
+    rows: [[u8; 256]; 2],
     misses: u32,
 }
 
 impl Admission {
     pub(super) fn new() -> Self {
-        Self { counts: [0; 256], misses: 0 }
+        Self { rows: [[0; 256]; 2], misses: 0 }
     }
 
     /// Notes that a field of this hash is not in the full table, and says whether it may enter.
@@ -30,15 +30,17 @@ impl Admission {
         self.misses += 1;
         if self.misses == MISSES_PER_PERIOD {
             self.misses = 0;
-            for count in &mut self.counts {
+            for count in self.rows.as_flattened_mut() {
                 *count /= 2;
             }
         }
-        let count = &mut self.counts[(field_hash >> 24) as usize];
-        *count += 1;
-        let admitted = *count >= MISSES_MIN;
-        if admitted {
-            *count = 0;
+        let [first, second] = &mut self.rows;
+        let [place, other_place, ..] = field_hash.to_be_bytes();
+        let counts = [&mut first[usize::from(place)], &mut second[usize::from(other_place)]];
+        let admitted = counts.iter().all(|count| **count + 1 >= MISSES_MIN);
+        for count in counts {
+            // Once it is in the table a field must earn its place anew, should it go.
+            *count = if admitted { 0 } else { (*count + 1).min(MISSES_MIN) };
         }
         admitted
     }

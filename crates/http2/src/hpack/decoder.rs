@@ -3,7 +3,7 @@
 use super::dynamic_table::{DynamicTable, TableField};
 use super::representation::{HUFFMAN, INCREMENTAL, INDEXED, NEVER_INDEXED, SIZE_UPDATE, SIZE_UPDATE_MASK};
 use super::{DEFAULT_TABLE_SIZE, huffman, integer, static_table};
-use crate::fields::{FieldList, Indexing};
+use crate::fields::{FIELD_OVERHEAD, Field, FieldList, Indexing};
 
 /// Size updates that may start a block: the smallest size since the last block, then the final one (RFC 7541 §4.2).
 const SIZE_UPDATES_MAX: usize = 2;
@@ -118,34 +118,31 @@ impl Decoder {
         out: &mut FieldList,
     ) -> Result<DecodeOutcome, DecodeError> {
         self.decode_size_updates(&mut block)?;
-        let mut outcome = DecodeOutcome::Complete;
+        let mut room = Room { bytes: list_size_max, outcome: DecodeOutcome::Complete };
         while let Some(&first) = block.first() {
             if first & INDEXED != 0 {
                 let field = self.table_field(integer::decode(7, &mut block)?)?;
-                if outcome == DecodeOutcome::TooLarge {
-                    // Not even copied: a peer could have kilobytes of an entry copied for each octet it sends.
-                    continue;
+                // One that does not fit is not even copied: a peer could have kilobytes copied for each octet it sends.
+                if room.take(field.bytes.len()) {
+                    out.push_joined(field.bytes, field.name_len, Indexing::Insert);
                 }
-                let name_end = out.arena().len() + field.name_len;
-                out.arena().extend_from_slice(field.bytes);
-                out.close_field(name_end, Indexing::Insert);
             } else if first & INCREMENTAL != 0 {
-                self.decode_literal(6, Indexing::Insert, &mut block, out)?;
-                if let Some(field) = out.last() {
-                    self.table.insert(field.name, field.value);
+                let field = self.decode_literal(6, Indexing::Insert, &mut block, out)?;
+                self.table.insert(field.name, field.value);
+                if !room.take(field.name.len() + field.value.len()) {
+                    out.pop();
                 }
             } else if first & SIZE_UPDATE != 0 {
                 return Err(DecodeError::SizeUpdateMisplaced);
             } else {
                 let indexing = if first & NEVER_INDEXED != 0 { Indexing::Never } else { Indexing::Literal };
-                self.decode_literal(4, indexing, &mut block, out)?;
-            }
-            if out.size() > list_size_max || outcome == DecodeOutcome::TooLarge {
-                outcome = DecodeOutcome::TooLarge;
-                out.pop();
+                let field = self.decode_literal(4, indexing, &mut block, out)?;
+                if !room.take(field.name.len() + field.value.len()) {
+                    out.pop();
+                }
             }
         }
-        Ok(outcome)
+        Ok(room.outcome)
     }
 
     /// Applies the size updates that `block` starts with, and sees to it that there is one where one is due.
@@ -170,22 +167,22 @@ impl Decoder {
         if self.update_due.is_some() { Err(DecodeError::SizeUpdateMissing) } else { Ok(()) }
     }
 
-    /// Takes a literal field off `block` and appends it to `out` (RFC 7541 §6.2).
-    fn decode_literal(
+    /// Takes a literal field off `block`, appends it to `out`, and returns it (RFC 7541 §6.2).
+    fn decode_literal<'a>(
         &self,
         prefix_bits: u32,
         indexing: Indexing,
         block: &mut &[u8],
-        out: &mut FieldList,
-    ) -> Result<(), DecodeError> {
+        out: &'a mut FieldList,
+    ) -> Result<Field<'a>, DecodeError> {
+        let start = out.arena().len();
         match integer::decode(prefix_bits, block)? {
             0 => decode_string(block, out.arena())?,
             index => out.arena().extend_from_slice(self.table_field(index)?.name()),
         }
         let name_end = out.arena().len();
         decode_string(block, out.arena())?;
-        out.close_field(name_end, indexing);
-        Ok(())
+        Ok(out.close_field(start, name_end, indexing))
     }
 
     /// The field of an index in the address space of both tables (RFC 7541 §2.3.3).
@@ -197,6 +194,25 @@ impl Decoder {
             Some(age) => self.table.get(age),
         };
         field.ok_or(DecodeError::InvalidIndex)
+    }
+}
+
+/// What a list may still grow by, in bytes, and whether it would have grown by more.
+struct Room {
+    bytes: usize,
+    outcome: DecodeOutcome,
+}
+
+impl Room {
+    /// Takes what a field of `len` bytes counts. After one that does not fit none does.
+    #[inline]
+    fn take(&mut self, len: usize) -> bool {
+        let rest = self.bytes.checked_sub(len + FIELD_OVERHEAD);
+        if rest.is_none() {
+            self.outcome = DecodeOutcome::TooLarge;
+        }
+        self.bytes = rest.unwrap_or(0);
+        rest.is_some()
     }
 }
 

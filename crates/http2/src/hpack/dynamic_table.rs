@@ -42,6 +42,10 @@ impl<'a> TableField<'a> {
         &self.bytes[..self.name_len]
     }
 
+    pub(super) fn value(self) -> &'a [u8] {
+        &self.bytes[self.name_len..]
+    }
+
     pub(super) fn is(self, name: &[u8], value: &[u8]) -> bool {
         self.bytes.len() == name.len() + value.len() && self.bytes.split_at(self.name_len) == (name, value)
     }

@@ -126,9 +126,15 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     for word in words {
         hash = mix(hash, u64::from_le_bytes(*word));
     }
-    let mut last = [0; 8];
-    last[..tail.len()].copy_from_slice(tail);
-    mix(hash, u64::from_le_bytes(last))
+    // The tail as one word. Where the string is long enough it overlaps what came before, which spares a copy.
+    let last = match (bytes.last_chunk::<8>(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(word), ..) => u64::from_le_bytes(*word),
+        (None, Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+        }
+        _ => tail.iter().fold(0, |word, &octet| word << 8 | u64::from(octet)),
+    };
+    mix(hash, last)
 }
 
 /// 2^64 divided by the golden ratio.
@@ -139,6 +145,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     product ^ (product >> 32)
 }
 
+/// The upper half, on which every bit of the last word has a bearing.
 fn fold(hash: u64) -> u32 {
-    (hash ^ (hash >> 32)) as u32
+    (hash >> 32) as u32
 }

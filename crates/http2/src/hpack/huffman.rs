@@ -8,62 +8,80 @@ use super::DecodeError;
 
 /// Appends the decoded string to `out`.
 pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
-    // The shortest codes have five bits.
-    out.reserve(input.len() * 8 / 5);
+    let start = out.len();
+    out.resize(start + input.len() * 8 / CODE_BITS_MIN as usize, 0);
+    let len = decode_into(input, &mut out[start..])?;
+    out.truncate(start + len);
+    Ok(())
+}
+
+/// Decodes to the front of `out`, which has an octet for every `CODE_BITS_MIN` bits of `input`, and returns how many were written.
+fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, DecodeError> {
     let mut bits = BitReader { window: 0, available: 0, input };
+    let mut len = 0;
     loop {
-        if bits.available < CODE_BITS_MAX {
-            bits.refill();
+        // Most symbols have short codes, and seven of them pass between two refills.
+        loop {
+            let (symbol, code_len) = SHORT_CODES[(bits.window >> (u64::BITS - SHORT_BITS)) as usize];
+            if u32::from(code_len) > bits.available {
+                break;
+            }
+            out[len] = symbol;
+            len += 1;
+            bits.consume(u32::from(code_len));
         }
-        let (symbol, len) = match SHORT_CODES[(bits.window >> (u64::BITS - SHORT_BITS)) as usize] {
-            (_, 0) => long_code(bits.window),
-            (symbol, len) => (u16::from(symbol), u32::from(len)),
-        };
-        if len > bits.available {
-            // The bits that are left are no code, so they are padding.
-            return bits.check_padding();
+        if bits.available < CODE_BITS_MAX && bits.refill() {
+            continue;
+        }
+        if bits.are_padding() {
+            return Ok(len);
+        }
+        let (symbol, code_len) = code_of_any_length(bits.window);
+        if code_len > bits.available {
+            return Err(DecodeError::InvalidHuffman);
         }
         // EOS has the last number; to decode it is an error (RFC 7541 §5.2).
-        out.push(u8::try_from(symbol).map_err(|_| DecodeError::InvalidHuffman)?);
-        bits.window <<= len;
-        bits.available -= len;
+        out[len] = u8::try_from(symbol).map_err(|_| DecodeError::InvalidHuffman)?;
+        len += 1;
+        bits.consume(code_len);
     }
 }
 
 /// The bits of a string, read from the left.
 struct BitReader<'a> {
-    /// The next bits, left-aligned; zeros follow the last.
+    /// The next bits, left-aligned. What follows the available ones is the beginning of the input, or zeros at its end.
     window: u64,
-    /// How many bits of the window are the string's.
+    /// How many bits of the window have been taken off the input.
     available: u32,
     input: &'a [u8],
 }
 
 impl BitReader<'_> {
-    /// Fills the window with whole octets, to at least 56 bits unless the input ends.
-    fn refill(&mut self) {
-        if let Some((octets, _)) = self.input.split_first_chunk::<8>() {
-            let octets_taken = (63 - self.available) / 8;
-            let keep = self.available + 8 * octets_taken;
-            // Bits of an octet that does not fit whole stay out: the next refill brings them.
-            self.window |= (u64::from_be_bytes(*octets) >> self.available) & (u64::MAX << (u64::BITS - keep));
-            self.available = keep;
-            self.input = &self.input[octets_taken as usize..];
-            return;
-        }
-        while self.available <= 56
-            && let Some((&octet, rest)) = self.input.split_first()
-        {
-            self.window |= u64::from(octet) << (56 - self.available);
-            self.available += 8;
-            self.input = rest;
-        }
+    /// Takes as many octets off the input as the window holds whole: it then has at least 56 bits unless the input
+    /// ends. Returns whether there were any.
+    fn refill(&mut self) -> bool {
+        let octets = self.input.first_chunk::<8>().copied().unwrap_or_else(|| {
+            let mut octets = [0; 8];
+            octets[..self.input.len()].copy_from_slice(self.input);
+            octets
+        });
+        // Part of an octet may come with the others; the next refill brings the same bits to the same place.
+        self.window |= u64::from_be_bytes(octets) >> self.available;
+        let taken = ((63 - self.available) as usize / 8).min(self.input.len());
+        self.available += 8 * taken as u32;
+        self.input = &self.input[taken..];
+        taken > 0
     }
 
-    /// Padding is less than an octet, all ones: the beginning of EOS (RFC 7541 §5.2).
-    fn check_padding(&self) -> Result<(), DecodeError> {
-        let all_ones = self.window.leading_ones() >= self.available;
-        if self.available < 8 && all_ones { Ok(()) } else { Err(DecodeError::InvalidHuffman) }
+    #[inline]
+    fn consume(&mut self, bits: u32) {
+        self.window <<= bits;
+        self.available -= bits;
+    }
+
+    /// Whether what is left after a refill is padding: less than an octet, all ones, as EOS begins (RFC 7541 §5.2).
+    fn are_padding(&self) -> bool {
+        self.available < 8 && self.window.leading_ones() >= self.available
     }
 }
 
@@ -99,10 +117,14 @@ pub(super) fn encode(string: &[u8], out: &mut Vec<u8>) {
 
 const EOS: usize = 256;
 const SYMBOLS: usize = 257;
+const CODE_BITS_MIN: u32 = 5;
 const CODE_BITS_MAX: u32 = 30;
 
 /// Codes of up to this many bits, which are those of nearly all symbols in use, are decoded by one look into a table.
 const SHORT_BITS: u32 = 8;
+
+/// Stands for the length of a longer code: more bits than are ever available.
+const LONG: u8 = u8::MAX;
 
 #[derive(Clone, Copy)]
 struct Code {
@@ -113,15 +135,16 @@ struct Code {
 /// By symbol.
 static CODES: [Code; SYMBOLS] = codes();
 
-/// By the next bits: the symbol whose code they start with and its length, 0 when the code is longer.
+/// By the next bits: the symbol whose code they start with and its length, `LONG` when the code is longer.
 static SHORT_CODES: [(u8, u8); 1 << SHORT_BITS] = short_codes();
 
 static CANON: Canon = canon();
 
-/// Decodes a code longer than `SHORT_BITS`: the symbol and the length.
-fn long_code(window: u64) -> (u16, u32) {
+/// Decodes the code that the window starts with: the symbol and the length.
+#[cold]
+fn code_of_any_length(window: u64) -> (u16, u32) {
     let window = (window >> 32) as u32;
-    let mut len = SHORT_BITS + 1;
+    let mut len = CODE_BITS_MIN;
     while len < CODE_BITS_MAX && u64::from(window) >= CANON.limits[len as usize] {
         len += 1;
     }
@@ -185,7 +208,7 @@ const fn codes() -> [Code; SYMBOLS] {
 
 const fn short_codes() -> [(u8, u8); 1 << SHORT_BITS] {
     let codes = codes();
-    let mut table = [(0, 0); 1 << SHORT_BITS];
+    let mut table = [(0, LONG); 1 << SHORT_BITS];
     let mut symbol = 0;
     while symbol < EOS {
         let Code { number, len } = codes[symbol];

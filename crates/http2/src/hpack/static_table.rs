@@ -26,13 +26,9 @@ pub(super) enum StaticMatch {
 #[inline]
 pub(super) fn find(name: &[u8], value: &[u8]) -> StaticMatch {
     let Some(first) = find_name(name) else { return StaticMatch::None };
-    // Fields of one name stand together.
-    for (offset, field) in FIELDS[first - 1..].iter().enumerate() {
-        if field.name_len != name.len() || field.name() != name {
-            break;
-        }
-        if field.is(name, value) {
-            return StaticMatch::Field(first + offset);
+    for (index, field) in (first..).zip(&FIELDS[first - 1..first - 1 + usize::from(RUNS[first - 1])]) {
+        if field.value() == value {
+            return StaticMatch::Field(index);
         }
     }
     StaticMatch::Name(first)
@@ -74,6 +70,19 @@ static INDEX_BY_NAME: [u8; SLOTS] = {
         index += 1;
     }
     slots
+};
+
+/// How many fields of its name start at each field: those of one name stand together.
+static RUNS: [u8; LEN] = {
+    let mut runs = [1; LEN];
+    let mut at = LEN - 1;
+    while at > 0 {
+        at -= 1;
+        if same_name(FIELDS[at], FIELDS[at + 1]) {
+            runs[at] = runs[at + 1] + 1;
+        }
+    }
+    runs
 };
 
 /// Mixes what tells the names of the table apart. The factors were searched for: they leave one pair that shares a slot.

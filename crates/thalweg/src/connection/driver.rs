@@ -22,6 +22,9 @@ pub(crate) trait Endpoint: Send + Unpin + 'static {
 
     /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read.
     fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]);
+
+    /// Gives spare memory back: the connection is idle.
+    fn shrink(&mut self) {}
 }
 
 /// How many reads one poll of the driver does before it lets other tasks run.
@@ -141,6 +144,8 @@ where
     fn receive(&mut self, input: &mut &[u8], arrived: &[u8]) -> Result<(), ConnectionError> {
         let now = Instant::now().into_std();
         let mut state = self.connection.lock();
+        state.activity = state.activity.wrapping_add(1);
+        state.shrunk = false;
         while let Some(event) = state.http2.poll_event(input, now)? {
             self.endpoint.on_event(&mut state, &event, arrived);
         }
@@ -234,6 +239,11 @@ where
             return false;
         }
         state.driver = DriverState::Asleep(cx.waker().clone());
+        if state.shrunk {
+            self.output.shrink();
+            self.leftover.shrink_to_fit();
+            self.endpoint.shrink();
+        }
         true
     }
 

@@ -23,9 +23,9 @@ use thalweg_http2::{self as http2, ErrorCode, Tag};
 use tonic::Status;
 
 pub(crate) use driver::{Driver, Endpoint};
-pub(crate) use receive::{Incoming, decode, status_of};
-pub(crate) use send::{Outgoing, SendLoop, SendOutcome, fixed_block, send_single};
-pub(crate) use slot::{End, Head, Slot, SlotKey, Trailers, keep_waker};
+pub(crate) use receive::Incoming;
+pub(crate) use send::{Outgoing, SendLoop, SendOutcome, send_single};
+pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
 
 /// One connection, shared by its driver and the calls on it.
 #[derive(Debug)]
@@ -48,6 +48,8 @@ impl Connection {
                 ended: None,
                 slot_waiters: SlotWaiters::default(),
                 wake: Vec::new(),
+                activity: 0,
+                shrunk: false,
             }),
             in_flight: AtomicUsize::new(0),
             peer,
@@ -71,6 +73,16 @@ impl Connection {
         if state.http2.wants_write() {
             state.notify_driver();
         }
+    }
+
+    /// Ends a client's stream for a reason of its own; its reader gets `status`.
+    pub(crate) fn fail(&self, key: SlotKey, status: &Status) {
+        let mut state = self.lock();
+        let Some((slot, http2, wake)) = state.parts(key) else { return };
+        slot.end(End::Lost { status: status.clone(), unprocessed: false });
+        wake.extend(slot.take_wakers());
+        http2.reset(slot.stream, ErrorCode::Cancel);
+        state.notify_driver();
     }
 
     pub(crate) fn in_flight(&self) -> usize {
@@ -98,6 +110,10 @@ pub(crate) struct State {
     pub(crate) slot_waiters: SlotWaiters,
     /// Woken when the lock is given back, never under it.
     wake: Vec<Waker>,
+    /// Counts the driver's reads: whether anything moved.
+    pub(crate) activity: u64,
+    /// Spare memory has been given back, and nothing has moved since.
+    pub(crate) shrunk: bool,
 }
 
 /// Whether the driver has to be woken for output to leave.
@@ -155,19 +171,20 @@ impl State {
             self.ended = Some(status.clone());
         }
         for (_, slot) in &mut self.slots {
-            slot.end(End::Lost { status: status.clone(), unprocessed: false });
+            slot.end_of_connection(status);
             self.wake.extend(slot.take_wakers());
         }
         self.slot_waiters.drain_into(&mut self.wake);
     }
 
-    /// Drops spare memory of an idle connection.
+    /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
     pub(crate) fn shrink(&mut self) {
         self.http2.shrink();
         if self.slots.is_empty() {
             self.slots.shrink_to_fit();
-            self.wake = Vec::new();
         }
+        self.shrunk = true;
+        self.notify_driver();
     }
 }
 

@@ -7,9 +7,11 @@ use std::task::{Context, Poll, ready};
 use tonic::Status;
 
 use super::slot::keep_waker;
-use super::{Connection, End, Head, SlotKey, Trailers};
-use crate::grpc::compression::{self, Encoding};
-use crate::grpc::envelope::{self, Prefix};
+use super::{Connection, End, SlotKey};
+use crate::grpc::codec;
+use crate::grpc::compression::Encoding;
+use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
+use crate::grpc::response::ResponseHead;
 use crate::message::Message;
 
 /// The reading half of a stream. Dropping it gives its slot back.
@@ -22,7 +24,7 @@ pub(crate) struct Incoming<T> {
     /// How much of `buffer` has been read.
     position: usize,
     message_size_max: usize,
-    encoding: Option<Encoding>,
+    encoding: Encoding,
     message: PhantomData<fn() -> T>,
 }
 
@@ -31,12 +33,12 @@ impl<T: Message> Incoming<T> {
         connection: Arc<Connection>,
         key: SlotKey,
         message_size_max: usize,
-        encoding: Option<Encoding>,
+        encoding: Encoding,
     ) -> Self {
         Self { connection, key, buffer: Vec::new(), position: 0, message_size_max, encoding, message: PhantomData }
     }
 
-    pub(crate) fn set_encoding(&mut self, encoding: Option<Encoding>) {
+    pub(crate) fn set_encoding(&mut self, encoding: Encoding) {
         self.encoding = encoding;
     }
 
@@ -55,12 +57,10 @@ impl<T: Message> Incoming<T> {
     /// Cuts the next message out of the buffer, if it lies there whole.
     fn cut(&mut self) -> Result<Option<T>, Status> {
         let unread = &self.buffer[self.position..];
-        let Some(prefix) = envelope::parse_prefix(unread, self.message_size_max)? else { return Ok(None) };
-        let Some(body) = unread.get(envelope::PREFIX_LEN..envelope::PREFIX_LEN + prefix.len) else {
-            return Ok(None);
-        };
-        let message = decode(prefix, body, self.encoding, self.message_size_max)?;
-        self.position += envelope::PREFIX_LEN + prefix.len;
+        let Some(prefix) = Prefix::parse(unread, self.message_size_max)? else { return Ok(None) };
+        let Some(body) = unread.get(PREFIX_LEN..prefix.envelope_len()) else { return Ok(None) };
+        let message = codec::decode(prefix, body, self.encoding, self.message_size_max)?;
+        self.position += prefix.envelope_len();
         Ok(Some(message))
     }
 
@@ -89,10 +89,7 @@ impl<T: Message> Incoming<T> {
         }
         match &slot.end {
             Some(End::Complete(_)) if !slot.inbox.is_empty() => {
-                Poll::Ready(Err(Status::internal(format!(
-                    "the stream ended inside a message, {} bytes into it",
-                    slot.inbox.len()
-                ))))
+                Poll::Ready(Err(EnvelopeError::Truncated { received: slot.inbox.len() }.into()))
             }
             Some(end) => Poll::Ready(Ok(Some(end.clone()))),
             None => {
@@ -106,7 +103,7 @@ impl<T: Message> Incoming<T> {
     }
 
     /// Client: the head of the response, or the end that came in its place.
-    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arc<Head>, End>> {
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
         let mut state = self.connection.lock();
         let Some(slot) = state.slot(self.key) else {
             let status = Status::internal("the stream was read after its end");
@@ -118,6 +115,7 @@ impl<T: Message> Incoming<T> {
         if let Some(end) = &slot.end {
             return Poll::Ready(Err(end.clone()));
         }
+        slot.wake_on_head = true;
         keep_waker(&mut slot.receiver, cx.waker());
         Poll::Pending
     }
@@ -125,6 +123,11 @@ impl<T: Message> Incoming<T> {
     /// A client is done with the call: if it is still going on, it is reset with CANCEL. Does nothing the second time.
     pub(crate) fn cancel(&mut self) {
         self.connection.cancel(self.key);
+    }
+
+    /// Where the stream is.
+    pub(crate) fn place(&self) -> (Arc<Connection>, SlotKey) {
+        (Arc::clone(&self.connection), self.key)
     }
 
     /// A server's handler reads no more requests.
@@ -142,35 +145,5 @@ impl<T: Message> Incoming<T> {
 impl<T> std::fmt::Debug for Incoming<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Incoming").field("key", &self.key).field("buffered", &self.buffer.len()).finish_non_exhaustive()
-    }
-}
-
-/// Decodes one message that lies whole in `body`.
-pub(crate) fn decode<T: Message>(
-    prefix: Prefix,
-    body: &[u8],
-    encoding: Option<Encoding>,
-    message_size_max: usize,
-) -> Result<T, Status> {
-    let decoded = if prefix.compressed {
-        let encoding = encoding
-            .ok_or_else(|| Status::internal("a message is marked compressed, but grpc-encoding names no encoding"))?;
-        let plain = compression::decompress(encoding, body, message_size_max)?;
-        T::decode_owned(plain.into())
-    } else {
-        T::decode(body)
-    };
-    decoded.map_err(|error| Status::internal(format!("the message could not be decoded: {error}")))
-}
-
-/// The status and the trailers that an end stands for.
-pub(crate) fn status_of(end: End) -> Result<Option<Box<Trailers>>, Status> {
-    match end {
-        End::Complete(None) => Ok(None),
-        End::Complete(Some(trailers)) => match trailers.error {
-            Some(status) => Err(status),
-            None => Ok(Some(trailers)),
-        },
-        End::Lost { status, .. } => Err(status),
     }
 }

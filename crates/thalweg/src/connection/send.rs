@@ -6,13 +6,14 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use thalweg_http2::{Block, SendError};
+use thalweg_http2::SendError;
 use tonic::Status;
 
 use super::slot::keep_waker;
 use super::{Connection, SlotKey};
-use crate::grpc::compression::{self, Encoding};
-use crate::grpc::envelope;
+use crate::grpc::codec;
+use crate::grpc::compression::Encoding;
+use crate::grpc::envelope::{self, PREFIX_LEN};
 use crate::message::Message;
 
 /// Messages are packed until a batch has this many bytes: enough for a system call to be worth it, little enough
@@ -29,28 +30,20 @@ const BATCHES_PER_POLL: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) message_size_max: usize,
-    pub(crate) encoding: Option<Encoding>,
+    pub(crate) encoding: Encoding,
+}
+
+impl Default for Outgoing {
+    fn default() -> Self {
+        Self { message_size_max: usize::MAX, encoding: Encoding::Identity }
+    }
 }
 
 impl Outgoing {
     /// Appends one message with its prefix.
     pub(crate) fn encode<T: Message>(&self, message: &T, out: &mut Vec<u8>) -> Result<(), Status> {
-        let len = self.check(message)?;
-        match self.encoding {
-            Some(encoding) if len > 0 => {
-                let mut plain = Vec::with_capacity(len);
-                message.encode(&mut plain);
-                let start = envelope::begin(true, out);
-                compression::compress(encoding, &plain, out)?;
-                envelope::finish(start, out);
-            }
-            _ => {
-                out.reserve(envelope::PREFIX_LEN + len);
-                envelope::emit_prefix(false, len, out);
-                message.encode(out);
-            }
-        }
-        Ok(())
+        self.check(message)?;
+        Ok(codec::encode(message, self.encoding, out)?)
     }
 
     /// The encoded length, if the message may be sent.
@@ -85,7 +78,7 @@ pub(crate) enum SendOutcome {
 pub(crate) struct SendLoop<S> {
     connection: Arc<Connection>,
     key: SlotKey,
-    source: Pin<Box<S>>,
+    source: S,
     outgoing: Outgoing,
     batch: Vec<u8>,
     /// The source has ended; what is left is to hand the last batch over.
@@ -96,13 +89,13 @@ pub(crate) struct SendLoop<S> {
 
 impl<S, T> SendLoop<S>
 where
-    S: Stream<Item = Result<T, Status>>,
+    S: Stream<Item = Result<T, Status>> + Unpin,
     T: Message,
 {
     pub(crate) fn new(
         connection: Arc<Connection>,
         key: SlotKey,
-        source: Pin<Box<S>>,
+        source: S,
         outgoing: Outgoing,
         end_stream: bool,
     ) -> Self {
@@ -131,7 +124,7 @@ where
     /// Packs messages until the batch is full or the source has none at hand; whether it was the latter.
     fn fill(&mut self, cx: &mut Context<'_>) -> bool {
         while self.ended.is_none() && self.batch.len() < BATCH_LEN {
-            match self.source.as_mut().poll_next(cx) {
+            match Pin::new(&mut self.source).poll_next(cx) {
                 Poll::Pending => return true,
                 Poll::Ready(None) => self.ended = Some(Ok(())),
                 Poll::Ready(Some(Err(status))) => self.ended = Some(Err(status)),
@@ -203,9 +196,10 @@ pub(crate) fn send_single<T: Message>(
     end_stream: bool,
 ) -> Result<Result<(), SendError>, Status> {
     let len = outgoing.check(message)?;
-    if outgoing.encoding.is_none() && len <= COPY_MAX {
-        let sent = http2.send_data_in_place(stream, envelope::PREFIX_LEN + len, end_stream, |out| {
-            envelope::emit_prefix(false, len, out);
+    if len <= COPY_MAX && (len == 0 || !outgoing.encoding.compresses()) {
+        let prefix = envelope::prefix(false, len)?;
+        let sent = http2.send_data_in_place(stream, PREFIX_LEN + len, end_stream, |out| {
+            out.extend_from_slice(&prefix);
             message.encode(out);
         });
         match sent {
@@ -217,9 +211,4 @@ pub(crate) fn send_single<T: Message>(
     let mut wire = Vec::new();
     outgoing.encode(message, &mut wire)?;
     Ok(http2.send_data(stream, Bytes::from(wire), end_stream))
-}
-
-/// A head or trailers that are always the same.
-pub(crate) fn fixed_block(fields: &Arc<thalweg_http2::FixedFields>) -> Block<'_> {
-    Block { fixed: Some(fields), extra: crate::grpc::metadata::no_fields() }
 }

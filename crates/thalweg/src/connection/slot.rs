@@ -7,14 +7,21 @@ use thalweg_http2::{self as http2, StreamId};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use crate::grpc::compression::Encoding;
-use crate::grpc::envelope::{self, EnvelopeError};
+use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
+use crate::grpc::response::ResponseHead;
 
 /// Names a slot; stale once the slot is removed, even when its index is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotKey {
     pub(super) index: u32,
     pub(super) generation: u32,
+}
+
+impl SlotKey {
+    /// Small, and used again after the slot was removed.
+    pub(crate) fn index(self) -> usize {
+        self.index as usize
+    }
 }
 
 /// One stream, seen from the gRPC side.
@@ -38,39 +45,47 @@ pub(crate) struct Slot {
     message_size_max: usize,
     /// Nobody reads any more: what arrives is dropped, and its window given back.
     pub(crate) discard: bool,
+    /// Client: the reader waits for the end of the stream alone, not for its messages.
+    pub(crate) unary: bool,
+    /// Client: the reader waits for the head.
+    pub(crate) wake_on_head: bool,
     /// Client: the response's head.
-    pub(crate) head: Option<Arc<Head>>,
+    pub(crate) head: Option<Arc<ResponseHead>>,
     pub(crate) end: Option<End>,
     /// We have sent END_STREAM (or reset the stream): nothing more goes out.
     pub(crate) send_closed: bool,
     pub(crate) receiver: Option<Waker>,
     pub(crate) sender: Option<Waker>,
+    /// Server: the head of the response has been sent.
+    pub(crate) head_sent: bool,
+    /// Server: a task runs the handler, and takes the slot away when it ends.
+    pub(crate) task_running: bool,
     /// Server: the task that runs the handler, to be told when the call is lost.
     pub(crate) task: Option<Waker>,
-}
-
-/// A received head, parsed: shared by all calls whose heads were the same.
-#[derive(Debug, Default)]
-pub(crate) struct Head {
-    pub(crate) metadata: MetadataMap,
-    pub(crate) encoding: Option<Encoding>,
 }
 
 /// How the peer's half of a stream ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// The peer sent all there is. On a client: with this status and these trailers (None: OK and no metadata).
-    Complete(Option<Box<Trailers>>),
+    /// The peer sent all there is. On a client: the call's outcome, with the trailing metadata.
+    Complete(Result<MetadataMap, Status>),
     /// The stream or the connection was lost. `unprocessed`: no application has seen the call.
     Lost { status: Status, unprocessed: bool },
 }
 
-/// The end of a response that is more than a plain OK.
-#[derive(Clone, Debug)]
-pub(crate) struct Trailers {
-    /// None for OK.
-    pub(crate) error: Option<Status>,
-    pub(crate) metadata: MetadataMap,
+impl End {
+    /// A request that has arrived whole.
+    pub(crate) fn received() -> Self {
+        Self::Complete(Ok(MetadataMap::new()))
+    }
+
+    /// The call's outcome, with the trailing metadata.
+    pub(crate) fn outcome(self) -> Result<MetadataMap, Status> {
+        match self {
+            Self::Complete(outcome) => outcome,
+            Self::Lost { status, .. } => Err(status),
+        }
+    }
 }
 
 impl Slot {
@@ -80,14 +95,18 @@ impl Slot {
             stream,
             inbox: Vec::new(),
             unreleased: 0,
-            needed: envelope::PREFIX_LEN,
+            needed: PREFIX_LEN,
             message_size_max,
             discard: false,
+            unary: false,
+            wake_on_head: false,
             head: None,
             end: None,
             send_closed: false,
             receiver: None,
             sender: None,
+            head_sent: false,
+            task_running: false,
             task: None,
         }
     }
@@ -100,10 +119,10 @@ impl Slot {
         }
         self.inbox.extend_from_slice(bytes);
         self.unreleased += bytes.len();
-        if self.needed == envelope::PREFIX_LEN
-            && let Some(prefix) = envelope::parse_prefix(&self.inbox, self.message_size_max)?
+        if self.needed == PREFIX_LEN
+            && let Some(prefix) = Prefix::parse(&self.inbox, self.message_size_max)?
         {
-            self.needed = envelope::PREFIX_LEN + prefix.len;
+            self.needed = prefix.envelope_len();
         }
         if self.inbox.len() < self.needed {
             self.release(http2);
@@ -121,7 +140,7 @@ impl Slot {
     pub(crate) fn take_inbox(&mut self, buffer: &mut Vec<u8>, http2: &mut http2::Connection) {
         debug_assert!(buffer.is_empty());
         std::mem::swap(&mut self.inbox, buffer);
-        self.needed = envelope::PREFIX_LEN;
+        self.needed = PREFIX_LEN;
         self.release(http2);
     }
 
@@ -134,10 +153,8 @@ impl Slot {
     ) -> Result<bool, EnvelopeError> {
         tail.append(&mut self.inbox);
         self.inbox = tail;
-        self.needed = match envelope::parse_prefix(&self.inbox, self.message_size_max)? {
-            Some(prefix) => envelope::PREFIX_LEN + prefix.len,
-            None => envelope::PREFIX_LEN,
-        };
+        let prefix = Prefix::parse(&self.inbox, self.message_size_max)?;
+        self.needed = prefix.map_or(PREFIX_LEN, Prefix::envelope_len);
         if self.inbox.len() < self.needed {
             self.release(http2);
             return Ok(false);
@@ -152,11 +169,26 @@ impl Slot {
         }
     }
 
+    /// The connection is over. A response that had arrived whole stays one; a handler that still runs is lost.
+    pub(crate) fn end_of_connection(&mut self, status: &Status) {
+        if self.task_running {
+            self.end_lost(status.clone());
+        } else {
+            self.end(End::Lost { status: status.clone(), unprocessed: false });
+        }
+    }
+
     /// Nobody reads any more: drops what is there and what will come.
     pub(crate) fn discard(&mut self, http2: &mut http2::Connection) {
         self.discard = true;
         self.inbox = Vec::new();
         self.release(http2);
+    }
+
+    /// Server: the call is lost, even if its request had arrived whole.
+    pub(crate) fn end_lost(&mut self, status: Status) {
+        self.send_closed = true;
+        self.end = Some(End::Lost { status, unprocessed: false });
     }
 
     /// Notes how the stream ended; the first end counts.

@@ -6,6 +6,7 @@ use std::{
 };
 
 use flate2::{Compression, bufread::MultiGzDecoder, write::GzEncoder};
+use thalweg_http2::fields::{FieldList, Indexing};
 use tonic::Status;
 
 /// How the messages of one direction of a call are compressed.
@@ -34,6 +35,13 @@ impl Encoding {
     /// Whether messages may be flagged as compressed: all but identity.
     pub fn compresses(self) -> bool {
         self != Encoding::Identity
+    }
+
+    /// Appends `grpc-encoding` to the head of a request or response, unless it is identity, which needs no mention.
+    pub fn emit(self, fields: &mut FieldList) {
+        if self.compresses() {
+            fields.push(b"grpc-encoding", self.name().as_bytes(), Indexing::Insert);
+        }
     }
 
     /// Appends `message`, compressed, to `out`. Identity appends it as it is.
@@ -179,7 +187,7 @@ impl From<UnsupportedEncoding> for Status {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grpc::seeded::Seeded;
+    use crate::grpc::testing::Seeded;
 
     #[test]
     fn messages_come_back_within_the_bound_only() {
@@ -199,7 +207,7 @@ mod tests {
         };
         check(b"");
         check(b"a");
-        check(&[0; 100_000]);
+        check(&vec![0; 100_000]);
         let mut seeded = Seeded(3);
         (0..50).for_each(|_| check(&seeded.bytes(0..5_000)));
     }

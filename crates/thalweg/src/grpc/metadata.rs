@@ -25,13 +25,15 @@ pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// What RFC 9113 §10.5.1 counts for a field besides its name and its value, in bytes.
-const FIELD_OVERHEAD: usize = 32;
+/// The most metadata that one call sends, in bytes as RFC 9113 §10.5.1 counts them: what most servers accept.
+pub const SENT_SIZE_MAX: usize = 16 * 1024;
 
-/// What `fields` count against a peer's `SETTINGS_MAX_HEADER_LIST_SIZE`, in bytes (RFC 9113 §10.5.1).
-pub fn list_size(fields: &FieldList) -> usize {
-    fields.iter().map(|field| field.name.len() + field.value.len() + FIELD_OVERHEAD).sum()
-}
+/// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
+pub(super) const FIELD_OVERHEAD: usize = 32;
+
+/// The largest header list that is sent, in bytes, whatever a caller or a peer allows: 1 GiB. It keeps the arithmetic
+/// within the 4 GiB that a [`FieldList`] holds.
+pub(super) const LIST_SIZE_MAX: usize = 1 << 30;
 
 /// Appends the custom metadata of a request or response to `fields`.
 ///
@@ -39,35 +41,17 @@ pub fn list_size(fields: &FieldList) -> usize {
 /// transport. Binary values go out without padding, text without surrounding spaces, values marked as sensitive as
 /// never indexed. Nothing is allocated but the room in `fields`.
 ///
-/// `fields` may grow to `size_max` bytes as [`list_size`] counts; on an error it holds a part of the metadata.
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it is as it was.
 pub fn emit(metadata: &MetadataMap, size_max: usize, fields: &mut FieldList) -> Result<(), MetadataTooLarge> {
     if metadata.is_empty() {
         return Ok(());
     }
-    let mut size = list_size(fields);
-    for entry in metadata.iter() {
-        let (name, value, sensitive, indexing) = match &entry {
-            KeyAndValueRef::Ascii(key, value) => {
-                (key.as_str(), value.as_encoded_bytes(), value.is_sensitive(), Indexing::Insert)
-            }
-            // Mostly trace contexts and the like, new with every call: not worth a place in the dynamic table.
-            KeyAndValueRef::Binary(key, value) => {
-                let encoded = value.as_encoded_bytes();
-                let len = encoded.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
-                (key.as_str(), &encoded[..len], value.is_sensitive(), Indexing::Literal)
-            }
-        };
-        if is_written_by_transport(name) {
-            continue;
-        }
-        // RFC 9113 §8.2.1: a value that starts or ends with white space makes the whole request malformed.
-        let value = value.trim_ascii();
-        size = size.saturating_add(name.len() + value.len() + FIELD_OVERHEAD);
-        if size > size_max {
-            return Err(MetadataTooLarge { size_max });
-        }
-        fields.push(name.as_bytes(), value, if sensitive { Indexing::Never } else { indexing });
+    if fields.size() + outgoing(metadata).map(|field| field_size(&field)).sum::<usize>()
+        > size_max.min(LIST_SIZE_MAX)
+    {
+        return Err(MetadataTooLarge { size_max });
     }
+    outgoing(metadata).for_each(|field| fields.push(field.name, field.value, field.indexing));
     Ok(())
 }
 
@@ -79,7 +63,7 @@ pub fn emit(metadata: &MetadataMap, size_max: usize, fields: &mut FieldList) -> 
 pub fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<MetadataMap, MetadataError> {
     let mut collector = Collector::default();
     for field in fields {
-        collector.append(&field)?;
+        collector = collector.with(&field)?;
     }
     Ok(collector.finish())
 }
@@ -89,10 +73,15 @@ pub fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<Metada
 pub(super) struct Collector(HeaderMap);
 
 impl Collector {
-    pub(super) fn append(&mut self, field: &Field<'_>) -> Result<(), MetadataError> {
-        if is_read_by_transport(field.name) {
-            return Ok(());
+    /// The metadata with that in `field`, if any.
+    pub(super) fn with(mut self, field: &Field<'_>) -> Result<Collector, MetadataError> {
+        if !is_read_by_transport(field.name) {
+            self.append(field)?;
         }
+        Ok(self)
+    }
+
+    fn append(&mut self, field: &Field<'_>) -> Result<(), MetadataError> {
         let sensitive = field.indexing == Indexing::Never;
         let name = HeaderName::from_bytes(field.name)
             .map_err(|cause| MetadataError::Name { name: lossy(field.name), cause })?;
@@ -189,6 +178,34 @@ impl From<MetadataError> for Status {
     }
 }
 
+/// The fields that carry `metadata`.
+fn outgoing(metadata: &MetadataMap) -> impl Iterator<Item = Field<'_>> {
+    metadata.iter().filter_map(|entry| {
+        let (name, value, sensitive, indexing) = match entry {
+            KeyAndValueRef::Ascii(key, value) => {
+                (key.as_str(), value.as_encoded_bytes(), value.is_sensitive(), Indexing::Insert)
+            }
+            // Mostly trace contexts and the like, new with every call: not worth a place in the dynamic table.
+            KeyAndValueRef::Binary(key, value) => {
+                let encoded = value.as_encoded_bytes();
+                let len = encoded.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
+                (key.as_str(), &encoded[..len], value.is_sensitive(), Indexing::Literal)
+            }
+        };
+        (!is_written_by_transport(name)).then(|| Field {
+            name: name.as_bytes(),
+            // RFC 9113 §8.2.1: a value that starts or ends with white space makes the whole message malformed.
+            value: value.trim_ascii(),
+            indexing: if sensitive { Indexing::Never } else { indexing },
+        })
+    })
+}
+
+/// What RFC 9113 §6.5.2 counts for one field, in bytes: `te: trailers` counts 2 + 8 + 32.
+fn field_size(field: &Field<'_>) -> usize {
+    field.name.len() + field.value.len() + FIELD_OVERHEAD
+}
+
 /// Fields of the application that are not sent, because the transport writes them.
 fn is_written_by_transport(name: &str) -> bool {
     matches!(
@@ -239,14 +256,7 @@ fn lossy(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grpc::seeded::Seeded;
-
-    fn fields(list: &[(&str, &str)]) -> FieldList {
-        let mut fields = FieldList::new();
-        list.iter()
-            .for_each(|(name, value)| fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal));
-        fields
-    }
+    use crate::grpc::testing::{Seeded, fields};
 
     fn metadata(list: &[(&'static str, &str)]) -> MetadataMap {
         let mut headers = HeaderMap::new();
@@ -320,6 +330,7 @@ mod tests {
         let check = |size_max: usize, expected| {
             let mut fields = fields(&[(":pth", "/")]);
             assert_eq!(emit(&metadata(&[("x-a", "four")]), size_max, &mut fields), expected);
+            assert_eq!(fields.len(), if expected.is_ok() { 2 } else { 1 });
         };
         check(76, Ok(()));
         check(75, Err(MetadataTooLarge { size_max: 75 }));

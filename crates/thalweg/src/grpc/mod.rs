@@ -6,15 +6,17 @@
 //! [PROTOCOL-HTTP2]: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
 
 pub mod code;
-
+pub mod codec;
 pub mod compression;
 pub mod content_type;
 pub mod envelope;
 pub mod metadata;
 pub mod percent;
-
+pub mod request;
+pub mod response;
+pub mod status;
 pub mod timeout;
 pub mod user_agent;
 
 #[cfg(test)]
-mod seeded;
+mod testing;

@@ -61,7 +61,7 @@ fn decode_triplet(value: &[u8]) -> Option<(u8, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grpc::seeded::Seeded;
+    use crate::grpc::testing::Seeded;
 
     fn check(message: &str, value: &str) {
         assert_eq!(String::from_utf8_lossy(&encode(message)), value);

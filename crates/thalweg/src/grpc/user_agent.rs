@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn user_agents() {
         let check = |name: &str, expected: Option<String>| {
-            assert_eq!(for_application(name).ok(), expected, "{name:?}")
+            assert_eq!(for_application(name).ok(), expected, "{name:?}");
         };
         check("", Some(USER_AGENT.to_owned()));
         check("shop/1.2 (test)", Some(format!("shop/1.2 (test) {USER_AGENT}")));

@@ -1,6 +1,17 @@
-//! Random numbers that a seed replays, for the tests of this module.
+//! What the tests of this module share: header blocks as tables, random numbers that a seed replays.
 
 use std::ops::Range;
+
+use thalweg_http2::fields::{FieldList, Indexing};
+
+/// A header block as a table.
+pub(crate) fn fields(list: &[(&str, &str)]) -> FieldList {
+    let mut fields = FieldList::new();
+    for (name, value) in list {
+        fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+    }
+    fields
+}
 
 /// `SplitMix64`: small, and good enough to choose test data.
 pub(crate) struct Seeded(pub(crate) u64);

@@ -1,0 +1,228 @@
+//! Errors: scope (connection, stream, operation), who began it, code and reason.
+
+use std::fmt;
+
+/// An error code of RFC 9113 §7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorCode {
+    /// Graceful: nothing went wrong.
+    NoError,
+    /// The peer broke the protocol in a way that no other code names.
+    ProtocolError,
+    /// The endpoint itself failed.
+    InternalError,
+    /// The peer sent more than its window.
+    FlowControlError,
+    /// SETTINGS were not acknowledged in time.
+    SettingsTimeout,
+    /// A frame came on a stream that was half closed or closed.
+    StreamClosed,
+    /// A frame had an impossible size.
+    FrameSizeError,
+    /// The stream was refused before the application saw it.
+    RefusedStream,
+    /// The stream is no longer wanted.
+    Cancel,
+    /// The HPACK state is lost.
+    CompressionError,
+    /// The tunnel of a CONNECT failed.
+    ConnectError,
+    /// The peer's behaviour costs too much.
+    EnhanceYourCalm,
+    /// The transport does not meet the security that is asked for.
+    InadequateSecurity,
+    /// The request must be made over HTTP/1.1.
+    Http11Required,
+    /// A code that RFC 9113 does not name; to be treated as `InternalError` (§7).
+    Unknown(u32),
+}
+
+impl From<u32> for ErrorCode {
+    fn from(code: u32) -> ErrorCode {
+        match code {
+            0x0 => ErrorCode::NoError,
+            0x1 => ErrorCode::ProtocolError,
+            0x2 => ErrorCode::InternalError,
+            0x3 => ErrorCode::FlowControlError,
+            0x4 => ErrorCode::SettingsTimeout,
+            0x5 => ErrorCode::StreamClosed,
+            0x6 => ErrorCode::FrameSizeError,
+            0x7 => ErrorCode::RefusedStream,
+            0x8 => ErrorCode::Cancel,
+            0x9 => ErrorCode::CompressionError,
+            0xa => ErrorCode::ConnectError,
+            0xb => ErrorCode::EnhanceYourCalm,
+            0xc => ErrorCode::InadequateSecurity,
+            0xd => ErrorCode::Http11Required,
+            other => ErrorCode::Unknown(other),
+        }
+    }
+}
+
+impl From<ErrorCode> for u32 {
+    fn from(code: ErrorCode) -> u32 {
+        match code {
+            ErrorCode::NoError => 0x0,
+            ErrorCode::ProtocolError => 0x1,
+            ErrorCode::InternalError => 0x2,
+            ErrorCode::FlowControlError => 0x3,
+            ErrorCode::SettingsTimeout => 0x4,
+            ErrorCode::StreamClosed => 0x5,
+            ErrorCode::FrameSizeError => 0x6,
+            ErrorCode::RefusedStream => 0x7,
+            ErrorCode::Cancel => 0x8,
+            ErrorCode::CompressionError => 0x9,
+            ErrorCode::ConnectError => 0xa,
+            ErrorCode::EnhanceYourCalm => 0xb,
+            ErrorCode::InadequateSecurity => 0xc,
+            ErrorCode::Http11Required => 0xd,
+            ErrorCode::Unknown(other) => other,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ErrorCode::NoError => "NO_ERROR",
+            ErrorCode::ProtocolError => "PROTOCOL_ERROR",
+            ErrorCode::InternalError => "INTERNAL_ERROR",
+            ErrorCode::FlowControlError => "FLOW_CONTROL_ERROR",
+            ErrorCode::SettingsTimeout => "SETTINGS_TIMEOUT",
+            ErrorCode::StreamClosed => "STREAM_CLOSED",
+            ErrorCode::FrameSizeError => "FRAME_SIZE_ERROR",
+            ErrorCode::RefusedStream => "REFUSED_STREAM",
+            ErrorCode::Cancel => "CANCEL",
+            ErrorCode::CompressionError => "COMPRESSION_ERROR",
+            ErrorCode::ConnectError => "CONNECT_ERROR",
+            ErrorCode::EnhanceYourCalm => "ENHANCE_YOUR_CALM",
+            ErrorCode::InadequateSecurity => "INADEQUATE_SECURITY",
+            ErrorCode::Http11Required => "HTTP_1_1_REQUIRED",
+            ErrorCode::Unknown(code) => return write!(f, "code {code:#x}"),
+        })
+    }
+}
+
+/// Who noticed the error and said so on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Initiator {
+    /// This endpoint.
+    Local,
+    /// The other endpoint.
+    Peer,
+}
+
+impl fmt::Display for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Initiator::Local => "this endpoint",
+            Initiator::Peer => "the peer",
+        })
+    }
+}
+
+/// The connection is over.
+///
+/// Where this endpoint found the fault, its GOAWAY is already in the output: flush it, then close the socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("HTTP/2 connection ended by {initiator} with {code}: {reason}")]
+pub struct ConnectionError {
+    /// Who ended the connection.
+    pub initiator: Initiator,
+    /// The code that the GOAWAY carries.
+    pub code: ErrorCode,
+    /// What happened, for a person.
+    pub reason: &'static str,
+}
+
+impl ConnectionError {
+    /// A fault of the peer that this endpoint found.
+    pub(crate) const fn local(code: ErrorCode, reason: &'static str) -> ConnectionError {
+        ConnectionError { initiator: Initiator::Local, code, reason }
+    }
+
+    pub(crate) const fn protocol(reason: &'static str) -> ConnectionError {
+        ConnectionError::local(ErrorCode::ProtocolError, reason)
+    }
+}
+
+/// A fault of one stream, found here: RST_STREAM goes out and the connection lives (RFC 9113 §5.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StreamError {
+    pub(crate) code: ErrorCode,
+    pub(crate) reason: &'static str,
+}
+
+impl StreamError {
+    pub(crate) const fn new(code: ErrorCode, reason: &'static str) -> StreamError {
+        StreamError { code, reason }
+    }
+
+    pub(crate) const fn protocol(reason: &'static str) -> StreamError {
+        StreamError::new(ErrorCode::ProtocolError, reason)
+    }
+}
+
+/// A fault of the peer and how far it reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Connection(ConnectionError),
+    Stream(StreamError),
+}
+
+impl From<ConnectionError> for Fault {
+    fn from(error: ConnectionError) -> Fault {
+        Fault::Connection(error)
+    }
+}
+
+impl From<StreamError> for Fault {
+    fn from(error: StreamError) -> Fault {
+        Fault::Stream(error)
+    }
+}
+
+/// Why a stream could not be opened. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OpenError {
+    /// The peer allows no more concurrent streams: wait for [`Event::SlotsChanged`](crate::Event::SlotsChanged).
+    #[error("the peer allows no more concurrent streams; wait until one ends")]
+    NoSlot,
+    /// GOAWAY was sent or received: open it on another connection.
+    #[error("the connection is going away; open the stream on another one")]
+    GoingAway,
+    /// All 2^30 stream identifiers are used up: open it on another connection.
+    #[error("the connection has used all its stream identifiers; open the stream on another one")]
+    IdsExhausted,
+    /// The connection is over.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+/// Why nothing could be sent on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SendError {
+    /// The stream is closed or was reset: what is sent can no longer matter.
+    #[error("the stream is closed or was reset")]
+    UnknownStream,
+    /// END_STREAM was sent already: the caller is at fault.
+    #[error("END_STREAM was already sent on the stream; nothing can follow it")]
+    HalfClosed,
+    /// The connection is over.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_survive_the_way_to_the_wire_and_back() {
+        for code in 0..64u32 {
+            assert_eq!(u32::from(ErrorCode::from(code)), code);
+        }
+        assert_eq!(ErrorCode::from(0xb), ErrorCode::EnhanceYourCalm);
+        assert_eq!(ErrorCode::from(0x2a).to_string(), "code 0x2a");
+    }
+}

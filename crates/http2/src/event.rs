@@ -1,0 +1,94 @@
+//! What a connection tells its owner.
+
+use crate::error::{ErrorCode, Initiator};
+use crate::stream::{StreamId, Tag};
+
+/// What [`Connection::poll_event`](crate::Connection::poll_event) found in the input, or what the connection has to say itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A request (server) or final response head (client): see [`Connection::fields`](crate::Connection::fields),
+    /// valid until the next `poll_event`.
+    Headers {
+        /// The stream.
+        stream: StreamId,
+        /// What the owner hung on it; `Tag(0)` for a stream that the peer has just opened.
+        tag: Tag,
+        /// The peer sends nothing more on this stream.
+        end_stream: bool,
+    },
+    /// An informational (1xx) response head (client): `fields()` as above.
+    Informational {
+        /// The stream.
+        stream: StreamId,
+        /// What the owner hung on it.
+        tag: Tag,
+    },
+    /// Trailers: `fields()` as above. The peer sends nothing more on this stream.
+    Trailers {
+        /// The stream.
+        stream: StreamId,
+        /// What the owner hung on it.
+        tag: Tag,
+    },
+    /// Part of the body. The bytes count against the stream's receive window until
+    /// [`Connection::release`](crate::Connection::release) gives them back; the connection's window is given back by itself.
+    Data {
+        /// The stream.
+        stream: StreamId,
+        /// What the owner hung on it.
+        tag: Tag,
+        /// The part, where it lies in the input. Empty only with `end_stream`.
+        bytes: &'a [u8],
+        /// The peer sends nothing more on this stream.
+        end_stream: bool,
+    },
+    /// The stream ended abnormally: RST_STREAM from the peer, a stream error that the peer caused (our RST_STREAM is
+    /// already in the output), or a GOAWAY above whose last stream it lies. It is gone; nothing more can be sent on it.
+    Reset {
+        /// The stream.
+        stream: StreamId,
+        /// What the owner hung on it.
+        tag: Tag,
+        /// Who reset it, and why.
+        cause: ResetCause,
+    },
+    /// The send queue of the stream fell below [`Config::send_queue_low_water`](crate::Config::send_queue_low_water)
+    /// after having been above.
+    Writable {
+        /// The stream.
+        stream: StreamId,
+        /// What the owner hung on it.
+        tag: Tag,
+    },
+    /// Calls that wait for a slot can try again (client): the peer's first SETTINGS arrived, its
+    /// MAX_CONCURRENT_STREAMS changed, or a stream ended after [`OpenError::NoSlot`](crate::OpenError::NoSlot).
+    SlotsChanged,
+    /// GOAWAY from the peer; [`Event::Reset`] of the streams that it will not serve follow.
+    GoAway {
+        /// The last stream that the peer may have served.
+        last_stream: StreamId,
+        /// `NoError` where the end is graceful.
+        code: ErrorCode,
+        /// What the peer says about it, where it lies in the input.
+        debug: &'a [u8],
+    },
+    /// The acknowledgement of [`Connection::ping`](crate::Connection::ping).
+    Pong {
+        /// What the ping carried.
+        payload: [u8; 8],
+    },
+}
+
+/// Who ended a stream, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResetCause {
+    /// Who noticed the fault.
+    pub initiator: Initiator,
+    /// The code of the RST_STREAM, or of the GOAWAY.
+    pub code: ErrorCode,
+    /// The peer says that it never processed the request (REFUSED_STREAM, or above GOAWAY's last stream): safe to retry.
+    pub unprocessed: bool,
+    /// What happened, for a person.
+    pub reason: &'static str,
+}

@@ -1,0 +1,180 @@
+//! Flow control (RFC 9113 §5.2, §6.9): how much DATA may go each way, on each stream and on the connection.
+//!
+//! A window is a signed number. SETTINGS_INITIAL_WINDOW_SIZE moves the windows of all streams by the difference to
+//! its old value, and that can make one negative (§6.9.2): with 65,535 announced and 60,000 bytes sent, 5,535 are
+//! left; when the peer then announces 16,384, the difference is -49,151 and the window -43,616. Nothing can be sent
+//! before WINDOW_UPDATEs have raised it above 0.
+
+/// The largest window, in bytes (RFC 9113 §6.9.1).
+pub(crate) const WINDOW_MAX: u32 = (1 << 31) - 1;
+
+/// Every window's size before SETTINGS say otherwise, and the connection's always (RFC 9113 §6.9.2), in bytes.
+pub(crate) const WINDOW_DEFAULT: u32 = 65_535;
+
+/// A window grew beyond [`WINDOW_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overflow;
+
+/// More arrived than the window held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exceeded;
+
+/// How much may be sent: the peer's receive window as this endpoint knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SendWindow(i32);
+
+impl SendWindow {
+    pub(crate) fn new(initial: u32) -> SendWindow {
+        debug_assert!(initial <= WINDOW_MAX);
+        SendWindow(initial as i32)
+    }
+
+    /// How many bytes may be sent now.
+    #[inline]
+    pub(crate) fn available(self) -> usize {
+        self.0.max(0) as usize
+    }
+
+    /// `bytes` are sent; at most [`available`](Self::available).
+    #[inline]
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.available());
+        self.0 -= bytes as i32;
+    }
+
+    /// WINDOW_UPDATE: the peer takes `increment` bytes more.
+    pub(crate) fn widen(&mut self, increment: u32) -> Result<(), Overflow> {
+        self.shift(i64::from(increment))
+    }
+
+    /// A changed SETTINGS_INITIAL_WINDOW_SIZE moves the window, below zero if need be.
+    pub(crate) fn shift(&mut self, difference: i64) -> Result<(), Overflow> {
+        // The lower end cannot be passed: windows start at 0 or more, only settings take them below zero, and the sum
+        // of all differences is at least -(2^31 - 1).
+        self.0 = i32::try_from(i64::from(self.0) + difference).map_err(|_| Overflow)?;
+        Ok(())
+    }
+}
+
+/// How much the peer may send, and how much of it has been used and can be given back.
+///
+/// Updates go out when half the window is used, not frame by frame. With a window of 1,048,576: after 524,287 bytes
+/// released nothing is announced; one more and a single WINDOW_UPDATE gives back 524,288.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReceiveWindow {
+    /// What the peer may still send, as far as it was told.
+    open: i32,
+    /// What was released and not yet announced.
+    unannounced: u32,
+    /// The size of the window when all is released.
+    size: u32,
+}
+
+impl ReceiveWindow {
+    pub(crate) fn new(size: u32) -> ReceiveWindow {
+        let size = size.min(WINDOW_MAX);
+        ReceiveWindow { open: size as i32, unannounced: 0, size }
+    }
+
+    /// `bytes` came in.
+    #[inline]
+    pub(crate) fn receive(&mut self, bytes: u32) -> Result<(), Exceeded> {
+        if i64::from(bytes) > i64::from(self.open) {
+            return Err(Exceeded);
+        }
+        self.open -= bytes as i32;
+        Ok(())
+    }
+
+    /// `bytes` that came in are used up. Returns the increment to announce, when it is worth a frame.
+    #[inline]
+    pub(crate) fn release(&mut self, bytes: u32) -> Option<u32> {
+        // A caller who releases more than came in must not make the window grow.
+        self.unannounced += bytes.min(self.outstanding());
+        if self.unannounced < self.size / 2 || self.unannounced == 0 {
+            return None;
+        }
+        let increment = self.unannounced;
+        self.open += increment as i32;
+        self.unannounced = 0;
+        Some(increment)
+    }
+
+    /// What came in and was not released.
+    pub(crate) fn outstanding(&self) -> u32 {
+        (i64::from(self.size) - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
+    }
+
+    /// Our own SETTINGS_INITIAL_WINDOW_SIZE took effect: the window moves by the difference (RFC 9113 §6.9.2).
+    pub(crate) fn resize(&mut self, size: u32) {
+        let size = size.min(WINDOW_MAX);
+        self.open = (i64::from(self.open) + i64::from(size) - i64::from(self.size)) as i32;
+        self.size = size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_can_make_a_send_window_negative() {
+        let mut window = SendWindow::new(65_535);
+        window.consume(60_000);
+        window.shift(16_384 - 65_535).unwrap();
+        assert_eq!(window, SendWindow(-43_616));
+        assert_eq!(window.available(), 0);
+        window.widen(43_617).unwrap();
+        assert_eq!(window.available(), 1);
+    }
+
+    #[test]
+    fn send_window_ends_at_two_to_the_31() {
+        let mut window = SendWindow::new(1);
+        assert_eq!(window.widen(WINDOW_MAX - 1), Ok(()));
+        assert_eq!(window.widen(1), Err(Overflow));
+        assert_eq!(window.available(), WINDOW_MAX as usize);
+        let mut shrunk = SendWindow::new(0);
+        assert_eq!(shrunk.shift(-i64::from(WINDOW_MAX)), Ok(()));
+        assert_eq!(shrunk.widen(WINDOW_MAX), Ok(()));
+        assert_eq!(shrunk, SendWindow(0));
+    }
+
+    #[test]
+    fn updates_go_out_when_half_is_used() {
+        let mut window = ReceiveWindow::new(1 << 20);
+        window.receive(1 << 20).unwrap();
+        assert_eq!(window.receive(1), Err(Exceeded));
+        assert_eq!(window.release(524_287), None);
+        assert_eq!(window.release(1), Some(524_288));
+        assert_eq!(window.receive(524_288), Ok(()));
+        assert_eq!(window.outstanding(), 1 << 20);
+    }
+
+    #[test]
+    fn releasing_too_much_does_not_widen() {
+        let mut window = ReceiveWindow::new(100);
+        window.receive(60).unwrap();
+        assert_eq!(window.release(1000), Some(60));
+        assert_eq!(window, ReceiveWindow::new(100));
+        assert_eq!(window.release(1000), None);
+    }
+
+    #[test]
+    fn a_window_of_nothing_announces_nothing() {
+        let mut window = ReceiveWindow::new(0);
+        assert_eq!(window.release(1), None);
+        assert_eq!(window.receive(1), Err(Exceeded));
+        assert_eq!(window.receive(0), Ok(()));
+    }
+
+    #[test]
+    fn receive_window_shrinks_below_zero_and_recovers() {
+        let mut window = ReceiveWindow::new(65_535);
+        window.receive(65_535).unwrap();
+        window.resize(1000);
+        assert_eq!(window.receive(1), Err(Exceeded));
+        assert_eq!(window.release(65_535), Some(65_535));
+        assert_eq!(window, ReceiveWindow::new(1000));
+    }
+}

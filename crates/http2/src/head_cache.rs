@@ -1,0 +1,260 @@
+//! Decoded heads that are met again: a header block that meets an unchanged HPACK table again is not decoded again.
+//!
+//! Peers send the same few blocks all the time: the request head of a method, the response head, the trailers of a
+//! call that went well. Once such a block is all indices, equal bytes at an equal version of the table decode equally.
+
+use std::mem;
+
+use crate::error::{ConnectionError, ErrorCode};
+use crate::headers::{Head, HeadKind, Malformed, validate};
+use crate::hpack::{DecodeOutcome, Decoder};
+
+/// How many heads are kept.
+const HEADS_MAX: usize = 8;
+
+/// The longest block whose head is kept, in bytes: longer ones hold literals, and those differ each time.
+const BLOCK_LEN_MAX: usize = 256;
+
+/// The largest head that is kept, in bytes as HPACK counts them. 8 × (2 KiB + 256 B) is what a peer can make us hold.
+const HEAD_SIZE_MAX: usize = 2 << 10;
+
+/// What became of a header block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decoded {
+    /// See [`HeadCache::current`].
+    Valid,
+    Malformed(Malformed),
+    /// Larger than the list that is accepted.
+    TooLarge,
+}
+
+/// The head that was decoded last, and a few that may come again.
+#[derive(Debug, Default)]
+pub(crate) struct HeadCache {
+    /// Of each entry, side by side so that looking for one touches one cache line. 0 where there is none.
+    fingerprints: [u64; HEADS_MAX],
+    entries: Vec<Entry>,
+    /// Index of the current head among the entries; `None`: it is `fresh`.
+    current: Option<usize>,
+    /// The last head that was decoded, if it was not worth keeping.
+    fresh: Head,
+    /// Where the search for an entry to replace goes on.
+    hand: usize,
+    last_id: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// [`Decoder::version`] at which the block decodes to the head.
+    version: u64,
+    kind: HeadKind,
+    block: Vec<u8>,
+    head: Head,
+    /// Met again since the hand last passed. Keeps the heads of all calls from being driven out by those of single ones.
+    used: bool,
+}
+
+impl HeadCache {
+    /// The head that the last [`decode`](Self::decode) gave.
+    #[inline]
+    pub(crate) fn current(&self) -> &Head {
+        match self.current {
+            Some(index) => &self.entries[index].head,
+            None => &self.fresh,
+        }
+    }
+
+    /// Decodes and validates a block, or finds it decoded.
+    #[inline]
+    pub(crate) fn decode(
+        &mut self,
+        decoder: &mut Decoder,
+        kind: HeadKind,
+        block: &[u8],
+        list_size_max: usize,
+    ) -> Result<Decoded, ConnectionError> {
+        let version = decoder.version();
+        let fingerprint = fingerprint(kind, block);
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if self.fingerprints[index] == fingerprint
+                && entry.version == version
+                && entry.kind == kind
+                && entry.block == block
+            {
+                entry.used = true;
+                self.current = Some(index);
+                return Ok(Decoded::Valid);
+            }
+        }
+        self.decode_fresh(decoder, kind, block, list_size_max, fingerprint)
+    }
+
+    /// Forgets all heads but the current one, and gives their memory back.
+    pub(crate) fn shrink(&mut self) {
+        if let Some(index) = self.current.take() {
+            self.fresh = self.entries.swap_remove(index).head;
+        }
+        self.entries = Vec::new();
+        self.fingerprints = [0; HEADS_MAX];
+        self.hand = 0;
+    }
+
+    fn decode_fresh(
+        &mut self,
+        decoder: &mut Decoder,
+        kind: HeadKind,
+        block: &[u8],
+        list_size_max: usize,
+        fingerprint: u64,
+    ) -> Result<Decoded, ConnectionError> {
+        self.current = None;
+        self.last_id += 1;
+        self.fresh.id = self.last_id;
+        self.fresh.fields.clear();
+        let version = decoder.version();
+        match decoder.decode(block, list_size_max, &mut self.fresh.fields) {
+            Ok(DecodeOutcome::Complete) => {}
+            Ok(DecodeOutcome::TooLarge) => return Ok(Decoded::TooLarge),
+            Err(_) => {
+                let reason = "a header block could not be decoded";
+                return Err(ConnectionError::local(ErrorCode::CompressionError, reason));
+            }
+        }
+        match validate(kind, &self.fresh.fields) {
+            Ok(summary) => self.fresh.summary = summary,
+            Err(malformed) => return Ok(Decoded::Malformed(malformed)),
+        }
+        // A block that changed the table must be decoded each time for the table's sake.
+        if decoder.version() == version
+            && block.len() <= BLOCK_LEN_MAX
+            && self.fresh.fields.size() <= HEAD_SIZE_MAX
+        {
+            self.keep(version, kind, block, fingerprint);
+        }
+        Ok(Decoded::Valid)
+    }
+
+    /// Moves the fresh head into the cache, in place of one that was not met again since the hand last passed.
+    fn keep(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) {
+        let index = if self.entries.len() < HEADS_MAX {
+            let (block, head) = (Vec::new(), Head::default());
+            self.entries.push(Entry { version, kind, block, head, used: false });
+            self.entries.len() - 1
+        } else {
+            while mem::take(&mut self.entries[self.hand].used) {
+                self.hand = (self.hand + 1) % HEADS_MAX;
+            }
+            let index = self.hand;
+            self.hand = (self.hand + 1) % HEADS_MAX;
+            index
+        };
+        let entry = &mut self.entries[index];
+        entry.version = version;
+        entry.kind = kind;
+        entry.used = false;
+        entry.block.clear();
+        entry.block.extend_from_slice(block);
+        mem::swap(&mut entry.head, &mut self.fresh);
+        self.fingerprints[index] = fingerprint;
+        self.current = Some(index);
+    }
+}
+
+/// A number that differs where blocks do, nearly always; the blocks are compared afterwards.
+fn fingerprint(kind: HeadKind, block: &[u8]) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(29) ^ word).wrapping_mul(ODD);
+    let (words, rest) = block.as_chunks();
+    let start = (block.len() as u64) << 2 | kind as u64;
+    let hash = words.iter().fold(start, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let tail = rest.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte));
+    mix(hash, tail) | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::{Block, FieldList, Indexing};
+    use crate::hpack::Encoder;
+
+    fn block(encoder: &mut Encoder, fields: &[(&str, &str, Indexing)]) -> Vec<u8> {
+        let mut list = FieldList::new();
+        for (name, value, indexing) in fields {
+            list.push(name.as_bytes(), value.as_bytes(), *indexing);
+        }
+        let mut bytes = Vec::new();
+        encoder.encode(Block { fixed: None, extra: &list }, &mut bytes);
+        bytes
+    }
+
+    /// Decodes the blocks in turn; returns the id of each head.
+    fn ids(cache: &mut HeadCache, decoder: &mut Decoder, blocks: &[&[u8]]) -> Vec<u64> {
+        let decode = |block: &&[u8]| {
+            assert_eq!(cache.decode(decoder, HeadKind::Trailers, block, 1 << 14), Ok(Decoded::Valid));
+            cache.current().id()
+        };
+        blocks.iter().map(decode).collect()
+    }
+
+    #[test]
+    fn a_block_that_is_met_again_keeps_its_id() {
+        let mut encoder = Encoder::new();
+        let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new(4096));
+        let ok = [("grpc-status", "0", Indexing::Insert)];
+        let (first, second) = (block(&mut encoder, &ok), block(&mut encoder, &ok));
+        let single = block(&mut encoder, &[("x", "1", Indexing::Literal)]);
+        let ids = ids(&mut cache, &mut decoder, &[&first, &second, &single, &second, &second]);
+        assert_ne!(ids[0], ids[1], "the first block changed the table and cannot be kept");
+        assert_ne!(ids[1], ids[2]);
+        assert_eq!(ids[1], ids[3]);
+        assert_eq!(ids[1], ids[4]);
+        assert_eq!(cache.current().get(b"grpc-status"), Some(&b"0"[..]));
+    }
+
+    #[test]
+    fn a_changed_table_makes_the_same_block_another_head() {
+        let mut encoder = Encoder::new();
+        let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new(4096));
+        let a = [("a", "1", Indexing::Insert)];
+        let (a_first, a_index) = (block(&mut encoder, &a), block(&mut encoder, &a));
+        let b_first = block(&mut encoder, &[("b", "2", Indexing::Insert)]);
+        // The newest entry's index is that of `a` before `b` enters, and that of `b` afterwards.
+        let ids = ids(&mut cache, &mut decoder, &[&a_first, &a_index, &b_first, &a_index]);
+        assert_ne!(ids[1], ids[3]);
+        assert_eq!(cache.current().get(b"b"), Some(&b"2"[..]));
+        assert_eq!(cache.current().get(b"a"), None);
+    }
+
+    #[test]
+    fn heads_of_single_calls_do_not_drive_out_that_of_all() {
+        let mut encoder = Encoder::new();
+        let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new(4096));
+        let hot = block(&mut encoder, &[("x", "hot", Indexing::Literal)]);
+        let single = |n: u32| block(&mut Encoder::new(), &[("x", &n.to_string(), Indexing::Literal)]);
+        let id = ids(&mut cache, &mut decoder, &[&hot])[0];
+        for n in 0..100 {
+            assert_eq!(ids(&mut cache, &mut decoder, &[&hot, &single(n)])[0], id);
+        }
+        assert_eq!(cache.entries.len(), HEADS_MAX);
+    }
+
+    #[test]
+    fn what_is_valid_as_one_kind_is_not_as_another() {
+        let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new(4096));
+        let block = block(&mut Encoder::new(), &[("x", "1", Indexing::Literal)]);
+        let decode = |kind| cache.decode(&mut decoder, kind, &block, 1 << 14);
+        let mut decode = decode;
+        assert_eq!(decode(HeadKind::Trailers), Ok(Decoded::Valid));
+        assert_eq!(decode(HeadKind::Response), Ok(Decoded::Malformed("`:status` is missing")));
+    }
+
+    #[test]
+    fn shrinking_keeps_the_current_head() {
+        let (mut cache, mut decoder) = (HeadCache::default(), Decoder::new(4096));
+        let block = block(&mut Encoder::new(), &[("x", "1", Indexing::Literal)]);
+        ids(&mut cache, &mut decoder, &[&block]);
+        cache.shrink();
+        assert_eq!(cache.current().get(b"x"), Some(&b"1"[..]));
+        assert!(cache.entries.is_empty());
+    }
+}

@@ -1,0 +1,326 @@
+//! Received heads: what makes a list of fields a request, a response or trailers (RFC 9113 §8).
+
+use crate::fields::{Field, FieldList};
+
+/// A received, validated head: of a request or a response, or trailers.
+#[derive(Clone, Debug, Default)]
+pub struct Head {
+    pub(crate) id: u64,
+    pub(crate) fields: FieldList,
+    pub(crate) summary: Summary,
+}
+
+impl Head {
+    /// Equal ids within one connection mean equal heads: the same header block met the same HPACK table.
+    /// Lets the owner keep what it derived from a head.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// `:method` of a request.
+    pub fn method(&self) -> Option<&[u8]> {
+        self.fields.get(b":method")
+    }
+
+    /// `:scheme` of a request.
+    pub fn scheme(&self) -> Option<&[u8]> {
+        self.fields.get(b":scheme")
+    }
+
+    /// `:authority` of a request.
+    pub fn authority(&self) -> Option<&[u8]> {
+        self.fields.get(b":authority")
+    }
+
+    /// `:path` of a request.
+    pub fn path(&self) -> Option<&[u8]> {
+        self.fields.get(b":path")
+    }
+
+    /// `:status` of a response, 100 to 999.
+    pub fn status(&self) -> Option<u16> {
+        self.summary.status
+    }
+
+    /// `content-length`, in bytes.
+    pub fn content_length(&self) -> Option<u64> {
+        self.summary.content_length
+    }
+
+    /// The regular fields in their order, pseudo-headers left out.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
+        self.fields.iter().skip_while(|field| field.name.starts_with(b":"))
+    }
+
+    /// The value of the first field of this name.
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        self.fields.get(name)
+    }
+}
+
+/// What a header block has to be, from where it stands in its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadKind {
+    Request,
+    Response,
+    Trailers,
+}
+
+/// What validation finds out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) status: Option<u16>,
+    pub(crate) content_length: Option<u64>,
+    /// The request asks for a tunnel (RFC 9113 §8.5).
+    pub(crate) connect: bool,
+}
+
+/// Why a list of fields is malformed (RFC 9113 §8.1.1).
+pub(crate) type Malformed = &'static str;
+
+/// Checks a list of fields against RFC 9113 §8.2 and §8.3.
+///
+/// White space at the ends of a value is let pass, though §8.2.1 forbids it: gRPC's percent-coding leaves spaces as
+/// they are, so `grpc-message` can honestly start with one.
+pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Malformed> {
+    let mut pseudo = PseudoHeaders::default();
+    let mut content_length = None;
+    let mut regular = false;
+    for field in fields.iter() {
+        if !field.value.iter().all(|&byte| is_value_byte(byte)) {
+            return Err("a field value holds NUL, CR or LF");
+        }
+        if let Some(name) = field.name.strip_prefix(b":") {
+            if regular {
+                return Err("a pseudo-header stands behind a regular field");
+            }
+            pseudo.add(kind, name, field.value)?;
+        } else {
+            regular = true;
+            check_regular(field, &mut content_length)?;
+        }
+    }
+    let (status, connect) = pseudo.finish(kind)?;
+    Ok(Summary { status, content_length, connect })
+}
+
+#[derive(Default)]
+struct PseudoHeaders<'a> {
+    method: Option<&'a [u8]>,
+    scheme: Option<&'a [u8]>,
+    authority: Option<&'a [u8]>,
+    path: Option<&'a [u8]>,
+    status: Option<&'a [u8]>,
+}
+
+impl<'a> PseudoHeaders<'a> {
+    fn add(&mut self, kind: HeadKind, name: &[u8], value: &'a [u8]) -> Result<(), Malformed> {
+        let slot = match (kind, name) {
+            (HeadKind::Request, b"method") => &mut self.method,
+            (HeadKind::Request, b"scheme") => &mut self.scheme,
+            (HeadKind::Request, b"authority") => &mut self.authority,
+            (HeadKind::Request, b"path") => &mut self.path,
+            (HeadKind::Response, b"status") => &mut self.status,
+            (HeadKind::Trailers, _) => return Err("trailers hold a pseudo-header"),
+            _ => return Err("a pseudo-header is unknown here"),
+        };
+        if slot.replace(value).is_some() {
+            return Err("a pseudo-header stands twice");
+        }
+        Ok(())
+    }
+
+    /// What is there must be complete (RFC 9113 §8.3.1, §8.3.2). Returns the status and whether it is a CONNECT.
+    fn finish(self, kind: HeadKind) -> Result<(Option<u16>, bool), Malformed> {
+        match kind {
+            HeadKind::Trailers => Ok((None, false)),
+            HeadKind::Response => match self.status {
+                Some(&[a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9']) => {
+                    let digit = |byte: u8| u16::from(byte - b'0');
+                    Ok((Some(digit(a) * 100 + digit(b) * 10 + digit(c)), false))
+                }
+                Some(_) => Err("`:status` is not a number of three digits"),
+                None => Err("`:status` is missing"),
+            },
+            HeadKind::Request => self.finish_request().map(|connect| (None, connect)),
+        }
+    }
+
+    fn finish_request(self) -> Result<bool, Malformed> {
+        let method = self.method.ok_or("`:method` is missing")?;
+        if method.is_empty() || !method.iter().all(|&byte| is_token_byte(byte) || byte.is_ascii_uppercase()) {
+            return Err("`:method` is not a token");
+        }
+        if method == b"CONNECT" {
+            return match self {
+                PseudoHeaders { scheme: None, path: None, authority: Some(_), .. } => Ok(true),
+                _ => Err("CONNECT takes `:authority` and neither `:scheme` nor `:path`"),
+            };
+        }
+        self.scheme.ok_or("`:scheme` is missing")?;
+        match self.path {
+            Some([b'/', ..]) => Ok(false),
+            Some(b"*") if method == b"OPTIONS" => Ok(false),
+            Some(_) => Err("`:path` does not start with a slash"),
+            None => Err("`:path` is missing"),
+        }
+    }
+}
+
+fn check_regular(field: Field<'_>, content_length: &mut Option<u64>) -> Result<(), Malformed> {
+    if field.name.is_empty() || !field.name.iter().all(|&byte| is_token_byte(byte)) {
+        return Err(
+            "a field name is empty or holds a character that is not allowed, such as an upper-case letter",
+        );
+    }
+    match field.name {
+        // RFC 9113 §8.2.2
+        b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade" => {
+            Err("a connection-specific field")
+        }
+        b"te" if field.value != b"trailers" => Err("`te` is something other than `trailers`"),
+        b"content-length" => {
+            let length = parse_content_length(field.value).ok_or("`content-length` is not a number")?;
+            match content_length.replace(length) {
+                Some(other) if other != length => Err("`content-length` stands twice, and differs"),
+                _ => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn parse_content_length(value: &[u8]) -> Option<u64> {
+    // 19 digits always fit; nobody sends more than ten exabytes.
+    if value.is_empty() || value.len() > 19 || !value.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    Some(value.iter().fold(0, |length, digit| length * 10 + u64::from(digit - b'0')))
+}
+
+/// A character of a token (RFC 9110 §5.6.2) that is not an upper-case letter (RFC 9113 §8.2.1).
+fn is_token_byte(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*'
+        | b'+' | b'^' | b'`' | b'|' | b'~')
+}
+
+/// RFC 9113 §8.2.1: NUL, LF and CR could end a field where a value is passed on.
+fn is_value_byte(byte: u8) -> bool {
+    !matches!(byte, 0 | b'\n' | b'\r')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Indexing;
+    use HeadKind::{Request, Response, Trailers};
+
+    const GET: &[(&str, &str)] =
+        &[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+
+    #[track_caller]
+    fn check(kind: HeadKind, fields: &[&[(&str, &str)]], expected: Result<Summary, Malformed>) {
+        let mut list = FieldList::new();
+        for (name, value) in fields.concat() {
+            list.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+        }
+        assert_eq!(validate(kind, &list), expected);
+    }
+
+    fn status(status: u16) -> Summary {
+        Summary { status: Some(status), ..Summary::default() }
+    }
+
+    fn content_length(length: u64) -> Summary {
+        Summary { content_length: Some(length), ..Summary::default() }
+    }
+
+    #[test]
+    fn requests() {
+        check(Request, &[GET], Ok(Summary::default()));
+        check(Request, &[GET, &[("te", "trailers"), ("x", "")]], Ok(Summary::default()));
+        check(Request, &[&GET[1..]], Err("`:method` is missing"));
+        check(Request, &[&GET[..1], &GET[2..]], Err("`:scheme` is missing"));
+        check(Request, &[&GET[..2]], Err("`:path` is missing"));
+        check(Request, &[&GET[..2], &[(":path", "")]], Err("`:path` does not start with a slash"));
+        check(Request, &[GET, &[(":path", "/")]], Err("a pseudo-header stands twice"));
+        check(Request, &[GET, &[(":status", "200")]], Err("a pseudo-header is unknown here"));
+        check(Request, &[GET, &[(":protocol", "x")]], Err("a pseudo-header is unknown here"));
+        check(
+            Request,
+            &[&GET[1..], &[("a", "b")], &GET[..1]],
+            Err("a pseudo-header stands behind a regular field"),
+        );
+        check(Request, &[&GET[1..], &[(":method", "G T")]], Err("`:method` is not a token"));
+        let options = &[(":method", "OPTIONS"), (":scheme", "http"), (":path", "*")];
+        check(Request, &[options], Ok(Summary::default()));
+    }
+
+    /// RFC 9113 §8.5
+    #[test]
+    fn connect() {
+        let connect = &[(":method", "CONNECT"), (":authority", "a:1")][..];
+        check(Request, &[connect], Ok(Summary { connect: true, ..Summary::default() }));
+        let expected = Err("CONNECT takes `:authority` and neither `:scheme` nor `:path`");
+        check(Request, &[connect, &GET[1..2]], expected);
+        check(Request, &[&connect[..1]], expected);
+    }
+
+    #[test]
+    fn responses() {
+        check(Response, &[&[(":status", "200"), ("a", "b")]], Ok(status(200)));
+        check(Response, &[&[(":status", "103")]], Ok(status(103)));
+        check(Response, &[&[("a", "b")]], Err("`:status` is missing"));
+        for bad in ["", "20", "2000", "099", "2x0", "+20"] {
+            check(Response, &[&[(":status", bad)]], Err("`:status` is not a number of three digits"));
+        }
+        check(Response, &[GET], Err("a pseudo-header is unknown here"));
+    }
+
+    #[test]
+    fn trailers() {
+        check(Trailers, &[&[("grpc-status", "0")]], Ok(Summary::default()));
+        check(Trailers, &[&[(":status", "200")]], Err("trailers hold a pseudo-header"));
+    }
+
+    /// RFC 9113 §8.2.2
+    #[test]
+    fn connection_specific_fields() {
+        for name in ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"] {
+            check(Trailers, &[&[(name, "x")]], Err("a connection-specific field"));
+        }
+        check(Trailers, &[&[("te", "trailers, gzip")]], Err("`te` is something other than `trailers`"));
+    }
+
+    /// RFC 9113 §8.2.1
+    #[test]
+    fn characters() {
+        let expected = Err(
+            "a field name is empty or holds a character that is not allowed, such as an upper-case letter",
+        );
+        for name in ["", "Upper", "a b", "a\u{7f}", "a:b", "\u{e4}"] {
+            check(Trailers, &[&[(name, "x")]], expected);
+        }
+        for value in ["a\0", "\r", "a\nb"] {
+            check(Trailers, &[&[("x", value)]], Err("a field value holds NUL, CR or LF"));
+        }
+        check(Trailers, &[&[("grpc-message", " lost\t\u{e4} ")]], Ok(Summary::default()));
+    }
+
+    #[test]
+    fn content_lengths() {
+        check(Trailers, &[&[("content-length", "0")]], Ok(content_length(0)));
+        check(
+            Trailers,
+            &[&[("content-length", "9999999999999999999")]],
+            Ok(content_length(9_999_999_999_999_999_999)),
+        );
+        let twice = &[("content-length", "12"), ("content-length", "12")];
+        check(Trailers, &[twice], Ok(content_length(12)));
+        let differs = &[("content-length", "12"), ("content-length", "13")];
+        check(Trailers, &[differs], Err("`content-length` stands twice, and differs"));
+        for bad in ["", "-1", "+1", "1 ", "0x1", "10000000000000000000"] {
+            check(Trailers, &[&[("content-length", bad)]], Err("`content-length` is not a number"));
+        }
+    }
+}

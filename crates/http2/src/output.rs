@@ -1,0 +1,130 @@
+//! Bytes on their way to the socket.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+
+use bytes::Bytes;
+
+/// Payloads of at least this many bytes are chained, smaller ones are copied: below it, copying costs less than
+/// one more slice in a vectored write.
+const CHAINED_BYTES_MIN: usize = 4096;
+
+/// What a shrunk buffer may keep, in bytes.
+const IDLE_CAPACITY_MAX: usize = 1024;
+
+/// Bytes to write: contiguous where small, chained where large.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// Frame heads, control frames and small payloads, in order.
+    buffer: Vec<u8>,
+    /// How much of `buffer` is written.
+    written: usize,
+    /// Large payloads, each with its place: it goes out when `written` has reached `at`.
+    chained: VecDeque<Chained>,
+    /// Bytes in `chained`.
+    chained_len: usize,
+}
+
+#[derive(Debug)]
+struct Chained {
+    at: usize,
+    bytes: Bytes,
+}
+
+impl Output {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many bytes there are to write.
+    pub fn len(&self) -> usize {
+        self.buffer.len() - self.written + self.chained_len
+    }
+
+    /// Fills `slices` with what is to be written first, in order; returns how many slices were set. For a vectored write.
+    pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut set = 0;
+        let mut at = self.written;
+        let mut chained = self.chained.iter();
+        while set < slices.len() {
+            let next = chained.next();
+            let end = next.map_or(self.buffer.len(), |next| next.at);
+            if at < end {
+                slices[set] = IoSlice::new(&self.buffer[at..end]);
+                set += 1;
+                at = end;
+            }
+            let Some(next) = next else { break };
+            if set == slices.len() {
+                break;
+            }
+            slices[set] = IoSlice::new(&next.bytes);
+            set += 1;
+        }
+        set
+    }
+
+    /// Forgets the first `n` bytes: they are written. At most [`Output::len`].
+    pub fn advance(&mut self, mut n: usize) {
+        debug_assert!(n <= self.len(), "more was written than there was");
+        while let Some(first) = self.chained.front_mut() {
+            let before = (first.at - self.written).min(n);
+            self.written += before;
+            n -= before;
+            if self.written < first.at || n == 0 {
+                break;
+            }
+            let part = first.bytes.len().min(n);
+            self.chained_len -= part;
+            n -= part;
+            if part < first.bytes.len() {
+                bytes::Buf::advance(&mut first.bytes, part);
+                break;
+            }
+            self.chained.pop_front();
+        }
+        self.written += n.min(self.buffer.len() - self.written);
+        if self.is_empty() {
+            self.buffer.clear();
+            self.written = 0;
+        }
+    }
+
+    /// Appends all there is to write to `target`.
+    pub fn copy_to(&self, target: &mut Vec<u8>) {
+        target.reserve(self.len());
+        let mut at = self.written;
+        for chained in &self.chained {
+            target.extend_from_slice(&self.buffer[at..chained.at]);
+            target.extend_from_slice(&chained.bytes);
+            at = chained.at;
+        }
+        target.extend_from_slice(&self.buffer[at..]);
+    }
+
+    /// Gives buffers back where nothing is to be written.
+    pub fn shrink(&mut self) {
+        if self.is_empty() {
+            if self.buffer.capacity() > IDLE_CAPACITY_MAX {
+                self.buffer = Vec::new();
+            }
+            self.chained = VecDeque::new();
+        }
+    }
+
+    /// Where frames are built: what is appended goes out behind all that is there.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Appends a payload: chained where it is large, copied where it is small.
+    pub(crate) fn push_payload(&mut self, bytes: Bytes) {
+        if bytes.len() < CHAINED_BYTES_MIN {
+            self.buffer.extend_from_slice(&bytes);
+        } else {
+            self.chained_len += bytes.len();
+            self.chained.push_back(Chained { at: self.buffer.len(), bytes });
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What waits to be framed, and whose turn it is.
+//!
+//! The queues of all streams lie in one slab as linked lists, so that a stream that queues something allocates nothing
+//! once the connection has warmed up, and a stream that queues nothing takes three words.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use slab::Slab;
+
+use crate::fields::{Block, FieldList, FixedFields};
+use crate::stream::{Stream, Turn};
+use crate::stream_table::{Key, StreamTable};
+
+const NIL: u32 = u32::MAX;
+
+/// The queue of one stream; its items are in [`SendQueues`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SendQueue {
+    first: u32,
+    last: u32,
+    /// How many bytes of DATA are queued.
+    bytes: usize,
+}
+
+impl SendQueue {
+    pub(crate) const EMPTY: SendQueue = SendQueue { first: NIL, last: NIL, bytes: 0 };
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == NIL
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// Something that one stream sends. END_STREAM is not here: it goes with whatever is last when the owner has ended the stream.
+#[derive(Debug)]
+pub(crate) enum Queued {
+    Data(Bytes),
+    /// Encoded when its turn comes: HPACK blocks must be decoded in the order in which they were encoded.
+    Headers(Box<QueuedBlock>),
+}
+
+/// An owned [`Block`].
+#[derive(Debug)]
+pub(crate) struct QueuedBlock {
+    fixed: Option<Arc<FixedFields>>,
+    extra: FieldList,
+}
+
+impl QueuedBlock {
+    pub(crate) fn new(block: Block<'_>) -> QueuedBlock {
+        QueuedBlock { fixed: block.fixed.cloned(), extra: block.extra.clone() }
+    }
+
+    pub(crate) fn as_block(&self) -> Block<'_> {
+        Block { fixed: self.fixed.as_ref(), extra: &self.extra }
+    }
+}
+
+#[derive(Debug)]
+struct Node {
+    item: Queued,
+    next: u32,
+}
+
+/// The items of all queues, and the streams that take turns.
+///
+/// A stream is in `ready` or `starved` at most once, and only while it is open, so neither outgrows the streams.
+#[derive(Debug, Default)]
+pub(crate) struct SendQueues {
+    nodes: Slab<Node>,
+    /// Streams that can send a frame, in the order of their turns.
+    ready: VecDeque<Key>,
+    /// Streams that could if the connection's window were open, in the order of their turns.
+    starved: VecDeque<Key>,
+}
+
+impl SendQueues {
+    pub(crate) fn push(&mut self, queue: &mut SendQueue, item: Queued) {
+        if let Queued::Data(bytes) = &item {
+            queue.bytes += bytes.len();
+        }
+        let node = self.nodes.insert(Node { item, next: NIL }) as u32;
+        match self.nodes.get_mut(queue.last as usize) {
+            Some(last) if queue.first != NIL => last.next = node,
+            _ => queue.first = node,
+        }
+        queue.last = node;
+    }
+
+    pub(crate) fn front(&self, queue: &SendQueue) -> Option<&Queued> {
+        self.nodes.get(queue.first as usize).map(|node| &node.item)
+    }
+
+    /// Takes the headers at the front.
+    pub(crate) fn pop_headers(&mut self, queue: &mut SendQueue) -> Option<Box<QueuedBlock>> {
+        if !matches!(self.front(queue), Some(Queued::Headers(_))) {
+            return None;
+        }
+        match self.pop(queue) {
+            Queued::Headers(block) => Some(block),
+            Queued::Data(_) => None,
+        }
+    }
+
+    /// Takes at most `len` bytes of the DATA at the front.
+    pub(crate) fn pop_data(&mut self, queue: &mut SendQueue, len: usize) -> Option<Bytes> {
+        let Some(Node { item: Queued::Data(bytes), .. }) = self.nodes.get_mut(queue.first as usize) else {
+            return None;
+        };
+        if bytes.len() > len {
+            queue.bytes -= len;
+            return Some(bytes.split_to(len));
+        }
+        queue.bytes -= bytes.len();
+        match self.pop(queue) {
+            Queued::Data(bytes) => Some(bytes),
+            Queued::Headers(_) => None,
+        }
+    }
+
+    fn pop(&mut self, queue: &mut SendQueue) -> Queued {
+        let node = self.nodes.remove(queue.first as usize);
+        queue.first = node.next;
+        node.item
+    }
+
+    /// Drops all that a stream that is gone had queued, and its turn.
+    #[inline]
+    pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
+        while !stream.queue.is_empty() {
+            self.pop(&mut stream.queue);
+        }
+        stream.queue.bytes = 0;
+        match stream.turn {
+            Turn::None => {}
+            Turn::Ready => self.ready.retain(|&other| other != key),
+            Turn::Starved => self.starved.retain(|&other| other != key),
+        }
+        stream.turn = Turn::None;
+    }
+
+    /// Gives a stream a turn, if it has something to send and none yet.
+    pub(crate) fn schedule(&mut self, key: Key, stream: &mut Stream) {
+        if stream.turn != Turn::None {
+            return;
+        }
+        match self.front(&stream.queue) {
+            // What is empty only carries END_STREAM, and needs no window.
+            Some(Queued::Data(bytes)) if !bytes.is_empty() && stream.send_window.available() == 0 => return,
+            Some(_) => {}
+            None => return,
+        }
+        stream.turn = Turn::Ready;
+        self.ready.push_back(key);
+    }
+
+    /// The stream whose turn it is; it has none afterwards.
+    pub(crate) fn next_turn(&mut self, streams: &mut StreamTable) -> Option<Key> {
+        let key = self.ready.pop_front()?;
+        streams.get_mut(key).turn = Turn::None;
+        Some(key)
+    }
+
+    /// A stream could send if the connection's window were open.
+    pub(crate) fn starve(&mut self, key: Key, stream: &mut Stream) {
+        stream.turn = Turn::Starved;
+        self.starved.push_back(key);
+    }
+
+    /// The connection's window is open again: those that waited for it go first, in their order.
+    pub(crate) fn feed_starved(&mut self, streams: &mut StreamTable) {
+        while let Some(key) = self.starved.pop_back() {
+            streams.get_mut(key).turn = Turn::Ready;
+            self.ready.push_front(key);
+        }
+    }
+
+    /// Whether a stream waits for its turn.
+    #[inline]
+    pub(crate) fn has_turns(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Whether a stream waits for the connection's window.
+    #[inline]
+    pub(crate) fn has_starved(&self) -> bool {
+        !self.starved.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = SendQueues::default();
+    }
+
+    /// Gives memory back where nothing is queued.
+    pub(crate) fn shrink(&mut self) {
+        if self.nodes.is_empty() {
+            self.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_cut_and_headers_stay_in_their_place() {
+        let mut queues = SendQueues::default();
+        let mut queue = SendQueue::EMPTY;
+        let trailers = FieldList::new();
+        queues.push(&mut queue, Queued::Data(Bytes::from_static(b"abcde")));
+        queues.push(
+            &mut queue,
+            Queued::Headers(Box::new(QueuedBlock::new(Block { fixed: None, extra: &trailers }))),
+        );
+        assert_eq!(queue.bytes(), 5);
+        assert_eq!(queues.pop_data(&mut queue, 3).as_deref(), Some(&b"abc"[..]));
+        assert_eq!(queue.bytes(), 2);
+        assert!(queues.pop_headers(&mut queue).is_none());
+        assert_eq!(queues.pop_data(&mut queue, 3).as_deref(), Some(&b"de"[..]));
+        assert_eq!(queues.pop_data(&mut queue, 3), None);
+        assert!(queues.pop_headers(&mut queue).is_some());
+        assert!(queue.is_empty());
+        assert!(queues.nodes.is_empty());
+        queues.push(&mut queue, Queued::Data(Bytes::from_static(b"f")));
+        assert_eq!(queues.pop_data(&mut queue, 1).as_deref(), Some(&b"f"[..]));
+    }
+
+    #[test]
+    fn queues_of_two_streams_do_not_mix() {
+        let mut queues = SendQueues::default();
+        let (mut a, mut b) = (SendQueue::EMPTY, SendQueue::EMPTY);
+        for n in 0..10u8 {
+            let queue = if n % 2 == 0 { &mut a } else { &mut b };
+            queues.push(queue, Queued::Data(Bytes::copy_from_slice(&[n])));
+        }
+        let mut drain = |queue: &mut SendQueue| {
+            std::iter::from_fn(|| queues.pop_data(queue, 9))
+                .flat_map(|bytes| bytes.to_vec())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(drain(&mut b), [1, 3, 5, 7, 9]);
+        assert_eq!(drain(&mut a), [0, 2, 4, 6, 8]);
+    }
+}

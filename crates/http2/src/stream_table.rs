@@ -1,0 +1,315 @@
+//! The streams of a connection, and what is remembered of those that are closed.
+
+use slab::Slab;
+
+use crate::stream::{Stream, StreamId};
+
+/// Where a stream lies in the table: valid while the stream is open.
+pub(crate) type Key = u32;
+
+/// How many streams that ended in order are remembered.
+const ENDED_MAX: usize = 32;
+
+/// How many runs of identifiers that were passed over are remembered.
+const SKIPPED_MAX: usize = 8;
+
+/// What is known of a stream that is not open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// Not yet used.
+    Idle,
+    /// Both sides sent END_STREAM.
+    Ended,
+    /// The peer sent RST_STREAM.
+    ResetByPeer,
+    /// Closed without use, because a higher identifier was used first (RFC 9113 §5.1.1).
+    Skipped,
+    /// Reset by this endpoint, or closed long ago. Frames that were on their way are honest and must be let pass;
+    /// since neither side bounds how many streams this endpoint resets while frames are on their way, what is remembered is the
+    /// other, strict cases, of which forgetting one does no harm.
+    Forgotten,
+}
+
+/// Open streams by identifier, and the memory of closed ones.
+#[derive(Debug, Default)]
+pub(crate) struct StreamTable {
+    streams: Slab<Stream>,
+    index: IdIndex,
+    /// The highest identifier that was used.
+    highest: u32,
+    /// Identifiers of streams that ended; the top bit says that the peer reset it. A ring.
+    ended: [u32; ENDED_MAX],
+    ended_next: usize,
+    /// First and last identifier of runs that were passed over. A ring.
+    skipped: [(u32, u32); SKIPPED_MAX],
+    skipped_next: usize,
+}
+
+const BY_RESET: u32 = 1 << 31;
+
+impl StreamTable {
+    pub(crate) fn len(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// The highest identifier that was used; 0 if none was.
+    pub(crate) fn highest(&self) -> StreamId {
+        StreamId::new(self.highest)
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, id: StreamId) -> Option<Key> {
+        self.index.find(id.get())
+    }
+
+    /// The stream at `key`, which must be open.
+    #[inline]
+    pub(crate) fn get(&self, key: Key) -> &Stream {
+        &self.streams[key as usize]
+    }
+
+    /// The stream at `key`, which must be open.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, key: Key) -> &mut Stream {
+        &mut self.streams[key as usize]
+    }
+
+    /// Marks an identifier as used, whether or not the stream gets into the table. It must be above the highest.
+    #[inline]
+    pub(crate) fn use_id(&mut self, id: StreamId) {
+        debug_assert!(id.get() > self.highest && id.is_client_initiated());
+        // The first client stream is 1; every other step is 2.
+        let next = if self.highest == 0 { 1 } else { self.highest + 2 };
+        if id.get() > next {
+            self.skipped[self.skipped_next] = (next, id.get() - 2);
+            self.skipped_next = (self.skipped_next + 1) % SKIPPED_MAX;
+        }
+        self.highest = id.get();
+    }
+
+    /// Adds a stream whose identifier was marked by [`use_id`](Self::use_id).
+    #[inline]
+    pub(crate) fn insert(&mut self, stream: Stream) -> Key {
+        let id = stream.id.get();
+        let key = self.streams.insert(stream) as Key;
+        self.index.insert(id, key);
+        key
+    }
+
+    /// Takes a stream out. `ended` is how it is remembered: `Ended`, `ResetByPeer` or `Forgotten`.
+    #[inline]
+    pub(crate) fn remove(&mut self, key: Key, ended: Absent) -> Stream {
+        let stream = self.streams.remove(key as usize);
+        self.index.remove(stream.id.get());
+        let mark = match ended {
+            Absent::Ended => stream.id.get(),
+            Absent::ResetByPeer => stream.id.get() | BY_RESET,
+            Absent::Idle | Absent::Skipped | Absent::Forgotten => return stream,
+        };
+        self.ended[self.ended_next] = mark;
+        self.ended_next = (self.ended_next + 1) % ENDED_MAX;
+        stream
+    }
+
+    /// What is known of a stream that [`find`](Self::find) does not find.
+    pub(crate) fn absent(&self, id: StreamId) -> Absent {
+        let id = id.get();
+        if id > self.highest || !StreamId::new(id).is_client_initiated() {
+            // Even identifiers would be the server's, which never opens one.
+            return Absent::Idle;
+        }
+        if self.ended.contains(&id) {
+            return Absent::Ended;
+        }
+        if self.ended.contains(&(id | BY_RESET)) {
+            return Absent::ResetByPeer;
+        }
+        if self.skipped.iter().any(|&(first, last)| first <= id && id <= last) {
+            return Absent::Skipped;
+        }
+        Absent::Forgotten
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut Stream)> {
+        self.streams.iter_mut().map(|(key, stream)| (key as Key, stream))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Stream)> {
+        self.streams.iter().map(|(key, stream)| (key as Key, stream))
+    }
+
+    /// Takes all streams out: the connection is over.
+    pub(crate) fn clear(&mut self) {
+        self.streams = Slab::new();
+        self.index = IdIndex::default();
+    }
+
+    /// Gives memory back where no stream is open.
+    pub(crate) fn shrink(&mut self) {
+        if self.streams.is_empty() {
+            self.clear();
+        }
+    }
+}
+
+/// From identifier to key: open addressing with linear probing.
+///
+/// Identifiers come in steps of two, so half an identifier is a perfect hash as long as streams live about equally
+/// long. A peer that chooses identifiers to collide gains little: a probe never passes more entries than streams are open.
+#[derive(Debug, Default)]
+struct IdIndex {
+    /// A power of two of entries, at most half of them in use; empty until the first stream. Identifier 0: unused.
+    entries: Vec<(u32, Key)>,
+    len: usize,
+}
+
+const INDEX_MIN: usize = 16;
+
+impl IdIndex {
+    #[inline]
+    fn find(&self, id: u32) -> Option<Key> {
+        // 0 would match unused entries.
+        if id == 0 || self.entries.is_empty() {
+            return None;
+        }
+        let mut at = self.home(id);
+        loop {
+            let (found, key) = self.entries[at];
+            if found == id {
+                return Some(key);
+            }
+            if found == 0 {
+                return None;
+            }
+            at = self.next(at);
+        }
+    }
+
+    fn insert(&mut self, id: u32, key: Key) {
+        if (self.len + 1) * 2 > self.entries.len() {
+            self.grow();
+        }
+        self.len += 1;
+        let at = self.vacancy(id);
+        self.entries[at] = (id, key);
+    }
+
+    /// Removes `id` and moves entries that had to yield to it, so that no tombstones pile up.
+    fn remove(&mut self, id: u32) {
+        if self.entries.is_empty() {
+            return;
+        }
+        let mut hole = self.home(id);
+        while self.entries[hole].0 != id {
+            if self.entries[hole].0 == 0 {
+                return;
+            }
+            hole = self.next(hole);
+        }
+        self.len -= 1;
+        let mask = self.entries.len() - 1;
+        let mut at = self.next(hole);
+        while self.entries[at].0 != 0 {
+            // An entry may move into the hole if that is no nearer than its home: distances wrap around.
+            let home = self.home(self.entries[at].0);
+            if at.wrapping_sub(home) & mask >= at.wrapping_sub(hole) & mask {
+                self.entries[hole] = self.entries[at];
+                hole = at;
+            }
+            at = self.next(at);
+        }
+        self.entries[hole] = (0, 0);
+    }
+
+    fn grow(&mut self) {
+        let size = (self.entries.len() * 2).max(INDEX_MIN);
+        let entries = std::mem::replace(&mut self.entries, vec![(0, 0); size]);
+        for (id, key) in entries.into_iter().filter(|entry| entry.0 != 0) {
+            let at = self.vacancy(id);
+            self.entries[at] = (id, key);
+        }
+    }
+
+    fn vacancy(&self, id: u32) -> usize {
+        let mut at = self.home(id);
+        while self.entries[at].0 != 0 {
+            at = self.next(at);
+        }
+        at
+    }
+
+    #[inline]
+    fn home(&self, id: u32) -> usize {
+        (id >> 1) as usize & (self.entries.len() - 1)
+    }
+
+    #[inline]
+    fn next(&self, at: usize) -> usize {
+        (at + 1) & (self.entries.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// Runs the same operations on the index and on a map from the standard library.
+    #[test]
+    fn index_agrees_with_a_map() {
+        let mut index = IdIndex::default();
+        let mut model = BTreeMap::new();
+        let mut state = 1u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for step in 0..20_000u32 {
+            // Multiples of 64 collide in small tables; small numbers wrap around the end.
+            let id = match random(3) {
+                0 => random(64) as u32 * 64 + 1,
+                1 => random(200) as u32 * 2 + 1,
+                _ => random(1 << 30) as u32 * 2 + 1,
+            };
+            if random(2) == 0 && model.len() < 100 {
+                if model.insert(id, step).is_none() {
+                    index.insert(id, step);
+                } else {
+                    index.remove(id);
+                    index.insert(id, step);
+                }
+            } else {
+                model.remove(&id);
+                index.remove(id);
+            }
+            assert_eq!(index.find(id), model.get(&id).copied());
+            assert_eq!(index.len, model.len());
+            if step % 100 == 0 {
+                for (id, key) in &model {
+                    assert_eq!(index.find(*id), Some(*key));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn passed_over_identifiers_are_told_from_forgotten_ones() {
+        let mut table = StreamTable::default();
+        for id in [1, 7, 9] {
+            table.use_id(StreamId::new(id));
+        }
+        let absent = |id| table.absent(StreamId::new(id));
+        assert_eq!([1, 3, 5, 7, 9].map(absent), {
+            use Absent::{Forgotten, Skipped};
+            [Forgotten, Skipped, Skipped, Forgotten, Forgotten]
+        });
+        assert_eq!([2, 11].map(absent), [Absent::Idle; 2]);
+    }
+
+    #[test]
+    fn the_first_stream_need_not_be_1() {
+        let mut table = StreamTable::default();
+        table.use_id(StreamId::new(5));
+        assert_eq!(table.absent(StreamId::new(1)), Absent::Skipped);
+    }
+}

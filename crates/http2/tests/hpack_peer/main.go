@@ -1,0 +1,124 @@
+// The other side of tests/hpack_peer.rs: golang.org/x/net's HPACK behind standard input and output.
+//
+// A message is a length in four octets, then operations back to back; it is answered by one message with the results
+// of its operations, back to back. All integers are big-endian.
+//
+//	'd' size              the decoder's peer may use a table of that size from now on   -> nothing
+//	'e' size              the encoder uses a table of that size from now on             -> nothing
+//	'D' block             decode                                                        -> list
+//	'E' list              encode                                                        -> block
+//
+// A size is four octets; a block is a string: its length in four octets, then its octets; a list is its length in one
+// octet, then for each field name, value and one octet that is 1 when the field must never be indexed.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"log"
+	"os"
+
+	"golang.org/x/net/http2/hpack"
+)
+
+func main() {
+	in, out := bufio.NewReader(os.Stdin), bufio.NewWriter(os.Stdout)
+	decoder := hpack.NewDecoder(4096, nil)
+	var block bytes.Buffer
+	encoder := hpack.NewEncoder(&block)
+	encoder.SetMaxDynamicTableSizeLimit(1 << 20)
+
+	for {
+		var length [4]byte
+		if _, err := io.ReadFull(in, length[:]); err == io.EOF {
+			return
+		} else if err != nil {
+			log.Fatal(err)
+		}
+		request := make([]byte, binary.BigEndian.Uint32(length[:]))
+		if _, err := io.ReadFull(in, request); err != nil {
+			log.Fatal(err)
+		}
+		operations, answer := reader(request), []byte{}
+		for len(operations) > 0 {
+			switch operation := operations.octet(); operation {
+			case 'd':
+				decoder.SetAllowedMaxDynamicTableSize(operations.integer())
+			case 'e':
+				encoder.SetMaxDynamicTableSize(operations.integer())
+			case 'D':
+				received := operations.string()
+				fields, err := decoder.DecodeFull(received)
+				if err != nil {
+					log.Fatalf("decoding %x: %v", received, err)
+				}
+				answer = appendList(answer, fields)
+			case 'E':
+				block.Reset()
+				for _, field := range operations.list() {
+					if err := encoder.WriteField(field); err != nil {
+						log.Fatal(err)
+					}
+				}
+				answer = appendString(answer, block.Bytes())
+			default:
+				log.Fatalf("no such operation: %q", operation)
+			}
+		}
+		out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(answer))))
+		out.Write(answer)
+		if err := out.Flush(); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+// reader takes values off the front of a message.
+type reader []byte
+
+func (r *reader) octet() byte {
+	first := (*r)[0]
+	*r = (*r)[1:]
+	return first
+}
+
+func (r *reader) integer() uint32 {
+	value := binary.BigEndian.Uint32(*r)
+	*r = (*r)[4:]
+	return value
+}
+
+func (r *reader) string() []byte {
+	length := r.integer()
+	value := (*r)[:length]
+	*r = (*r)[length:]
+	return value
+}
+
+func (r *reader) list() []hpack.HeaderField {
+	fields := make([]hpack.HeaderField, r.octet())
+	for i := range fields {
+		fields[i] = hpack.HeaderField{Name: string(r.string()), Value: string(r.string())}
+		fields[i].Sensitive = r.octet() == 1
+	}
+	return fields
+}
+
+func appendString[S string | []byte](answer []byte, value S) []byte {
+	return append(binary.BigEndian.AppendUint32(answer, uint32(len(value))), value...)
+}
+
+func appendList(answer []byte, fields []hpack.HeaderField) []byte {
+	answer = append(answer, byte(len(fields)))
+	for _, field := range fields {
+		answer = appendString(appendString(answer, field.Name), field.Value)
+		if field.Sensitive {
+			answer = append(answer, 1)
+		} else {
+			answer = append(answer, 0)
+		}
+	}
+	return answer
+}

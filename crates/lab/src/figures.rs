@@ -1,0 +1,101 @@
+//! Figures as people read them: three digits and a unit.
+
+use std::time::Duration;
+
+/// A time, from ns: `84.1 µs`.
+pub fn time(ns: f64) -> String {
+    match ns {
+        _ if ns < 999.5 => format!("{} ns", digits(ns)),
+        _ if ns < 999.5e3 => format!("{} µs", digits(ns / 1e3)),
+        _ if ns < 999.5e6 => format!("{} ms", digits(ns / 1e6)),
+        _ => format!("{} s", digits(ns / 1e9)),
+    }
+}
+
+/// A count or a rate without its unit: `1.23 M`, `840`.
+pub fn count(value: f64) -> String {
+    match value {
+        _ if value < 999.5 => digits(value),
+        _ if value < 999.5e3 => format!("{} k", digits(value / 1e3)),
+        _ if value < 999.5e6 => format!("{} M", digits(value / 1e6)),
+        _ => format!("{} G", digits(value / 1e9)),
+    }
+}
+
+/// A throughput, from bytes per second, in powers of 1000: `2.93 GB/s`.
+pub fn throughput(bytes_per_s: f64) -> String {
+    match bytes_per_s {
+        _ if bytes_per_s < 999.5 => format!("{} B/s", digits(bytes_per_s)),
+        _ if bytes_per_s < 999.5e3 => format!("{} kB/s", digits(bytes_per_s / 1e3)),
+        _ if bytes_per_s < 999.5e6 => format!("{} MB/s", digits(bytes_per_s / 1e6)),
+        _ => format!("{} GB/s", digits(bytes_per_s / 1e9)),
+    }
+}
+
+/// A share, from 0..1: `62 %`, and `0.4 %` where whole percents would say nothing.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{} %", digits_of(percent, 2)) }
+}
+
+/// How many times as much: `5.1 times`, `12 times`.
+pub fn times(ratio: f64) -> String {
+    format!("{} times", digits_of(ratio, 2))
+}
+
+/// A span of time for people: `1 min 14 s`, `8 s`.
+pub fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64().round() as u64;
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds} s"),
+        (minutes, 0) => format!("{minutes} min"),
+        (minutes, seconds) => format!("{minutes} min {seconds} s"),
+    }
+}
+
+fn digits(value: f64) -> String {
+    digits_of(value, 3)
+}
+
+/// At least `significant` digits, never fewer than stand before the point; no digit is claimed of a zero.
+fn digits_of(value: f64, significant: usize) -> String {
+    if value <= 0.0 {
+        return "0".to_owned();
+    }
+    // Rounding may carry into another digit (9.996 is 10.0), so the magnitude is that of the rounded value.
+    let scale = 10_f64.powi(significant as i32 - 1 - value.log10().floor() as i32);
+    let rounded = (value * scale).round() / scale;
+    let magnitude = rounded.log10().floor().max(-3.0) as isize;
+    let decimals = usize::try_from(significant as isize - 1 - magnitude).unwrap_or(0);
+    if value.fract() == 0.0 && value < 1000.0 { format!("{value}") } else { format!("{value:.decimals$}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        let check = |shown: String, expected: &str| assert_eq!(shown, expected);
+        check(time(0.0), "0 ns");
+        check(time(87.0), "87 ns");
+        check(time(87.27), "87.3 ns");
+        check(time(999.6), "1.00 µs");
+        check(time(84_123.0), "84.1 µs");
+        check(time(9_996_000.0), "10.0 ms");
+        check(time(1_234_000_000.0), "1.23 s");
+        check(count(12.0), "12");
+        check(count(1_234_567.0), "1.23 M");
+        check(count(312_499.0), "312 k");
+        check(throughput(2_934_000_000.0), "2.93 GB/s");
+        check(throughput(0.0), "0 B/s");
+        check(percent(0.62), "62 %");
+        check(percent(0.0041), "0.41 %");
+        check(percent(1.04), "104 %");
+        check(times(5.123), "5.1 times");
+        check(times(12.4), "12 times");
+        check(span(Duration::from_secs(74)), "1 min 14 s");
+        check(span(Duration::from_millis(7600)), "8 s");
+        check(span(Duration::from_secs(120)), "2 min");
+    }
+}

@@ -1,0 +1,306 @@
+//! The four kinds of calls, as generated clients make them.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use tokio::time::{Instant, timeout_at};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, merge};
+use super::{Channel, Lane};
+use crate::Method;
+use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, SlotKey};
+use crate::grpc::compression::Encoding;
+use crate::grpc::{metadata, request, timeout};
+use crate::message::Message;
+use crate::options::CallOptions;
+use crate::streaming::{Streaming, deadline_exceeded};
+
+/// How often a call is tried again after a server that it reached said that it has not looked at it (gRFC A6).
+/// Attempts that never left the client are not counted.
+const TRANSPARENT_RETRIES_MAX: u32 = 1;
+/// Lanes that a call may find closed before it gives up: one is closed now and then, all of them at once means trouble.
+const LANES_TRIED_MAX: u32 = 16;
+
+impl Channel {
+    /// Calls a unary method. Cancel-safe: dropping the future cancels the call at the server.
+    pub async fn unary<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status> {
+        let (metadata, _, message) = request.into_parts();
+        let call = self.prepare(method, &metadata, options)?;
+        let attempts = self.unary_attempts(&call, &message, options);
+        within(call.deadline, attempts).await
+    }
+
+    async fn unary_attempts<Req: Message, Res: Message>(
+        &self,
+        call: &Prepared,
+        message: &Req,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status> {
+        let mut tries = Tries::default();
+        loop {
+            let (lane, connection) = self.lane(options.wait_for_ready).await?;
+            let outgoing = call.outgoing;
+            let size_max = options.max_decoding_message_size;
+            match UnaryAttempt::new(&connection, &call.fields, message, outgoing, size_max).await {
+                Attempt::Done(outcome) => return outcome,
+                Attempt::LaneGone => tries.lane_gone(lane, &connection)?,
+                Attempt::Unprocessed(status) => tries.unprocessed(lane, &connection, status)?,
+            }
+        }
+    }
+
+    /// Calls a client-streaming method: sends the requests as flow control permits, and returns with the reply.
+    /// Cancel-safe as [`unary`](Self::unary).
+    pub async fn client_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let (mut exchange, deadline) = self.open(method, request, options).await?;
+        let reply = async move {
+            let mut metadata = poll_fn(|cx| exchange.poll_head(cx)).await?;
+            let Some(message) = poll_fn(|cx| exchange.poll_message(cx)).await? else {
+                return Err(Status::internal("the server ended the call with OK, but sent no message"));
+            };
+            if poll_fn(|cx| exchange.poll_message(cx)).await?.is_some() {
+                return Err(Status::internal("the server answered with more than one message"));
+            }
+            merge(&mut metadata, exchange.responses.take_trailers());
+            Ok(Response::from_parts(metadata, message, tonic::Extensions::default()))
+        };
+        within(deadline, reply).await
+    }
+
+    /// Calls a server-streaming method; returns when the server has sent its head.
+    pub async fn server_streaming<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status> {
+        self.bidi_streaming(method, request.map(|message| Once(Some(message))), options).await
+    }
+
+    /// Calls a bidirectional method; returns when the server has sent its head. The requests are sent meanwhile and
+    /// afterwards, as flow control permits.
+    pub async fn bidi_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let (mut exchange, deadline) = self.open(method, request, options).await?;
+        let metadata = within(deadline, poll_fn(|cx| exchange.poll_head(cx))).await?;
+        let Exchange { mut responses, sender } = exchange;
+        if let Some(sender) = sender {
+            responses.send_in_background(sender);
+        }
+        responses.set_deadline(deadline);
+        Ok(Response::from_parts(metadata, responses, tonic::Extensions::default()))
+    }
+
+    /// Opens the stream of a call that is not unary.
+    async fn open<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<(Exchange<S, Res>, Option<Instant>), Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let (metadata, _, source) = request.into_parts();
+        let call = self.prepare(method, &metadata, options)?;
+        let size_max = options.max_decoding_message_size;
+        let opening = async {
+            let mut tries = Tries::default();
+            loop {
+                let (lane, connection) = self.lane(options.wait_for_ready).await?;
+                match StreamOpening::new(&connection, &call.fields, size_max).await {
+                    Ok(key) => return Ok((connection, key)),
+                    Err(LaneGone) => tries.lane_gone(lane, &connection)?,
+                }
+            }
+        };
+        let (connection, key) = within(call.deadline, opening).await?;
+        let incoming = Incoming::new(Arc::clone(&connection), key, size_max, Encoding::Identity);
+        let sender = SendLoop::new(connection, key, Requests(Box::pin(source)), call.outgoing, true);
+        let exchange = Exchange { responses: Streaming::of_responses(incoming), sender: Some(sender) };
+        Ok((exchange, call.deadline))
+    }
+
+    fn prepare(&self, method: &Method, metadata: &MetadataMap, options: &CallOptions) -> Result<Prepared, Status> {
+        let timeout = timeout::from_metadata(metadata)?.or(options.timeout);
+        let encoding = options.send_compressed.unwrap_or_default();
+        let mut extra = thalweg_http2::FieldList::new();
+        request::emit(timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra)?;
+        let fixed = self.request_head(method, options.accept_compressed);
+        Ok(Prepared {
+            fields: RequestFields { fixed, extra },
+            outgoing: Outgoing { message_size_max: options.max_encoding_message_size, encoding },
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        })
+    }
+}
+
+/// What stays the same over all attempts at a call.
+struct Prepared {
+    fields: RequestFields,
+    outgoing: Outgoing,
+    deadline: Option<Instant>,
+}
+
+/// The outcome of `step`, unless the deadline passes first.
+async fn within<T>(
+    deadline: Option<Instant>,
+    step: impl Future<Output = Result<T, Status>>,
+) -> Result<T, Status> {
+    match deadline {
+        None => step.await,
+        Some(deadline) => timeout_at(deadline, step).await.unwrap_or_else(|_| Err(deadline_exceeded())),
+    }
+}
+
+/// Counts what has gone wrong with a call that may be tried again.
+#[derive(Default)]
+struct Tries {
+    retried: u32,
+    lanes_gone: u32,
+}
+
+impl Tries {
+    fn lane_gone(&mut self, lane: &Lane, connection: &Arc<Connection>) -> Result<(), Status> {
+        lane.lost(connection);
+        self.lanes_gone += 1;
+        if self.lanes_gone < LANES_TRIED_MAX {
+            return Ok(());
+        }
+        let ended = connection.lock().ended().cloned();
+        Err(ended.unwrap_or_else(|| Status::unavailable(format!("{} takes no new calls", connection.peer))))
+    }
+
+    fn unprocessed(&mut self, lane: &Lane, connection: &Arc<Connection>, status: Status) -> Result<(), Status> {
+        if connection.lock().http2.peer_going_away() {
+            lane.lost(connection);
+        }
+        self.retried += 1;
+        if self.retried > TRANSPARENT_RETRIES_MAX { Err(status) } else { Ok(()) }
+    }
+}
+
+/// Waits for a stream of its own on a connection.
+struct StreamOpening<'a> {
+    connection: &'a Arc<Connection>,
+    fields: &'a RequestFields,
+    message_size_max: usize,
+    opening: Opening,
+}
+
+impl<'a> StreamOpening<'a> {
+    fn new(connection: &'a Arc<Connection>, fields: &'a RequestFields, message_size_max: usize) -> Self {
+        Self { connection, fields, message_size_max, opening: Opening::default() }
+    }
+}
+
+impl Future for StreamOpening<'_> {
+    type Output = Result<SlotKey, LaneGone>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let mut state = this.connection.lock();
+        let block = this.fields.block();
+        let key = ready!(this.opening.poll(&mut state, block, false, this.message_size_max, cx.waker()))?;
+        state.notify_driver();
+        this.connection.call_started();
+        Poll::Ready(Ok(key))
+    }
+}
+
+impl Drop for StreamOpening<'_> {
+    fn drop(&mut self) {
+        self.opening.leave(self.connection);
+    }
+}
+
+/// A streaming call under way: both its directions. Dropping it cancels the call.
+struct Exchange<S, Res: Message> {
+    responses: Streaming<Res>,
+    /// None once everything is sent.
+    sender: Option<SendLoop<Requests<S>>>,
+}
+
+impl<S, Res> Exchange<S, Res>
+where
+    S: Stream,
+    S::Item: Message,
+    Res: Message,
+{
+    /// Sends while waiting. Only an error of the requests' encoding is one here: a stream that is gone has its end
+    /// noted, and the reader finds it.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        let Some(sender) = &mut self.sender else { return Ok(()) };
+        match sender.poll_send(cx) {
+            Poll::Pending => return Ok(()),
+            Poll::Ready(SendOutcome::Done | SendOutcome::Gone) => self.sender = None,
+            Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
+        }
+        Ok(())
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<MetadataMap, Status>> {
+        self.poll_send(cx)?;
+        self.responses.poll_head(cx)
+    }
+
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Res>, Status>> {
+        self.poll_send(cx)?;
+        self.responses.poll_message(cx).map(Option::transpose)
+    }
+}
+
+/// The requests of a client as the send loop takes them: none of them fails by itself.
+pub(crate) struct Requests<S>(Pin<Box<S>>);
+
+impl<S: Stream> Stream for Requests<S> {
+    type Item = Result<S::Item, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx).map(|item| item.map(Ok))
+    }
+}
+
+/// A stream of one message.
+struct Once<T>(Option<T>);
+
+impl<T> Unpin for Once<T> {}
+
+impl<T> Stream for Once<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<T>> {
+        Poll::Ready(self.0.take())
+    }
+}

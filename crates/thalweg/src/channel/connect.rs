@@ -1,0 +1,114 @@
+//! From a target to a connection that has spoken HTTP/2.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout_at};
+use tonic::Status;
+
+use super::endpoint::ClientEndpoint;
+use super::target::Target;
+use crate::connection::{Connection, Driver};
+use crate::grpc::compression::EncodingSet;
+use crate::net::{Endpoint, Socket};
+
+/// Makes the connections of one channel.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    pub(crate) target: Target,
+    /// For one attempt over all addresses, from the name to the server's SETTINGS.
+    pub(crate) timeout: Duration,
+    pub(crate) http2: thalweg_http2::Config,
+}
+
+impl Connector {
+    pub(crate) async fn connect(&self) -> Result<Arc<Connection>, Status> {
+        let deadline = Instant::now() + self.timeout;
+        let endpoints = match timeout_at(deadline, self.target.resolve()).await {
+            Ok(Ok(endpoints)) => endpoints,
+            Ok(Err(error)) => return Err(Status::unavailable(format!("can't resolve {}: {error}", self.target))),
+            Err(_) => return Err(self.timed_out("its name was being resolved")),
+        };
+        let mut failure = Status::unavailable(format!("{} has no address", self.target));
+        for endpoint in endpoints {
+            match timeout_at(deadline, self.connect_to(&endpoint)).await {
+                Ok(Ok(connection)) => return Ok(connection),
+                Ok(Err(status)) => failure = status,
+                Err(_) => return Err(self.timed_out(&format!("{endpoint} had not answered"))),
+            }
+        }
+        Err(failure)
+    }
+
+    async fn connect_to(&self, endpoint: &Endpoint) -> Result<Arc<Connection>, Status> {
+        let socket = Socket::connect(endpoint).await.map_err(|error| refused(endpoint, &error))?;
+        open(socket, endpoint.to_string(), self.http2.clone()).await
+    }
+
+    fn timed_out(&self, when: &str) -> Status {
+        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.target, self.timeout))
+    }
+}
+
+/// Speaks HTTP/2 on a byte stream, and returns when the server's SETTINGS have arrived: before that nobody knows
+/// whether there is a server behind the socket.
+pub(crate) async fn open<IO>(
+    io: IO,
+    peer: String,
+    config: thalweg_http2::Config,
+) -> Result<Arc<Connection>, Status>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let http2 = thalweg_http2::Connection::client(config, Instant::now().into_std());
+    let connection = Connection::new(http2, peer);
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL);
+    tokio::spawn(Driver::new(io, endpoint, Arc::clone(&connection)));
+    let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
+    let mut ticket = None;
+    poll_fn(|cx| {
+        let mut state = connection.lock();
+        if let Some(status) = state.ended() {
+            return Poll::Ready(Err(status.clone()));
+        }
+        if state.http2.settings_received() {
+            return Poll::Ready(Ok(()));
+        }
+        state.slot_waiters.wait(&mut ticket, cx.waker());
+        Poll::Pending
+    })
+    .await?;
+    abandoned.opened();
+    Ok(connection)
+}
+
+/// Closes the connection of an attempt that is given up.
+struct CloseUnlessOpened(Option<Arc<Connection>>);
+
+impl CloseUnlessOpened {
+    fn opened(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CloseUnlessOpened {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            let mut state = connection.lock();
+            state.http2.close(thalweg_http2::ErrorCode::NoError, b"");
+            state.notify_driver();
+        }
+    }
+}
+
+fn refused(endpoint: &Endpoint, error: &io::Error) -> Status {
+    let hint = match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (is the server running?)",
+        _ => "",
+    };
+    Status::unavailable(format!("can't connect to {endpoint}: {error}{hint}"))
+}

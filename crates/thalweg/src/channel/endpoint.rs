@@ -1,0 +1,140 @@
+//! The client's side of a connection: takes responses apart and gives them to the calls that wait for them.
+
+use std::sync::Arc;
+
+use thalweg_http2::{ErrorCode, Event, ResetCause};
+use tonic::Status;
+use tonic::metadata::MetadataMap;
+
+use crate::connection::{Connection, End, Endpoint, SlotKey, State};
+use crate::grpc::code;
+use crate::grpc::compression::EncodingSet;
+use crate::grpc::response::{self, ResponseHead};
+
+pub(crate) struct ClientEndpoint {
+    accepts: EncodingSet,
+    /// The last parsed head: a server's heads are mostly all the same.
+    last_head: Option<(u64, Arc<ResponseHead>)>,
+    /// The last trailers that were no more than a plain OK.
+    last_plain_trailers: Option<u64>,
+}
+
+impl ClientEndpoint {
+    pub(crate) fn new(accepts: EncodingSet) -> Self {
+        Self { accepts, last_head: None, last_plain_trailers: None }
+    }
+
+    fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
+        let head = state.http2.fields();
+        if let Some((id, parsed)) = &self.last_head
+            && *id == head.id()
+        {
+            return Ok(Arc::clone(parsed));
+        }
+        let parsed = Arc::new(response::receive_head(head.status(), self.accepts, head.iter())?);
+        self.last_head = Some((head.id(), Arc::clone(&parsed)));
+        Ok(parsed)
+    }
+
+    fn parse_trailers(&mut self, state: &State) -> Result<MetadataMap, Status> {
+        let head = state.http2.fields();
+        if self.last_plain_trailers == Some(head.id()) {
+            return Ok(MetadataMap::new());
+        }
+        let outcome = response::receive_trailers(head.iter());
+        if matches!(&outcome, Ok(trailers) if trailers.is_empty()) {
+            self.last_plain_trailers = Some(head.id());
+        }
+        outcome
+    }
+}
+
+impl Endpoint for ClientEndpoint {
+    fn on_event(&mut self, state: &mut State, event: &Event<'_>, _buffer: &[u8]) {
+        match *event {
+            Event::Headers { tag, end_stream: true, .. } => {
+                let head = state.http2.fields();
+                let outcome = response::receive_trailers_only(head.status(), head.iter());
+                complete(state, tag.into(), outcome);
+            }
+            Event::Headers { tag, .. } => {
+                let parsed = self.parse_head(state);
+                let key = tag.into();
+                match parsed {
+                    Err(status) => fail(state, key, status),
+                    Ok(head) => {
+                        let Some((slot, _, wake)) = state.parts(key) else { return };
+                        slot.head = Some(head);
+                        if slot.wake_on_head {
+                            wake.extend(slot.receiver.take());
+                        }
+                    }
+                }
+            }
+            Event::Data { stream, tag, bytes, end_stream } => {
+                let key = tag.into();
+                let Some((slot, http2, wake)) = state.parts(key) else {
+                    state.http2.release(stream, bytes.len());
+                    return;
+                };
+                match slot.receive(bytes, http2) {
+                    Ok(true) if !slot.unary => wake.extend(slot.receiver.take()),
+                    Ok(_) => {}
+                    Err(error) => return fail(state, key, error.into()),
+                }
+                if end_stream {
+                    // PROTOCOL-HTTP2: a response ends with trailers.
+                    complete(state, key, Err(Status::internal("the server ended the response without trailers")));
+                }
+            }
+            Event::Trailers { tag, .. } => {
+                let outcome = self.parse_trailers(state);
+                complete(state, tag.into(), outcome);
+            }
+            Event::Reset { tag, cause, .. } => {
+                let status = status_of_reset(&cause);
+                end(state, tag.into(), End::Lost { status, unprocessed: cause.unprocessed });
+                // The stream's place is free: a call may be waiting for it.
+                admit_waiting(state);
+            }
+            Event::Writable { tag, .. } => {
+                if let Some((slot, _, wake)) = state.parts(tag.into()) {
+                    wake.extend(slot.sender.take());
+                }
+            }
+            Event::SlotsChanged => admit_waiting(state),
+            Event::GoAway { .. } => admit_waiting(state),
+            _ => {}
+        }
+    }
+
+    fn run_ready(&mut self, _: &Arc<Connection>, _: &[u8]) {}
+}
+
+/// Wakes the first call that waits for a free stream; having opened it, that wakes the next.
+fn admit_waiting(state: &mut State) {
+    let waker = state.slot_waiters.next();
+    state.wake_later(waker);
+}
+
+fn complete(state: &mut State, key: SlotKey, outcome: Result<MetadataMap, Status>) {
+    end(state, key, End::Complete(outcome));
+}
+
+fn end(state: &mut State, key: SlotKey, how: End) {
+    let Some((slot, _, wake)) = state.parts(key) else { return };
+    slot.end(how);
+    wake.extend(slot.take_wakers());
+}
+
+/// The response is of no use: the call ends here, and the server is told.
+fn fail(state: &mut State, key: SlotKey, status: Status) {
+    let Some((slot, http2, _)) = state.parts(key) else { return };
+    http2.reset(slot.stream, ErrorCode::Cancel);
+    end(state, key, End::Lost { status, unprocessed: false });
+}
+
+fn status_of_reset(cause: &ResetCause) -> Status {
+    let message = format!("the stream was reset with {}: {}", cause.code, cause.reason);
+    Status::new(code::from_error_code(cause.code), message)
+}

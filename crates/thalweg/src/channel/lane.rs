@@ -1,0 +1,140 @@
+//! A lane: one connection's place in a channel, through all its connecting, breaking and connecting again.
+//!
+//! ```text
+//!                     a call comes              SETTINGS arrive
+//!            ┌─► Idle ─────────────► Connecting ───────────────► Ready ─┐
+//!            │                       ▲        │ all addresses failed    │ closed, lost,
+//!            │          a call comes,│        ▼                         │ or told GOAWAY
+//!            │       backoff is over └───── Failed                      │
+//!            └──────────────────────────────────────────────────────────┘
+//! ```
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tonic::Status;
+
+use super::backoff;
+use super::connect::Connector;
+use crate::connection::Connection;
+
+#[derive(Debug)]
+pub(crate) struct Lane {
+    connector: Arc<Connector>,
+    state: watch::Sender<State>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Idle,
+    /// `attempt` counts failures in a row.
+    Connecting { attempt: u32 },
+    Ready(Arc<Connection>),
+    Failed { status: Status, attempt: u32, retry_at: Instant },
+}
+
+impl Lane {
+    pub(crate) fn new(connector: Arc<Connector>) -> Self {
+        Self { connector, state: watch::Sender::new(State::Idle) }
+    }
+
+    /// The connection, if there is one at this moment.
+    pub(crate) fn ready(&self) -> Option<Arc<Connection>> {
+        match &*self.state.borrow() {
+            State::Ready(connection) => Some(Arc::clone(connection)),
+            _ => None,
+        }
+    }
+
+    /// Waits for the lane's connection, making one if need be.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when connecting fails, or has failed and is not to be tried again yet; with `wait_for_ready`
+    /// never.
+    pub(crate) async fn connection(&self, wait_for_ready: bool) -> Result<Arc<Connection>, Status> {
+        let mut changes = self.state.subscribe();
+        loop {
+            let state = changes.borrow_and_update().clone();
+            match state {
+                State::Ready(connection) => return Ok(connection),
+                State::Idle => self.start_connecting(),
+                State::Connecting { .. } => {
+                    if changes.changed().await.is_err() {
+                        return Err(Status::cancelled("the channel was dropped"));
+                    }
+                    // A call that saw the attempt fail fails with it, even if another one restarts it meanwhile.
+                    if let State::Failed { status, .. } = &*changes.borrow()
+                        && !wait_for_ready
+                    {
+                        return Err(status.clone());
+                    }
+                }
+                State::Failed { retry_at, .. } if retry_at <= Instant::now() => self.start_connecting(),
+                State::Failed { status, .. } if !wait_for_ready => return Err(status),
+                State::Failed { retry_at, .. } => tokio::select! {
+                    () = tokio::time::sleep_until(retry_at) => {}
+                    _ = changes.changed() => {}
+                },
+            }
+        }
+    }
+
+    /// The connection can take no more calls: the next one makes another.
+    pub(crate) fn lost(&self, connection: &Arc<Connection>) {
+        self.state.send_if_modified(|state| match state {
+            State::Ready(current) if Arc::ptr_eq(current, connection) => {
+                *state = State::Idle;
+                true
+            }
+            _ => false,
+        });
+    }
+
+    pub(crate) fn state_name(&self) -> &'static str {
+        match &*self.state.borrow() {
+            State::Idle => "IDLE",
+            State::Connecting { .. } => "CONNECTING",
+            State::Ready(_) => "READY",
+            State::Failed { .. } => "TRANSIENT_FAILURE",
+        }
+    }
+
+    fn start_connecting(&self) {
+        let mut failures = None;
+        self.state.send_if_modified(|state| {
+            let attempt = match state {
+                State::Idle => 0,
+                State::Failed { attempt, .. } => *attempt,
+                State::Connecting { .. } | State::Ready(_) => return false,
+            };
+            failures = Some(attempt);
+            *state = State::Connecting { attempt };
+            true
+        });
+        let Some(failures) = failures else { return };
+        let (connector, state) = (Arc::clone(&self.connector), self.state.clone());
+        tokio::spawn(async move {
+            let next = match connector.connect().await {
+                Ok(connection) => State::Ready(connection),
+                Err(status) => {
+                    let attempt = failures.saturating_add(1);
+                    let pause = backoff::pause(attempt, super::random_unit());
+                    State::Failed { status, attempt, retry_at: Instant::now() + pause }
+                }
+            };
+            state.send_replace(next);
+        });
+    }
+}
+
+impl Drop for Lane {
+    /// Calls under way go on; the connection closes after the last of them.
+    fn drop(&mut self) {
+        if let Some(connection) = self.ready() {
+            let mut state = connection.lock();
+            state.http2.drain(Instant::now().into_std());
+            state.notify_driver();
+        }
+    }
+}

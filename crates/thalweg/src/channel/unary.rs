@@ -1,0 +1,254 @@
+//! The unary call: the shortest way from a message to its reply.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use thalweg_http2::{Block, FieldList, FixedFields, OpenError, Tag};
+use tonic::metadata::MetadataMap;
+use tonic::{Response, Status};
+
+use crate::connection::{Connection, End, Outgoing, Slot, SlotKey, State, keep_waker, send_single};
+use crate::grpc::codec;
+use crate::grpc::compression::Encoding;
+use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
+use crate::message::Message;
+
+/// The head of a request: what all calls of the method share, and what is this call's own.
+pub(super) struct RequestFields {
+    pub(super) fixed: Arc<FixedFields>,
+    pub(super) extra: FieldList,
+}
+
+impl RequestFields {
+    pub(super) fn block(&self) -> Block<'_> {
+        Block { fixed: Some(&self.fixed), extra: &self.extra }
+    }
+}
+
+/// How one attempt at a call ended.
+pub(super) enum Attempt<T> {
+    Done(Result<T, Status>),
+    /// The lane can take no more calls, and has not taken this one.
+    LaneGone,
+    /// The call was sent, but the server says that it has not looked at it.
+    Unprocessed(Status),
+}
+
+/// One attempt at a unary call on one connection. Dropping it cancels the call.
+pub(super) struct UnaryAttempt<'a, Req, Res> {
+    connection: &'a Arc<Connection>,
+    fields: &'a RequestFields,
+    message: &'a Req,
+    outgoing: Outgoing,
+    message_size_max: usize,
+    progress: Progress,
+    reply: std::marker::PhantomData<fn() -> Res>,
+}
+
+enum Progress {
+    /// Not sent; with a place in the line for a free stream once there was none.
+    Opening(Opening),
+    Waiting(SlotKey),
+    Done,
+}
+
+impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
+    pub(super) fn new(
+        connection: &'a Arc<Connection>,
+        fields: &'a RequestFields,
+        message: &'a Req,
+        outgoing: Outgoing,
+        message_size_max: usize,
+    ) -> Self {
+        let progress = Progress::Opening(Opening::default());
+        Self { connection, fields, message, outgoing, message_size_max, progress, reply: std::marker::PhantomData }
+    }
+
+    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<SlotKey, Option<Status>>> {
+        let Progress::Opening(opening) = &mut self.progress else { return Poll::Pending };
+        let mut state = self.connection.lock();
+        let key = match opening.poll(&mut state, self.fields.block(), false, self.message_size_max, cx.waker()) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(LaneGone)) => return Poll::Ready(Err(None)),
+            Poll::Ready(Ok(key)) => key,
+        };
+        let Some((slot, http2, _)) = state.parts(key) else { return Poll::Ready(Err(None)) };
+        slot.unary = true;
+        slot.send_closed = true;
+        keep_waker(&mut slot.receiver, cx.waker());
+        let sent = send_single(http2, slot.stream, self.message, &self.outgoing, true);
+        if let Err(status) = sent {
+            http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
+            state.remove(key);
+            state.notify_driver();
+            return Poll::Ready(Err(Some(status)));
+        }
+        // A stream that is gone already has told its slot how it ended.
+        state.notify_driver();
+        self.connection.call_started();
+        Poll::Ready(Ok(key))
+    }
+
+    fn poll_reply(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt<Response<Res>>> {
+        let mut state = self.connection.lock();
+        let Some(slot) = state.slot(key) else {
+            return Poll::Ready(Attempt::Done(Err(Status::internal("the call was polled after its end"))));
+        };
+        if slot.end.is_none() {
+            keep_waker(&mut slot.receiver, cx.waker());
+            return Poll::Pending;
+        }
+        let slot = state.remove(key);
+        drop(state);
+        self.progress = Progress::Done;
+        self.connection.call_ended();
+        Poll::Ready(slot.map_or(Attempt::LaneGone, |slot| read_reply(slot, self.message_size_max)))
+    }
+}
+
+impl<Req: Message, Res: Message> Future for UnaryAttempt<'_, Req, Res> {
+    type Output = Attempt<Response<Res>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match this.progress {
+            Progress::Waiting(key) => this.poll_reply(cx, key),
+            Progress::Opening(_) => match this.poll_open(cx) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Ok(key)) => {
+                    this.progress = Progress::Waiting(key);
+                    Poll::Pending
+                }
+                Poll::Ready(Err(None)) => Poll::Ready(Attempt::LaneGone),
+                Poll::Ready(Err(Some(status))) => Poll::Ready(Attempt::Done(Err(status))),
+            },
+            Progress::Done => Poll::Pending,
+        }
+    }
+}
+
+impl<Req, Res> Drop for UnaryAttempt<'_, Req, Res> {
+    fn drop(&mut self) {
+        match &mut self.progress {
+            Progress::Waiting(key) => self.connection.cancel(*key),
+            Progress::Opening(opening) => opening.leave(self.connection),
+            Progress::Done => {}
+        }
+    }
+}
+
+/// Takes a finished call apart.
+fn read_reply<Res: Message>(slot: Slot, message_size_max: usize) -> Attempt<Response<Res>> {
+    let trailers = match slot.end {
+        Some(End::Complete(Ok(trailers))) => trailers,
+        Some(End::Complete(Err(status))) => return Attempt::Done(Err(status)),
+        Some(End::Lost { status, unprocessed: true }) => return Attempt::Unprocessed(status),
+        Some(End::Lost { status, unprocessed: false }) => return Attempt::Done(Err(status)),
+        None => return Attempt::Done(Err(Status::internal("the call has not ended"))),
+    };
+    let (encoding, metadata) = match slot.head {
+        // Only this call's own head is worth a copy.
+        Some(head) => (head.encoding, head.metadata.clone()),
+        None => (Encoding::Identity, MetadataMap::new()),
+    };
+    Attempt::Done(read_single(&slot.inbox, encoding, message_size_max).map(|message| {
+        let mut metadata = metadata;
+        merge(&mut metadata, trailers);
+        Response::from_parts(metadata, message, tonic::Extensions::default())
+    }))
+}
+
+/// The one message of a reply.
+fn read_single<Res: Message>(body: &[u8], encoding: Encoding, size_max: usize) -> Result<Res, Status> {
+    let Some(prefix) = Prefix::parse(body, size_max)? else {
+        return Err(match body.len() {
+            0 => Status::internal("the server ended the call with OK, but sent no message"),
+            received => EnvelopeError::Truncated { received }.into(),
+        });
+    };
+    match body.len() {
+        received if received < prefix.envelope_len() => Err(EnvelopeError::Truncated { received }.into()),
+        received if received > prefix.envelope_len() => {
+            Err(Status::internal("the server answered a unary call with more than one message"))
+        }
+        _ => codec::decode(prefix, &body[PREFIX_LEN..], encoding, size_max),
+    }
+}
+
+/// Adds the trailers to the metadata of a unary response, as tonic does.
+pub(super) fn merge(metadata: &mut MetadataMap, trailers: MetadataMap) {
+    if trailers.is_empty() {
+        return;
+    }
+    let mut headers = std::mem::take(metadata).into_headers();
+    headers.extend(trailers.into_headers());
+    *metadata = MetadataMap::from_headers(headers);
+}
+
+/// Opens a stream, waiting in the line if the connection has as many as the server permits.
+#[derive(Debug, Default)]
+pub(super) struct Opening {
+    ticket: Option<u64>,
+}
+
+/// The connection takes no new streams.
+pub(super) struct LaneGone;
+
+impl Opening {
+    pub(super) fn poll(
+        &mut self,
+        state: &mut State,
+        head: Block<'_>,
+        end_stream: bool,
+        message_size_max: usize,
+        waker: &Waker,
+    ) -> Poll<Result<SlotKey, LaneGone>> {
+        if state.ended().is_some() {
+            return Poll::Ready(Err(LaneGone));
+        }
+        // Those who were here before go first.
+        if self.ticket.is_none() && !state.slot_waiters.is_empty() {
+            state.slot_waiters.wait(&mut self.ticket, waker);
+            return Poll::Pending;
+        }
+        let key = state.insert(Slot::new(thalweg_http2::StreamId::new(0), message_size_max));
+        match state.http2.open(Tag::from(key), head, end_stream) {
+            Ok(stream) => {
+                if let Some(slot) = state.slot(key) {
+                    slot.stream = stream;
+                }
+                if let Some(ticket) = self.ticket.take() {
+                    state.slot_waiters.leave(ticket);
+                }
+                if !state.slot_waiters.is_empty() && state.http2.can_open() {
+                    let next = state.slot_waiters.next();
+                    state.wake_later(next);
+                }
+                Poll::Ready(Ok(key))
+            }
+            Err(OpenError::NoSlot) => {
+                state.remove(key);
+                state.slot_waiters.wait(&mut self.ticket, waker);
+                Poll::Pending
+            }
+            Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => {
+                state.remove(key);
+                // The others in the line are in the same position.
+                let next = state.slot_waiters.next();
+                state.wake_later(next);
+                Poll::Ready(Err(LaneGone))
+            }
+        }
+    }
+
+    /// Gives the place in the line up; a wake-up that was meant for this call goes to the next.
+    pub(super) fn leave(&mut self, connection: &Connection) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let mut state = connection.lock();
+        if state.slot_waiters.leave(ticket) {
+            let next = state.slot_waiters.next();
+            state.wake_later(next);
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! The server's side of a connection: takes requests apart and finds the methods they are for.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use thalweg_http2::{ErrorCode, Event, StreamId};
+use tonic::Status;
+
+use super::dispatch::{self, Answer, Body, ReadyCall};
+use super::handler::{Handler, response_encoding};
+use super::http::HttpAnswer;
+use super::methods::{Router, ServerMethod};
+use super::respond::{self, Reply};
+use super::task::{CallTask, StreamingCall};
+use crate::connection::{Connection, End, Endpoint, Outgoing, Slot, SlotKey, State};
+use crate::grpc::code;
+use crate::grpc::compression::EncodingSet;
+use crate::grpc::envelope::PREFIX_LEN;
+use crate::grpc::request::{self, Refusal, RequestHead};
+
+/// A request's head, understood: shared by all requests whose heads were the same.
+pub(super) struct Route {
+    pub(super) method: Arc<ServerMethod>,
+    pub(super) head: RequestHead,
+    pub(super) outgoing: Outgoing,
+}
+
+/// What a request head asks for.
+#[derive(Clone)]
+enum Asked {
+    Call(Arc<Route>),
+    /// gRPC, but not to be had.
+    Refused(Status),
+    /// Not gRPC.
+    Http(HttpAnswer),
+}
+
+/// What the end of a request that is still coming in will set off.
+enum Awaiting {
+    Nothing,
+    UnaryCall(Arc<Route>),
+    HttpAnswer(HttpAnswer),
+}
+
+pub(crate) struct ServerEndpoint {
+    router: Arc<Router>,
+    /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
+    heads: [Option<(u64, Asked)>; HEADS_KEPT],
+    /// By the index of the slot.
+    awaiting: Vec<Awaiting>,
+    ready: Vec<ReadyCall>,
+    streams_ready: Vec<(Arc<Route>, Reply)>,
+    answers: Vec<(Reply, Answer)>,
+}
+
+/// Clients call a handful of methods in turn; each is one head.
+const HEADS_KEPT: usize = 8;
+
+impl ServerEndpoint {
+    pub(super) fn new(router: Arc<Router>) -> Self {
+        Self {
+            router,
+            heads: [const { None }; HEADS_KEPT],
+            awaiting: Vec::new(),
+            ready: Vec::new(),
+            streams_ready: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
+        let asked = self.asked(state);
+        let size_max = match &asked {
+            Asked::Call(route) => route.method.options.max_decoding_message_size,
+            Asked::Refused(_) | Asked::Http(_) => 0,
+        };
+        let mut slot = Slot::new(stream, size_max);
+        slot.discard = !matches!(asked, Asked::Call(_));
+        let key = state.insert(slot);
+        state.http2.set_tag(stream, key.into());
+        match asked {
+            Asked::Refused(status) => {
+                let reply = Reply { key, stream, outgoing: Outgoing::default() };
+                respond::send_status(state, &reply, &status);
+                return;
+            }
+            Asked::Http(answer) => self.await_end(key, Awaiting::HttpAnswer(answer)),
+            Asked::Call(route) => match route.method.handler {
+                Handler::Unary(_) => self.await_end(key, Awaiting::UnaryCall(route)),
+                Handler::Streaming(_) => {
+                    self.await_end(key, Awaiting::Nothing);
+                    let reply = Reply { key, stream, outgoing: route.outgoing };
+                    self.streams_ready.push((route, reply));
+                }
+            },
+        }
+        if end_stream {
+            self.on_end(state, key);
+        }
+    }
+
+    /// What the head at hand asks for; equal heads are taken apart once.
+    fn asked(&mut self, state: &State) -> Asked {
+        let head = state.http2.fields();
+        let id = head.id();
+        let place = &mut self.heads[id as usize % HEADS_KEPT];
+        if let Some((known, asked)) = place
+            && *known == id
+        {
+            return asked.clone();
+        }
+        let asked = parse(&self.router, head);
+        *place = Some((id, asked.clone()));
+        asked
+    }
+
+    fn await_end(&mut self, key: SlotKey, what: Awaiting) {
+        let index = key.index();
+        if self.awaiting.len() <= index {
+            self.awaiting.resize_with(index + 1, || Awaiting::Nothing);
+        }
+        self.awaiting[index] = what;
+    }
+
+    fn on_data(
+        &mut self,
+        state: &mut State,
+        key: SlotKey,
+        stream: StreamId,
+        bytes: &[u8],
+        end_stream: bool,
+        buffer: &[u8],
+    ) {
+        let Some((slot, http2, wake)) = state.parts(key) else {
+            state.http2.release(stream, bytes.len());
+            return;
+        };
+        // The usual unary request: its message, whole, in one piece.
+        if end_stream && slot.inbox.is_empty() && bytes.len() >= PREFIX_LEN {
+            let awaiting = std::mem::replace(&mut self.awaiting[key.index()], Awaiting::Nothing);
+            if let Awaiting::UnaryCall(route) = awaiting {
+                slot.end(End::received());
+                let start = bytes.as_ptr() as usize - buffer.as_ptr() as usize;
+                let reply = Reply { key, stream, outgoing: route.outgoing };
+                self.ready.push(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+                return;
+            }
+            self.awaiting[key.index()] = awaiting;
+        }
+        match slot.receive(bytes, http2) {
+            Ok(true) => wake.extend(slot.receiver.take()),
+            Ok(false) => {}
+            Err(error) => {
+                self.refuse(state, key, stream, &error.into());
+                return;
+            }
+        }
+        if end_stream {
+            self.on_end(state, key);
+        }
+    }
+
+    /// The request is complete.
+    fn on_end(&mut self, state: &mut State, key: SlotKey) {
+        let Some((slot, _, wake)) = state.parts(key) else { return };
+        slot.end(End::received());
+        wake.extend(slot.receiver.take());
+        let stream = slot.stream;
+        match std::mem::replace(&mut self.awaiting[key.index()], Awaiting::Nothing) {
+            Awaiting::Nothing => {}
+            Awaiting::HttpAnswer(answer) => {
+                answer.send(&mut state.http2, stream);
+                state.remove(key);
+            }
+            Awaiting::UnaryCall(route) => {
+                let body = Body::Gathered(std::mem::take(&mut slot.inbox));
+                let reply = Reply { key, stream, outgoing: route.outgoing };
+                self.ready.push(ReadyCall { route, reply, body });
+            }
+        }
+    }
+
+    /// The request broke a rule of gRPC.
+    fn refuse(&mut self, state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
+        match std::mem::replace(&mut self.awaiting[key.index()], Awaiting::Nothing) {
+            Awaiting::UnaryCall(_) => {
+                let reply = Reply { key, stream, outgoing: Outgoing::default() };
+                respond::send_status(state, &reply, status);
+            }
+            // A handler is running: it finds the error where it reads, and answers with it.
+            Awaiting::Nothing | Awaiting::HttpAnswer(_) => {
+                let Some((slot, http2, wake)) = state.parts(key) else { return };
+                slot.discard(http2);
+                slot.end(End::Complete(Err(status.clone())));
+                wake.extend(slot.receiver.take());
+            }
+        }
+    }
+}
+
+impl Endpoint for ServerEndpoint {
+    fn on_event(&mut self, state: &mut State, event: &Event<'_>, buffer: &[u8]) {
+        match *event {
+            Event::Headers { stream, end_stream, .. } => self.on_request(state, stream, end_stream),
+            Event::Data { stream, tag, bytes, end_stream } => {
+                self.on_data(state, tag.into(), stream, bytes, end_stream, buffer);
+            }
+            Event::Trailers { tag, .. } => self.on_end(state, tag.into()),
+            Event::Reset { tag, cause, .. } => {
+                let key = tag.into();
+                let status = Status::new(
+                    code::from_error_code(cause.code),
+                    format!("the client ended the call: {}", cause.reason),
+                );
+                let Some((slot, _, wake)) = state.parts(key) else { return };
+                slot.end_lost(status);
+                wake.extend(slot.take_wakers());
+                if slot.task_running {
+                    return;
+                }
+                // No handler has begun: nobody else would take the slot away.
+                if let Some(awaiting) = self.awaiting.get_mut(key.index()) {
+                    *awaiting = Awaiting::Nothing;
+                }
+                state.remove(key);
+            }
+            Event::Writable { tag, .. } => {
+                if let Some((slot, _, wake)) = state.parts(tag.into()) {
+                    wake.extend(slot.sender.take());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]) {
+        for (route, reply) in self.streams_ready.drain(..) {
+            let Handler::Streaming(handler) = &route.method.handler else { continue };
+            let size_max = route.method.options.max_decoding_message_size;
+            let call = StreamingCall::new(Arc::clone(connection), reply, size_max);
+            let task = CallTask::streaming(Arc::clone(connection), reply, &route, || handler.start(&route.head, call));
+            tokio::spawn(task);
+        }
+        if self.ready.is_empty() {
+            return;
+        }
+        let mut clock = Instant::now();
+        for call in self.ready.drain(..) {
+            let route = Arc::clone(&call.route);
+            let Handler::Unary(handler) = &route.method.handler else { continue };
+            self.answers.extend(dispatch::run(call, handler.as_ref(), connection, buffer, &mut clock));
+        }
+        if self.answers.is_empty() {
+            return;
+        }
+        let mut state = connection.lock();
+        for (reply, answer) in self.answers.drain(..) {
+            dispatch::answer(&mut state, &reply, answer);
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.heads = [const { None }; HEADS_KEPT];
+        self.awaiting.truncate(self.awaiting.iter().rposition(|a| !matches!(a, Awaiting::Nothing)).map_or(0, |i| i + 1));
+        self.awaiting.shrink_to_fit();
+        self.ready.shrink_to_fit();
+        self.answers.shrink_to_fit();
+        self.streams_ready.shrink_to_fit();
+    }
+}
+
+fn parse(router: &Router, head: &thalweg_http2::Head) -> Asked {
+    let path = head.path().unwrap_or_default();
+    let head_received = match request::receive(head.method(), EncodingSet::ALL, head.iter()) {
+        Ok(received) => received,
+        Err(Refusal::Status(status)) => return Asked::Refused(status),
+        Err(refusal) => return Asked::Http(HttpAnswer::to(&refusal, head.method(), path)),
+    };
+    match router.find(path) {
+        Err(status) => Asked::Refused(status),
+        Ok(method) => {
+            let encoding = response_encoding(method.options.send_compressed, &head_received);
+            let outgoing = Outgoing { message_size_max: method.options.max_encoding_message_size, encoding };
+            Asked::Call(Arc::new(Route { method, head: head_received, outgoing }))
+        }
+    }
+}
+
+/// The code that a reset by the server itself carries.
+pub(super) const CANCELLED: ErrorCode = ErrorCode::Cancel;

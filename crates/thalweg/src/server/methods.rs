@@ -1,0 +1,159 @@
+//! Which method of which service a path names.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_core::Stream;
+use tonic::{Request, Response, Status};
+
+use super::handler::{BidiMethod, ClientStreamingMethod, Handler, ServerStreamingMethod, UnaryMethod};
+use crate::message::Message;
+use crate::options::ServiceOptions;
+use crate::streaming::Streaming;
+
+/// A service as a [`Server`](super::Server) takes it; `thalweg-build` writes it for each service of a `.proto` file.
+pub trait Service: Send + Sync + 'static {
+    /// `package.Service`.
+    const NAME: &'static str;
+
+    /// Says what there is to call.
+    fn register(self, methods: &mut Methods<'_>);
+}
+
+/// Takes the methods of one service.
+#[derive(Debug)]
+pub struct Methods<'a> {
+    service: &'static str,
+    router: &'a mut Router,
+}
+
+impl<'a> Methods<'a> {
+    pub(super) fn new(service: &'static str, router: &'a mut Router) -> Self {
+        router.services.push(service);
+        Self { service, router }
+    }
+
+    fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
+        let path = format!("/{}/{name}", self.service);
+        let method = ServerMethod { handler, options: options.clone(), pace: super::dispatch::Pace::default() };
+        self.router.methods.insert(path.into_bytes(), Arc::new(method));
+    }
+
+    /// Adds a method with one request and one response.
+    pub fn unary<S, F, Fut, Req, Res>(
+        &mut self,
+        name: &str,
+        service: &Arc<S>,
+        options: &ServiceOptions,
+        call: F,
+    ) where
+        S: Send + Sync + 'static,
+        F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Response<Res>, Status>> + Send + 'static,
+        Req: Message,
+        Res: Message,
+    {
+        let method = UnaryMethod::new(Arc::clone(service), call);
+        self.insert(name, Handler::Unary(Box::new(method)), options);
+    }
+
+    /// Adds a method with a stream of requests and one response.
+    pub fn client_streaming<S, F, Fut, Req, Res>(
+        &mut self,
+        name: &str,
+        service: &Arc<S>,
+        options: &ServiceOptions,
+        call: F,
+    ) where
+        S: Send + Sync + 'static,
+        F: Fn(Arc<S>, Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Response<Res>, Status>> + Send + 'static,
+        Req: Message,
+        Res: Message,
+    {
+        let method = ClientStreamingMethod::new(Arc::clone(service), call);
+        self.insert(name, Handler::Streaming(Box::new(method)), options);
+    }
+
+    /// Adds a method with one request and a stream of responses.
+    pub fn server_streaming<S, F, Fut, Req, St, Res>(
+        &mut self,
+        name: &str,
+        service: &Arc<S>,
+        options: &ServiceOptions,
+        call: F,
+    ) where
+        S: Send + Sync + 'static,
+        F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Response<St>, Status>> + Send + 'static,
+        St: Stream<Item = Result<Res, Status>> + Send + 'static,
+        Req: Message,
+        Res: Message,
+    {
+        let method = ServerStreamingMethod::new(Arc::clone(service), call);
+        self.insert(name, Handler::Streaming(Box::new(method)), options);
+    }
+
+    /// Adds a method with a stream of requests and a stream of responses.
+    pub fn bidi_streaming<S, F, Fut, Req, St, Res>(
+        &mut self,
+        name: &str,
+        service: &Arc<S>,
+        options: &ServiceOptions,
+        call: F,
+    ) where
+        S: Send + Sync + 'static,
+        F: Fn(Arc<S>, Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Response<St>, Status>> + Send + 'static,
+        St: Stream<Item = Result<Res, Status>> + Send + 'static,
+        Req: Message,
+        Res: Message,
+    {
+        let method = BidiMethod::new(Arc::clone(service), call);
+        self.insert(name, Handler::Streaming(Box::new(method)), options);
+    }
+}
+
+/// All methods of a server, by path.
+#[derive(Default)]
+pub(super) struct Router {
+    services: Vec<&'static str>,
+    methods: HashMap<Vec<u8>, Arc<ServerMethod>>,
+}
+
+/// One method of a server.
+pub(super) struct ServerMethod {
+    pub(super) handler: Handler,
+    pub(super) options: ServiceOptions,
+    pub(super) pace: super::dispatch::Pace,
+}
+
+impl Router {
+    /// # Errors
+    /// UNIMPLEMENTED, in grpc-go's words.
+    pub(super) fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, Status> {
+        if let Some(method) = self.methods.get(path) {
+            return Ok(Arc::clone(method));
+        }
+        let path = String::from_utf8_lossy(path);
+        let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
+            return Err(Status::unimplemented(format!("malformed method name: {path:?}")));
+        };
+        Err(Status::unimplemented(if self.services.contains(&service) {
+            format!("unknown method {name} for service {service}")
+        } else {
+            format!("unknown service {service}")
+        }))
+    }
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router")
+            .field("services", &self.services)
+            .field("methods", &self.methods.len())
+            .finish()
+    }
+}

@@ -1,0 +1,362 @@
+//! Services behind listening sockets: [`Server`].
+
+mod dispatch;
+mod endpoint;
+mod handler;
+mod http;
+mod methods;
+mod respond;
+mod task;
+
+use std::future::{Future, pending, poll_fn};
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use slab::Slab;
+use thalweg_http2::ErrorCode;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+pub use methods::{Methods, Service};
+
+use crate::connection::{Connection, Driver};
+use crate::net::{ListenAddress, Listener};
+use endpoint::ServerEndpoint;
+use methods::Router;
+
+/// A gRPC server: begin with [`Server::builder`].
+///
+/// ```no_run
+/// # use thalweg::server::{Methods, Service};
+/// # struct Greeter; impl Service for Greeter { const NAME: &'static str = "a.Greeter"; fn register(self, _: &mut Methods) {} }
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = thalweg::Server::builder()
+///     .add_service(Greeter)
+///     .bind(&["127.0.0.1:50051".parse()?])
+///     .await?;
+/// server.serve().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Server(());
+
+impl Server {
+    /// Begins a server.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder {
+            router: Router::default(),
+            http2: thalweg_http2::Config::default(),
+            shutdown_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+/// How a [`Server`] is set up.
+#[derive(Debug)]
+pub struct ServerBuilder {
+    router: Router,
+    http2: thalweg_http2::Config,
+    shutdown_grace: Duration,
+}
+
+impl ServerBuilder {
+    /// Adds a service; one of the same name replaces it.
+    pub fn add_service<S: Service>(mut self, service: S) -> Self {
+        service.register(&mut Methods::new(S::NAME, &mut self.router));
+        self
+    }
+
+    /// How many calls one connection may have at once; 256 by default. More are refused by the protocol, and wait at
+    /// the client.
+    pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
+        self.http2.max_concurrent_streams = streams;
+        self
+    }
+
+    /// Windows, frame size and limits of the connections.
+    pub fn http2(mut self, config: thalweg_http2::Config) -> Self {
+        self.http2 = config;
+        self
+    }
+
+    /// How long calls may go on after the server was told to stop; 30 s by default. What is left is cut off.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.shutdown_grace = grace;
+        self
+    }
+
+    /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
+    ///
+    /// # Errors
+    /// Names the address that could not be had, and why.
+    pub async fn bind(self, addresses: &[ListenAddress]) -> Result<BoundServer, BindError> {
+        let mut listeners = Vec::with_capacity(addresses.len());
+        let mut local = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            let failed = |source| BindError { address: address.clone(), source };
+            let listener = Listener::bind(address).await.map_err(failed)?;
+            local.push(listener.local_address(address).map_err(failed)?);
+            listeners.push(listener);
+        }
+        Ok(BoundServer { listeners, local, acceptor: self.acceptor() })
+    }
+
+    /// Serves one connection over any byte stream until it is over: an in-memory pipe in a test, a socket that came
+    /// from elsewhere.
+    pub async fn serve_connection<IO>(self, io: IO)
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.acceptor().serve(io, "a byte stream".to_owned()).await;
+    }
+
+    fn acceptor(self) -> Acceptor {
+        Acceptor {
+            router: Arc::new(self.router),
+            http2: self.http2,
+            shutdown_grace: self.shutdown_grace,
+            connections: Arc::default(),
+        }
+    }
+}
+
+/// An address that can't be listened on.
+#[derive(Debug, thiserror::Error)]
+#[error("can't listen on {address}: {source}{}", hint(source))]
+pub struct BindError {
+    address: ListenAddress,
+    source: io::Error,
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => " (another process has it: stop that, or choose another)",
+        io::ErrorKind::PermissionDenied => " (ports below 1024 and some folders are for privileged users)",
+        _ => "",
+    }
+}
+
+/// A server that has its addresses.
+#[derive(Debug)]
+pub struct BoundServer {
+    listeners: Vec<Listener>,
+    local: Vec<ListenAddress>,
+    acceptor: Acceptor,
+}
+
+/// Serving ended by an error.
+#[derive(Debug, thiserror::Error)]
+#[error("can't accept connections on {address}: {source}")]
+pub struct ServeError {
+    address: ListenAddress,
+    source: io::Error,
+}
+
+impl BoundServer {
+    /// The addresses, with the ports that the system chose where port 0 was asked for.
+    pub fn local_addresses(&self) -> &[ListenAddress] {
+        &self.local
+    }
+
+    /// Serves until the process ends.
+    pub async fn serve(self) -> Result<(), ServeError> {
+        self.serve_until(pending()).await
+    }
+
+    /// Serves until `shutdown` is ready, then gracefully stops: no new connections, no new calls on those there are
+    /// (two GOAWAYs, as in RFC 9113 §6.8), and calls under way may end within the grace period.
+    pub async fn serve_until(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Self { listeners, local, acceptor } = self;
+        let mut accepting = JoinSet::new();
+        for (listener, address) in listeners.into_iter().zip(local) {
+            let acceptor = acceptor.clone();
+            accepting.spawn(async move { acceptor.accept(listener, address).await });
+        }
+        let sweeping = tokio::spawn(acceptor.connections.clone().sweep());
+        let mut outcome = Ok(());
+        tokio::select! {
+            () = shutdown => {}
+            Some(ended) = accepting.join_next() => {
+                if let Ok(Err(error)) = ended {
+                    outcome = Err(error);
+                }
+            }
+        }
+        accepting.shutdown().await;
+        acceptor.connections.drain(acceptor.shutdown_grace).await;
+        sweeping.abort();
+        outcome
+    }
+}
+
+/// What every connection of a server is made from.
+#[derive(Clone, Debug)]
+struct Acceptor {
+    router: Arc<Router>,
+    http2: thalweg_http2::Config,
+    shutdown_grace: Duration,
+    connections: Arc<Connections>,
+}
+
+/// How long accepting pauses when the process has no file descriptors left: calls that end give some back.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+impl Acceptor {
+    async fn accept(self, listener: Listener, address: ListenAddress) -> Result<(), ServeError> {
+        loop {
+            match listener.accept().await {
+                Ok(socket) => {
+                    let peer = socket.peer_name();
+                    let acceptor = self.clone();
+                    tokio::spawn(async move { acceptor.serve(socket, peer).await });
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_passing(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                Err(source) => return Err(ServeError { address, source }),
+            }
+        }
+    }
+
+    fn serve<IO>(&self, io: IO, peer: String) -> impl Future<Output = ()> + Send + use<IO>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
+        let connection = Connection::new(http2, peer);
+        let registered = self.connections.register(&connection);
+        let endpoint = ServerEndpoint::new(Arc::clone(&self.router));
+        let driver = Driver::new(io, endpoint, connection);
+        async move {
+            driver.await;
+            drop(registered);
+        }
+    }
+}
+
+/// The client was gone before it was accepted: nothing to do with the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
+
+/// Out of descriptors or memory: EMFILE, ENFILE, ENOBUFS, ENOMEM.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(24 | 23 | 105 | 12))
+}
+
+/// The open connections of a server, for all that is done to each of them.
+#[derive(Debug)]
+struct Connections {
+    open: Mutex<Slab<(Arc<Connection>, u64)>>,
+    emptied: Notify,
+    draining: watch::Sender<bool>,
+    served: AtomicU64,
+}
+
+impl Default for Connections {
+    fn default() -> Self {
+        Self {
+            open: Mutex::default(),
+            emptied: Notify::new(),
+            draining: watch::Sender::new(false),
+            served: AtomicU64::new(0),
+        }
+    }
+}
+
+/// How often idle connections are looked for, to give their memory back.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Connections {
+    fn register(self: &Arc<Self>, connection: &Arc<Connection>) -> Registered {
+        let index = self.lock().insert((Arc::clone(connection), 0));
+        self.served.fetch_add(1, Ordering::Relaxed);
+        if *self.draining.borrow() {
+            drain(connection);
+        }
+        Registered { connections: Arc::clone(self), index }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Slab<(Arc<Connection>, u64)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connections on which nothing has moved since the last look give their spare memory back.
+    async fn sweep(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(SWEEP_INTERVAL).await;
+            for (_, (connection, activity)) in &mut *self.lock() {
+                let mut state = connection.lock();
+                if *activity != state.activity {
+                    *activity = state.activity;
+                } else if !state.shrunk {
+                    state.shrink();
+                }
+            }
+        }
+    }
+
+    /// Tells every client to go, waits for their calls, and cuts off what is left after `grace`.
+    async fn drain(&self, grace: Duration) {
+        self.draining.send_replace(true);
+        for (_, (connection, _)) in &*self.lock() {
+            drain(connection);
+        }
+        if tokio::time::timeout(grace, self.emptied()).await.is_ok() {
+            return;
+        }
+        for (_, (connection, _)) in &*self.lock() {
+            let mut state = connection.lock();
+            state.http2.close(ErrorCode::NoError, b"the server's shutdown grace is over");
+            state.notify_driver();
+        }
+        // The drivers flush that, and linger a moment at most.
+        let _ = tokio::time::timeout(Duration::from_secs(2), self.emptied()).await;
+    }
+
+    async fn emptied(&self) {
+        let mut emptied = Box::pin(self.emptied.notified());
+        poll_fn(|cx| {
+            loop {
+                let notified = emptied.as_mut().poll(cx);
+                if self.lock().is_empty() {
+                    return Poll::Ready(());
+                }
+                if notified.is_pending() {
+                    return Poll::Pending;
+                }
+                emptied = Box::pin(self.emptied.notified());
+            }
+        })
+        .await;
+    }
+}
+
+fn drain(connection: &Connection) {
+    let mut state = connection.lock();
+    state.http2.drain(Instant::now().into_std());
+    state.notify_driver();
+}
+
+/// A connection's place in the list, given up when it is over.
+struct Registered {
+    connections: Arc<Connections>,
+    index: usize,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut open = self.connections.lock();
+        open.remove(self.index);
+        if open.is_empty() {
+            self.connections.emptied.notify_waiters();
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Small tables on the terminal.
+
+/// Prints rows of equally many cells under `heads`: the first column to the left, the others to the right.
+pub(super) fn print(heads: &[&str], rows: &[Vec<String>]) {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
+    for row in [&heads].into_iter().chain(rows) {
+        let cell = |(column, cell): (usize, &String)| match column {
+            0 => format!("{cell:<width$}", width = widths[0]),
+            _ => format!("{cell:>width$}", width = widths[column]),
+        };
+        let cells: Vec<String> = row.iter().enumerate().map(cell).collect();
+        println!("{}", cells.join("  ").trim_end());
+    }
+}
+
+/// `12345.6` as `12,346`.
+pub(super) fn grouped(number: f64) -> String {
+    let digits = format!("{:.0}", number.abs());
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if number < -0.5 { format!("-{text}") } else { text }
+}
+
+/// The middle value, and the least and the greatest.
+pub(super) fn median_and_range(mut values: Vec<f64>) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let (Some(least), Some(greatest)) = (values.first(), values.last()) else { return (0.0, 0.0, 0.0) };
+    let middle = values.len() / 2;
+    let median = if values.len().is_multiple_of(2) {
+        f64::midpoint(values[middle - 1], values[middle])
+    } else {
+        values[middle]
+    };
+    (median, *least, *greatest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{grouped, median_and_range};
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (number, text) in
+            [(0.4, "0"), (999.0, "999"), (1000.0, "1,000"), (1_234_567.0, "1,234,567"), (-1000.0, "-1,000")]
+        {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median_and_range(vec![3.0, 1.0, 2.0]), (2.0, 1.0, 3.0));
+        assert_eq!(median_and_range(vec![4.0, 1.0, 3.0, 2.0]), (2.5, 1.0, 4.0));
+    }
+}

@@ -1,0 +1,235 @@
+//! Running programs: every run has a time limit, a log, and ends with us.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+use crate::workspace;
+
+/// Why a step did not pass.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// What was tested is wrong, or a program failed.
+    Failed(String),
+    /// Something that the step needs cannot be had on this machine, so nothing was tested.
+    Missing(String),
+}
+
+impl Failure {
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(message.into())
+    }
+
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self::Missing(message.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(message) => formatter.write_str(message),
+            Self::Missing(message) => write!(formatter, "cannot be had here: {message}"),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// The file that takes all output of one step.
+pub(crate) struct Log {
+    path: PathBuf,
+}
+
+impl Log {
+    /// Starts the log of the step `name` afresh.
+    pub(crate) fn create(name: &str) -> Result<Self, Failure> {
+        fs::create_dir_all(workspace::output())?;
+        let path = workspace::output().join(format!("{name}.log"));
+        File::create(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        Ok(Self { path })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn line(&self, line: impl fmt::Display) -> Result<(), Failure> {
+        writeln!(self.appending()?, "{line}")?;
+        Ok(())
+    }
+
+    pub(crate) fn appending(&self) -> Result<File, Failure> {
+        Ok(OpenOptions::new().append(true).open(&self.path)?)
+    }
+}
+
+/// A program to run, with what it is given and how long it may take.
+#[derive(Clone)]
+pub(crate) struct Job {
+    words: Vec<OsString>,
+    environment: Vec<(String, OsString)>,
+    directory: PathBuf,
+    limit: Duration,
+}
+
+/// Long enough for what does not build or install anything.
+const LIMIT_DEFAULT: Duration = Duration::from_secs(120);
+
+impl Job {
+    pub(crate) fn new(program: impl AsRef<OsStr>) -> Self {
+        Self {
+            words: vec![program.as_ref().to_owned()],
+            environment: Vec::new(),
+            directory: workspace::root().to_owned(),
+            limit: LIMIT_DEFAULT,
+        }
+    }
+
+    /// The cargo that runs this program.
+    pub(crate) fn cargo(words: &str) -> Self {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        Self::new(cargo).words(words)
+    }
+
+    pub(crate) fn arg(mut self, word: impl AsRef<OsStr>) -> Self {
+        self.words.push(word.as_ref().to_owned());
+        self
+    }
+
+    /// Adds the words of `words`, which are separated by spaces and hold none.
+    pub(crate) fn words(mut self, words: &str) -> Self {
+        self.words.extend(words.split_whitespace().map(OsString::from));
+        self
+    }
+
+    /// Lets the words of `wrapper` run this program: `taskset -c 0`, say.
+    pub(crate) fn under(mut self, wrapper: &str) -> Self {
+        self.words.splice(0..0, wrapper.split_whitespace().map(OsString::from));
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.environment.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    pub(crate) fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = directory.into();
+        self
+    }
+
+    pub(crate) fn minutes(mut self, minutes: u64) -> Self {
+        self.limit = Duration::from_secs(60 * minutes);
+        self
+    }
+
+    pub(crate) fn seconds(mut self, seconds: u64) -> Self {
+        self.limit = Duration::from_secs(seconds);
+        self
+    }
+
+    /// Runs to the end; a failure is an error that names the program.
+    pub(crate) fn run(&self, log: &Log) -> Result<(), Failure> {
+        let status = self.status(log)?;
+        self.check(status)
+    }
+
+    /// Runs to the end and gives the exit status, whatever it is.
+    pub(crate) fn status(&self, log: &Log) -> Result<ExitStatus, Failure> {
+        log.line(format_args!("$ {self}"))?;
+        self.bounded()
+            .stdout(log.appending()?)
+            .stderr(log.appending()?)
+            .status()
+            .map_err(|error| self.unstarted(&error))
+    }
+
+    /// Runs to the end and gives its standard output too; both outputs are in the log.
+    pub(crate) fn output(&self, log: &Log) -> Result<Output, Failure> {
+        log.line(format_args!("$ {self}"))?;
+        let output =
+            self.bounded().stderr(Stdio::piped()).output().map_err(|error| self.unstarted(&error))?;
+        let mut file = log.appending()?;
+        file.write_all(&output.stdout)?;
+        file.write_all(&output.stderr)?;
+        Ok(output)
+    }
+
+    /// Runs to the end and gives its standard output as text; a failure is an error that names the program.
+    pub(crate) fn text(&self, log: &Log) -> Result<String, Failure> {
+        let output = self.output(log)?;
+        self.check(output.status)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// As [`text`](Self::text), for output that only a program reads: it stays out of the log.
+    pub(crate) fn quiet_text(&self, log: &Log) -> Result<String, Failure> {
+        log.line(format_args!("$ {self}"))?;
+        let output =
+            self.bounded().stderr(log.appending()?).output().map_err(|error| self.unstarted(&error))?;
+        self.check(output.status)?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// The command without a time limit, for a server: it still ends when we end.
+    pub(crate) fn unbounded(&self) -> Command {
+        self.command(&[])
+    }
+
+    fn bounded(&self) -> Command {
+        // `timeout` gives the program a group of its own and ends all of the group: what a build starts ends with it.
+        let seconds = self.limit.as_secs().to_string();
+        self.command(&["timeout", "--kill-after=10", &seconds])
+    }
+
+    fn command(&self, wrapper: &[&str]) -> Command {
+        // The kernel sends the signal when we end, however we end: nothing that we start outlives us.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM"]).args(wrapper).args(&self.words);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.current_dir(&self.directory).stdin(Stdio::null());
+        command
+    }
+
+    fn check(&self, status: ExitStatus) -> Result<(), Failure> {
+        match status.code() {
+            Some(0) => Ok(()),
+            Some(TIMED_OUT) => {
+                Err(Failure::failed(format!("`{self}` did not end within {} s", self.limit.as_secs())))
+            }
+            _ => Err(Failure::failed(format!("`{self}` failed: {status}"))),
+        }
+    }
+
+    fn unstarted(&self, error: &std::io::Error) -> Failure {
+        Failure::failed(format!("`{self}` could not be started: {error}"))
+    }
+}
+
+/// What `timeout` (GNU coreutils) exits with when the limit ran out.
+const TIMED_OUT: i32 = 124;
+
+impl fmt::Display for Job {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, word) in self.words.iter().enumerate() {
+            let space = if position == 0 { "" } else { " " };
+            write!(formatter, "{space}{}", word.to_string_lossy())?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a program of this name is on the PATH.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let Some(path) = std::env::var_os("PATH") else { return false };
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

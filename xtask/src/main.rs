@@ -1,0 +1,77 @@
+//! `cargo xtask`: what a person automates in this workspace.
+//!
+//! It runs on Linux with std alone and finds every program that it needs by name: what the outside suites need is
+//! installed at pinned versions under `target/tools` by [`tools`].
+
+mod arguments;
+mod bench;
+mod job;
+mod metadata;
+mod peers;
+mod server;
+mod test;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use arguments::Arguments;
+
+const USAGE: &str = "\
+What a person automates in this workspace.
+
+Usage: cargo xtask COMMAND
+
+Commands:
+  test [--only STEP,...] [--list] [--allow-missing]
+                          Run the tests: formatting, lints, layering, unit and simulation tests, outside suites
+  peers [NAME]...         Build the other stacks that we measure against, and try each
+  bench instructions|allocations|memory|pairs [--peers NAME,...]
+                          What a call costs, ours beside theirs
+";
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_env();
+    let ended = match arguments.next_word().as_deref() {
+        Some("test") => test::run(arguments),
+        Some("peers") => peers::run(arguments),
+        Some("bench") => bench::run(arguments),
+        // The client that h2specd starts: see test/h2spec.rs.
+        Some("call-url") => test::h2spec::call_url(arguments),
+        Some("help" | "--help" | "-h") => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => Err(arguments::Misuse(format!("there is no command `{other}`")).into()),
+        None => Err(arguments::Misuse("no command was given".to_owned()).into()),
+    };
+    match ended {
+        Ok(code) => code,
+        Err(Ended::Misuse(misuse)) => {
+            eprintln!("error: {misuse}\n\n{USAGE}", misuse = misuse.0);
+            ExitCode::from(2)
+        }
+        Err(Ended::Failure(failure)) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Why a command ended before it had a result.
+enum Ended {
+    Misuse(arguments::Misuse),
+    Failure(job::Failure),
+}
+
+impl From<arguments::Misuse> for Ended {
+    fn from(misuse: arguments::Misuse) -> Self {
+        Self::Misuse(misuse)
+    }
+}
+
+impl From<job::Failure> for Ended {
+    fn from(failure: job::Failure) -> Self {
+        Self::Failure(failure)
+    }
+}

@@ -1,0 +1,93 @@
+//! Servers that a suite starts: each on a free port of the loopback address, each ended when its owner goes.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::job::{Failure, Job, Log};
+
+/// How long a server may take from start to its first accepted connection. Generous: some run under valgrind.
+const READY_LIMIT: Duration = Duration::from_secs(60);
+/// How long a server may take to end once it was asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A running server.
+pub(crate) struct Server {
+    child: Child,
+    name: String,
+    port: u16,
+}
+
+impl Server {
+    /// Starts `job`, which listens on `port`, and returns when it accepts connections.
+    pub(crate) fn start(job: &Job, port: u16, log: &Log) -> Result<Self, Failure> {
+        log.line(format_args!("$ {job} &"))?;
+        let mut command = job.unbounded();
+        command.stdout(log.appending()?).stderr(log.appending()?);
+        let child = command.spawn().map_err(|error| Failure::failed(format!("`{job}`: {error}")))?;
+        let mut server = Self { child, name: job.to_string(), port };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    /// The process that serves: what runs under a wrapper took its place by exec.
+    pub(crate) fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Asks the server to end (SIGTERM) and waits for it.
+    pub(crate) fn stop(mut self) -> Result<ExitStatus, Failure> {
+        self.end()
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Failure> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let deadline = Instant::now() + READY_LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                return Err(Failure::failed(format!("`{}` ended at once: {status}", self.name)));
+            }
+            if TcpStream::connect_timeout(&address, POLL_INTERVAL).is_ok() {
+                return Ok(());
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Err(Failure::failed(format!("`{}` was not listening after {} s", self.name, READY_LIMIT.as_secs())))
+    }
+
+    fn end(&mut self) -> Result<ExitStatus, Failure> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        Command::new("kill").arg("-TERM").arg(self.child.id().to_string()).status()?;
+        let deadline = Instant::now() + STOP_LIMIT;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.child.kill()?;
+        self.child.wait()?;
+        Err(Failure::failed(format!(
+            "`{}` did not end within {} s of SIGTERM",
+            self.name,
+            STOP_LIMIT.as_secs()
+        )))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A suite that failed half-way leaves its server here; how it ends no longer matters.
+        let _ = self.end();
+    }
+}
+
+/// A port of the loopback address that was free a moment ago.
+pub(crate) fn free_port() -> Result<u16, Failure> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
+}

@@ -1,0 +1,84 @@
+//! The checks that cargo itself runs.
+
+use std::path::PathBuf;
+
+use crate::job::{Failure, Job, Log, is_installed};
+use crate::workspace;
+
+pub(super) fn format(log: &Log) -> Result<String, Failure> {
+    component("cargo-fmt", "rustfmt")?;
+    Job::cargo("fmt --all --check").run(log)?;
+    Ok("formatted".to_owned())
+}
+
+/// Clippy as the manifest configures it. `incompatible_msrv`, which is on by default, is what holds our own code to
+/// `rust-version`: no second toolchain is needed for that.
+pub(super) fn lints(log: &Log) -> Result<String, Failure> {
+    component("cargo-clippy", "clippy")?;
+    Job::cargo("clippy --workspace --all-targets --no-deps -- -D warnings").minutes(30).run(log)?;
+    Ok("no warnings".to_owned())
+}
+
+/// All tests. The summary lines of cargo's own runner are passed on as they are.
+pub(super) fn tests(log: &Log) -> Result<String, Failure> {
+    let job = Job::cargo("test --workspace --no-fail-fast").minutes(40);
+    let output = job.output(log)?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();
+    for line in lines.iter().filter(|line| !line.contains(" 0 passed; 0 failed")) {
+        println!("{line}");
+    }
+    let passed: u64 = lines.iter().map(|line| count(line, "passed")).sum();
+    let failed: u64 = lines.iter().map(|line| count(line, "failed")).sum();
+    match (output.status.success(), passed) {
+        (true, 1..) => Ok(format!("{passed} tests")),
+        (true, 0) => Err(Failure::failed("no test ran")),
+        (false, _) => {
+            Err(Failure::failed(format!("{failed} of {} tests failed, or a build did", passed + failed)))
+        }
+    }
+}
+
+pub(super) fn release(log: &Log) -> Result<String, Failure> {
+    let path = thalweg(log)?;
+    let size = std::fs::metadata(&path)?.len();
+    Ok(format!(
+        "{} ({:.1} MB)",
+        path.strip_prefix(workspace::root()).unwrap_or(&path).display(),
+        size as f64 / 1e6
+    ))
+}
+
+/// The command `thalweg` in release, built if it is not up to date.
+pub(crate) fn thalweg(log: &Log) -> Result<PathBuf, Failure> {
+    Job::cargo("build --release --package thalweg-cli --bin thalweg").minutes(30).run(log)?;
+    Ok(workspace::target().join("release/thalweg"))
+}
+
+fn component(program: &str, name: &str) -> Result<(), Failure> {
+    if is_installed(program) {
+        return Ok(());
+    }
+    Err(Failure::missing(format!(
+        "{program}; where rustup manages the toolchain, `rustup component add {name}`"
+    )))
+}
+
+/// The number before `noun` in a line such as `test result: ok. 12 passed; 0 failed; 1 ignored`.
+fn count(line: &str, noun: &str) -> u64 {
+    let words: Vec<&str> = line.split([' ', ';']).filter(|word| !word.is_empty()).collect();
+    let pair = words.windows(2).find(|pair| pair[1] == noun);
+    pair.and_then(|pair| pair[0].parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::count;
+
+    #[test]
+    fn summary_lines_are_counted() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s";
+        assert_eq!((count(line, "passed"), count(line, "failed"), count(line, "ignored")), (12, 3, 1));
+        assert_eq!(count("test result: ok.", "passed"), 0);
+    }
+}

@@ -1,0 +1,92 @@
+//! The programs of other people that the suites need: which version, and how it is got.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::job::{Failure, Job, Log, is_installed};
+use crate::workspace;
+
+/// A program that is built from the Go module in `xtask/suites/go`, whose go.mod and go.sum pin everything.
+pub(crate) struct GoTool {
+    /// What we call it: several of these packages have the same last name.
+    name: &'static str,
+    package: &'static str,
+}
+
+/// h2spec 2.2.1.
+pub(crate) const H2SPEC: GoTool =
+    GoTool { name: "h2spec", package: "github.com/summerwind/h2spec/cmd/h2spec" };
+/// h2spec's cases for clients.
+pub(crate) const H2SPECD: GoTool =
+    GoTool { name: "h2specd", package: "github.com/summerwind/h2spec/cmd/h2specd" };
+
+impl GoTool {
+    /// The path of the program, built if it is not up to date.
+    pub(crate) fn get(&self, log: &Log) -> Result<PathBuf, Failure> {
+        if !is_installed("go") {
+            return Err(Failure::missing(format!(
+                "{}: it is built with Go, and there is no `go` on the PATH",
+                self.name
+            )));
+        }
+        let program = workspace::tools().join(self.name);
+        let build = Job::new("go").words("build -o").arg(&program).arg(self.package);
+        build
+            .directory(workspace::suites().join("go"))
+            .minutes(15)
+            .run(log)
+            .map_err(|failure| Failure::missing(format!("{}: {failure}", self.name)))?;
+        Ok(program)
+    }
+}
+
+/// Installs Debian packages unless each of `programs` is there already.
+pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(), Failure> {
+    if programs.iter().all(|program| is_installed(program)) {
+        return Ok(());
+    }
+    let missing = |why: &str| Failure::missing(format!("Debian's {packages}: {why}"));
+    if !is_installed("apt-get") {
+        return Err(missing("this machine has no apt-get"));
+    }
+    if !is_root() {
+        return Err(missing(&format!("only root can install it here; run `apt-get install {packages}`")));
+    }
+    let apt = || Job::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").minutes(10);
+    apt().words("update -qq").run(log).map_err(|failure| missing(&failure.to_string()))?;
+    let install = apt().words("install --yes -qq --no-install-recommends").words(packages);
+    install.run(log).map_err(|failure| missing(&failure.to_string()))
+}
+
+/// A Python of its own for the suite `name`, with exactly what `xtask/suites/NAME/requirements.txt` pins.
+pub(crate) fn python(name: &str, log: &Log) -> Result<PathBuf, Failure> {
+    let missing = |failure: &Failure| Failure::missing(format!("the Python packages of {name}: {failure}"));
+    let requirements = workspace::suites().join(name).join("requirements.txt");
+    let folder = workspace::tools().join(format!("python-{name}"));
+    let python = folder.join("bin/python");
+    let installed = folder.join("requirements.txt");
+    let wanted = fs::read(&requirements)?;
+    if fs::read(&installed).is_ok_and(|present| present == wanted) {
+        return Ok(python);
+    }
+    if !is_installed("python3") {
+        return Err(Failure::missing("there is no `python3` on the PATH"));
+    }
+    let create = Job::new("python3").words("-m venv --clear").arg(&folder);
+    if create.run(log).is_err() {
+        // Debian ships the module in a package of its own.
+        debian("python3-venv", &["no such program: install"], log)?;
+        create.run(log).map_err(|failure| missing(&failure))?;
+    }
+    let install =
+        Job::new(&python).words("-m pip install --quiet --no-input --requirement").arg(&requirements);
+    install.minutes(10).run(log).map_err(|failure| missing(&failure))?;
+    fs::write(&installed, wanted)?;
+    Ok(python)
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

@@ -1,0 +1,30 @@
+//! Where things lie.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+/// The root of the workspace.
+pub(crate) fn root() -> &'static Path {
+    let manifest_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest_dir.parent().expect("xtask lies one folder below the root")
+}
+
+/// Cargo's target directory.
+pub(crate) fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Programs that the suites need, at pinned versions.
+pub(crate) fn tools() -> PathBuf {
+    target().join("tools")
+}
+
+/// Logs and results of this program.
+pub(crate) fn output() -> PathBuf {
+    target().join("xtask")
+}
+
+/// The sources of the outside suites that are ours.
+pub(crate) fn suites() -> PathBuf {
+    root().join("xtask/suites")
+}
