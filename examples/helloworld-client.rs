@@ -5,7 +5,6 @@ use std::error::Error;
 
 use helloworld::HelloRequest;
 use helloworld::greeter_client::GreeterClient;
-use thalweg::Channel;
 
 mod helloworld {
     #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
@@ -18,7 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let target = arguments.next().unwrap_or_else(|| "127.0.0.1:50051".to_owned());
     let name = arguments.next().unwrap_or_else(|| "world".to_owned());
 
-    let greeter = GreeterClient::new(Channel::builder(target).connect().await?);
+    let greeter = GreeterClient::connect(target).await?;
     let reply = greeter.say_hello(HelloRequest { name }).await?;
     println!("{}", reply.into_inner().message);
     Ok(())

@@ -4,6 +4,7 @@
 #![deny(unfulfilled_lint_expectations)]
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use generated::shapes::r#type::r#async::{Word, keywords_client, keywords_server};
 use generated::shapes::v1::common::{Page, Size};
@@ -15,7 +16,8 @@ use generated::shapes::v1::{
     result_server, t_client, t_server,
 };
 use generated::{Ping, rootless_client, rootless_server};
-use thalweg::{Channel, Code, Request, Response, Server, Status, Stream, Streaming};
+use thalweg::server::ServerBuilder;
+use thalweg::{Channel, Code, Encoding, Request, Response, Server, Status, Stream, Streaming};
 use tokio_stream::StreamExt as _;
 
 #[expect(unreachable_pub, clippy::pedantic, reason = "generated code")]
@@ -45,10 +47,16 @@ fn each(method: &'static str, request: Request<Streaming<Question>>) -> Response
     Response::new(Box::pin(request.into_inner().map(move |question| Ok(answer(method, &question?)))))
 }
 
+/// A question that is never answered.
+const NO_ANSWER: &str = "no answer";
+
 struct Everything;
 
 impl Shapes for Everything {
     async fn unary(&self, request: Request<Question>) -> Result<Response<Answer>, Status> {
+        if request.get_ref().text == NO_ANSWER {
+            std::future::pending::<()>().await;
+        }
         Ok(one("Unary", request))
     }
 
@@ -200,7 +208,7 @@ impl rootless_server::Rootless for Everything {
     }
 }
 
-/// Serves everything on a port of its own, and gives a channel to it.
+/// A channel to a server of everything.
 async fn serve() -> Channel {
     let server = Server::builder()
         .add_service(ShapesServer::new(Everything))
@@ -210,10 +218,14 @@ async fn serve() -> Channel {
         .add_service(channel_server::ChannelServer::new(Everything))
         .add_service(nothing_server::NothingServer::new(Everything))
         .add_service(keywords_server::KeywordsServer::new(Everything))
-        .add_service(rootless_server::RootlessServer::new(Everything))
-        .bind(&["127.0.0.1:0".parse().expect("an address")])
-        .await
-        .expect("a free port");
+        .add_service(rootless_server::RootlessServer::new(Everything));
+    start(server).await
+}
+
+/// Serves on a port of the system's choice, and gives a channel to it.
+async fn start(server: ServerBuilder) -> Channel {
+    let any_port = "127.0.0.1:0".parse().expect("an address");
+    let server = server.bind(&[any_port]).await.expect("a free port");
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
     Channel::builder(target).connect().await.expect("the server listens")
@@ -315,12 +327,32 @@ async fn a_service_without_a_package() {
 }
 
 #[tokio::test]
-async fn options_of_client_and_server_reach_the_calls() {
-    let channel = serve().await;
-    let shapes = ShapesClient::new(channel.clone()).max_encoding_message_size(2);
-    let status = shapes.unary(question("too long")).await.expect_err("it is too large to send");
-    assert_eq!(status.code(), Code::ResourceExhausted);
-    let shapes = ShapesClient::new(channel).max_decoding_message_size(2);
-    let status = shapes.unary(question("too long")).await.expect_err("it is too large to take");
-    assert_eq!(status.code(), Code::ResourceExhausted);
+async fn options_of_the_client_reach_its_calls() {
+    let shapes = ShapesClient::new(serve().await);
+    let check = async |client: ShapesClient, expected: Code| {
+        let answer = client.unary(question("longer than two bytes")).await;
+        assert_eq!(answer.map_or_else(|status| status.code(), |_| Code::Ok), expected);
+    };
+    check(shapes.clone(), Code::Ok).await;
+    check(shapes.clone().send_compressed(Encoding::Gzip), Code::Ok).await;
+    check(shapes.clone().max_encoding_message_size(2), Code::ResourceExhausted).await;
+    check(shapes.clone().max_decoding_message_size(2), Code::ResourceExhausted).await;
+
+    let hasty = shapes.clone().timeout(Duration::from_millis(1));
+    let status = hasty.unary(question(NO_ANSWER)).await.expect_err("there is no answer");
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn options_of_the_server_reach_its_methods() {
+    let check = async |server: ShapesServer<Everything>, expected: Code| {
+        let shapes = ShapesClient::new(start(Server::builder().add_service(server)).await);
+        let answer = shapes.send_compressed(Encoding::Gzip).unary(question("longer than two bytes")).await;
+        assert_eq!(answer.map_or_else(|status| status.code(), |_| Code::Ok), expected);
+    };
+    let server = || ShapesServer::new(Everything);
+    check(server(), Code::Ok).await;
+    check(server().send_compressed(Encoding::Gzip), Code::Ok).await;
+    check(server().max_decoding_message_size(2), Code::ResourceExhausted).await;
+    check(server().max_encoding_message_size(2), Code::ResourceExhausted).await;
 }

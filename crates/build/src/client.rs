@@ -34,6 +34,11 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
             Self {{ channel, options: thalweg::CallOptions::default() }}
         }}
 
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(target: impl Into<String>) -> Result<Self, thalweg::channel::ConnectError> {{
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }}
+
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {{
@@ -62,10 +67,10 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
             self
         }}
 
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {{
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {{
+            self.options.accept_compressed = encodings;
             self
         }}
 

@@ -75,10 +75,10 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
             self
         }}
 
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {{
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {{
+            self.options.accept_compressed = encodings;
             self
         }}
     }}
@@ -92,7 +92,7 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     impl<T: {trait_name}> thalweg::server::Service for {server}<T> {{
         const NAME: &'static str = SERVICE_NAME;
 
-        fn register(self, methods: &mut thalweg::server::Methods) {{
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {{
             {registrations}
         }}
     }}

@@ -213,6 +213,12 @@ pub mod shapes_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -237,10 +243,10 @@ pub mod shapes_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -458,6 +464,12 @@ pub mod old_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -482,10 +494,10 @@ pub mod old_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -536,6 +548,12 @@ pub mod result_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -560,10 +578,10 @@ pub mod result_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -613,6 +631,12 @@ pub mod t_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -637,10 +661,10 @@ pub mod t_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -693,6 +717,12 @@ pub mod channel_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -717,10 +747,10 @@ pub mod channel_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -768,6 +798,12 @@ pub mod nothing_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -792,10 +828,10 @@ pub mod nothing_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.

@@ -72,10 +72,10 @@ pub mod rootless_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -89,7 +89,7 @@ pub mod rootless_server {
     }
     impl<T: Rootless> thalweg::server::Service for RootlessServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .server_streaming(
                     "Call",

@@ -31,6 +31,12 @@ pub mod keywords_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -55,10 +61,10 @@ pub mod keywords_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -150,10 +156,10 @@ pub mod keywords_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -167,7 +173,7 @@ pub mod keywords_server {
     }
     impl<T: Keywords> thalweg::server::Service for KeywordsServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .unary(
                     "Match",

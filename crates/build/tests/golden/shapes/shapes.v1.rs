@@ -204,6 +204,12 @@ pub mod shapes_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -228,10 +234,10 @@ pub mod shapes_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -644,10 +650,10 @@ pub mod shapes_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -661,7 +667,7 @@ pub mod shapes_server {
     }
     impl<T: Shapes> thalweg::server::Service for ShapesServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .unary(
                     "Unary",
@@ -864,6 +870,12 @@ pub mod old_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -888,10 +900,10 @@ pub mod old_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -977,10 +989,10 @@ pub mod old_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -994,7 +1006,7 @@ pub mod old_server {
     }
     impl<T: Old> thalweg::server::Service for OldServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .unary(
                     "Call",
@@ -1034,6 +1046,12 @@ pub mod result_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -1058,10 +1076,10 @@ pub mod result_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -1147,10 +1165,10 @@ pub mod result_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -1164,7 +1182,7 @@ pub mod result_server {
     }
     impl<T: Result_> thalweg::server::Service for ResultServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .unary(
                     "Get",
@@ -1203,6 +1221,12 @@ pub mod t_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -1227,10 +1251,10 @@ pub mod t_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -1315,10 +1339,10 @@ pub mod t_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -1332,7 +1356,7 @@ pub mod t_server {
     }
     impl<T: T_> thalweg::server::Service for TServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .unary(
                     "Get",
@@ -1374,6 +1398,12 @@ pub mod channel_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -1398,10 +1428,10 @@ pub mod channel_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -1487,10 +1517,10 @@ pub mod channel_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -1504,7 +1534,7 @@ pub mod channel_server {
     }
     impl<T: Channel> thalweg::server::Service for ChannelServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .unary(
                     "Status",
@@ -1541,6 +1571,12 @@ pub mod nothing_client {
                 options: thalweg::CallOptions::default(),
             }
         }
+        /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
+        pub async fn connect(
+            target: impl Into<String>,
+        ) -> Result<Self, thalweg::channel::ConnectError> {
+            Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
         /// Replaces the options of all calls.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::CallOptions) -> Self {
@@ -1565,10 +1601,10 @@ pub mod nothing_client {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Tells the server that it may compress with `encoding`.
+        /// Lets the server compress with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
         /// Whether calls wait for a connection that cannot be made at the moment, rather than fail.
@@ -1640,10 +1676,10 @@ pub mod nothing_server {
             self.options.send_compressed = Some(encoding);
             self
         }
-        /// Takes messages that are compressed with `encoding`.
+        /// Takes messages that are compressed with these encodings; all that are known by default.
         #[must_use]
-        pub fn accept_compressed(mut self, encoding: thalweg::Encoding) -> Self {
-            self.options.accept_compressed = Some(encoding);
+        pub fn accept_compressed(mut self, encodings: thalweg::EncodingSet) -> Self {
+            self.options.accept_compressed = encodings;
             self
         }
     }
@@ -1657,6 +1693,6 @@ pub mod nothing_server {
     }
     impl<T: Nothing> thalweg::server::Service for NothingServer<T> {
         const NAME: &'static str = SERVICE_NAME;
-        fn register(self, methods: &mut thalweg::server::Methods) {}
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {}
     }
 }
