@@ -105,6 +105,12 @@ impl ReceiveWindow {
         (i64::from(self.size) - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
     }
 
+    /// What was released and is not worth a frame yet.
+    #[cfg(test)]
+    pub(crate) fn unannounced(&self) -> u32 {
+        self.unannounced
+    }
+
     /// Our own SETTINGS_INITIAL_WINDOW_SIZE took effect: the window moves by the difference (RFC 9113 §6.9.2).
     pub(crate) fn resize(&mut self, size: u32) {
         let size = size.min(WINDOW_MAX);

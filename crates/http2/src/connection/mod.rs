@@ -5,6 +5,8 @@ mod receive_control;
 mod receive_headers;
 mod send;
 mod shutdown;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::time::Instant;

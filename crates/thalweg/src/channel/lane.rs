@@ -28,9 +28,9 @@ pub(crate) struct Lane {
 #[derive(Clone, Debug)]
 enum State {
     Idle,
-    /// `attempt` counts failures in a row.
-    Connecting { attempt: u32 },
+    Connecting,
     Ready(Arc<Connection>),
+    /// `attempt` counts failures in a row.
     Failed { status: Status, attempt: u32, retry_at: Instant },
 }
 
@@ -59,7 +59,7 @@ impl Lane {
             match state {
                 State::Ready(connection) => return Ok(connection),
                 State::Idle => self.start_connecting(),
-                State::Connecting { .. } => {
+                State::Connecting => {
                     if changes.changed().await.is_err() {
                         return Err(Status::cancelled("the channel was dropped"));
                     }
@@ -94,7 +94,7 @@ impl Lane {
     pub(crate) fn state_name(&self) -> &'static str {
         match &*self.state.borrow() {
             State::Idle => "IDLE",
-            State::Connecting { .. } => "CONNECTING",
+            State::Connecting => "CONNECTING",
             State::Ready(_) => "READY",
             State::Failed { .. } => "TRANSIENT_FAILURE",
         }
@@ -106,10 +106,10 @@ impl Lane {
             let attempt = match state {
                 State::Idle => 0,
                 State::Failed { attempt, .. } => *attempt,
-                State::Connecting { .. } | State::Ready(_) => return false,
+                State::Connecting | State::Ready(_) => return false,
             };
             failures = Some(attempt);
-            *state = State::Connecting { attempt };
+            *state = State::Connecting;
             true
         });
         let Some(failures) = failures else { return };

@@ -125,10 +125,11 @@ enum DriverState {
 }
 
 impl State {
-    pub(crate) fn insert(&mut self, slot: Slot) -> SlotKey {
+    pub(crate) fn insert(&mut self, mut slot: Slot) -> SlotKey {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let index = self.slots.insert(Slot { generation, ..slot });
+        slot.generation = generation;
+        let index = self.slots.insert(slot);
         SlotKey { index: index as u32, generation }
     }
 

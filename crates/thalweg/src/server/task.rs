@@ -98,8 +98,8 @@ impl CallTask {
             Err(_) => Poll::Ready(Err(panicked())),
             Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
             Ok(Poll::Pending) => match &mut self.deadline {
-                Some(deadline) if deadline.as_mut().poll(cx).is_ready() => Poll::Ready(Err(deadline_exceeded())),
-                _ => Poll::Pending,
+                Some(deadline) => deadline.as_mut().poll(cx).map(|()| Err(deadline_exceeded())),
+                None => Poll::Pending,
             },
         }
     }

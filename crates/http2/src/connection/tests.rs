@@ -1,0 +1,150 @@
+//! Tests that look inside: windows that must be whole again, memory that must be given back.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+
+use super::Connection;
+use crate::config::Config;
+use crate::error::{ErrorCode, OpenError};
+use crate::event::Event;
+use crate::fields::{Block, FieldList, Indexing};
+use crate::frame::{self, Flags, Kind};
+use crate::output::Output;
+use crate::stream::{StreamId, Tag};
+
+fn start() -> Instant {
+    #[expect(clippy::disallowed_methods, reason = "an Instant can be had from nowhere else")]
+    Instant::now()
+}
+
+fn list(pairs: &[(&str, &str)]) -> FieldList {
+    let mut list = FieldList::new();
+    for (name, value) in pairs {
+        list.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+    }
+    list
+}
+
+const POST: &[(&str, &str)] = &[(":method", "POST"), (":scheme", "http"), (":path", "/")];
+const OK: &[(&str, &str)] = &[(":status", "200")];
+
+fn open(client: &mut Connection, end_stream: bool) -> StreamId {
+    client.open(Tag(0), Block { fixed: None, extra: &list(POST) }, end_stream).unwrap()
+}
+
+/// Moves all bytes one way; DATA is given back unless `hoards`. Returns whether there were any.
+fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) -> bool {
+    let (mut output, mut bytes) = (Output::default(), Vec::new());
+    while from.take_output(&mut output) {
+        output.copy_to(&mut bytes);
+        output.advance(output.len());
+    }
+    let mut input = bytes.as_slice();
+    while let Some(event) = to.poll_event(&mut input, now).unwrap() {
+        if let Event::Data { stream, bytes, .. } = event
+            && !hoards
+        {
+            to.release(stream, bytes.len());
+        }
+    }
+    assert!(input.is_empty());
+    !bytes.is_empty()
+}
+
+/// Each byte of the receiver's window is either the sender's to use or waits to be announced.
+#[track_caller]
+fn check_whole(sender: &Connection, receiver: &Connection) {
+    assert_eq!(receiver.receive_window.outstanding(), 0);
+    let unannounced = receiver.receive_window.unannounced() as usize;
+    assert_eq!(sender.send_window.available() + unannounced, receiver.config.connection_window as usize);
+}
+
+/// RFC 9113 §5.2: whatever becomes of its streams, the connection's window is whole again when they have ended.
+#[test]
+fn windows_do_not_leak() {
+    let now = start();
+    let config = Config { stream_window: 10_000, connection_window: 70_000, ..Config::default() };
+    let (mut client, mut server) = (Connection::client(config.clone(), now), Connection::server(config, now));
+    for round in 0..300 {
+        let hoards = round % 3 == 0;
+        let stream = open(&mut client, false);
+        client.send_data(stream, Bytes::from(vec![0; 9000 + round]), false).unwrap();
+        pass(&mut client, &mut server, now, hoards);
+        server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
+        server.send_data(stream, Bytes::from(vec![0; 25_000]), true).unwrap();
+        match round % 5 {
+            // DATA that is on its way meets a stream that was reset, by either end.
+            0 => server.reset(stream, ErrorCode::Cancel),
+            1 => client.reset(stream, ErrorCode::Cancel),
+            // Padding, which no owner gives back.
+            2 => {
+                let payload = [&[200][..], &[1; 50], &[0; 200]].concat();
+                frame::emit(Kind::Data, Flags::PADDED, stream, &payload, client.output.buffer());
+                client.send_window.consume(payload.len());
+            }
+            _ => {}
+        }
+        if client.is_open(stream) {
+            client.send_data(stream, Bytes::from_static(b"the end"), true).unwrap();
+        }
+        while pass(&mut server, &mut client, now, hoards) | pass(&mut client, &mut server, now, hoards) {}
+        client.reset(stream, ErrorCode::Cancel);
+        server.reset(stream, ErrorCode::Cancel);
+        while pass(&mut server, &mut client, now, hoards) | pass(&mut client, &mut server, now, hoards) {}
+        check_whole(&client, &server);
+        check_whole(&server, &client);
+    }
+    assert_eq!((client.active_streams(), server.active_streams()), (0, 0));
+}
+
+/// A stream's window comes back as a whole too, while it is open.
+#[test]
+fn stream_windows_do_not_leak() {
+    let now = start();
+    let (mut client, mut server) =
+        (Connection::client(Config::default(), now), Connection::server(Config::default(), now));
+    let stream = open(&mut client, false);
+    for len in (0..3_000_000).step_by(77_777) {
+        client.send_data(stream, Bytes::from(vec![0; len]), false).unwrap();
+        while pass(&mut client, &mut server, now, false) | pass(&mut server, &mut client, now, false) {}
+        let sent = client.streams.get(client.streams.find(stream).unwrap()).send_window.available();
+        let received = server.streams.get(server.streams.find(stream).unwrap()).receive_window;
+        assert_eq!(received.outstanding(), 0);
+        assert_eq!(sent + received.unannounced() as usize, 1 << 20);
+    }
+}
+
+/// RFC 9113 §5.1.1
+#[test]
+fn identifiers_run_out() {
+    let mut client = Connection::client(Config::default(), start());
+    client.streams.use_id(StreamId::new(StreamId::MAX.get() - 2));
+    assert_eq!(open(&mut client, true), StreamId::MAX);
+    let head = list(POST);
+    let next = client.open(Tag(0), Block { fixed: None, extra: &head }, true);
+    assert_eq!(next, Err(OpenError::IdsExhausted));
+    assert!(!client.can_open());
+}
+
+#[test]
+fn idle_connections_give_memory_back() {
+    let now = start();
+    let (mut client, mut server) =
+        (Connection::client(Config::default(), now), Connection::server(Config::default(), now));
+    for _ in 0..50 {
+        let stream = open(&mut client, true);
+        pass(&mut client, &mut server, now, false);
+        server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
+        server.send_data(stream, Bytes::from(vec![0; 50_000]), true).unwrap();
+        while pass(&mut server, &mut client, now, false) | pass(&mut client, &mut server, now, false) {}
+    }
+    server.shrink();
+    assert_eq!(server.output.buffer().capacity(), 0);
+    assert_eq!(server.gathered.capacity(), 0);
+    assert_eq!(server.pending.capacity(), 0);
+    // It still works.
+    let stream = open(&mut client, true);
+    pass(&mut client, &mut server, now, false);
+    assert!(server.is_open(stream));
+}

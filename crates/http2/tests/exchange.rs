@@ -1,0 +1,266 @@
+//! Two connections with a wire between them that cuts where it likes.
+
+mod hpack_support;
+mod support;
+
+use bytes::Bytes;
+use hpack_support::Random;
+use support::{OK, POST, Seen, Subject, TRAILERS, block, fields, id, tag};
+use thalweg_http2::{Config, ErrorCode};
+
+/// Events with the parts of a body joined: how it was cut on the way makes no difference.
+fn joined(seen: &[Seen]) -> Vec<Seen> {
+    let mut joined: Vec<Seen> = Vec::new();
+    for event in seen {
+        match (joined.last_mut(), event) {
+            (Some(Seen::Data(stream, end, bytes)), Seen::Data(next, next_end, more))
+                if stream == next && !*end =>
+            {
+                bytes.extend(more);
+                *end = *next_end;
+            }
+            // An end that came alone joins no body.
+            _ => joined.push(event.clone()),
+        }
+    }
+    joined
+}
+
+/// What a client sends: three requests, one with a body and trailers, one with a padded body, one cancelled.
+fn requests() -> Vec<u8> {
+    let mut client = Subject::bare_client(Config::default());
+    let connection = &mut client.connection;
+    let post = fields(POST);
+    let first = connection.open(tag(1), block(&post), false).unwrap();
+    connection.send_data(first, Bytes::from(vec![b'a'; 300]), false).unwrap();
+    connection.send_headers(first, block(&fields(TRAILERS)), true).unwrap();
+    let second = connection.open(tag(2), block(&post), false).unwrap();
+    let cancelled = connection.open(tag(3), block(&post), true).unwrap();
+    connection.reset(cancelled, ErrorCode::Cancel);
+    connection.ping(*b"pingpong");
+    connection.send_data(second, Bytes::from(vec![b'b'; 100]), false).unwrap();
+    let mut bytes = client.sent_bytes();
+    let mut rest = support::Frames::new().padded_data(3, false, b"padded", 40).padded_data(3, true, b"", 5);
+    bytes.extend(rest.take());
+    bytes
+}
+
+/// What a server answers to three requests.
+fn responses() -> Vec<u8> {
+    let mut server = Subject::server(Config::default());
+    server.feed(&mut support::Frames::new().request(1).request(3).request(5)).unwrap();
+    let connection = &mut server.connection;
+    let ok = fields(OK);
+    connection.send_headers(id(1), block(&fields(&[(":status", "103")])), false).unwrap();
+    for stream in [3, 1] {
+        connection.send_headers(id(stream), block(&ok), false).unwrap();
+        connection.send_data(id(stream), Bytes::from(vec![b'c'; 50]), false).unwrap();
+    }
+    connection.reset(id(5), ErrorCode::RefusedStream);
+    connection.send_headers(id(3), block(&fields(TRAILERS)), true).unwrap();
+    connection.send_data(id(1), Bytes::from(vec![b'd'; 50]), true).unwrap();
+    connection.drain(server.now);
+    let mut bytes = support::Frames::server().take();
+    bytes.extend(server.sent_bytes());
+    bytes
+}
+
+/// Feeds `bytes` whole, in two parts cut at every place, and byte by byte: the events are the same.
+#[track_caller]
+fn check_cuts(subject: impl Fn() -> Subject, bytes: &[u8], events: usize) {
+    let mut whole = subject();
+    whole.feed_bytes(bytes).unwrap();
+    let expected = joined(&whole.seen);
+    assert_eq!(expected.len(), events, "{expected:#?}");
+    let sent = whole.sent_bytes();
+    for cut in 0..=bytes.len() {
+        let mut halved = subject();
+        halved.feed_bytes(&bytes[..cut]).unwrap();
+        halved.feed_bytes(&bytes[cut..]).unwrap();
+        assert_eq!(joined(&halved.seen), expected, "cut at {cut}");
+        assert_eq!(halved.sent_bytes(), sent, "cut at {cut}");
+    }
+    let mut drop_by_drop = subject();
+    for byte in bytes {
+        drop_by_drop.feed_bytes(std::slice::from_ref(byte)).unwrap();
+    }
+    assert_eq!(joined(&drop_by_drop.seen), expected);
+}
+
+#[test]
+fn a_server_understands_requests_however_they_are_cut() {
+    check_cuts(|| Subject::bare_server(Config::default()), &requests(), 7);
+}
+
+#[test]
+fn a_client_understands_responses_however_they_are_cut() {
+    let client = || {
+        let mut client = Subject::bare_client(Config::default());
+        for _ in 0..3 {
+            client.open();
+        }
+        client
+    };
+    check_cuts(client, &responses(), 10);
+}
+
+#[test]
+fn a_frame_that_lies_whole_in_the_input_is_one_event() {
+    let mut server = Subject::server(Config::default());
+    let frames = support::Frames::new().open_request(1).padded_data(1, false, &[1; 16_000], 200);
+    server.feed(&mut { frames }).unwrap();
+    assert_eq!(server.seen.len(), 2);
+    assert_eq!(server.seen[1], Seen::Data(1, false, vec![1; 16_000]));
+}
+
+/// A client and a server that live through random operations on a wire with random cuts.
+struct World {
+    random: Random,
+    client: Subject,
+    server: Subject,
+    /// All bytes that went either way.
+    wire: Vec<u8>,
+    /// What each end has yet to read.
+    to_server: Vec<u8>,
+    to_client: Vec<u8>,
+    bodies_sent: Vec<(u32, usize)>,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut random = Random::new(seed);
+        let mut config = || Config {
+            stream_window: 1 + random.below(40_000) as u32,
+            connection_window: 65_535 + random.below(10_000) as u32,
+            output_target: 1 + random.below(40_000),
+            send_queue_low_water: 1 + random.below(10_000),
+            header_table_size: random.below(5000) as u32,
+            max_concurrent_streams: 1 + random.below(20) as u32,
+            ..Config::default()
+        };
+        let (client, server) = (Subject::bare_client(config()), Subject::bare_server(config()));
+        World {
+            random,
+            client,
+            server,
+            wire: Vec::new(),
+            to_server: Vec::new(),
+            to_client: Vec::new(),
+            bodies_sent: Vec::new(),
+        }
+    }
+
+    /// One operation of the owner of one end.
+    fn act(&mut self) {
+        match self.random.below(8) {
+            0..=2 => {
+                let end_stream = self.random.one_in(3);
+                if let Ok(stream) = self.client.connection.open(tag(0), block(&fields(POST)), end_stream) {
+                    if !end_stream {
+                        let len = self.random.below(30_000);
+                        self.bodies_sent.push((stream.get(), len));
+                        let end_stream = !self.random.one_in(5);
+                        let body = Bytes::from(vec![7; len]);
+                        self.client.connection.send_data(stream, body, end_stream).unwrap();
+                    }
+                }
+            }
+            3..=5 => {
+                let heads = self.server.seen.iter().filter_map(|seen| match seen {
+                    Seen::Headers(stream, ..) => Some(*stream),
+                    _ => None,
+                });
+                let streams: Vec<_> =
+                    heads.filter(|&stream| self.server.connection.is_open(id(stream))).collect();
+                if !streams.is_empty() {
+                    let choice = self.random.below(streams.len());
+                    self.answer(streams[choice]);
+                }
+            }
+            6 => {
+                let stream = 1 + 2 * self.random.below(60) as u32;
+                let end = if self.random.one_in(2) { &mut self.client } else { &mut self.server };
+                end.connection.reset(id(stream), ErrorCode::Cancel);
+            }
+            _ => self.client.connection.ping([0; 8]),
+        }
+    }
+
+    fn answer(&mut self, stream: u32) {
+        let connection = &mut self.server.connection;
+        let len = self.random.below(30_000);
+        // A stream that was answered before refuses.
+        if connection.send_headers(id(stream), block(&fields(OK)), false).is_ok() {
+            connection.send_data(id(stream), Bytes::from(vec![8; len]), false).unwrap();
+            connection.send_headers(id(stream), block(&fields(TRAILERS)), true).unwrap();
+        }
+    }
+
+    /// Moves some bytes each way. Returns whether there were any.
+    fn shovel(&mut self) -> bool {
+        self.to_server.extend(self.client.sent_bytes());
+        self.to_client.extend(self.server.sent_bytes());
+        let moved = !self.to_server.is_empty() || !self.to_client.is_empty();
+        for (end, waiting) in
+            [(&mut self.server, &mut self.to_server), (&mut self.client, &mut self.to_client)]
+        {
+            let len = if waiting.is_empty() { 0 } else { 1 + self.random.below(waiting.len()) };
+            let part: Vec<_> = waiting.drain(..len).collect();
+            self.wire.extend(&part);
+            end.feed_bytes(&part).unwrap();
+        }
+        moved
+    }
+
+    /// Lives, then ends all streams.
+    fn run(mut self) -> World {
+        for _ in 0..150 {
+            self.act();
+            self.shovel();
+        }
+        while self.shovel() {}
+        // What was left half open is cancelled, so that everything has ended.
+        for stream in (1..2000).step_by(2) {
+            self.client.connection.reset(id(stream), ErrorCode::Cancel);
+        }
+        while self.shovel() {}
+        assert_eq!(self.client.connection.active_streams(), 0);
+        assert_eq!(self.server.connection.active_streams(), 0);
+        self
+    }
+}
+
+/// The same bytes at the same times give the same events and the same bytes.
+#[test]
+fn a_seed_replays_exactly() {
+    let mut events = 0;
+    for seed in 0..20 {
+        let (mut once, mut again) = (World::new(seed), World::new(seed));
+        // The times differ between the two worlds, but not within each.
+        again.client.now += std::time::Duration::from_secs(1);
+        (once, again) = (once.run(), again.run());
+        assert_eq!(once.wire, again.wire);
+        assert_eq!(once.client.seen, again.client.seen);
+        assert_eq!(once.server.seen, again.server.seen);
+        events += once.server.seen.len();
+    }
+    assert!(events > 1000, "only {events} events");
+}
+
+/// Bodies arrive whole or are reset; nothing stalls.
+#[test]
+fn random_exchanges_end_well() {
+    for seed in 1000..1300 {
+        let world = World::new(seed).run();
+        for &(stream, len) in &world.bodies_sent {
+            let parts = world.server.seen.iter().filter_map(|seen| match seen {
+                Seen::Data(of, end, bytes) if *of == stream => Some((bytes.len(), *end)),
+                _ => None,
+            });
+            let (received, ended) = parts.fold((0, false), |sum, part| (sum.0 + part.0, sum.1 | part.1));
+            assert!(received <= len && (!ended || received == len), "seed {seed}, stream {stream}");
+        }
+        let answers = world.client.seen.iter().filter(|seen| matches!(seen, Seen::Trailers(..))).count();
+        assert!(answers > 0, "seed {seed}");
+    }
+}

@@ -1,0 +1,240 @@
+//! The four kinds of calls over a real socket, and how they end.
+
+mod support;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, items, raw, serve};
+use thalweg::{CallOptions, Code, Encoding, Raw, Request, Response, Status};
+
+const SIZES: [usize; 9] = [0, 1, 5, 1000, 16_383, 16_384, 16_385, 100_000, 3_000_000];
+
+fn large() -> CallOptions {
+    let mut options = CallOptions::default();
+    options.max_decoding_message_size = 8 << 20;
+    options
+}
+
+#[tokio::test]
+async fn unary_of_all_sizes() {
+    let target = serve(Echo::default()).await;
+    let channel = connect(&target).await;
+    for size in SIZES {
+        let sent = raw(vec![size as u8; size]);
+        let reply: Response<Raw> =
+            channel.unary(&ECHO, Request::new(sent.clone()), &large()).await.expect("an answer");
+        assert!(reply.get_ref() == &sent, "size {size}");
+    }
+}
+
+#[tokio::test]
+async fn unary_with_metadata() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let mut request = Request::new(raw("hello"));
+    request.metadata_mut().insert("x-echo", "value".parse().expect("ASCII"));
+    let reply: Response<Raw> = channel.unary(&ECHO, request, &CallOptions::default()).await.expect("an answer");
+    assert_eq!(reply.metadata().get("x-echo").expect("echoed"), "value");
+}
+
+#[tokio::test]
+async fn how_unary_calls_fail() {
+    let target = serve(Echo::default()).await;
+    let channel = connect(&target).await;
+    let check = async |order: &'static str, method: &'static thalweg::Method, code: Code, text: &str| {
+        let outcome: Result<Response<Raw>, Status> =
+            channel.unary(method, Request::new(raw(order)), &CallOptions::default()).await;
+        let status = outcome.expect_err(order);
+        assert_eq!((status.code(), status.message()), (code, text), "{order}");
+    };
+    static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
+    static NO_SERVICE: thalweg::Method = thalweg::Method::new("/test.Nothing/Nothing");
+    check("fail", &ECHO, Code::NotFound, "nichts: ü %").await;
+    check("panic", &ECHO, Code::Internal, "the handler panicked").await;
+    check("", &NO_METHOD, Code::Unimplemented, "unknown method Nothing for service test.Echo").await;
+    check("", &NO_SERVICE, Code::Unimplemented, "unknown service test.Nothing").await;
+    let reply: Result<Response<Raw>, Status> =
+        channel.unary(&ECHO, Request::new(raw("yield")), &CallOptions::default()).await;
+    assert!(reply.is_ok(), "the connection is as good as before: {reply:?}");
+}
+
+#[tokio::test]
+async fn messages_over_the_limit() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let outcome: Result<Response<Raw>, Status> =
+        channel.unary(&ECHO, Request::new(raw(vec![0; (4 << 20) + 1])), &CallOptions::default()).await;
+    let status = outcome.expect_err("too large for the server");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert_eq!(status.message(), "received message larger than max (4194305 vs. 4194304)");
+
+    let mut options = CallOptions::default();
+    options.max_decoding_message_size = 10;
+    let outcome: Result<Response<Raw>, Status> = channel.unary(&ECHO, Request::new(raw(vec![0; 11])), &options).await;
+    let status = outcome.expect_err("too large for the client");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+}
+
+#[tokio::test]
+async fn client_streaming() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    for (messages, size) in [(0, 0), (1, 0), (10_000, 0), (1000, 1000), (20, 1_000_000), (3, 3_000_000)] {
+        let source = items(vec![raw(vec![1; size]); messages]);
+        let reply: Response<Raw> = channel.client_streaming(&COUNT, Request::new(source), &large()).await.expect("ok");
+        assert_eq!(reply.get_ref(), &raw(format!("{messages} {}", messages * size)));
+    }
+}
+
+#[tokio::test]
+async fn server_streaming() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    for (messages, size) in [(0, 0), (1, 0), (10_000, 0), (1000, 1000), (20, 1_000_000), (3, 3_000_000)] {
+        let order = Request::new(raw(format!("{messages} {size}")));
+        let mut stream = channel
+            .server_streaming::<Raw, Raw>(&REPEAT, order, &large())
+            .await
+            .expect("a stream")
+            .into_inner();
+        let mut received = 0;
+        while let Some(Raw(message)) = stream.message().await.expect("a message") {
+            assert_eq!(message.len(), size);
+            received += 1;
+        }
+        assert_eq!(received, messages);
+    }
+}
+
+#[tokio::test]
+async fn bidi_streaming() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    for (messages, size) in [(0, 0), (1, 0), (10_000, 0), (1000, 1000), (20, 1_000_000), (3, 3_000_000)] {
+        let source = items((0..messages).map(|i| raw(vec![i as u8; size])).collect());
+        let mut stream = channel
+            .bidi_streaming::<_, Raw>(&CHAT, Request::new(source), &large())
+            .await
+            .expect("a stream")
+            .into_inner();
+        let mut received = 0;
+        while let Some(Raw(message)) = stream.message().await.expect("a message") {
+            assert!(message.len() == size && message.iter().all(|b| *b == received as u8), "message {received}");
+            received += 1;
+        }
+        assert_eq!(received, messages);
+    }
+}
+
+#[tokio::test]
+async fn many_calls_at_once() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..1000u32 {
+        let channel = channel.clone();
+        calls.spawn(async move {
+            let sent = raw(number.to_be_bytes());
+            let reply: Response<Raw> =
+                channel.unary(&ECHO, Request::new(sent.clone()), &CallOptions::default()).await.expect("an answer");
+            assert_eq!(reply.get_ref(), &sent);
+        });
+    }
+    while let Some(outcome) = calls.join_next().await {
+        outcome.expect("no call failed");
+    }
+    assert_eq!(channel.lanes()[0].in_flight, 0);
+}
+
+#[tokio::test]
+async fn compressed_calls() {
+    let mut echo = Echo::default();
+    echo.options.send_compressed = Some(Encoding::Gzip);
+    let channel = connect(&serve(echo).await).await;
+    let mut options = CallOptions::default();
+    options.send_compressed = Some(Encoding::Gzip);
+    let sent = raw(vec![9; 100_000]);
+    let reply: Response<Raw> = channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("an answer");
+    assert!(reply.get_ref() == &sent);
+}
+
+#[tokio::test]
+async fn a_dropped_call_cancels_its_handler() {
+    let echo = Echo::default();
+    let channel = connect(&serve(echo.clone()).await).await;
+    let call = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("sleep")), &large()).await_for(50).await;
+    assert!(call.is_none(), "it sleeps");
+    until(|| echo.cancelled.load(Ordering::SeqCst) == 1).await;
+    assert_eq!(channel.lanes()[0].in_flight, 0);
+}
+
+#[tokio::test]
+async fn deadlines_fire_on_both_sides() {
+    let echo = Echo::default();
+    let channel = connect(&serve(echo.clone()).await).await;
+    let mut request = Request::new(raw("sleep"));
+    request.set_timeout(Duration::from_millis(50));
+    let outcome: Result<Response<Raw>, Status> = channel.unary(&ECHO, request, &large()).await;
+    assert_eq!(outcome.expect_err("it sleeps").code(), Code::DeadlineExceeded);
+    until(|| echo.cancelled.load(Ordering::SeqCst) == 1).await;
+}
+
+#[tokio::test]
+async fn no_server() {
+    let outcome = thalweg::Channel::builder("127.0.0.1:1").connect().await;
+    let error = outcome.expect_err("nobody listens on port 1").to_string();
+    assert!(error.contains("127.0.0.1:1") && error.contains("is the server running?"), "{error}");
+}
+
+#[tokio::test]
+async fn a_graceful_stop_lets_calls_end() {
+    let server = thalweg::Server::builder()
+        .add_service(Echo::default())
+        .bind(&["127.0.0.1:0".parse().expect("an address")])
+        .await
+        .expect("a free port");
+    let target = server.local_addresses()[0].to_string();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+    let channel = connect(&target).await;
+    let (sender, source) = tokio::sync::mpsc::unbounded_channel::<Raw>();
+    let mut stream = channel
+        .bidi_streaming::<_, Raw>(&CHAT, Request::new(Receiver(source)), &large())
+        .await
+        .expect("a stream")
+        .into_inner();
+    stop.send(()).expect("it serves");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    sender.send(raw("still here")).expect("open");
+    assert_eq!(stream.message().await.expect("a message"), Some(raw("still here")));
+    drop(sender);
+    assert_eq!(stream.message().await.expect("the end"), None);
+    tokio::time::timeout(Duration::from_secs(10), serving).await.expect("it stops").expect("no panic").expect("no error");
+}
+
+struct Receiver(tokio::sync::mpsc::UnboundedReceiver<Raw>);
+
+impl thalweg::Stream for Receiver {
+    type Item = Raw;
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Raw>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+/// Polls a condition that must come true.
+async fn until(condition: impl Fn() -> bool) {
+    tokio::time::timeout(Duration::from_secs(10), async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("the condition comes true");
+}
+
+trait AwaitFor: Future + Sized {
+    /// The outcome, if it is there within so many milliseconds; else the future is dropped.
+    async fn await_for(self, ms: u64) -> Option<Self::Output> {
+        tokio::time::timeout(Duration::from_millis(ms), self).await.ok()
+    }
+}
+
+impl<F: Future> AwaitFor for F {}
