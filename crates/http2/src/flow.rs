@@ -26,7 +26,7 @@ pub(crate) struct SendWindow(i32);
 impl SendWindow {
     pub(crate) fn new(initial: u32) -> SendWindow {
         debug_assert!(initial <= WINDOW_MAX);
-        SendWindow(initial as i32)
+        SendWindow(initial.cast_signed())
     }
 
     /// How many bytes may be sent now.
@@ -39,7 +39,7 @@ impl SendWindow {
     #[inline]
     pub(crate) fn consume(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.available());
-        self.0 -= bytes as i32;
+        self.0 -= (bytes as u32).cast_signed();
     }
 
     /// WINDOW_UPDATE: the peer takes `increment` bytes more.
@@ -73,7 +73,7 @@ pub(crate) struct ReceiveWindow {
 impl ReceiveWindow {
     pub(crate) fn new(size: u32) -> ReceiveWindow {
         let size = size.min(WINDOW_MAX);
-        ReceiveWindow { open: size as i32, unannounced: 0, size }
+        ReceiveWindow { open: size.cast_signed(), unannounced: 0, size }
     }
 
     /// `bytes` came in.
@@ -82,7 +82,7 @@ impl ReceiveWindow {
         if i64::from(bytes) > i64::from(self.open) {
             return Err(Exceeded);
         }
-        self.open -= bytes as i32;
+        self.open -= bytes.cast_signed();
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl ReceiveWindow {
             return None;
         }
         let increment = self.unannounced;
-        self.open += increment as i32;
+        self.open += increment.cast_signed();
         self.unannounced = 0;
         Some(increment)
     }

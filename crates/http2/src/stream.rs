@@ -110,6 +110,7 @@ pub(crate) enum Turn {
 
 /// One stream that is open in one direction at least.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked for by itself")]
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     pub(crate) tag: Tag,

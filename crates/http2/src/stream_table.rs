@@ -154,8 +154,9 @@ impl StreamTable {
 
 /// From identifier to key: open addressing with linear probing.
 ///
-/// Identifiers come in steps of two, so half an identifier is a perfect hash as long as streams live about equally
-/// long. A peer that chooses identifiers to collide gains little: a probe never passes more entries than streams are open.
+/// Fibonacci hashing spreads identifiers that follow one another evenly over the table, so that probes, and the moves
+/// after a removal, are short; taken as they are, they would form one long cluster. A peer that chooses identifiers to
+/// collide gains little: a probe never passes more entries than streams are open.
 #[derive(Debug, Default)]
 struct IdIndex {
     /// A power of two of entries, at most half of them in use; empty until the first stream. Identifier 0: unused.
@@ -240,7 +241,9 @@ impl IdIndex {
 
     #[inline]
     fn home(&self, id: u32) -> usize {
-        (id >> 1) as usize & (self.entries.len() - 1)
+        // 2^64 divided by the golden ratio, odd.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        (u64::from(id).wrapping_mul(SPREAD) >> 32) as usize & (self.entries.len() - 1)
     }
 
     #[inline]

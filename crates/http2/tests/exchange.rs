@@ -155,14 +155,13 @@ impl World {
         match self.random.below(8) {
             0..=2 => {
                 let end_stream = self.random.one_in(3);
-                if let Ok(stream) = self.client.connection.open(tag(0), block(&fields(POST)), end_stream) {
-                    if !end_stream {
-                        let len = self.random.below(30_000);
-                        self.bodies_sent.push((stream.get(), len));
-                        let end_stream = !self.random.one_in(5);
-                        let body = Bytes::from(vec![7; len]);
-                        self.client.connection.send_data(stream, body, end_stream).unwrap();
-                    }
+                let opened = self.client.connection.open(tag(0), block(&fields(POST)), end_stream);
+                if let (Ok(stream), false) = (opened, end_stream) {
+                    let len = self.random.below(30_000);
+                    self.bodies_sent.push((stream.get(), len));
+                    let end_stream = !self.random.one_in(5);
+                    let body = Bytes::from(vec![7; len]);
+                    self.client.connection.send_data(stream, body, end_stream).unwrap();
                 }
             }
             3..=5 => {

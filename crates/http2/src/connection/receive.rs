@@ -70,14 +70,16 @@ impl Connection {
             }
             Closed::ByFault(error) => return Err(error),
         }
-        let event = match self.next_pending() {
-            Some(event) => Ok(Some(event)),
-            None => self.receive(input, now),
-        };
-        match event {
+        if !self.pending.is_empty()
+            && let Some(event) = self.next_pending()
+        {
+            return Ok(Some(event));
+        }
+        let event = self.receive(input, now);
+        match &event {
             Ok(None) => self.batch += 1,
             Ok(Some(_)) => {}
-            Err(error) => self.fail(error),
+            Err(error) => self.fail(*error),
         }
         event
     }
@@ -98,23 +100,33 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
         loop {
-            let outcome = match self.expect {
-                Expect::Frame => match self.receive_frame(input, now) {
-                    Ok(Progress::Starved) => return Ok(None),
-                    Ok(Progress::Event(event)) => return Ok(Some(event)),
-                    Ok(Progress::Consumed) => Ok(None),
-                    Err((_, Fault::Connection(error))) => Err(error),
-                    Err((stream, Fault::Stream(error))) => self.stream_error(stream, error, now),
-                },
-                Expect::Data(_) if input.is_empty() => return Ok(None),
-                Expect::Data(incoming) => Ok(self.receive_data_part(incoming, input)),
-                Expect::Preface { .. } if input.is_empty() => return Ok(None),
-                Expect::Preface { matched } => self.receive_preface(matched, input).map(|()| None),
+            let event = match self.expect {
+                Expect::Frame => {
+                    let Some(head) = self.next_head(input)? else { return Ok(None) };
+                    let event = if head.kind == Kind::Data {
+                        self.receive_data(head, input, now)
+                    } else {
+                        self.receive_whole(head, input, now)
+                    };
+                    match event {
+                        Ok(event) => event,
+                        Err(Fault::Stream(error)) => self.stream_error(head.stream, error, now)?,
+                        Err(Fault::Connection(error)) => return Err(error),
+                    }
+                }
+                Expect::Data(_) | Expect::Preface { .. } if input.is_empty() => return Ok(None),
+                Expect::Data(incoming) => self.receive_data_part(incoming, input),
+                Expect::Preface { matched } => {
+                    self.receive_preface(matched, input)?;
+                    None
+                }
             };
-            if let Some(event) = outcome? {
-                return Ok(Some(event));
+            if event.is_some() {
+                return Ok(event);
             }
-            if let Some(event) = self.next_pending() {
+            if !self.pending.is_empty()
+                && let Some(event) = self.next_pending()
+            {
                 return Ok(Some(event));
             }
         }
@@ -136,35 +148,33 @@ impl Connection {
         Ok(())
     }
 
-    /// Takes one frame from the input, or the head of a DATA frame and what there is of it.
+    /// The head of the frame at the front of the input, if enough of the frame is there to take it: all of it, or for DATA
+    /// all but the payload.
     #[inline]
-    fn receive_frame<'a>(
-        &mut self,
-        input: &mut &'a [u8],
-        now: Instant,
-    ) -> Result<Progress<'a>, (StreamId, Fault)> {
+    fn next_head(&self, input: &[u8]) -> Result<Option<FrameHead>, ConnectionError> {
         let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
-            return Ok(Progress::Starved);
+            return Ok(None);
         };
         let head = FrameHead::parse(head);
-        let in_stream = |fault: Fault| (head.stream, fault);
-        if let Err(error) = self.check_head(head) {
-            return Err(in_stream(error.into()));
-        }
-        if head.kind == Kind::Data {
-            let Some(padding) = padding_of(head, behind).map_err(|error| in_stream(error.into()))? else {
-                return Ok(Progress::Starved);
-            };
-            // The padding's length is read; the rest of the padding comes behind the data.
-            *input = &behind[usize::from(head.flags.contains(Flags::PADDED))..];
-            let incoming = self.begin_data(head, padding, now).map_err(in_stream)?;
-            return Ok(self.receive_data_part(incoming, input).into());
-        }
-        let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
-            return Ok(Progress::Starved);
+        self.check_head(head)?;
+        let needed = match head.kind {
+            Kind::Data => u32::from(head.flags.contains(Flags::PADDED)).min(head.len),
+            _ => head.len,
         };
+        Ok((behind.len() >= needed as usize).then_some(head))
+    }
+
+    /// Takes a frame that lies whole in the input.
+    #[inline]
+    fn receive_whole<'a>(
+        &mut self,
+        head: FrameHead,
+        input: &mut &'a [u8],
+        now: Instant,
+    ) -> Result<Option<Event<'a>>, Fault> {
+        let (payload, behind) = input[HEAD_LEN..].split_at(head.len as usize);
         *input = behind;
-        let event = match head.kind {
+        match head.kind {
             Kind::Headers => self.receive_headers(head, payload, now),
             Kind::Continuation => self.receive_continuation(head, payload, now),
             Kind::WindowUpdate => self.receive_window_update(head, payload, now),
@@ -176,13 +186,27 @@ impl Connection {
             Kind::PushPromise => {
                 Err(ConnectionError::protocol("PUSH_PROMISE, though pushes are disabled").into())
             }
-            // RFC 9113 §5.5
-            Kind::Unknown(_) => {
-                self.control_frame("too many unknown frames", now).map(|()| None).map_err(Fault::from)
+            // RFC 9113 §5.5. DATA is taken elsewhere.
+            Kind::Unknown(_) | Kind::Data => {
+                Ok(self.control_frame("too many unknown frames", now).map(|()| None)?)
             }
-            Kind::Data => Ok(None),
-        };
-        event.map(Progress::from).map_err(in_stream)
+        }
+    }
+
+    /// Takes the head of a DATA frame, and what there is of its payload.
+    #[inline]
+    fn receive_data<'a>(
+        &mut self,
+        head: FrameHead,
+        input: &mut &'a [u8],
+        now: Instant,
+    ) -> Result<Option<Event<'a>>, Fault> {
+        let payload = &input[HEAD_LEN..];
+        let padding = padding_of(head, payload)?;
+        // The padding's length is read; the rest of the padding comes behind the data.
+        *input = &payload[usize::from(head.flags.contains(Flags::PADDED))..];
+        let incoming = self.begin_data(head, padding, now)?;
+        Ok(self.receive_data_part(incoming, input))
     }
 
     /// What can be said of a frame by its head alone.
@@ -313,33 +337,15 @@ impl Connection {
     }
 }
 
-/// What came of an attempt to take a frame.
-enum Progress<'a> {
-    /// The frame is not whole yet.
-    Starved,
-    Consumed,
-    Event(Event<'a>),
-}
-
-impl<'a> From<Option<Event<'a>>> for Progress<'a> {
-    fn from(event: Option<Event<'a>>) -> Progress<'a> {
-        event.map_or(Progress::Consumed, Progress::Event)
-    }
-}
-
-/// How much of a DATA frame's payload is padding, its length byte included; `None` if that byte has not come yet.
+/// How much of a DATA frame's payload is padding, its length byte included, which must be there.
 #[inline]
-fn padding_of(head: FrameHead, payload: &[u8]) -> Result<Option<u32>, ConnectionError> {
+fn padding_of(head: FrameHead, payload: &[u8]) -> Result<u32, ConnectionError> {
     if !head.flags.contains(Flags::PADDED) {
-        return Ok(Some(0));
+        return Ok(0);
     }
-    if head.len == 0 {
-        return Err(NO_PADDING_LENGTH);
-    }
-    let Some(&padding) = payload.first() else { return Ok(None) };
-    let padding = u32::from(padding) + 1;
-    if padding > head.len {
-        return Err(TOO_MUCH_PADDING);
-    }
-    Ok(Some(padding))
+    let padding = match payload.first() {
+        Some(&padding) if head.len > 0 => u32::from(padding) + 1,
+        _ => return Err(NO_PADDING_LENGTH),
+    };
+    if padding > head.len { Err(TOO_MUCH_PADDING) } else { Ok(padding) }
 }

@@ -117,10 +117,11 @@ impl Connection {
     fn apply_setting(&mut self, setting: Setting) -> Result<(), ConnectionError> {
         match setting {
             Setting::HeaderTableSize(bytes) => self.encoder.set_max_table_size(bytes as usize),
-            Setting::EnablePush(0) => {}
-            Setting::EnablePush(1) if self.role == Role::Server => {}
-            Setting::EnablePush(_) => {
-                return Err(ConnectionError::protocol("ENABLE_PUSH is not what it may be"));
+            Setting::EnablePush(push) => {
+                let push_max = u32::from(self.role == Role::Server);
+                if push > push_max {
+                    return Err(ConnectionError::protocol("ENABLE_PUSH is not what it may be"));
+                }
             }
             Setting::MaxConcurrentStreams(streams) => self.peer.max_concurrent_streams = streams,
             Setting::InitialWindowSize(bytes) => return self.apply_initial_window(bytes),

@@ -299,7 +299,7 @@ impl Subject {
     pub(crate) fn sent_bytes(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
         if self.connection.take_output(&mut self.output) {
-            assert!(self.output.len() > 0);
+            assert!(!self.output.is_empty());
             self.output.copy_to(&mut bytes);
             self.output.advance(bytes.len());
         }

@@ -90,10 +90,13 @@ where
         loop {
             if self.output.is_empty() {
                 let mut state = self.connection.lock();
-                let any = state.http2.take_output(&mut self.output);
-                drop(state);
-                if !any {
+                if !state.http2.take_output(&mut self.output) {
                     return Ok(progress);
+                }
+                // What has left a stream's queue may have made room: its sender hears of it now, not with the next read.
+                let now = Instant::now().into_std();
+                while let Ok(Some(event)) = state.http2.poll_event(&mut &[][..], now) {
+                    self.endpoint.on_event(&mut state, &event, &[]);
                 }
             }
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
