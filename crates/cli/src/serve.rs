@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg::server::{BoundServer, ListenAddress, Server};
+use thalweg::ListenAddress;
+use thalweg::server::{BoundServer, Server};
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
 use thalweg_lab::services::{BenchmarkWorker, InteropServer};

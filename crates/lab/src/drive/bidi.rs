@@ -1,7 +1,8 @@
 //! A stream both ways, pipelined: messages go out ahead of the replies that come back, as far as a window allows.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*, fence};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -41,7 +42,7 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Fail
                 if let Err(failure) = call.check_size(&reply) {
                     break Err(failure);
                 }
-                if received % stride == 0 {
+                if received.is_multiple_of(stride) {
                     timed.record(worker);
                     let now_ns = worker.run.now_ns();
                     timed = Timed { sent_ns: pipeline.sent_ns(received), received_ns: now_ns, count: 0 };
@@ -136,7 +137,7 @@ impl Pipeline {
     /// keep the stream full, seldom enough that messages still go out in batches.
     fn received(&self, count: u64) {
         self.received.store(count, Release);
-        if count % (self.window / 4).max(1) == 0 {
+        if count.is_multiple_of((self.window / 4).max(1)) {
             // Orders the store above before the load below, as `poll_room` does the other way round: one of the two
             // sees what the other wrote, so a sender never waits for a receiver that has not seen it.
             fence(SeqCst);

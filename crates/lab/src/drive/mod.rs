@@ -99,7 +99,8 @@ pub async fn drive(
         first_call(&call, settings, patience).await?;
         Ok((channel, call))
     };
-    let (channel, call) = tokio::select! {
+    // The channel stays open until its connections have been counted.
+    let (_channel, call) = tokio::select! {
         ready = ready => ready?,
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
@@ -107,7 +108,6 @@ pub async fn drive(
     let mut result = supervise::supervise(settings, call, patience, interrupt).await;
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
-    drop(channel);
     Ok(result)
 }
 

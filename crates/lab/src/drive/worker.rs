@@ -20,7 +20,7 @@ use crate::services::zeros;
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) client: BenchmarkServiceClient,
-    pub(super) call_type: CallType,
+    pub(super) kind: CallType,
     /// Bytes of payload in a message.
     pub(super) size: usize,
 }
@@ -53,15 +53,15 @@ impl Progress {
 }
 
 impl Call {
-    pub(super) fn new(client: BenchmarkServiceClient, call_type: CallType, size: usize) -> Self {
-        Self { client, call_type, size }
+    pub(super) fn new(client: BenchmarkServiceClient, kind: CallType, size: usize) -> Self {
+        Self { client, kind, size }
     }
 
     /// Call after call until the run is over.
     pub(super) async fn repeat(self, worker: Worker) {
         while !worker.run.is_over() {
             worker.progress.waits_since(worker.run.now_ns());
-            let ended = match self.call_type {
+            let ended = match self.kind {
                 CallType::Unary => self.unary(&worker).await,
                 CallType::ClientStream => self.client_stream(&worker).await,
                 CallType::ServerStream => self.server_stream(&worker).await,
