@@ -68,8 +68,9 @@ fn run_case(case: &Case, python: Job, thalweg: Job, log: &Log) -> Result<(), Fai
     let port = free_port()?;
     let script = workspace::suites().join("python/misbehaving_server.py");
     let server = Server::start(&python.arg(script).arg(case.name).arg(port.to_string()), port, log)?;
-    // The driver itself gives up on a server after 10 s: what takes longer than this hangs.
-    let load = thalweg.words(&format!("load 127.0.0.1:{port} --warmup 0s {}", case.load)).seconds(40);
+    // The driver is told to give up after 3 s: what takes several times that hangs.
+    let words = format!("load 127.0.0.1:{port} --warmup 0s --timeout 3s {}", case.load);
+    let load = thalweg.words(&words).seconds(20);
     match case.expected {
         Success => {
             measure(load, log)?;
