@@ -7,6 +7,7 @@ mod interop;
 mod layering;
 mod modules;
 mod negative;
+mod report;
 pub(crate) mod rust;
 
 use std::fs;
@@ -64,6 +65,7 @@ const STEPS: &[Step] = &[
         run: grpcio::client,
     },
     Step { name: "negative", about: "`thalweg load` against servers that misbehave", run: negative::check },
+    Step { name: "report", about: "`thalweg lab --quick`, and its page in Chromium", run: report::check },
 ];
 
 /// How one step ended.
