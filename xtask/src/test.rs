@@ -31,16 +31,16 @@ const STEPS: &[Step] = &[
     Step { name: "format", about: "cargo fmt --check", run: rust::format },
     Step {
         name: "layering",
-        about: "crates and modules import only down DESIGN.md's arrows",
+        about: "crates and modules import only down ARCHITECTURE.md's arrows",
         run: layering::check,
-    },
-    Step {
-        name: "dependencies",
-        about: "MSRV, licences and duplicates of what we build on",
-        run: dependencies::check,
     },
     Step { name: "lints", about: "cargo clippy, warnings denied", run: rust::lints },
     Step { name: "tests", about: "unit, simulation and doc tests", run: rust::tests },
+    Step {
+        name: "dependencies",
+        about: "cargo deny, and the MSRV of what we build on",
+        run: dependencies::check,
+    },
     Step { name: "release", about: "the release build that the suites run against", run: rust::release },
     Step { name: "h2spec", about: "h2spec 2.2.1, strict, against `thalweg serve`", run: h2spec::server },
     Step { name: "h2specd", about: "h2spec's client cases against `thalweg load`", run: h2spec::client },
