@@ -245,12 +245,12 @@ impl Connection {
         }
     }
 
-    pub(super) fn receive_window_update<'a>(
+    pub(super) fn receive_window_update(
         &mut self,
         head: FrameHead,
         payload: &[u8],
         now: Instant,
-    ) -> Result<Option<Event<'a>>, Fault> {
+    ) -> Result<(), Fault> {
         let Ok(increment) = payload.try_into().map(u32::from_be_bytes) else {
             return Err(wrong_size("WINDOW_UPDATE is not 4 bytes long").into());
         };
@@ -258,13 +258,13 @@ impl Connection {
         let increment = increment & WINDOW_MAX;
         self.control_frame("too many WINDOW_UPDATEs", now)?;
         if head.stream == StreamId::CONNECTION {
-            return self.widen_connection(increment).map(|()| None).map_err(Fault::from);
+            return self.widen_connection(increment).map_err(Fault::from);
         }
         let Some(key) = self.streams.find(head.stream) else {
             return match self.streams.absent(head.stream) {
                 Absent::Idle => Err(ConnectionError::protocol("WINDOW_UPDATE on an idle stream").into()),
                 // It may have crossed our END_STREAM or RST_STREAM.
-                _ => Ok(None),
+                _ => Ok(()),
             };
         };
         if increment == 0 {
@@ -275,7 +275,7 @@ impl Connection {
             return Err(StreamError::new(ErrorCode::FlowControlError, "the stream's window overflows").into());
         }
         self.queues.schedule(key, stream);
-        Ok(None)
+        Ok(())
     }
 
     fn widen_connection(&mut self, increment: u32) -> Result<(), ConnectionError> {
