@@ -102,11 +102,30 @@ impl Connection {
         loop {
             let event = match self.expect {
                 Expect::Frame => {
-                    let Some(head) = self.next_head(input)? else { return Ok(None) };
+                    let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
+                        return Ok(None);
+                    };
+                    let head = FrameHead::parse(head);
+                    self.check_head(head)?;
                     let event = if head.kind == Kind::Data {
+                        // Of a DATA frame the head will do, and the padding's length.
+                        if head.flags.contains(Flags::PADDED) && behind.is_empty() && head.len > 0 {
+                            return Ok(None);
+                        }
+                        *input = behind;
                         self.receive_data(head, input, now)
                     } else {
-                        self.receive_whole(head, input, now)
+                        let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
+                            return Ok(None);
+                        };
+                        *input = behind;
+                        match head.kind {
+                            Kind::Headers => self.receive_headers(head, payload, now),
+                            Kind::WindowUpdate => {
+                                self.receive_window_update(head, payload, now).map(|()| None)
+                            }
+                            _ => self.receive_rare(head, payload, now),
+                        }
                     };
                     match event {
                         Ok(event) => event,
@@ -148,39 +167,6 @@ impl Connection {
         Ok(())
     }
 
-    /// The head of the frame at the front of the input, if enough of the frame is there to take it: all of it, or for DATA
-    /// all but the payload.
-    #[inline]
-    fn next_head(&self, input: &[u8]) -> Result<Option<FrameHead>, ConnectionError> {
-        let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
-            return Ok(None);
-        };
-        let head = FrameHead::parse(head);
-        self.check_head(head)?;
-        let needed = match head.kind {
-            Kind::Data => u32::from(head.flags.contains(Flags::PADDED)).min(head.len),
-            _ => head.len,
-        };
-        Ok((behind.len() >= needed as usize).then_some(head))
-    }
-
-    /// Takes a frame that lies whole in the input.
-    #[inline]
-    fn receive_whole<'a>(
-        &mut self,
-        head: FrameHead,
-        input: &mut &'a [u8],
-        now: Instant,
-    ) -> Result<Option<Event<'a>>, Fault> {
-        let (payload, behind) = input[HEAD_LEN..].split_at(head.len as usize);
-        *input = behind;
-        match head.kind {
-            Kind::Headers => self.receive_headers(head, payload, now),
-            Kind::WindowUpdate => self.receive_window_update(head, payload, now).map(|()| None),
-            _ => self.receive_rare(head, payload, now),
-        }
-    }
-
     /// Out of the way of the frames that calls are made of.
     #[cold]
     fn receive_rare<'a>(
@@ -206,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Takes the head of a DATA frame (RFC 9113 §6.1), and what there is of its payload.
+    /// Takes a DATA frame (RFC 9113 §6.1) whose payload starts the input, and what there is of it.
     #[inline]
     fn receive_data<'a>(
         &mut self,
@@ -214,10 +200,9 @@ impl Connection {
         input: &mut &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        let payload = &input[HEAD_LEN..];
-        let padding = padding_of(head, payload)?;
+        let padding = padding_of(head, input)?;
         // The padding's length is read; the rest of the padding comes behind the data.
-        *input = &payload[usize::from(head.flags.contains(Flags::PADDED))..];
+        *input = &input[usize::from(head.flags.contains(Flags::PADDED))..];
         let mut incoming = Incoming {
             stream: Some(head.stream),
             data_left: head.len - padding,
