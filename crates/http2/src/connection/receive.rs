@@ -35,15 +35,16 @@ pub(super) struct Incoming {
 impl Connection {
     /// Consumes from the front of `input` and returns the next event.
     ///
-    /// `None`: all that can be used is used. What is left in `input`, an incomplete frame other than DATA of at most
-    /// `max_frame_size + 9` bytes, is to be presented again with more behind it. DATA is passed on as it comes, frame
-    /// complete or not; a DATA frame that lies whole in `input` is one event.
+    /// `None`: all that can be used is used. What is left in `input`, an incomplete frame other than DATA of
+    /// at most `max_frame_size + 9` bytes, is to be presented again with more behind it. DATA is passed on as
+    /// it comes, frame complete or not; a DATA frame that lies whole in `input` is one event.
     ///
     /// Events that need no input, such as [`Event::Writable`], come from an empty `input` too.
     ///
     /// # Errors
     ///
-    /// The peer broke the protocol or a limit. GOAWAY is in the output; each further call gives the same error.
+    /// The peer broke the protocol or a limit. GOAWAY is in the output; each further call gives the same
+    /// error.
     #[inline]
     pub fn poll_event<'a>(
         &mut self,
@@ -258,8 +259,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Accounts for a DATA frame by its head. `padding` is what is not data, its length byte included. Returns
-    /// whose it is; `None`: nobody is interested.
+    /// Accounts for a DATA frame by its head. `padding` is what is not data, its length byte included.
+    /// Returns whose it is; `None`: nobody is interested.
     #[inline]
     fn account_for_data(
         &mut self,

@@ -1,4 +1,5 @@
-//! Frames that carry no message: PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE (RFC 9113 §6.3 to §6.9).
+//! Frames that carry no message: PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE (RFC 9113 §6.3
+//! to §6.9).
 
 use std::time::Instant;
 
@@ -131,7 +132,8 @@ impl Connection {
                 }
                 self.peer.max_frame_size = bytes;
             }
-            // What the peer is ready to accept is its advice (RFC 9113 §10.5.1); it refuses what is too large itself.
+            // What the peer is ready to accept is its advice (RFC 9113 §10.5.1); it refuses what is too large
+            // itself.
             Setting::MaxHeaderListSize(_) | Setting::Unknown(..) => {}
         }
         Ok(())
@@ -163,7 +165,8 @@ impl Connection {
         if !self.settings_received {
             return Err(ConnectionError::protocol("the first SETTINGS frame is an acknowledgement").into());
         }
-        if self.settings_deadline.take().is_none() {
+        self.settings_deadline = None;
+        if std::mem::replace(&mut self.settings_acknowledged, true) {
             self.control_frame("too many acknowledgements of SETTINGS", now)?;
             return Ok(None);
         }
@@ -286,7 +289,6 @@ impl Connection {
             let reason = "the connection's window overflows";
             return Err(ConnectionError::local(ErrorCode::FlowControlError, reason));
         }
-        self.queues.feed_starved(&mut self.streams);
         Ok(())
     }
 }

@@ -306,7 +306,8 @@ fn check_decoded(decoded: Decoded) -> Result<(), StreamError> {
     match decoded {
         Decoded::Valid => Ok(()),
         Decoded::Malformed(reason) => Err(StreamError::protocol(reason)),
-        // gRPC makes RESOURCE_EXHAUSTED of this code, which is what its users expect of headers that are too large.
+        // gRPC makes RESOURCE_EXHAUSTED of this code, which is what its users expect of headers that are too
+        // large.
         Decoded::TooLarge => Err(StreamError::new(
             ErrorCode::EnhanceYourCalm,
             "the header list is larger than max_header_list_size",
