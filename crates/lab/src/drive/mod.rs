@@ -64,7 +64,7 @@ pub enum DriveError {
         reason: String,
     },
     /// The first call, made before anything is measured, failed.
-    #[error("{target} does not serve grpc.testing.BenchmarkService/UnaryCall: {}", described(.status))]
+    #[error("{target} does not serve grpc.testing.BenchmarkService/UnaryCall: {}", run::described(.status))]
     FirstCall {
         /// As it was given.
         target: String,
@@ -150,19 +150,8 @@ async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) ->
     let failed = |status| DriveError::FirstCall { target: settings.target.clone(), status };
     let request = Request::new(worker::request(call.size, call.size));
     match tokio::time::timeout(patience.call, call.client.unary_call(request)).await {
-        Ok(Ok(response)) => {
-            let got = worker::payload_len(response.get_ref());
-            if got == call.size {
-                return Ok(());
-            }
-            Err(failed(Status::data_loss(format!("asked for {} bytes of payload, got {got}", call.size))))
-        }
+        Ok(Ok(response)) => worker::check_size(response.get_ref(), call.size).map_err(failed),
         Ok(Err(status)) => Err(failed(status)),
         Err(_) => Err(failed(Status::deadline_exceeded(format!("no answer within {:?}", patience.call)))),
     }
-}
-
-fn described(status: &Status) -> String {
-    let name = crate::record::code_name(status.code() as i32);
-    if status.message().is_empty() { name.to_owned() } else { format!("{name}: {}", status.message()) }
 }
