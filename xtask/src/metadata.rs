@@ -20,7 +20,6 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) rust_version: Option<String>,
-    pub(crate) license: Option<String>,
     /// What its manifest asks for, by kind, whether or not a feature turns it on.
     pub(crate) dependencies: Vec<(Kind, String)>,
 }
@@ -101,7 +100,6 @@ fn package(value: &Value) -> Package {
         name: text(&value["name"]),
         version: text(&value["version"]),
         rust_version: value["rust_version"].as_str().map(str::to_owned),
-        license: value["license"].as_str().map(str::to_owned),
         dependencies: array(&value["dependencies"]).map(dependency).collect(),
     }
 }

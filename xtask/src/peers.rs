@@ -26,6 +26,7 @@ pub(crate) const PEERS: &[Peer] = &[
     Peer { name: "thalweg", about: "this workspace", build: rust::thalweg },
     Peer { name: "tonic", about: "tonic 0.14.9 on its own transport", build: tonic },
     Peer { name: "grpc-cpp", about: "gRPC C++ as Debian ships it", build: grpc_cpp },
+    Peer { name: "grpc-go", about: "grpc-go 1.85.0", build: grpc_go },
 ];
 
 /// A stack whose program is built.
@@ -139,4 +140,11 @@ fn grpc_cpp(log: &Log) -> Result<PathBuf, Failure> {
     let build = Job::new("make").arg(build_folder);
     build.directory(workspace::root().join("peers/grpc-cpp")).minutes(10).run(log)?;
     Ok(folder("grpc-cpp").join("peer-grpc-cpp"))
+}
+
+fn grpc_go(log: &Log) -> Result<PathBuf, Failure> {
+    let program = folder("grpc-go").join("peer-grpc-go");
+    let build = Job::new("go").words("build -o").arg(&program).arg(".");
+    build.directory(workspace::root().join("peers/grpc-go")).minutes(10).run(log)?;
+    Ok(program)
 }

@@ -1,9 +1,13 @@
 //! `cargo xtask test`: every check that a change must pass, one after the other.
 
 mod dependencies;
+mod grpcio;
 pub(crate) mod h2spec;
+mod interop;
 mod layering;
 mod modules;
+mod negative;
+mod report;
 pub(crate) mod rust;
 
 use std::fs;
@@ -27,19 +31,41 @@ const STEPS: &[Step] = &[
     Step { name: "format", about: "cargo fmt --check", run: rust::format },
     Step {
         name: "layering",
-        about: "crates and modules import only down DESIGN.md's arrows",
+        about: "crates and modules import only down ARCHITECTURE.md's arrows",
         run: layering::check,
-    },
-    Step {
-        name: "dependencies",
-        about: "MSRV, licences and duplicates of what we build on",
-        run: dependencies::check,
     },
     Step { name: "lints", about: "cargo clippy, warnings denied", run: rust::lints },
     Step { name: "tests", about: "unit, simulation and doc tests", run: rust::tests },
+    Step {
+        name: "dependencies",
+        about: "cargo deny, and the MSRV of what we build on",
+        run: dependencies::check,
+    },
     Step { name: "release", about: "the release build that the suites run against", run: rust::release },
     Step { name: "h2spec", about: "h2spec 2.2.1, strict, against `thalweg serve`", run: h2spec::server },
     Step { name: "h2specd", about: "h2spec's client cases against `thalweg load`", run: h2spec::client },
+    Step {
+        name: "interop-server",
+        about: "grpc-go's interop client against `thalweg serve`",
+        run: interop::server,
+    },
+    Step {
+        name: "interop-client",
+        about: "our interop client against grpc-go's server",
+        run: interop::client,
+    },
+    Step {
+        name: "grpcio-server",
+        about: "gRPC's C core against `thalweg serve`, 0 B to 4 MiB",
+        run: grpcio::server,
+    },
+    Step {
+        name: "grpcio-client",
+        about: "`thalweg load` against gRPC's C core, 0 B to 4 MiB",
+        run: grpcio::client,
+    },
+    Step { name: "negative", about: "`thalweg load` against servers that misbehave", run: negative::check },
+    Step { name: "report", about: "`thalweg lab --quick`, and its page in Chromium", run: report::check },
 ];
 
 /// How one step ended.

@@ -21,6 +21,13 @@ pub(crate) const H2SPEC: GoTool =
 pub(crate) const H2SPECD: GoTool =
     GoTool { name: "h2specd", package: "github.com/summerwind/h2spec/cmd/h2specd" };
 
+/// grpc-go's interop client, 1.85.0.
+pub(crate) const INTEROP_CLIENT: GoTool =
+    GoTool { name: "interop-client", package: "google.golang.org/grpc/interop/client" };
+/// grpc-go's interop server, 1.85.0.
+pub(crate) const INTEROP_SERVER: GoTool =
+    GoTool { name: "interop-server", package: "google.golang.org/grpc/interop/server" };
+
 impl GoTool {
     /// The path of the program, built if it is not up to date.
     pub(crate) fn get(&self, log: &Log) -> Result<PathBuf, Failure> {
@@ -41,6 +48,21 @@ impl GoTool {
     }
 }
 
+/// cargo-deny, 0.20.2. A debug build takes a third less time to build and no more to run.
+pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
+    let root = workspace::tools().join("cargo-deny-0.20.2");
+    let program = root.join("bin/cargo-deny");
+    if !program.is_file() {
+        let install =
+            Job::cargo("install cargo-deny --version =0.20.2 --locked --debug --quiet --root").arg(&root);
+        let install = install.arg("--target-dir").arg(root.join("build")).minutes(20);
+        install.run(log).map_err(|failure| Failure::missing(format!("cargo-deny 0.20.2: {failure}")))?;
+        // Several hundred MB that nobody needs any more.
+        fs::remove_dir_all(root.join("build"))?;
+    }
+    Ok(program)
+}
+
 /// Installs Debian packages unless each of `programs` is there already.
 pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(), Failure> {
     if programs.iter().all(|program| is_installed(program)) {
@@ -59,11 +81,11 @@ pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(),
     install.run(log).map_err(|failure| missing(&failure.to_string()))
 }
 
-/// A Python of its own for the suite `name`, with exactly what `xtask/suites/NAME/requirements.txt` pins.
-pub(crate) fn python(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    let missing = |failure: &Failure| Failure::missing(format!("the Python packages of {name}: {failure}"));
-    let requirements = workspace::suites().join(name).join("requirements.txt");
-    let folder = workspace::tools().join(format!("python-{name}"));
+/// A Python of its own for the suites, with exactly what `xtask/suites/python/requirements.txt` pins.
+pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
+    let missing = |failure: &Failure| Failure::missing(format!("the suites' Python packages: {failure}"));
+    let requirements = workspace::suites().join("python/requirements.txt");
+    let folder = workspace::tools().join("python");
     let python = folder.join("bin/python");
     let installed = folder.join("requirements.txt");
     let wanted = fs::read(&requirements)?;

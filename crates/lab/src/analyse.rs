@@ -7,7 +7,7 @@ use crate::record::{CallType, Latency, Spike};
 use crate::results::LabResults;
 use crate::size::ByteSize;
 
-pub use words::{Finding, Headline, doubts, findings, headlines};
+pub use words::{Finding, Headline, answer, doubts, findings, headlines};
 
 /// A median latency above this many times the plateau's has left it.
 pub const PLATEAU_FACTOR: f64 = 1.5;

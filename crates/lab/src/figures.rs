@@ -58,15 +58,15 @@ fn digits(value: f64) -> String {
 }
 
 /// At least `significant` digits, never fewer than stand before the point; no digit is claimed of a zero.
-fn digits_of(value: f64, significant: usize) -> String {
+fn digits_of(value: f64, significant: i32) -> String {
     if value <= 0.0 {
         return "0".to_owned();
     }
     // Rounding may carry into another digit (9.996 is 10.0), so the magnitude is that of the rounded value.
-    let scale = 10_f64.powi(significant as i32 - 1 - value.log10().floor() as i32);
+    let scale = 10_f64.powi(significant - 1 - value.log10().floor() as i32);
     let rounded = (value * scale).round() / scale;
-    let magnitude = rounded.log10().floor().max(-3.0) as isize;
-    let decimals = usize::try_from(significant as isize - 1 - magnitude).unwrap_or(0);
+    let magnitude = rounded.log10().floor().max(-3.0) as i32;
+    let decimals = usize::try_from(significant - 1 - magnitude).unwrap_or(0);
     if value.fract() == 0.0 && value < 1000.0 { format!("{value}") } else { format!("{value:.decimals$}") }
 }
 

@@ -14,6 +14,7 @@ pub mod limit;
 pub mod plan;
 pub mod process;
 pub mod record;
+pub mod report;
 pub mod results;
 pub mod services;
 pub mod size;

@@ -1,4 +1,4 @@
-//! No crate and no module imports against the arrows of DESIGN.md.
+//! No crate and no module imports against the arrows of ARCHITECTURE.md.
 //!
 //! Both tables below say what is allowed or forbidden; what checks them knows no names.
 
@@ -112,7 +112,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     }
     match broken.len() {
         0 => Ok(format!("{} crates, {} files", metadata.members.len(), sources.len())),
-        count => Err(Failure::failed(format!("{count} imports go against DESIGN.md's arrows"))),
+        count => Err(Failure::failed(format!("{count} imports go against ARCHITECTURE.md's arrows"))),
     }
 }
 

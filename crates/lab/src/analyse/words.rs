@@ -1,9 +1,7 @@
 //! Sentences, computed from figures.
 
-use std::time::Duration;
-
 use super::{Analysis, Cell, Kind, Line, PLATEAU_FACTOR, Plateau};
-use crate::figures::{count, percent, span, throughput, time, times};
+use crate::figures::{count, percent, throughput, time, times};
 use crate::plan::{Transport, Work};
 use crate::record::CallType;
 use crate::results::{LabResults, Outcome};
@@ -27,6 +25,19 @@ pub struct Headline {
     pub figure: String,
     /// Of what, and beside what.
     pub detail: String,
+}
+
+/// The study in one sentence; `None` when nothing was measured.
+pub fn answer(analysis: &Analysis) -> Option<String> {
+    let (_, best) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
+    let moves = format!("messages of {} move the most bytes, {}", best.size, throughput(best.bytes_per_s));
+    let plateau = lone_lines(analysis).into_iter().find_map(Line::plateau);
+    Some(match plateau {
+        Some(Plateau { level_ns, last, .. }) => {
+            format!("A lone call takes {} up to {last}; {moves}.", time(level_ns as f64))
+        }
+        None => format!("Of all sizes, {moves}."),
+    })
 }
 
 /// The figures that answer first.
@@ -279,13 +290,6 @@ fn spikes(analysis: &Analysis) -> Option<String> {
     }
     sentences.push("Spikes are part of every figure here; none was cut.".to_owned());
     Some(sentences.join(" "))
-}
-
-/// How long the study took, by its own timestamps.
-pub(crate) fn took(results: &LabResults) -> Option<String> {
-    let started = humantime::parse_rfc3339(&results.started).ok()?;
-    let ended = humantime::parse_rfc3339(&results.ended).ok()?;
-    Some(span(ended.duration_since(started).unwrap_or(Duration::ZERO)))
 }
 
 fn lone_lines(analysis: &Analysis) -> Vec<&Line> {

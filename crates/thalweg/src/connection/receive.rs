@@ -70,16 +70,16 @@ impl<T: Message> Incoming<T> {
         let Some((slot, http2, _)) = state.parts(self.key) else {
             return Poll::Ready(Err(Status::internal("the stream was read after its end")));
         };
-        let tail = self.buffer.len() - self.position;
-        if tail == 0 {
+        let tail = if self.position == self.buffer.len() {
             self.buffer.clear();
+            Vec::new()
         } else {
-            let mut tail_buffer = std::mem::take(&mut self.buffer);
-            tail_buffer.drain(..self.position);
-            slot.put_back(tail_buffer, http2)?;
-        }
+            let mut tail = std::mem::take(&mut self.buffer);
+            tail.drain(..self.position);
+            tail
+        };
         self.position = 0;
-        if slot.is_ready() {
+        if slot.put_back(tail, http2)? {
             slot.take_inbox(&mut self.buffer, http2);
             // Given-back window may be a WINDOW_UPDATE by now.
             if http2.wants_write() {

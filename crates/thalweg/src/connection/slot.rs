@@ -41,7 +41,8 @@ pub(crate) struct Slot {
     pub(crate) inbox: Vec<u8>,
     /// Bytes in `inbox` that the peer has not been given back yet.
     unreleased: usize,
-    needed: usize,
+    /// None while the reader has taken the inbox: what arrives then may begin in the middle of a message.
+    needed: Option<usize>,
     message_size_max: usize,
     /// Nobody reads any more: what arrives is dropped, and its window given back.
     pub(crate) discard: bool,
@@ -95,7 +96,7 @@ impl Slot {
             stream,
             inbox: Vec::new(),
             unreleased: 0,
-            needed: PREFIX_LEN,
+            needed: Some(PREFIX_LEN),
             message_size_max,
             discard: false,
             unary: false,
@@ -119,47 +120,45 @@ impl Slot {
         }
         self.inbox.extend_from_slice(bytes);
         self.unreleased += bytes.len();
-        if self.needed == PREFIX_LEN
-            && let Some(prefix) = Prefix::parse(&self.inbox, self.message_size_max)?
-        {
-            self.needed = prefix.envelope_len();
+        match self.needed {
+            None => Ok(false),
+            Some(PREFIX_LEN) => self.measure(http2),
+            Some(needed) => Ok(self.has(needed, http2)),
         }
-        if self.inbox.len() < self.needed {
-            self.release(http2);
-            return Ok(false);
-        }
-        Ok(true)
     }
 
-    /// Whether the inbox holds what its reader waits for.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.inbox.len() >= self.needed
+    /// Reads how long the inbox must be from the prefix at its front. Returns whether it is.
+    fn measure(&mut self, http2: &mut http2::Connection) -> Result<bool, EnvelopeError> {
+        let prefix = Prefix::parse(&self.inbox, self.message_size_max)?;
+        let needed = prefix.map_or(PREFIX_LEN, Prefix::envelope_len);
+        self.needed = Some(needed);
+        Ok(self.has(needed, http2))
+    }
+
+    fn has(&mut self, needed: usize, http2: &mut http2::Connection) -> bool {
+        let is_there = self.inbox.len() >= needed;
+        if !is_there {
+            self.release(http2);
+        }
+        is_there
     }
 
     /// Exchanges the inbox for `buffer`, which must be empty, and gives its window back.
     pub(crate) fn take_inbox(&mut self, buffer: &mut Vec<u8>, http2: &mut http2::Connection) {
         debug_assert!(buffer.is_empty());
         std::mem::swap(&mut self.inbox, buffer);
-        self.needed = PREFIX_LEN;
+        self.needed = None;
         self.release(http2);
     }
 
-    /// Puts the beginning of a message back in front of what has arrived since, to wait for the rest of it.
-    /// Returns whether that rest is there already.
-    pub(crate) fn put_back(
-        &mut self,
-        mut tail: Vec<u8>,
-        http2: &mut http2::Connection,
-    ) -> Result<bool, EnvelopeError> {
-        tail.append(&mut self.inbox);
-        self.inbox = tail;
-        let prefix = Prefix::parse(&self.inbox, self.message_size_max)?;
-        self.needed = prefix.map_or(PREFIX_LEN, Prefix::envelope_len);
-        if self.inbox.len() < self.needed {
-            self.release(http2);
-            return Ok(false);
+    /// The reader comes back with the beginning of a message, or with nothing: it goes in front of what has arrived
+    /// since, to wait for the rest. Returns whether that is there already.
+    pub(crate) fn put_back(&mut self, tail: Vec<u8>, http2: &mut http2::Connection) -> Result<bool, EnvelopeError> {
+        if !tail.is_empty() {
+            let since = std::mem::replace(&mut self.inbox, tail);
+            self.inbox.extend_from_slice(&since);
         }
-        Ok(true)
+        self.measure(http2)
     }
 
     fn release(&mut self, http2: &mut http2::Connection) {

@@ -271,17 +271,19 @@ impl Endpoint for ServerEndpoint {
 
 fn parse(router: &Router, head: &thalweg_http2::Head) -> Asked {
     let path = head.path().unwrap_or_default();
-    let head_received = match request::receive(head.method(), EncodingSet::ALL, head.iter()) {
+    let found = router.find(path);
+    let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
+    let received = match request::receive(head.method(), accepts, head.iter()) {
         Ok(received) => received,
         Err(Refusal::Status(status)) => return Asked::Refused(status),
         Err(refusal) => return Asked::Http(HttpAnswer::to(&refusal, head.method(), path)),
     };
-    match router.find(path) {
+    match found {
         Err(status) => Asked::Refused(status),
         Ok(method) => {
-            let encoding = response_encoding(method.options.send_compressed, &head_received);
+            let encoding = response_encoding(method.options.send_compressed, &received);
             let outgoing = Outgoing { message_size_max: method.options.max_encoding_message_size, encoding };
-            Asked::Call(Arc::new(Route { method, head: head_received, outgoing }))
+            Asked::Call(Arc::new(Route { method, head: received, outgoing }))
         }
     }
 }

@@ -21,6 +21,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tonic::Extensions;
+use tonic::metadata::MetadataMap;
 
 pub use methods::{Methods, Service};
 
@@ -138,6 +140,28 @@ fn hint(error: &io::Error) -> &'static str {
         io::ErrorKind::AddrInUse => " (another process has it: stop that, or choose another)",
         io::ErrorKind::PermissionDenied => " (ports below 1024 and some folders are for privileged users)",
         _ => "",
+    }
+}
+
+/// Trailing metadata of a call that ends with OK: put it into the extensions of the response.
+///
+/// (A call that fails carries its metadata in the [`Status`](crate::Status).)
+///
+/// ```
+/// use thalweg::metadata::MetadataMap;
+/// use thalweg::{Response, server::Trailers};
+///
+/// let mut trailers = MetadataMap::new();
+/// trailers.insert("x-rows-read", "42".parse().unwrap());
+/// let mut response = Response::new(());
+/// response.extensions_mut().insert(Trailers(trailers));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Trailers(pub MetadataMap);
+
+impl Trailers {
+    fn take(extensions: &mut Extensions) -> MetadataMap {
+        extensions.remove::<Self>().map_or_else(MetadataMap::new, |trailers| trailers.0)
     }
 }
 

@@ -6,6 +6,7 @@ use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId
 use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
+use super::Trailers;
 use crate::connection::{Outgoing, SlotKey, State, send_single};
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::{metadata, response, status};
@@ -34,7 +35,7 @@ static NO_FIELDS: LazyLock<FieldList> = LazyLock::new(FieldList::new);
 
 /// Sends a whole unary response: head, message, and trailers.
 pub(super) fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: Response<Res>) {
-    let (metadata, message, _) = response.into_parts();
+    let (metadata, message, mut extensions) = response.into_parts();
     if let Err(error) = reply.outgoing.check(&message) {
         return send_status(state, reply, &error);
     }
@@ -46,7 +47,7 @@ pub(super) fn send_response<Res: Message>(state: &mut State, reply: &Reply, resp
         return;
     }
     match send_single(http2, reply.stream, &message, &reply.outgoing, false) {
-        Ok(_) => send_trailers(state, reply, Ok(&MetadataMap::new())),
+        Ok(_) => send_trailers(state, reply, Ok(&Trailers::take(&mut extensions))),
         Err(error) => send_trailers(state, reply, Err(&error)),
     }
 }

@@ -8,9 +8,9 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
-use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
+use super::Trailers;
 use super::dispatch::panicked;
 use super::endpoint::{CANCELLED, Route};
 use super::handler::UnaryCall;
@@ -178,17 +178,17 @@ impl StreamingCall {
         Res: Message,
     {
         let head = result.and_then(|response| {
-            let (metadata, messages, _) = response.into_parts();
+            let (metadata, messages, mut extensions) = response.into_parts();
             let mut state = self.connection.lock();
             respond::send_head(&mut state, &self.reply, &metadata)?;
             if let Some(slot) = state.slot(self.reply.key) {
                 slot.head_sent = true;
             }
             // The head is worth a packet of its own only if no message follows at once: the send loop notifies.
-            Ok(messages)
+            Ok((messages, Trailers::take(&mut extensions)))
         });
-        let messages = match head {
-            Ok(messages) => messages,
+        let (messages, trailers) = match head {
+            Ok(started) => started,
             Err(status) => {
                 let mut state = self.connection.lock();
                 respond::send_status(&mut state, &self.reply, &status);
@@ -201,7 +201,7 @@ impl StreamingCall {
         let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
         let mut state = self.connection.lock();
         match outcome {
-            SendOutcome::Done => respond::send_trailers(&mut state, &self.reply, Ok(&MetadataMap::new())),
+            SendOutcome::Done => respond::send_trailers(&mut state, &self.reply, Ok(&trailers)),
             SendOutcome::Failed(status) => respond::send_trailers(&mut state, &self.reply, Err(&status)),
             SendOutcome::Gone => {}
         }

@@ -1,0 +1,292 @@
+// Draws the report's plots and makes its table sortable. The words and the table are in the page already.
+(() => {
+  "use strict";
+
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const state = {
+    transport: data.transports[0],
+    statistic: "p50",
+    hidden: new Set(data.kinds.filter((kind) => kind.hidden).map((kind) => kind.id)),
+    scale: { "latency-log": "log", "latency-linear": "linear", rate: "log", throughput: "linear" },
+  };
+
+  // Figures: three digits and a unit, as in the words of the page.
+  const scaled = (value, steps) => {
+    const [unit, per] = steps.find(([, per], i) => Math.abs(value) < 999.5 * per || i === steps.length - 1);
+    const shown = value / per;
+    const digits = shown === 0 || Number.isInteger(shown) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(shown)));
+    return `${shown.toFixed(Math.min(digits, 3))} ${unit}`.trim();
+  };
+  const figures = {
+    time: (ns) => scaled(ns, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]),
+    rate: (rate) => `${scaled(rate, [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9]])}/s`,
+    throughput: (bytes) => scaled(bytes, [["B/s", 1], ["kB/s", 1e3], ["MB/s", 1e6], ["GB/s", 1e9]]),
+  };
+  // Ticks are round: no more digits than tell them apart.
+  const tick = (show) => (value) => show(value).replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, "");
+
+  const charts = {
+    "latency-log": { field: () => state.statistic, show: figures.time },
+    "latency-linear": { field: () => state.statistic, show: figures.time },
+    rate: { field: () => "rate", show: figures.rate },
+    throughput: { field: () => "throughput", show: figures.throughput },
+  };
+
+  // Positions on the size axis: powers of two, and 0 B two steps below 1 B.
+  const positions = data.sizes.map(({ bytes }) => (bytes === 0 ? -2 : Math.log2(bytes)));
+  const isSocket = (kind) => kind.id.startsWith("socket");
+  const kinds = new Map(data.kinds.map((kind) => [kind.id, kind]));
+  const isShown = (line) =>
+    !state.hidden.has(line.kind) && (state.transport === "both" || state.transport === line.transport);
+
+  // A canvas needs colours resolved: the browser resolves them for us on an element.
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.hidden = true;
+  const colour = (name) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const dash = (line) => {
+    if (isSocket(kinds.get(line.kind))) return line.transport === "UDS" && state.transport === "both" ? [7, 3, 2, 3] : [2, 3];
+    return line.transport === "UDS" && state.transport === "both" ? [7, 4] : [];
+  };
+  const swatch = (line) =>
+    `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke="var(--${kinds.get(line.kind).colour})"` +
+    ` stroke-width="2.5" stroke-dasharray="${dash(line).join(" ")}"/></svg>`;
+
+  const plots = new Map();
+
+  function draw(name) {
+    const figure = document.querySelector(`[data-chart="${name}"]`);
+    const box = figure.querySelector(".plot");
+    const { field, show } = charts[name];
+    const log = state.scale[name] === "log";
+    const column = (line) => line[field()].map((value) => (log && value === 0 ? null : value));
+    const text = colour("muted");
+    const font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+    const axis = { stroke: text, font, ticks: { show: false }, grid: { stroke: colour("grid"), width: 1 } };
+
+    plots.get(name)?.destroy();
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    tip.hidden = true;
+    const plot = new uPlot(
+      {
+        width: box.clientWidth,
+        height: box.clientHeight,
+        padding: [10, 12, 0, 0],
+        legend: { show: false },
+        cursor: {
+          sync: { key: "sizes" },
+          drag: { x: true, y: true, uni: 40 },
+          points: { size: 9, width: 2 },
+        },
+        scales: {
+          x: { time: false, range: (u, min, max) => [min - 0.7, max + 0.7] },
+          y: log ? { distr: 3 } : { range: (u, min, max) => [min < max * 0.5 ? 0 : min, max * 1.06] },
+        },
+        axes: [
+          { ...axis, label: "message size", labelFont: font, labelSize: 22, size: 32, grid: { show: false },
+            splits: () => positions, values: (u) => sizeLabels(u) },
+          { ...axis, size: 74, values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))) },
+        ],
+        series: [{}, ...data.lines.map((line) => {
+          const stroke = colour(kinds.get(line.kind).colour);
+          const socket = isSocket(kinds.get(line.kind));
+          return {
+            show: isShown(line), stroke, width: socket ? 1.6 : 2.2, dash: dash(line), spanGaps: true,
+            points: { show: true, size: socket ? 4 : 6.5, width: 1.5, stroke, fill: socket ? stroke : colour("panel") },
+          };
+        })],
+        hooks: { setCursor: [(u) => pointAt(u, tip, show, log)] },
+      },
+      [positions, ...data.lines.map(column)],
+      box,
+    );
+    plot.over.append(tip);
+    plots.set(name, plot);
+  }
+
+  // As many sizes as fit are named, the first and the last always.
+  function sizeLabels(u) {
+    const wanted = 56;
+    const x = (i) => u.valToPos(positions[i], "x");
+    const last = positions.length - 1;
+    let named = -Infinity;
+    return data.sizes.map(({ label }, i) => {
+      const inside = positions[i] >= u.scales.x.min && positions[i] <= u.scales.x.max;
+      const fits = x(i) - named >= wanted && (i === last || x(last) - x(i) >= wanted);
+      if (!inside || !(fits || i === last)) return "";
+      named = x(i);
+      return label;
+    });
+  }
+
+  function pointAt(u, tip, show, log) {
+    const { idx, left, top, event } = u.cursor;
+    // Plots follow each other's cursor; only the one pointed at tells values.
+    if (idx === null || idx === undefined || left < 0 || !event) {
+      tip.hidden = true;
+      return;
+    }
+    const rows = data.lines
+      .map((line, i) => ({ line, value: u.data[i + 1][idx] }))
+      .filter(({ line, value }) => isShown(line) && value !== null && value !== undefined)
+      .sort((a, b) => b.value - a.value);
+    const both = state.transport === "both";
+    tip.innerHTML =
+      `<b>${data.sizes[idx].label}</b>` +
+      rows.map(({ line, value }) =>
+        `<div>${swatch(line)}<span>${kinds.get(line.kind).label}${both ? `, ${line.transport}` : ""}</span><span>${show(value)}</span></div>`,
+      ).join("");
+    tip.hidden = rows.length === 0;
+    const { clientWidth: width, clientHeight: height } = u.over;
+    const beside = left + 18 + tip.offsetWidth <= width ? left + 18 : left - 18 - tip.offsetWidth;
+    const fits = Math.min(Math.max(beside, 4 - u.over.offsetLeft), width - tip.offsetWidth);
+    tip.style.left = `${fits}px`;
+    tip.style.top = `${Math.min(Math.max(top - tip.offsetHeight / 2, 0), Math.max(0, height - tip.offsetHeight))}px`;
+  }
+
+  function drawAll() {
+    for (const name of Object.keys(charts)) draw(name);
+  }
+
+  // Says on each figure how many of its lines left their colour on the canvas: a blank plot cannot pass for a drawn one.
+  function countDrawn() {
+    for (const [name, plot] of plots) {
+      const { ctx } = plot;
+      const shown = data.lines.map((line, i) => [line, i + 1]).filter(([line]) => isShown(line));
+      const drawn = shown.filter(([line, i]) => {
+        const wanted = colour(kinds.get(line.kind).colour).match(/[\d.]+/g).map(Number);
+        return plot.data[i].some((value, at) => {
+          if (value === null || value === undefined) return false;
+          const x = Math.round(plot.valToPos(positions[at], "x", true));
+          const y = Math.round(plot.valToPos(value, "y", true));
+          const { data: pixels } = ctx.getImageData(x - 8, y - 8, 17, 17);
+          for (let p = 0; p < pixels.length; p += 4) {
+            if (pixels[p + 3] > 200 && [0, 1, 2].every((c) => Math.abs(pixels[p + c] - wanted[c]) < 12)) return true;
+          }
+          return false;
+        });
+      });
+      const figure = document.querySelector(`[data-chart="${name}"]`);
+      figure.dataset.linesShown = shown.length;
+      figure.dataset.linesDrawn = drawn.length;
+    }
+    root.dataset.plots = "drawn";
+  }
+
+  function choose(group, value) {
+    for (const button of group.querySelectorAll("button")) {
+      button.setAttribute("aria-pressed", String((button.dataset.value ?? button.dataset.scale) === value));
+    }
+  }
+
+  function makeControls() {
+    const transports = document.querySelector('[data-choice="transport"]');
+    const offered = data.transports.length > 1 ? [...data.transports, "both"] : data.transports;
+    transports.innerHTML = offered.map((name) => `<button type="button" data-value="${name}">${name}</button>`).join("");
+    choose(transports, state.transport);
+    for (const group of document.querySelectorAll("[data-choice]")) {
+      group.addEventListener("click", ({ target }) => {
+        if (!target.dataset.value) return;
+        state[group.dataset.choice] = target.dataset.value;
+        choose(group, target.dataset.value);
+        for (const name of document.querySelectorAll("[data-statistic]")) {
+          name.textContent = document.querySelector('[data-choice="statistic"] [aria-pressed="true"]').textContent;
+        }
+        drawAll();
+      });
+    }
+    for (const group of document.querySelectorAll("figure .choices")) {
+      group.addEventListener("click", ({ target }) => {
+        if (!target.dataset.scale) return;
+        const { chart } = group.closest("figure").dataset;
+        state.scale[chart] = target.dataset.scale;
+        choose(group, target.dataset.scale);
+        draw(chart);
+      });
+    }
+
+    const legend = document.querySelector(".legend");
+    for (const kind of data.kinds) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.innerHTML = swatch({ kind: kind.id, transport: "TCP" }) + kind.label;
+      button.setAttribute("aria-pressed", String(!state.hidden.has(kind.id)));
+      button.addEventListener("click", () => {
+        const hide = !state.hidden.has(kind.id);
+        if (hide) state.hidden.add(kind.id);
+        else state.hidden.delete(kind.id);
+        button.setAttribute("aria-pressed", String(!hide));
+        drawAll();
+      });
+      legend.append(button);
+    }
+  }
+
+  function makeTheme() {
+    const stored = { get: () => localStorage.getItem("thalweg-theme"), set: (theme) => localStorage.setItem("thalweg-theme", theme) };
+    // Storage may be forbidden to a page that is a file; the theme then lasts as long as the page.
+    try { if (stored.get()) root.dataset.theme = stored.get(); } catch { /* see above */ }
+    document.getElementById("theme").addEventListener("click", () => {
+      const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
+      root.dataset.theme = isDark ? "light" : "dark";
+      try { stored.set(root.dataset.theme); } catch { /* see above */ }
+      drawAll();
+    });
+    dark.addEventListener("change", drawAll);
+  }
+
+  function makeTable() {
+    const table = document.querySelector("#figures table");
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const filters = [...document.querySelectorAll("[data-filter]")];
+    const count = document.querySelector(".count");
+    const filter = () => {
+      for (const row of rows) row.hidden = filters.some(({ value, dataset }) => value && row.dataset[dataset.filter] !== value);
+      const shown = rows.filter((row) => !row.hidden).length;
+      count.textContent = `${shown} of ${rows.length} rows`;
+    };
+    for (const select of filters) select.addEventListener("change", filter);
+    filter();
+
+    const value = (row, i) => row.cells[i].dataset.v ?? row.cells[i].textContent;
+    for (const [i, head] of [...table.tHead.rows[0].cells].entries()) {
+      head.querySelector("button").addEventListener("click", () => {
+        const descending = head.ariaSort === "ascending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+        const order = (a, b) => {
+          const [x, y] = [value(a, i), value(b, i)];
+          // A cell without a value stands last, whichever way.
+          if (x === "" || y === "") return (x === "") - (y === "");
+          const by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
+          return descending ? -by : by;
+        };
+        body.append(...rows.sort(order));
+      });
+    }
+  }
+
+  makeTheme();
+  makeTable();
+  if (data.lines.length > 0) {
+    makeControls();
+    drawAll();
+    // uPlot draws in a microtask of its own.
+    setTimeout(countDrawn, 0);
+    let width = innerWidth;
+    addEventListener("resize", () => {
+      if (innerWidth === width) return;
+      width = innerWidth;
+      for (const [name, plot] of plots) {
+        const box = document.querySelector(`[data-chart="${name}"] .plot`);
+        plot.setSize({ width: box.clientWidth, height: box.clientHeight });
+      }
+    });
+  }
+})();

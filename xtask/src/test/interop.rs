@@ -1,0 +1,61 @@
+//! gRPC's interoperability tests with grpc-go, both ways.
+
+use crate::job::{Failure, Job, Log};
+use crate::server::{Server, free_port};
+use crate::test::rust;
+use crate::tools;
+
+/// The cases that need neither TLS nor credentials.
+const CASES: &[&str] = &[
+    "empty_unary",
+    "large_unary",
+    "client_streaming",
+    "server_streaming",
+    "ping_pong",
+    "empty_stream",
+    "timeout_on_sleeping_server",
+    "cancel_after_begin",
+    "cancel_after_first_response",
+    "status_code_and_message",
+    "special_status_message",
+    "custom_metadata",
+    "unimplemented_method",
+    "unimplemented_service",
+];
+
+/// grpc-go's client against `thalweg serve`.
+pub(super) fn server(log: &Log) -> Result<String, Failure> {
+    let client = Job::new(tools::INTEROP_CLIENT.get(log)?);
+    let port = free_port()?;
+    let serve = Job::new(rust::thalweg(log)?).words(&format!("serve --listen 127.0.0.1:{port}"));
+    run_cases(&client, &serve, port, log)
+}
+
+/// Our client against grpc-go's server.
+pub(super) fn client(log: &Log) -> Result<String, Failure> {
+    let client = Job::new(rust::interop_client(log)?);
+    let port = free_port()?;
+    let serve = Job::new(tools::INTEROP_SERVER.get(log)?).words(&format!("--port {port}"));
+    run_cases(&client, &serve, port, log)
+}
+
+/// Runs every case; one that fails does not keep the others from being tried.
+fn run_cases(client: &Job, serve: &Job, port: u16, log: &Log) -> Result<String, Failure> {
+    let server = Server::start(serve, port, log)?;
+    let mut failed = Vec::new();
+    for case in CASES {
+        let words = format!("--server_host 127.0.0.1 --server_port {port} --test_case {case}");
+        if client.clone().words(&words).seconds(30).run(log).is_err() {
+            log.line(format_args!("FAILED: {case}"))?;
+            failed.push(*case);
+        }
+    }
+    server.stop()?;
+    let passed = CASES.len() - failed.len();
+    match failed.len() {
+        0 => Ok(format!("{passed} of {passed} cases")),
+        _ => {
+            Err(Failure::failed(format!("{passed} of {} cases; failed: {}", CASES.len(), failed.join(", "))))
+        }
+    }
+}
