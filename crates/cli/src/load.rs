@@ -137,8 +137,10 @@ fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
 
 fn failure(error: DriveError) -> Failure {
     match error {
-        DriveError::Settings(_) => Failure::bad_arguments(error),
-        DriveError::Connect { .. } | DriveError::FirstCall { .. } => Failure::failed(error),
+        DriveError::Settings(_) | DriveError::Target(_) => Failure::bad_arguments(error),
+        DriveError::Connect(_) | DriveError::Silent { .. } | DriveError::FirstCall { .. } => {
+            Failure::failed(error)
+        }
         DriveError::Interrupted => Failure::interrupted(error),
     }
 }

@@ -16,7 +16,7 @@ use failure::Failure;
 
 /// Serves gRPC, drives it and measures it.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, about, max_term_width = 100)]
+#[command(name = "thalweg", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -13,6 +13,7 @@ mod worker;
 
 use std::time::Duration;
 
+use thalweg::channel::ConnectError;
 use thalweg::{Channel, Request, Status};
 
 use crate::record::{LoadResult, LoadSettings};
@@ -55,16 +56,25 @@ pub enum DriveError {
     /// The settings make no run.
     #[error("{0}")]
     Settings(&'static str),
-    /// The target is none, or nothing answers there.
-    #[error("cannot connect to {target}: {reason}")]
-    Connect {
+    /// The target cannot be read.
+    #[error(transparent)]
+    Target(ConnectError),
+    /// Nothing to measure is there.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// Something is there, and it does not say what it is.
+    #[error("{target} did not answer as an HTTP/2 server within {patience:?}")]
+    Silent {
         /// As it was given.
         target: String,
-        /// The library's words.
-        reason: String,
+        /// How long it was waited for.
+        patience: Duration,
     },
     /// The first call, made before anything is measured, failed.
-    #[error("{target} does not serve grpc.testing.BenchmarkService/UnaryCall: {}", run::described(.status))]
+    #[error(
+        "{target}: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with {}",
+        run::described(.status)
+    )]
     FirstCall {
         /// As it was given.
         target: String,
@@ -133,10 +143,11 @@ async fn connect(settings: &LoadSettings, patience: Patience) -> Result<Channel,
         .lanes(settings.connections as usize)
         .connect_timeout(patience.connect)
         .connect();
-    let refused = |reason: String| DriveError::Connect { target: settings.target.clone(), reason };
     match tokio::time::timeout(patience.connect, connecting).await {
-        Ok(connected) => connected.map_err(|error| refused(error.to_string())),
-        Err(_) => Err(refused(format!("no answer within {:?}", patience.connect))),
+        Ok(Ok(channel)) => Ok(channel),
+        Ok(Err(error @ ConnectError::Unavailable(_))) => Err(DriveError::Connect(error)),
+        Ok(Err(error)) => Err(DriveError::Target(error)),
+        Err(_) => Err(DriveError::Silent { target: settings.target.clone(), patience: patience.connect }),
     }
 }
 
