@@ -15,6 +15,7 @@ pub(crate) struct Failure {
     pub(crate) code: u8,
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
 impl Failure {
     pub(crate) fn failed(message: impl ToString) -> Self {
         Self { message: message.to_string(), code: FAILED }

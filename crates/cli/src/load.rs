@@ -16,6 +16,8 @@ use crate::failure::{Failure, INTERRUPTED};
 use crate::runtime::RuntimeArgs;
 use crate::{signals, text};
 
+/// Unary calls in flight; of streams, there is one for each connection.
+const IN_FLIGHT_DEFAULT: u32 = 64;
 /// How long a run lasts that was told neither a time nor a number.
 const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 /// How long a run by time warms up.
@@ -36,9 +38,9 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "SIZE", default_value = "0")]
     size: ByteSize,
 
-    /// Calls in flight over all connections; streaming calls: streams
-    #[arg(short = 'c', long = "in-flight", value_name = "N", default_value_t = 64)]
-    in_flight: u32,
+    /// Calls in flight over all connections [default: 64; streams: one for each connection]
+    #[arg(short = 'c', long = "in-flight", value_name = "N")]
+    in_flight: Option<u32>,
 
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -80,7 +82,7 @@ enum Format {
     Json,
 }
 
-pub(crate) fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let settings = args.settings()?;
     let output = Output::open(args.output.as_deref())?;
     let patience = Patience { connect: args.timeout, call: args.timeout, ..Patience::default() };
@@ -106,11 +108,15 @@ impl LoadArgs {
         };
         let warmup =
             self.warmup.unwrap_or(if self.total.is_some() { Duration::ZERO } else { WARM_UP_DEFAULT });
+        let in_flight = self.in_flight.unwrap_or(match self.call {
+            CallType::Unary => IN_FLIGHT_DEFAULT.max(self.connections),
+            _ => self.connections,
+        });
         Ok(LoadSettings {
             target: self.target.clone(),
             call: self.call,
             size_bytes: self.size.0,
-            in_flight: self.in_flight,
+            in_flight,
             connections: self.connections,
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
@@ -131,8 +137,10 @@ fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
 
 fn failure(error: DriveError) -> Failure {
     match error {
-        DriveError::Settings(_) => Failure::bad_arguments(error),
-        DriveError::Connect { .. } | DriveError::FirstCall { .. } => Failure::failed(error),
+        DriveError::Settings(_) | DriveError::Target(_) => Failure::bad_arguments(error),
+        DriveError::Connect(_) | DriveError::Silent { .. } | DriveError::FirstCall { .. } => {
+            Failure::failed(error)
+        }
         DriveError::Interrupted => Failure::interrupted(error),
     }
 }
@@ -156,9 +164,10 @@ fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> 
         return Ok(ExitCode::SUCCESS);
     }
     let errors: Vec<String> = result.errors.iter().map(|(code, count)| format!("{code} {count}")).collect();
+    let first = result.notes.first().map(|note| note.text.as_str()).unwrap_or_default();
     Err(Failure::failed(match errors.as_slice() {
         [] => "nothing ended within the measured time: let -z be longer".to_owned(),
-        _ => format!("every call failed: {}", errors.join(", ")),
+        _ => format!("every call failed ({}): {first}", errors.join(", ")),
     }))
 }
 

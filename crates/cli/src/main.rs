@@ -16,7 +16,7 @@ use failure::Failure;
 
 /// Serves gRPC, drives it and measures it.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, about, max_term_width = 100)]
+#[command(name = "thalweg", version, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -32,8 +32,8 @@ enum Command {
 fn main() -> ExitCode {
     // Wrong flags end in clap: what is wrong on stderr, exit code 2.
     let outcome = match Cli::parse().command {
-        Command::Serve(args) => serve::run(args),
-        Command::Load(args) => load::run(args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Load(args) => load::run(&args),
         Command::Lab(args) => lab::run(args),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {

@@ -39,7 +39,7 @@ pub(crate) struct ServeArgs {
     runtime: RuntimeArgs,
 }
 
-pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let addresses: Vec<ListenAddress> = args
         .listen
         .iter()
@@ -48,7 +48,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         .map_err(Failure::bad_arguments)?;
     args.runtime.build(|processors| processors)?.block_on(async {
         let interrupt = signals::interrupt()?;
-        let server = bind(&args, &addresses).await?;
+        let server = bind(args, &addresses).await?;
         announce(&server).map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
         server.serve_until(interrupt).await.map_err(Failure::failed)?;
         Ok(ExitCode::SUCCESS)

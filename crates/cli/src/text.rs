@@ -21,10 +21,11 @@ pub(crate) fn load(result: &LoadResult) -> String {
         // Writing to a String does not fail.
         let _ = writeln!(text, "{name:<14}{value}");
     };
-    row(
-        "measured",
-        format!("{} after {} of warm-up", time(result.duration_ns as f64), time(settings.warmup_ns as f64)),
-    );
+    let warm_up = match settings.warmup_ns {
+        0 => "no".to_owned(),
+        warmup_ns => time(warmup_ns as f64),
+    };
+    row("measured", format!("{} after {warm_up} warm-up", time(result.duration_ns as f64)));
     row("rate", format!("{} {operation}/s", thousands(result.rate_per_s)));
     let seconds = result.duration_ns as f64 / 1e9;
     for (name, bytes) in [("sent", result.bytes_sent), ("received", result.bytes_received)] {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
-use thalweg::Request;
+use thalweg::{Request, Status};
 
-use super::run::{Failure, Start};
+use super::run::Start;
 use super::stride::stride;
-use super::worker::{Call, Worker, request};
+use super::worker::{Call, Worker, check_size, ended_early, request};
 use crate::services::proto::SimpleRequest;
 
 /// Payload bytes of a bidi stream that may await their replies.
@@ -22,7 +22,7 @@ pub const BIDI_OUTSTANDING_MESSAGES_MAX: usize = 4096;
 const OUTSTANDING_MESSAGES_MIN: usize = 2;
 
 /// One stream until the run is over. Its messages are timed from their hand-over to the reply with the same ordinal.
-pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Failure> {
+pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Status> {
     let stride = stride(call.size);
     let pipeline = Arc::new(Pipeline::new(window(call.size), stride));
     let requests = Requests {
@@ -39,8 +39,8 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Fail
     let ended = loop {
         match replies.message().await {
             Ok(Some(reply)) => {
-                if let Err(failure) = call.check_size(&reply) {
-                    break Err(failure);
+                if let Err(status) = check_size(&reply, call.size) {
+                    break Err(status);
                 }
                 if received.is_multiple_of(stride) {
                     timed.record(worker);
@@ -53,8 +53,8 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Fail
                 pipeline.received(received);
             }
             Ok(None) if pipeline.has_ended_at(received) => break Ok(()),
-            Ok(None) => break Err(Failure::EndedEarly),
-            Err(status) => break Err(status.into()),
+            Ok(None) => break Err(ended_early()),
+            Err(status) => break Err(status),
         }
     };
     timed.record(worker);

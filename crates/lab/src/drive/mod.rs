@@ -13,6 +13,7 @@ mod worker;
 
 use std::time::Duration;
 
+use thalweg::channel::ConnectError;
 use thalweg::{Channel, Request, Status};
 
 use crate::record::{LoadResult, LoadSettings};
@@ -55,16 +56,25 @@ pub enum DriveError {
     /// The settings make no run.
     #[error("{0}")]
     Settings(&'static str),
-    /// The target is none, or nothing answers there.
-    #[error("cannot connect to {target}: {reason}")]
-    Connect {
+    /// The target cannot be read.
+    #[error(transparent)]
+    Target(ConnectError),
+    /// Nothing to measure is there.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// Something is there, and it does not say what it is.
+    #[error("{target} did not answer as an HTTP/2 server within {patience:?}")]
+    Silent {
         /// As it was given.
         target: String,
-        /// The library's words.
-        reason: String,
+        /// How long it was waited for.
+        patience: Duration,
     },
     /// The first call, made before anything is measured, failed.
-    #[error("{target} does not serve grpc.testing.BenchmarkService/UnaryCall: {}", described(.status))]
+    #[error(
+        "{target}: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with {}",
+        run::described(.status)
+    )]
     FirstCall {
         /// As it was given.
         target: String,
@@ -133,10 +143,11 @@ async fn connect(settings: &LoadSettings, patience: Patience) -> Result<Channel,
         .lanes(settings.connections as usize)
         .connect_timeout(patience.connect)
         .connect();
-    let refused = |reason: String| DriveError::Connect { target: settings.target.clone(), reason };
     match tokio::time::timeout(patience.connect, connecting).await {
-        Ok(connected) => connected.map_err(|error| refused(error.to_string())),
-        Err(_) => Err(refused(format!("no answer within {:?}", patience.connect))),
+        Ok(Ok(channel)) => Ok(channel),
+        Ok(Err(error @ ConnectError::Unavailable(_))) => Err(DriveError::Connect(error)),
+        Ok(Err(error)) => Err(DriveError::Target(error)),
+        Err(_) => Err(DriveError::Silent { target: settings.target.clone(), patience: patience.connect }),
     }
 }
 
@@ -150,19 +161,8 @@ async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) ->
     let failed = |status| DriveError::FirstCall { target: settings.target.clone(), status };
     let request = Request::new(worker::request(call.size, call.size));
     match tokio::time::timeout(patience.call, call.client.unary_call(request)).await {
-        Ok(Ok(response)) => {
-            let got = worker::payload_len(response.get_ref());
-            if got == call.size {
-                return Ok(());
-            }
-            Err(failed(Status::data_loss(format!("asked for {} bytes of payload, got {got}", call.size))))
-        }
+        Ok(Ok(response)) => worker::check_size(response.get_ref(), call.size).map_err(failed),
         Ok(Err(status)) => Err(failed(status)),
         Err(_) => Err(failed(Status::deadline_exceeded(format!("no answer within {:?}", patience.call)))),
     }
-}
-
-fn described(status: &Status) -> String {
-    let name = crate::record::code_name(status.code() as i32);
-    if status.message().is_empty() { name.to_owned() } else { format!("{name}: {}", status.message()) }
 }

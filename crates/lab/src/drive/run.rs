@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use thalweg::Code;
+use thalweg::{Code, Status};
 
-use crate::record::{LoadSettings, Recorder};
+use crate::record::{LoadSettings, Recorder, code_name};
 
 /// One run: warm-up from `base`, measured from `from_ns` on.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ pub(super) struct Shard {
     pub(super) recorder: Recorder,
     /// When the last counted operation ended.
     pub(super) last_ns: u64,
-    /// Answers of another size than asked for.
-    pub(super) wrong_sizes: u64,
+    /// What the first failure said.
+    pub(super) first_failure: Option<String>,
 }
 
 /// What becomes of an operation that is about to begin.
@@ -43,17 +43,6 @@ pub(super) enum Start {
     Over,
 }
 
-/// Why a call brought nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
-    /// It ended with this status.
-    Status(Code),
-    /// The answer is not of the size that was asked for.
-    WrongSize,
-    /// A stream ended with OK before its time.
-    EndedEarly,
-}
-
 impl Run {
     /// A run whose warm-up begins now.
     pub(super) fn begin(settings: &LoadSettings, threads: usize) -> Self {
@@ -63,7 +52,7 @@ impl Run {
             Mutex::new(Shard {
                 recorder: Recorder::starting_at(from),
                 last_ns: settings.warmup_ns,
-                wrong_sizes: 0,
+                first_failure: None,
             })
         };
         let until_ns = settings.duration_ns.map_or(u64::MAX, |duration| settings.warmup_ns + duration);
@@ -130,19 +119,17 @@ impl Run {
         self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a failure, unless it falls into the warm-up.
-    pub(super) fn fail(&self, worker: usize, failure: Failure) {
+    /// Counts a failed call, unless it falls into the warm-up.
+    pub(super) fn fail(&self, worker: usize, status: &Status) {
         if !self.is_measuring() {
             return;
         }
         let mut shard = self.shard(worker);
-        match failure {
-            Failure::Status(code) => shard.recorder.error(code as i32),
-            Failure::EndedEarly => shard.recorder.error(Code::DataLoss as i32),
-            Failure::WrongSize => {
-                shard.recorder.error(Code::DataLoss as i32);
-                shard.wrong_sizes += 1;
-            }
+        // What is OK and still a failure brought something else than was asked for.
+        let code = if status.code() == Code::Ok { Code::DataLoss } else { status.code() };
+        shard.recorder.error(code as i32);
+        if shard.first_failure.is_none() {
+            shard.first_failure = Some(described(status));
         }
     }
 
@@ -151,13 +138,13 @@ impl Run {
         let mut all = Shard {
             recorder: Recorder::starting_at(self.measured_from()),
             last_ns: self.from_ns,
-            wrong_sizes: 0,
+            first_failure: None,
         };
         for worker in 0..self.shards.len() {
             let shard = self.shard(worker);
             all.recorder.merge(&shard.recorder);
             all.last_ns = all.last_ns.max(shard.last_ns);
-            all.wrong_sizes += shard.wrong_sizes;
+            all.first_failure = all.first_failure.or_else(|| shard.first_failure.clone());
         }
         all
     }
@@ -170,6 +157,12 @@ impl Shard {
         self.recorder.record_many(latency_ns, count);
         self.last_ns = self.last_ns.max(ended_ns);
     }
+}
+
+/// `UNAVAILABLE: connection lost`
+pub(super) fn described(status: &Status) -> String {
+    let name = code_name(status.code() as i32);
+    if status.message().is_empty() { name.to_owned() } else { format!("{name}: {}", status.message()) }
 }
 
 /// Takes up to `wanted` from what is left.

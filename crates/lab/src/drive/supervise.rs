@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use thalweg::Code;
+use thalweg::Status;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::Patience;
-use super::run::{Failure, Run};
+use super::run::Run;
 use super::worker::{Call, Progress, Worker};
 use crate::record::{self, Connections, CpuTime, LoadResult, LoadSettings, Note};
 
@@ -128,7 +128,9 @@ impl Crew {
             if since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) > self.patience_ns) {
                 place.progress.rests();
                 place.task.abort();
-                self.run.fail(place.index, Failure::Status(Code::DeadlineExceeded));
+                let waited = Duration::from_nanos(self.patience_ns);
+                self.run
+                    .fail(place.index, &Status::deadline_exceeded(format!("nothing came within {waited:?}")));
             }
         }
     }
@@ -152,9 +154,8 @@ fn finish(run: &Run, settings: &LoadSettings, started: SystemTime, client_cpu: C
         connections: Connections { asked: settings.connections, established: None },
         notes: Vec::new(),
     });
-    if merged.wrong_sizes > 0 {
-        let text = format!("{} answers were not of the size asked for", merged.wrong_sizes);
-        note(&mut result, text, true);
+    if let Some(status) = merged.first_failure {
+        note(&mut result, format!("the first failed call ended with {status}"), false);
     }
     result
 }

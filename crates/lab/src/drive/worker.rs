@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use thalweg::{Code, Request, Status};
+use thalweg::{Request, Status};
 
 use super::PAUSE_AFTER_ERROR;
-use super::run::{Failure, Run, Start};
+use super::run::{Run, Start};
 use super::stride::{Pace, stride};
 use crate::record::{CallType, Recorder};
 use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
@@ -68,15 +68,15 @@ impl Call {
                 CallType::BidiStream => super::bidi::bidi_stream(&self, &worker).await,
             };
             worker.progress.rests();
-            if let Err(failure) = ended {
-                worker.run.fail(worker.index, failure);
+            if let Err(status) = ended {
+                worker.run.fail(worker.index, &status);
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }
     }
 
     /// Unary calls until one fails. The end of one is the start of the next: one reading of the clock for both.
-    async fn unary(&self, worker: &Worker) -> Result<(), Failure> {
+    async fn unary(&self, worker: &Worker) -> Result<(), Status> {
         let request = request(self.size, self.size);
         let mut started_ns = worker.run.now_ns();
         loop {
@@ -87,7 +87,7 @@ impl Call {
             };
             worker.progress.waits_since(started_ns);
             let response = self.client.unary_call(Request::new(request.clone())).await?;
-            self.check_size(response.get_ref())?;
+            check_size(response.get_ref(), self.size)?;
             let ended_ns = worker.run.now_ns();
             if counted {
                 let mut shard = worker.run.shard(worker.index);
@@ -99,14 +99,12 @@ impl Call {
     }
 
     /// One stream of requests. Its messages count once the server has acknowledged them by answering.
-    async fn client_stream(&self, worker: &Worker) -> Result<(), Failure> {
+    async fn client_stream(&self, worker: &Worker) -> Result<(), Status> {
         let recorder = Arc::new(Mutex::new(Recorder::starting_at(worker.run.measured_from())));
         let requests =
             Requests::new(request(self.size, 0), worker.clone(), stride(self.size), recorder.clone());
         let response = self.client.streaming_from_client(Request::new(requests)).await?;
-        if payload_len(response.get_ref()) != 0 {
-            return Err(Failure::WrongSize);
-        }
+        check_size(response.get_ref(), 0)?;
         let ended_ns = worker.run.now_ns();
         let acknowledged = recorder.lock().unwrap_or_else(PoisonError::into_inner);
         let mut shard = worker.run.shard(worker.index);
@@ -116,11 +114,11 @@ impl Call {
         }
         shard.recorder.call();
         // The source ends its stream only when the run is over.
-        if worker.run.is_over() { Ok(()) } else { Err(Failure::EndedEarly) }
+        if worker.run.is_over() { Ok(()) } else { Err(ended_early()) }
     }
 
     /// One stream of responses, cancelled when the run is over.
-    async fn server_stream(&self, worker: &Worker) -> Result<(), Failure> {
+    async fn server_stream(&self, worker: &Worker) -> Result<(), Status> {
         let run = &worker.run;
         let stride = stride(self.size);
         let mut pace = Pace::new();
@@ -144,13 +142,13 @@ impl Call {
                 }
                 match responses.message().await {
                     Ok(Some(response)) => {
-                        if let Err(failure) = self.check_size(&response) {
-                            break Err(failure);
+                        if let Err(status) = check_size(&response, self.size) {
+                            break Err(status);
                         }
                         received += 1;
                     }
-                    Ok(None) => break Err(Failure::EndedEarly),
-                    Err(status) => break Err(status.into()),
+                    Ok(None) => break Err(ended_early()),
+                    Err(status) => break Err(status),
                 }
             };
             let now_ns = run.now_ns();
@@ -165,20 +163,19 @@ impl Call {
             start = run.start(now_ns, stride);
         }
     }
+}
 
-    pub(super) fn check_size(&self, response: &SimpleResponse) -> Result<(), Failure> {
-        if payload_len(response) == self.size { Ok(()) } else { Err(Failure::WrongSize) }
+/// What a reply that is not as large as asked for makes of its call.
+pub(super) fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status> {
+    match response.payload.as_ref().map_or(0, |payload| payload.body.len()) {
+        got if got == asked => Ok(()),
+        got => Err(Status::data_loss(format!("a reply of {asked} bytes was asked for, {got} came"))),
     }
 }
 
-impl From<Status> for Failure {
-    fn from(status: Status) -> Self {
-        match status.code() {
-            // A call that brought no answer has not succeeded, whatever it says.
-            Code::Ok => Self::EndedEarly,
-            code => Self::Status(code),
-        }
-    }
+/// A stream that ended with OK while it was still used.
+pub(super) fn ended_early() -> Status {
+    Status::data_loss("the server ended the stream before its time")
 }
 
 /// A request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.
@@ -188,10 +185,6 @@ pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
         payload: (size > 0).then(|| Payload { r#type: 0, body: zeros(size) }),
         ..SimpleRequest::default()
     }
-}
-
-pub(super) fn payload_len(response: &SimpleResponse) -> usize {
-    response.payload.as_ref().map_or(0, |payload| payload.body.len())
 }
 
 /// The requests of a client stream, as fast as the library takes them.

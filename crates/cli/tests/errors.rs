@@ -1,0 +1,161 @@
+//! What is wrong is said in a few words, with an exit code, and nothing hangs.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use support::{Running, outcome, thalweg};
+
+const FAILED: i32 = 1;
+const BAD_ARGUMENTS: i32 = 2;
+
+/// Runs `thalweg` with these arguments: it must end by itself with the exit code, print nothing on stdout, and all of
+/// `parts` on stderr.
+fn check(args: &[&str], code: i32, parts: &[&str]) {
+    let (found, stdout, stderr) = outcome(thalweg(args).output().unwrap());
+    assert_eq!(found, Some(code), "thalweg {args:?}: {stderr}");
+    assert_eq!(stdout, "", "thalweg {args:?}");
+    for part in parts {
+        assert!(stderr.contains(part), "thalweg {args:?}: {part:?} is not in {stderr:?}");
+    }
+    // What clap says about flags has more below it; everything else is one line.
+    if stderr.starts_with("thalweg: ") {
+        assert_eq!(stderr.lines().count(), 1, "thalweg {args:?}: {stderr:?} is not one line");
+    }
+}
+
+#[test]
+fn serve_wants_addresses_that_are_free() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    check(&["serve", "--listen", &taken], FAILED, &[&taken, "in use"]);
+    check(&["serve", "--listen", "127.0.0.1:0", "--listen", &taken], FAILED, &[&taken, "in use"]);
+    check(
+        &["serve", "--listen", "unix:/nonexistent/socket"],
+        FAILED,
+        &["unix:/nonexistent/socket", "No such file"],
+    );
+    check(&["serve", "--listen", "nonsense"], BAD_ARGUMENTS, &["`nonsense`", "HOST:PORT"]);
+    check(&["serve", "--listen", "127.0.0.1:65536"], BAD_ARGUMENTS, &["127.0.0.1:65536", "port"]);
+    check(&["serve", "--listen", "unix:"], BAD_ARGUMENTS, &["`unix:`"]);
+}
+
+#[test]
+fn a_socket_that_another_server_listens_on_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let address = format!("unix:{}", directory.path().join("socket").display());
+    let (_server, _) = Running::serve(&[&address]);
+    check(&["serve", "--listen", &address], FAILED, &[&address, "in use"]);
+}
+
+#[test]
+fn flags_that_make_no_run() {
+    let nobody = "127.0.0.1:1";
+    check(&[], BAD_ARGUMENTS, &["Usage", "serve", "load", "lab"]);
+    check(&["frobnicate"], BAD_ARGUMENTS, &["frobnicate"]);
+    check(&["load"], BAD_ARGUMENTS, &["<TARGET>"]);
+    check(
+        &["load", nobody, "-z", "1s", "-n", "5"],
+        BAD_ARGUMENTS,
+        &["--duration", "cannot be used with", "--total"],
+    );
+    check(&["load", nobody, "-z", "10"], BAD_ARGUMENTS, &["--duration", "10ms"]);
+    check(&["load", nobody, "-n", "0"], BAD_ARGUMENTS, &["--total"]);
+    check(&["load", nobody, "--size", "5X"], BAD_ARGUMENTS, &["`5X`", "64KiB"]);
+    check(&["load", nobody, "--size", "1GiB"], BAD_ARGUMENTS, &["64 MiB"]);
+    check(&["load", nobody, "--call", "smoke"], BAD_ARGUMENTS, &["`smoke`", "bidi-stream"]);
+    check(&["load", nobody, "-c", "0"], BAD_ARGUMENTS, &["at least one"]);
+    check(&["load", nobody, "-c", "1", "--connections", "2"], BAD_ARGUMENTS, &["more connections"]);
+    check(&["load", nobody, "--cpus", "0-x"], BAD_ARGUMENTS, &["`0-x`"]);
+    check(&["load", nobody, "--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);
+    check(&["load", nobody, "--warmup", "9999years"], BAD_ARGUMENTS, &["--warmup", "a year"]);
+    check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_known_before_the_run() {
+    check(
+        &["load", "127.0.0.1:1", "-o", "/nonexistent/result.json"],
+        BAD_ARGUMENTS,
+        &["/nonexistent/result.json", "No such file"],
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there() {
+    // A port that was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let directory = tempfile::tempdir().unwrap();
+    let result = directory.path().join("result.json");
+    let target = format!("127.0.0.1:{port}");
+    check(&["load", &target, "-o", result.to_str().unwrap()], FAILED, &[&target, "refused"]);
+    assert!(!result.exists(), "a run without a result leaves a file behind");
+    check(&["load", "unix:/nonexistent/socket"], FAILED, &["unix:/nonexistent/socket", "No such file"]);
+}
+
+#[test]
+fn a_server_that_is_something_else() {
+    let check_peer = |peer: fn(TcpStream), parts: &[&str]| {
+        let target = listen(peer);
+        let mut parts = parts.to_vec();
+        parts.push(&target);
+        check(&["load", &target, "--timeout", "1s"], FAILED, &parts);
+    };
+    check_peer(http1, &["HTTP/1"]);
+    check_peer(tls_alert, &["TLS"]);
+    check_peer(garbage, &["does not speak HTTP/2"]);
+    check_peer(hang_up, &["closed the connection"]);
+    check_peer(stall, &["within 1s"]);
+    check_peer(stall_after_settings, &["DEADLINE_EXCEEDED", "within 1s"]);
+}
+
+/// Serves each connection with `peer`, on a thread that ends with the test.
+fn listen(peer: fn(TcpStream)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            thread::spawn(move || peer(stream));
+        }
+    });
+    address
+}
+
+fn http1(mut stream: TcpStream) {
+    read_some(&mut stream);
+    stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").unwrap();
+    stall(stream);
+}
+
+fn tls_alert(mut stream: TcpStream) {
+    read_some(&mut stream);
+    stream.write_all(b"\x15\x03\x01\x00\x02\x02\x46").unwrap();
+}
+
+fn garbage(mut stream: TcpStream) {
+    let noise: Vec<u8> = (0..500_u32).map(|i| (i * 167 + 13) as u8).collect();
+    stream.write_all(&noise).unwrap();
+    stall(stream);
+}
+
+fn hang_up(mut stream: TcpStream) {
+    read_some(&mut stream);
+}
+
+/// Reads until the other side has had enough.
+fn stall(mut stream: TcpStream) {
+    let mut buffer = [0; 1024];
+    while stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
+}
+
+fn stall_after_settings(mut stream: TcpStream) {
+    stream.write_all(b"\0\0\0\x04\0\0\0\0\0").unwrap();
+    stall(stream);
+}
+
+fn read_some(stream: &mut TcpStream) {
+    let _ = stream.read(&mut [0; 1024]).unwrap();
+}

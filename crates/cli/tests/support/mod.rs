@@ -1,0 +1,78 @@
+//! The command under test, and a server of it.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The command with these arguments.
+pub(crate) fn thalweg(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What came of the command: its exit code, stdout and stderr.
+pub(crate) fn outcome(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes| String::from_utf8(bytes).expect("the command prints UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A running command that is killed when dropped, should it still run then.
+pub(crate) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Starts `thalweg` with these arguments.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut child = thalweg(args).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdout }
+    }
+
+    /// Starts `thalweg serve` and waits until it listens; also the addresses that it says it listens on.
+    pub(crate) fn serve(listen: &[&str]) -> (Self, Vec<String>) {
+        let mut args = vec!["serve", "--threads", "1"];
+        args.extend(listen.iter().flat_map(|address| ["--listen", *address]));
+        let mut server = Self::start(&args);
+        let addresses = listen.iter().map(|_| {
+            let line = server.line();
+            line.strip_prefix("listening on ").unwrap_or_else(|| panic!("it says {line:?}")).to_owned()
+        });
+        let addresses = addresses.collect();
+        (server, addresses)
+    }
+
+    /// The next line of its stdout.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits for the end: exit code, the rest of stdout, stderr.
+    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
+        let mut stdout = String::new();
+        std::io::Read::read_to_string(&mut self.stdout, &mut stdout).unwrap();
+        let mut stderr = String::new();
+        let mut pipe: ChildStderr = self.child.stderr.take().unwrap();
+        std::io::Read::read_to_string(&mut pipe, &mut stderr).unwrap();
+        (self.child.wait().unwrap().code(), stdout, stderr)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail on a command that has ended, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
