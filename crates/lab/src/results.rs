@@ -107,13 +107,10 @@ impl LabResults {
         self.points.len() >= self.planned
     }
 
-    /// Every point was measured, without an error and without a note that forbids using it.
-    pub fn is_clean(&self) -> bool {
-        self.points.iter().all(|point| {
-            point
-                .measured()
-                .is_some_and(|result| result.error_count() == 0 && result.is_valid() && result.messages > 0)
-        })
+    /// Some point was not measured, or some of its calls failed.
+    pub fn has_failures(&self) -> bool {
+        let is_good = |result: &LoadResult| result.error_count() == 0 && result.messages > 0;
+        !self.points.iter().all(|point| point.measured().is_some_and(is_good))
     }
 }
 
