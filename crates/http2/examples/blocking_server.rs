@@ -1,4 +1,5 @@
-//! The run loop of a connection, on blocking sockets with a thread each: every request gets 200 and a line of text.
+//! The run loop of a connection, on blocking sockets with a thread each: every request gets 200 and a line of
+//! text.
 //!
 //! ```text
 //! cargo run -p thalweg-http2 --example blocking_server -- 127.0.0.1:8080

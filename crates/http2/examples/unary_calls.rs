@@ -6,8 +6,8 @@
 //! callgrind_annotate --inclusive=yes calls.out | grep unary_calls::
 //! ```
 //!
-//! The arguments are the number of calls and how many are in flight. `call` and `finish` are the client's share,
-//! `serve` is the server's.
+//! The arguments are the number of calls and how many are in flight. `call` and `finish` are the client's
+//! share, `serve` is the server's.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -7,19 +7,23 @@ use crate::limits::Limits;
 /// The settings of one connection. Sizes are in bytes.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The receive window of a stream, in bytes, advertised as SETTINGS_INITIAL_WINDOW_SIZE; at most 2^31 - 1.
+    /// The receive window of a stream, in bytes, advertised as SETTINGS_INITIAL_WINDOW_SIZE; at most
+    /// 2^31 - 1.
     pub stream_window: u32,
-    /// The receive window of the connection, in bytes; at least 65,535 (RFC 9113 §6.9.2 lets no one start lower).
+    /// The receive window of the connection, in bytes; at least 65,535 (RFC 9113 §6.9.2 lets no one start
+    /// lower).
     pub connection_window: u32,
     /// The largest frame payload that the peer may send, in bytes: 16,384 to 16,777,215.
     pub max_frame_size: u32,
     /// The size of the HPACK table that the peer's encoder may use, in bytes.
     pub header_table_size: u32,
-    /// The largest header list that is accepted, in bytes, counted as RFC 9113 §10.5.1 does: name, value and 32 per field.
+    /// The largest header list that is accepted, in bytes, counted as RFC 9113 §10.5.1 does: name, value and
+    /// 32 per field.
     pub max_header_list_size: u32,
     /// How many streams the peer may have open at a time; servers advertise it.
     pub max_concurrent_streams: u32,
-    /// How much is framed ahead of the socket per [`Connection::take_output`](crate::Connection::take_output), in bytes.
+    /// How much is framed ahead of the socket per
+    /// [`Connection::take_output`](crate::Connection::take_output), in bytes.
     pub output_target: usize,
     /// A stream whose send queue falls below this many bytes, having been above, becomes writable.
     pub send_queue_low_water: usize,

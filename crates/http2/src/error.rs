@@ -185,7 +185,8 @@ impl From<StreamError> for Fault {
 /// Why a stream could not be opened. Nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The peer allows no more concurrent streams: wait for [`Event::SlotsChanged`](crate::Event::SlotsChanged).
+    /// The peer allows no more concurrent streams: wait for
+    /// [`Event::SlotsChanged`](crate::Event::SlotsChanged).
     #[error("the peer allows no more concurrent streams; wait until one ends")]
     NoSlot,
     /// GOAWAY was sent or received: open it on another connection.

@@ -3,12 +3,13 @@
 use crate::error::{ErrorCode, Initiator};
 use crate::stream::{StreamId, Tag};
 
-/// What [`Connection::poll_event`](crate::Connection::poll_event) found in the input, or what the connection has to say itself.
+/// What [`Connection::poll_event`](crate::Connection::poll_event) found in the input, or what the connection
+/// has to say itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// A request (server) or final response head (client): see [`Connection::fields`](crate::Connection::fields),
-    /// valid until the next `poll_event`.
+    /// A request (server) or final response head (client): see
+    /// [`Connection::fields`](crate::Connection::fields), valid until the next `poll_event`.
     Headers {
         /// The stream.
         stream: StreamId,
@@ -32,7 +33,8 @@ pub enum Event<'a> {
         tag: Tag,
     },
     /// Part of the body. The bytes count against the stream's receive window until
-    /// [`Connection::release`](crate::Connection::release) gives them back; the connection's window is given back by itself.
+    /// [`Connection::release`](crate::Connection::release) gives them back; the connection's window is given
+    /// back by itself.
     Data {
         /// The stream.
         stream: StreamId,
@@ -43,8 +45,9 @@ pub enum Event<'a> {
         /// The peer sends nothing more on this stream.
         end_stream: bool,
     },
-    /// The stream ended abnormally: RST_STREAM from the peer, a stream error that the peer caused (our RST_STREAM is
-    /// already in the output), or a GOAWAY above whose last stream it lies. It is gone; nothing more can be sent on it.
+    /// The stream ended abnormally: RST_STREAM from the peer, a stream error that the peer caused (our
+    /// RST_STREAM is already in the output), or a GOAWAY above whose last stream it lies. It is gone; nothing
+    /// more can be sent on it.
     Reset {
         /// The stream.
         stream: StreamId,
@@ -53,8 +56,8 @@ pub enum Event<'a> {
         /// Who reset it, and why.
         cause: ResetCause,
     },
-    /// The send queue of the stream fell below [`Config::send_queue_low_water`](crate::Config::send_queue_low_water)
-    /// after having been above.
+    /// The send queue of the stream fell below
+    /// [`Config::send_queue_low_water`](crate::Config::send_queue_low_water) after having been above.
     Writable {
         /// The stream.
         stream: StreamId,
@@ -62,7 +65,8 @@ pub enum Event<'a> {
         tag: Tag,
     },
     /// Calls that wait for a slot can try again (client): the peer's first SETTINGS arrived, its
-    /// MAX_CONCURRENT_STREAMS changed, or a stream ended after [`OpenError::NoSlot`](crate::OpenError::NoSlot).
+    /// MAX_CONCURRENT_STREAMS changed, or a stream ended after
+    /// [`OpenError::NoSlot`](crate::OpenError::NoSlot).
     SlotsChanged,
     /// GOAWAY from the peer; [`Event::Reset`] of the streams that it will not serve follow.
     GoAway {
@@ -87,7 +91,8 @@ pub struct ResetCause {
     pub initiator: Initiator,
     /// The code of the RST_STREAM, or of the GOAWAY.
     pub code: ErrorCode,
-    /// The peer says that it never processed the request (REFUSED_STREAM, or above GOAWAY's last stream): safe to retry.
+    /// The peer says that it never processed the request (REFUSED_STREAM, or above GOAWAY's last stream):
+    /// safe to retry.
     pub unprocessed: bool,
     /// What happened, for a person.
     pub reason: &'static str,

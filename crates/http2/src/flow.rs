@@ -1,14 +1,15 @@
 //! Flow control (RFC 9113 §5.2, §6.9): how much DATA may go each way, on each stream and on the connection.
 //!
-//! A window is a signed number. SETTINGS_INITIAL_WINDOW_SIZE moves the windows of all streams by the difference to
-//! its old value, and that can make one negative (§6.9.2): with 65,535 announced and 60,000 bytes sent, 5,535 are
-//! left; when the peer then announces 16,384, the difference is -49,151 and the window -43,616. Nothing can be sent
-//! before WINDOW_UPDATEs have raised it above 0.
+//! A window is a signed number. SETTINGS_INITIAL_WINDOW_SIZE moves the windows of all streams by the
+//! difference to its old value, and that can make one negative (§6.9.2): with 65,535 announced and 60,000
+//! bytes sent, 5,535 are left; when the peer then announces 16,384, the difference is -49,151 and the window
+//! -43,616. Nothing can be sent before WINDOW_UPDATEs have raised it above 0.
 
 /// The largest window, in bytes (RFC 9113 §6.9.1).
 pub(crate) const WINDOW_MAX: u32 = (1 << 31) - 1;
 
-/// Every window's size before SETTINGS say otherwise, and the connection's always (RFC 9113 §6.9.2), in bytes.
+/// Every window's size before SETTINGS say otherwise, and the connection's always (RFC 9113 §6.9.2), in
+/// bytes.
 pub(crate) const WINDOW_DEFAULT: u32 = 65_535;
 
 /// A window grew beyond [`WINDOW_MAX`].
@@ -49,8 +50,8 @@ impl SendWindow {
 
     /// A changed SETTINGS_INITIAL_WINDOW_SIZE moves the window, below zero if need be.
     pub(crate) fn shift(&mut self, difference: i64) -> Result<(), Overflow> {
-        // The lower end cannot be passed: windows start at 0 or more, only settings take them below zero, and the sum
-        // of all differences is at least -(2^31 - 1).
+        // The lower end cannot be passed: windows start at 0 or more, only settings take them below zero, and
+        // the sum of all differences is at least -(2^31 - 1).
         self.0 = i32::try_from(i64::from(self.0) + difference).map_err(|_| Overflow)?;
         Ok(())
     }
@@ -58,8 +59,8 @@ impl SendWindow {
 
 /// How much the peer may send, and how much of it has been used and can be given back.
 ///
-/// Updates go out when half the window is used, not frame by frame. With a window of 1,048,576: after 524,287 bytes
-/// released nothing is announced; one more and a single WINDOW_UPDATE gives back 524,288.
+/// Updates go out when half the window is used, not frame by frame. With a window of 1,048,576: after 524,287
+/// bytes released nothing is announced; one more and a single WINDOW_UPDATE gives back 524,288.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceiveWindow {
     /// What the peer may still send, as far as it was told.
@@ -111,7 +112,8 @@ impl ReceiveWindow {
         self.unannounced
     }
 
-    /// Our own SETTINGS_INITIAL_WINDOW_SIZE took effect: the window moves by the difference (RFC 9113 §6.9.2).
+    /// Our own SETTINGS_INITIAL_WINDOW_SIZE took effect: the window moves by the difference (RFC 9113
+    /// §6.9.2).
     pub(crate) fn resize(&mut self, size: u32) {
         let size = size.min(WINDOW_MAX);
         self.open = (i64::from(self.open) + i64::from(size) - i64::from(self.size)) as i32;

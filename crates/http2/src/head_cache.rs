@@ -1,7 +1,9 @@
-//! Decoded heads that are met again: a header block that meets an unchanged HPACK table again is not decoded again.
+//! Decoded heads that are met again: a header block that meets an unchanged HPACK table again is not decoded
+//! again.
 //!
-//! Peers send the same few blocks all the time: the request head of a method, the response head, the trailers of a
-//! call that went well. Once such a block is all indices, equal bytes at an equal version of the table decode equally.
+//! Peers send the same few blocks all the time: the request head of a method, the response head, the trailers
+//! of a call that went well. Once such a block is all indices, equal bytes at an equal version of the table
+//! decode equally.
 
 use std::mem;
 
@@ -15,7 +17,8 @@ const HEADS_MAX: usize = 8;
 /// The longest block whose head is kept, in bytes: longer ones hold literals, and those differ each time.
 const BLOCK_LEN_MAX: usize = 256;
 
-/// The largest head that is kept, in bytes as HPACK counts them. 8 × (2 KiB + 256 B) is what a peer can make us hold.
+/// The largest head that is kept, in bytes as HPACK counts them. 8 × (2 KiB + 256 B) is what a peer can make
+/// us hold.
 const HEAD_SIZE_MAX: usize = 2 << 10;
 
 /// What became of a header block.
@@ -50,7 +53,8 @@ struct Entry {
     kind: HeadKind,
     block: Vec<u8>,
     head: Head,
-    /// Met again since the hand last passed. Keeps the heads of all calls from being driven out by those of single ones.
+    /// Met again since the hand last passed. Keeps the heads of all calls from being driven out by those of
+    /// single ones.
     used: bool,
 }
 
@@ -134,7 +138,8 @@ impl HeadCache {
         Ok(Decoded::Valid)
     }
 
-    /// Moves the fresh head into the cache, in place of one that was not met again since the hand last passed.
+    /// Moves the fresh head into the cache, in place of one that was not met again since the hand last
+    /// passed.
     fn keep(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) {
         let index = if self.entries.len() < HEADS_MAX {
             let (block, head) = (Vec::new(), Head::default());

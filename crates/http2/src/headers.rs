@@ -80,8 +80,8 @@ pub(crate) type Malformed = &'static str;
 
 /// Checks a list of fields against RFC 9113 §8.2 and §8.3.
 ///
-/// White space at the ends of a value is let pass, though §8.2.1 forbids it: gRPC's percent-coding leaves spaces as
-/// they are, so `grpc-message` can honestly start with one.
+/// White space at the ends of a value is let pass, though §8.2.1 forbids it: gRPC's percent-coding leaves
+/// spaces as they are, so `grpc-message` can honestly start with one.
 pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Malformed> {
     let mut pseudo = PseudoHeaders::default();
     let mut content_length = None;
@@ -130,7 +130,8 @@ impl<'a> PseudoHeaders<'a> {
         Ok(())
     }
 
-    /// What is there must be complete (RFC 9113 §8.3.1, §8.3.2). Returns the status and whether it is a CONNECT.
+    /// What is there must be complete (RFC 9113 §8.3.1, §8.3.2). Returns the status and whether it is a
+    /// CONNECT.
     fn finish(self, kind: HeadKind) -> Result<(Option<u16>, bool), Malformed> {
         match kind {
             HeadKind::Trailers => Ok((None, false)),

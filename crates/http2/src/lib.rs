@@ -9,6 +9,34 @@
 //!
 //! The same bytes and the same times give the same events, so a seed replays a failure.
 //!
+//! ```
+//! use std::time::Instant;
+//! use thalweg_http2::{Block, Config, Connection, Event, FieldList, Indexing, Output, Tag};
+//!
+//! let now = Instant::now();
+//! let mut client = Connection::client(Config::default(), now);
+//! let mut server = Connection::server(Config::default(), now);
+//!
+//! let mut head = FieldList::new();
+//! for (name, value) in [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a.example")] {
+//!     head.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+//! }
+//! let sent = client.open(Tag(7), Block { fixed: None, extra: &head }, true)?;
+//!
+//! // What a socket would carry.
+//! let (mut output, mut wire) = (Output::default(), Vec::new());
+//! client.take_output(&mut output);
+//! output.copy_to(&mut wire);
+//!
+//! let mut input = &wire[..];
+//! let event = server.poll_event(&mut input, now)?;
+//! assert!(matches!(event, Some(Event::Headers { stream, end_stream: true, .. }) if stream == sent));
+//! assert_eq!(server.fields().path(), Some(&b"/"[..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `examples/blocking_server.rs` is the whole run loop on a socket.
+//!
 //! [RFC 9113]: https://www.rfc-editor.org/rfc/rfc9113
 //! [RFC 7541]: https://www.rfc-editor.org/rfc/rfc7541
 #![forbid(unsafe_code)]

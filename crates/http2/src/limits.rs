@@ -2,26 +2,28 @@
 
 use std::time::Instant;
 
-/// What a peer may cost beyond what it pays for. Each bound has a default that honest heavy use does not meet; what
-/// breaks one ends the connection with ENHANCE_YOUR_CALM. Only what the peer caused counts.
+/// What a peer may cost beyond what it pays for. Each bound has a default that honest heavy use does not
+/// meet; what breaks one ends the connection with ENHANCE_YOUR_CALM. Only what the peer caused counts.
 ///
 /// # Resets
 ///
 /// A client that opens streams and resets them at once (Rapid Reset, CVE-2023-44487) gets round the bound on
-/// concurrent streams: a slot is free again before anything was done with it. What tells it from a client with
-/// many cancels is just that. So only a reset of a stream that came and went *within one batch of input*, unanswered,
-/// takes a token: streams that lived longer held a slot while they did, and the bound on concurrent streams
-/// bounds them; cancelling an answered call spares work. Honest clients come to such resets too when the
-/// server lags behind their deadlines and reads the request together with its cancellation, and the more so the more
-/// calls run side by side. The bucket is therefore as large as the slots are many: with the defaults 40 × 256 = 10,240
-/// at once and 4 × 256 = 1,024 a second. At a few microseconds each that is less than 1 % of a core.
+/// concurrent streams: a slot is free again before anything was done with it. What tells it from a client
+/// with many cancels is just that. So only a reset of a stream that came and went *within one batch of
+/// input*, unanswered, takes a token: streams that lived longer held a slot while they did, and the bound on
+/// concurrent streams bounds them; cancelling an answered call spares work. Honest clients come to such
+/// resets too when the server lags behind their deadlines and reads the request together with its
+/// cancellation, and the more so the more calls run side by side. The bucket is therefore as large as the
+/// slots are many: with the defaults 40 × 256 = 10,240 at once and 4 × 256 = 1,024 a second. At a few
+/// microseconds each that is less than 1 % of a core.
 ///
 /// # Glitches
 ///
-/// All else that is legal and useless, or wrong without endangering the connection, takes tokens of one bucket. A PING, SETTINGS,
-/// PRIORITY, unknown frame, informational head or WINDOW_UPDATE costs one token, but frames that do work pay for some beforehand (see
-/// [`Limits::paid_control_frames_max`]). An empty DATA frame costs one, a tiny one too. A stream error
-/// that the peer provoked (MadeYouReset, CVE-2025-8671) costs [`Limits::stream_error_cost`].
+/// All else that is legal and useless, or wrong without endangering the connection, takes tokens of one
+/// bucket. A PING, SETTINGS, PRIORITY, unknown frame, informational head or WINDOW_UPDATE costs one token,
+/// but frames that do work pay for some beforehand (see [`Limits::paid_control_frames_max`]). An empty DATA
+/// frame costs one, a tiny one too. A stream error that the peer provoked (MadeYouReset, CVE-2025-8671) costs
+/// [`Limits::stream_error_cost`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many resets of unserved streams a client may make at once, for each stream that it may have open.
@@ -34,12 +36,14 @@ pub struct Limits {
     pub glitches: u32,
     /// How many of them come back per second.
     pub glitches_per_s: u32,
-    /// How many glitches a stream error counts that the peer provoked: 10,000 / 10 = 1,000 at once, 33 a second.
+    /// How many glitches a stream error counts that the peer provoked: 10,000 / 10 = 1,000 at once, 33 a
+    /// second.
     pub stream_error_cost: u32,
-    /// HEADERS and DATA of either side pay for control frames to come, two each and one more per 512 bytes: honest
-    /// peers answer DATA with window updates and PINGs. At most this many are paid for beforehand.
+    /// HEADERS and DATA of either side pay for control frames to come, two each and one more per 512 bytes:
+    /// honest peers answer DATA with window updates and PINGs. At most this many are paid for beforehand.
     pub paid_control_frames_max: u32,
-    /// DATA frames with fewer bytes count as a glitch unless they end the stream. 5 is a gRPC message's prefix, so no message is so small.
+    /// DATA frames with fewer bytes count as a glitch unless they end the stream. 5 is a gRPC message's
+    /// prefix, so no message is so small.
     pub tiny_data_len: u32,
     /// How many CONTINUATION frames may follow a HEADERS frame.
     pub continuations_max: u32,
@@ -72,8 +76,8 @@ impl Default for Limits {
 
 /// Tokens that come back with time.
 ///
-/// It holds millionths of a token, so that no refill is lost to rounding: 33 tokens a second are 33 millionths
-/// a microsecond.
+/// It holds millionths of a token, so that no refill is lost to rounding: 33 tokens a second are 33
+/// millionths a microsecond.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenBucket {
     level: u64,

@@ -5,8 +5,8 @@ use std::io::IoSlice;
 
 use bytes::Bytes;
 
-/// Payloads of at least this many bytes are chained, smaller ones are copied: below it, copying costs less than
-/// one more slice in a vectored write.
+/// Payloads of at least this many bytes are chained, smaller ones are copied: below it, copying costs less
+/// than one more slice in a vectored write.
 const CHAINED_BYTES_MIN: usize = 4096;
 
 /// What a shrunk buffer may keep, in bytes.
@@ -42,7 +42,8 @@ impl Output {
         self.buffer.len() - self.written + self.chained_len
     }
 
-    /// Fills `slices` with what is to be written first, in order; returns how many slices were set. For a vectored write.
+    /// Fills `slices` with what is to be written first, in order; returns how many slices were set. For a
+    /// vectored write.
     pub fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut set = 0;
         let mut at = self.written;

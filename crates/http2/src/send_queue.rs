@@ -1,7 +1,7 @@
 //! What waits to be framed, and whose turn it is.
 //!
-//! The queues of all streams lie in one slab as linked lists, so that a stream that queues something allocates nothing
-//! once the connection has warmed up, and a stream that queues nothing takes three words.
+//! The queues of all streams lie in one slab as linked lists, so that a stream that queues something
+//! allocates nothing once the connection has warmed up, and a stream that queues nothing takes three words.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ impl SendQueue {
     }
 }
 
-/// Something that one stream sends. END_STREAM is not here: it goes with whatever is last when the owner has ended the stream.
+/// Something that one stream sends. END_STREAM is not here: it goes with whatever is last when the owner has
+/// ended the stream.
 #[derive(Debug)]
 pub(crate) enum Queued {
     Data(Bytes),
@@ -70,7 +71,8 @@ struct Node {
 
 /// The items of all queues, and the streams that take turns.
 ///
-/// A stream is in `ready` or `starved` at most once, and only while it is open, so neither outgrows the streams.
+/// A stream is in `ready` or `starved` at most once, and only while it is open, so neither outgrows the
+/// streams.
 #[derive(Debug, Default)]
 pub(crate) struct SendQueues {
     nodes: Slab<Node>,
@@ -160,9 +162,11 @@ impl SendQueues {
         self.ready.push_back(key);
     }
 
-    /// The stream whose turn it is; it has none afterwards.
-    pub(crate) fn next_turn(&mut self, streams: &mut StreamTable) -> Option<Key> {
-        let key = self.ready.pop_front()?;
+    /// The stream whose turn it is; it has none afterwards. When the connection's window is open, those that
+    /// waited for it go first.
+    pub(crate) fn next_turn(&mut self, streams: &mut StreamTable, window_open: bool) -> Option<Key> {
+        let starved = if window_open { self.starved.pop_front() } else { None };
+        let key = starved.or_else(|| self.ready.pop_front())?;
         streams.get_mut(key).turn = Turn::None;
         Some(key)
     }
@@ -173,18 +177,10 @@ impl SendQueues {
         self.starved.push_back(key);
     }
 
-    /// The connection's window is open again: those that waited for it go first, in their order.
-    pub(crate) fn feed_starved(&mut self, streams: &mut StreamTable) {
-        while let Some(key) = self.starved.pop_back() {
-            streams.get_mut(key).turn = Turn::Ready;
-            self.ready.push_front(key);
-        }
-    }
-
-    /// Whether a stream waits for its turn.
+    /// Whether [`next_turn`](Self::next_turn) would give a stream.
     #[inline]
-    pub(crate) fn has_turns(&self) -> bool {
-        !self.ready.is_empty()
+    pub(crate) fn has_turns(&self, window_open: bool) -> bool {
+        !self.ready.is_empty() || (window_open && !self.starved.is_empty())
     }
 
     /// Whether a stream waits for the connection's window.

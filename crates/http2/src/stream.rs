@@ -65,8 +65,9 @@ pub struct Tag(pub u64);
 ///  ES: END_STREAM on HEADERS or DATA. RST_STREAM: sent or received.
 /// ```
 ///
-/// Idle and closed streams take no memory, so the enum has no variants for them; the table of streams tells them
-/// apart by their identifiers. The reserved states of the RFC's figure need PUSH_PROMISE, which is refused.
+/// Idle and closed streams take no memory, so the enum has no variants for them; the table of streams tells
+/// them apart by their identifiers. The reserved states of the RFC's figure need PUSH_PROMISE, which is
+/// refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Open,

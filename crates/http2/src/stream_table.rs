@@ -24,9 +24,9 @@ pub(crate) enum Absent {
     ResetByPeer,
     /// Closed without use, because a higher identifier was used first (RFC 9113 §5.1.1).
     Skipped,
-    /// Reset by this endpoint, or closed long ago. Frames that were on their way are honest and must be let pass;
-    /// since neither side bounds how many streams this endpoint resets while frames are on their way, what is remembered is the
-    /// other, strict cases, of which forgetting one does no harm.
+    /// Reset by this endpoint, or closed long ago. Frames that were on their way are honest and must be let
+    /// pass; since neither side bounds how many streams this endpoint resets while frames are on their way,
+    /// what is remembered is the other, strict cases, of which forgetting one does no harm.
     Forgotten,
 }
 
@@ -74,7 +74,8 @@ impl StreamTable {
         &mut self.streams[key as usize]
     }
 
-    /// Marks an identifier as used, whether or not the stream gets into the table. It must be above the highest.
+    /// Marks an identifier as used, whether or not the stream gets into the table. It must be above the
+    /// highest.
     #[inline]
     pub(crate) fn use_id(&mut self, id: StreamId) {
         debug_assert!(id.get() > self.highest && id.is_client_initiated());
@@ -154,12 +155,13 @@ impl StreamTable {
 
 /// From identifier to key: open addressing with linear probing.
 ///
-/// Fibonacci hashing spreads identifiers that follow one another evenly over the table, so that probes, and the moves
-/// after a removal, are short; taken as they are, they would form one long cluster. A peer that chooses identifiers to
-/// collide gains little: a probe never passes more entries than streams are open.
+/// Fibonacci hashing spreads identifiers that follow one another evenly over the table, so that probes, and
+/// the moves after a removal, are short; taken as they are, they would form one long cluster. A peer that
+/// chooses identifiers to collide gains little: a probe never passes more entries than streams are open.
 #[derive(Debug, Default)]
 struct IdIndex {
-    /// A power of two of entries, at most half of them in use; empty until the first stream. Identifier 0: unused.
+    /// A power of two of entries, at most half of them in use; empty until the first stream. Identifier 0:
+    /// unused.
     entries: Vec<(u32, Key)>,
     len: usize,
 }

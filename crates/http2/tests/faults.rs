@@ -149,8 +149,8 @@ fn section_5_1_closed() {
     server(|f| reset(f).window_update(1, 1).rst_stream(1, ErrorCode::Cancel), Fine);
 }
 
-/// Frames that were on their way when we reset the stream are honest: they are let pass, and keep HPACK and the
-/// connection's window right.
+/// Frames that were on their way when we reset the stream are honest: they are let pass, and keep HPACK and
+/// the connection's window right.
 #[test]
 fn section_5_1_closed_by_us() {
     let mut subject = Subject::client(Config::default());

@@ -73,7 +73,7 @@ fn check(seed: u64, server: bool) -> bool {
     mutate(&mut random, &mut bytes);
     let mut outcome = Ok(());
     while !bytes.is_empty() && outcome.is_ok() {
-        let part: Vec<_> = bytes.drain(..1 + random.below(bytes.len())).collect();
+        let part: Vec<_> = bytes.drain(..=random.below(bytes.len())).collect();
         outcome = subject.feed_bytes(&part);
         // The owner answers what it has seen, whatever has become of it.
         if let Some(Seen::Headers(stream, ..)) = subject.seen.last() {

@@ -8,8 +8,8 @@ use support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id};
 use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg_http2::{Config, ConnectionError, ErrorCode, Limits};
 
-/// Feeds `frames` again and again, all of it one batch of input, until the connection ends or `times` is reached; returns how often
-/// it was let pass.
+/// Feeds `frames` again and again, all of it one batch of input, until the connection ends or `times` is
+/// reached; returns how often it was let pass.
 fn let_pass(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u32) -> Frames) -> u32 {
     let mut builder = Frames::new();
     let mut batch = Vec::new();
@@ -43,7 +43,8 @@ fn check(frames: impl FnMut(Frames, u32) -> Frames, passed: u32) {
     let limits = Limits { paid_control_frames_max: 0, glitches: 1000, ..Limits::default() };
     let mut subject = Subject::server(Config { limits, ..Config::default() });
     subject.feed(&mut Frames::new().open_request(1)).unwrap();
-    // `Frames` that are fed here have an encoder of their own, whose table must not differ from the first one's.
+    // `Frames` that are fed here have an encoder of their own, whose table must not differ from the first
+    // one's.
     assert_eq!(let_pass(&mut subject, 2000, frames), passed);
 }
 
@@ -126,7 +127,8 @@ fn continuations_are_bounded() {
         let mut subject = Subject::server(Config { limits, ..Config::default() });
         let mut frames = Frames::new();
         let block = frames.block(POST);
-        // Literals of an empty name and value, without indexing, are malformed; that is the stream's fault alone.
+        // Literals of an empty name and value, without indexing, are malformed; that is the stream's fault
+        // alone.
         let filler = vec![0u8; len / 3 * 3];
         frames = frames.frame(Kind::Headers, Flags::END_STREAM, 1, &block);
         for n in 1..=continuations {
@@ -226,7 +228,8 @@ fn honest_heavy_cancelling_is_let_pass() {
     }
 }
 
-/// A client may open more streams than are allowed until it has seen SETTINGS: they are refused without being counted.
+/// A client may open more streams than are allowed until it has seen SETTINGS: they are refused without being
+/// counted.
 #[test]
 fn refusals_before_settings_are_acknowledged_are_no_fault() {
     let limits = Limits { glitches: 0, ..Limits::default() };

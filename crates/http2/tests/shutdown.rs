@@ -160,3 +160,12 @@ fn settings_must_be_acknowledged_in_time() {
     assert_eq!(goaways(&client.sent()), [(0, ErrorCode::SettingsTimeout)]);
     assert_eq!(Subject::client(Config::default()).connection.timeout(), None);
 }
+
+#[test]
+fn a_time_beyond_all_times_is_no_deadline() {
+    let mut config = Config::default();
+    (config.settings_timeout, config.drain_timeout) = (Duration::MAX, Duration::MAX);
+    let mut server = Subject::bare_server(config);
+    server.connection.drain(server.now);
+    assert_eq!(server.connection.timeout(), None);
+}

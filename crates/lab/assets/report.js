@@ -34,8 +34,9 @@
     throughput: { field: () => "throughput", show: figures.throughput },
   };
 
-  // Positions on the size axis: powers of two, and 0 B two steps below 1 B.
-  const positions = data.sizes.map(({ bytes }) => (bytes === 0 ? -2 : Math.log2(bytes)));
+  // Positions on the size axis: powers of two, and 0 B two of them below the smallest size that has a logarithm.
+  const smallest = data.sizes.find(({ bytes }) => bytes > 0)?.bytes ?? 1;
+  const positions = data.sizes.map(({ bytes }) => Math.log2(bytes || smallest / 4));
   const isSocket = (kind) => kind.id.startsWith("socket");
   const kinds = new Map(data.kinds.map((kind) => [kind.id, kind]));
   const isShown = (line) =>
@@ -88,9 +89,9 @@
           y: log ? { distr: 3 } : { range: (u, min, max) => [min < max * 0.5 ? 0 : min, max * 1.06] },
         },
         axes: [
-          { ...axis, label: "message size", labelFont: font, labelSize: 22, size: 32, grid: { show: false },
+          { ...axis, label: "message size", labelFont: font, labelSize: 22, size: 38, gap: 11, grid: { show: false },
             splits: () => positions, values: (u) => sizeLabels(u) },
-          { ...axis, size: 74, values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))) },
+          { ...axis, size: 76, gap: 8, ...(log && { splits: decades }), values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))) },
         ],
         series: [{}, ...data.lines.map((line) => {
           const stroke = colour(kinds.get(line.kind).colour);
@@ -107,6 +108,14 @@
     );
     plot.over.append(tip);
     plots.set(name, plot);
+  }
+
+  // Powers of ten; when fewer than three are in sight, their halves and fifths too.
+  function decades(u, i, min, max) {
+    const first = Math.floor(Math.log10(min));
+    const powers = Array.from({ length: Math.ceil(Math.log10(max)) - first + 1 }, (_, n) => 10 ** (first + n));
+    const parts = max / min < 1e3 ? [1, 2, 5] : [1];
+    return powers.flatMap((power) => parts.map((part) => part * power)).filter((v) => v >= min * 0.999 && v <= max * 1.001);
   }
 
   // As many sizes as fit are named, the first and the last always.

@@ -198,7 +198,17 @@ impl Kind {
     /// A lone unary call: the latency that one caller sees.
     pub const LONE_CALL: Self = Self { work: Work::Call(CallType::Unary), in_flight: 1 };
 
-    /// The kind's name in the report.
+    /// The kind in a sentence, in the plural: `lone unary calls`.
+    pub fn phrase(self) -> String {
+        match (self.work, self.in_flight) {
+            (Work::Call(CallType::Unary), 1) => "lone unary calls".to_owned(),
+            (Work::Call(CallType::Unary), in_flight) => format!("{in_flight} unary calls in flight"),
+            (Work::Call(_), 1) => self.label() + "s",
+            _ => self.label(),
+        }
+    }
+
+    /// The kind's name in tables and legends.
     pub fn label(self) -> String {
         let in_flight = self.in_flight;
         let under_way = match in_flight {

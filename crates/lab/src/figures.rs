@@ -53,6 +53,22 @@ pub fn span(duration: Duration) -> String {
     }
 }
 
+/// Binds figures to their units with no-break spaces, so that no line ends between them.
+pub fn bound(text: &str) -> String {
+    let mut bound = String::with_capacity(text.len());
+    let mut after_digit = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let before_unit = chars.peek().is_some_and(|next| "BKMGknµms%".contains(*next));
+        bound.push(if c == ' ' && after_digit && before_unit { NO_BREAK_SPACE } else { c });
+        after_digit = c.is_ascii_digit();
+    }
+    bound
+}
+
+/// What [`bound`] puts between a figure and its unit.
+pub const NO_BREAK_SPACE: char = '\u{a0}';
+
 fn digits(value: f64) -> String {
     digits_of(value, 3)
 }
@@ -73,6 +89,14 @@ fn digits_of(value: f64, significant: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_are_bound_to_their_units_and_to_nothing_else() {
+        assert_eq!(
+            bound("16 in flight of 4 KiB: 2.5 µs, 76 %"),
+            "16 in flight of 4\u{a0}KiB: 2.5\u{a0}µs, 76\u{a0}%"
+        );
+    }
 
     #[test]
     fn three_digits_and_a_unit() {

@@ -15,9 +15,9 @@ pub use bytes;
 pub use futures_core::Stream;
 #[cfg(feature = "prost")]
 pub use prost;
+pub use thalweg_http2 as http2;
 pub use tonic::metadata;
 pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
-pub use thalweg_http2 as http2;
 
 pub use channel::Channel;
 pub use grpc::compression::{Encoding, EncodingSet};

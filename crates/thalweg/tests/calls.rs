@@ -33,7 +33,8 @@ async fn unary_with_metadata() {
     let channel = connect(&serve(Echo::default()).await).await;
     let mut request = Request::new(raw("hello"));
     request.metadata_mut().insert("x-echo", "value".parse().expect("ASCII"));
-    let reply: Response<Raw> = channel.unary(&ECHO, request, &CallOptions::default()).await.expect("an answer");
+    let reply: Response<Raw> =
+        channel.unary(&ECHO, request, &CallOptions::default()).await.expect("an answer");
     assert_eq!(reply.metadata().get("x-echo").expect("echoed"), "value");
 }
 
@@ -69,7 +70,8 @@ async fn messages_over_the_limit() {
 
     let mut options = CallOptions::default();
     options.max_decoding_message_size = 10;
-    let outcome: Result<Response<Raw>, Status> = channel.unary(&ECHO, Request::new(raw(vec![0; 11])), &options).await;
+    let outcome: Result<Response<Raw>, Status> =
+        channel.unary(&ECHO, Request::new(raw(vec![0; 11])), &options).await;
     let status = outcome.expect_err("too large for the client");
     assert_eq!(status.code(), Code::ResourceExhausted);
 }
@@ -79,7 +81,8 @@ async fn client_streaming() {
     let channel = connect(&serve(Echo::default()).await).await;
     for (messages, size) in [(0, 0), (1, 0), (10_000, 0), (1000, 1000), (20, 1_000_000), (3, 3_000_000)] {
         let source = items(vec![raw(vec![1; size]); messages]);
-        let reply: Response<Raw> = channel.client_streaming(&COUNT, Request::new(source), &large()).await.expect("ok");
+        let reply: Response<Raw> =
+            channel.client_streaming(&COUNT, Request::new(source), &large()).await.expect("ok");
         assert_eq!(reply.get_ref(), &raw(format!("{messages} {}", messages * size)));
     }
 }
@@ -115,7 +118,10 @@ async fn bidi_streaming() {
             .into_inner();
         let mut received = 0;
         while let Some(Raw(message)) = stream.message().await.expect("a message") {
-            assert!(message.len() == size && message.iter().all(|b| *b == received as u8), "message {received}");
+            assert!(
+                message.len() == size && message.iter().all(|b| *b == received as u8),
+                "message {received}"
+            );
             received += 1;
         }
         assert_eq!(received, messages);
@@ -130,8 +136,10 @@ async fn many_calls_at_once() {
         let channel = channel.clone();
         calls.spawn(async move {
             let sent = raw(number.to_be_bytes());
-            let reply: Response<Raw> =
-                channel.unary(&ECHO, Request::new(sent.clone()), &CallOptions::default()).await.expect("an answer");
+            let reply: Response<Raw> = channel
+                .unary(&ECHO, Request::new(sent.clone()), &CallOptions::default())
+                .await
+                .expect("an answer");
             assert_eq!(reply.get_ref(), &sent);
         });
     }
@@ -149,7 +157,8 @@ async fn compressed_calls() {
     let mut options = CallOptions::default();
     options.send_compressed = Some(Encoding::Gzip);
     let sent = raw(vec![9; 100_000]);
-    let reply: Response<Raw> = channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("an answer");
+    let reply: Response<Raw> =
+        channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("an answer");
     assert!(reply.get_ref() == &sent);
 }
 
@@ -204,7 +213,11 @@ async fn a_graceful_stop_lets_calls_end() {
     assert_eq!(stream.message().await.expect("a message"), Some(raw("still here")));
     drop(sender);
     assert_eq!(stream.message().await.expect("the end"), None);
-    tokio::time::timeout(Duration::from_secs(10), serving).await.expect("it stops").expect("no panic").expect("no error");
+    tokio::time::timeout(Duration::from_secs(10), serving)
+        .await
+        .expect("it stops")
+        .expect("no panic")
+        .expect("no error");
 }
 
 struct Receiver(tokio::sync::mpsc::UnboundedReceiver<Raw>);

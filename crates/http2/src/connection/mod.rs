@@ -32,10 +32,10 @@ use shutdown::{Closed, Drain};
 
 /// One HTTP/2 connection, client or server: bytes and a time in, events and bytes out.
 ///
-/// The run loop, after anything happened: call [`poll_event`](Connection::poll_event) with what has arrived until it
-/// gives `None`; do what the events ask for; call [`take_output`](Connection::take_output) and write until there is
-/// nothing; if output was taken, poll events once more, since queues may have become writable; then wait for input, for the
-/// socket, or for [`timeout`](Connection::timeout).
+/// The run loop, after anything happened: call [`poll_event`](Connection::poll_event) with what has arrived
+/// until it gives `None`; do what the events ask for; call [`take_output`](Connection::take_output) and write
+/// until there is nothing; if output was taken, poll events once more, since queues may have become writable;
+/// then wait for input, for the socket, or for [`timeout`](Connection::timeout).
 #[derive(Debug)]
 pub struct Connection {
     role: Role,
@@ -82,7 +82,9 @@ pub struct Connection {
     drain: Drain,
     /// The last stream that the peer's GOAWAY lets live.
     peer_last_stream: Option<StreamId>,
-    /// When the acknowledgement of our SETTINGS must have come.
+    /// Our SETTINGS hold.
+    settings_acknowledged: bool,
+    /// When their acknowledgement must have come.
     settings_deadline: Option<Instant>,
 }
 
@@ -151,7 +153,9 @@ impl Connection {
             closed: Closed::No,
             drain: Drain::No,
             peer_last_stream: None,
-            settings_deadline: Some(now + config.settings_timeout),
+            settings_acknowledged: false,
+            // A time beyond all times is no deadline.
+            settings_deadline: now.checked_add(config.settings_timeout),
             config,
         }
     }
@@ -181,8 +185,8 @@ impl Connection {
         }
     }
 
-    /// The head of the last [`Event::Headers`], [`Event::Informational`] or [`Event::Trailers`]; valid until the next
-    /// [`poll_event`](Connection::poll_event).
+    /// The head of the last [`Event::Headers`], [`Event::Informational`] or [`Event::Trailers`]; valid until
+    /// the next [`poll_event`](Connection::poll_event).
     pub fn fields(&self) -> &Head {
         self.heads.current()
     }
@@ -194,8 +198,8 @@ impl Connection {
         }
     }
 
-    /// Gives receive window back: the owner has used up `bytes` of [`Event::Data`]. Does nothing on streams that are
-    /// gone or whose peer sends nothing more.
+    /// Gives receive window back: the owner has used up `bytes` of [`Event::Data`]. Does nothing on streams
+    /// that are gone or whose peer sends nothing more.
     pub fn release(&mut self, stream: StreamId, bytes: usize) {
         let Some(key) = self.streams.find(stream) else { return };
         let stream = self.streams.get_mut(key);
@@ -208,7 +212,8 @@ impl Connection {
         }
     }
 
-    /// Ends a stream with RST_STREAM: what is queued is dropped, no event follows. Does nothing on streams that are gone.
+    /// Ends a stream with RST_STREAM: what is queued is dropped, no event follows. Does nothing on streams
+    /// that are gone.
     ///
     /// A server that has finished its answer while the request is still open says `NoError` (RFC 9113 §8.1).
     pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
@@ -295,8 +300,8 @@ impl Connection {
         }
     }
 
-    /// Ends a stream for a fault of the peer's (RFC 9113 §5.4.2). RST_STREAM may not be sent on an idle stream, so
-    /// there the connection ends.
+    /// Ends a stream for a fault of the peer's (RFC 9113 §5.4.2). RST_STREAM may not be sent on an idle
+    /// stream, so there the connection ends.
     fn stream_error(
         &mut self,
         id: StreamId,
@@ -308,7 +313,7 @@ impl Connection {
             return Err(ConnectionError::local(error.code, error.reason));
         }
         // A stream that is refused before the peer can know the bound is no fault of the peer's.
-        if error.code != ErrorCode::RefusedStream || self.settings_deadline.is_none() {
+        if error.code != ErrorCode::RefusedStream || self.settings_acknowledged {
             self.glitch(self.config.limits.stream_error_cost, error.reason, now)?;
         }
         self.count_reply()?;
@@ -352,8 +357,8 @@ impl Connection {
         self.paid_control_frames = paid.min(self.config.limits.paid_control_frames_max);
     }
 
-    /// A reply goes into the output that the peer provoked. The output is taken as fast as the peer reads, so a peer that
-    /// provokes replies and does not read them is found out here.
+    /// A reply goes into the output that the peer provoked. The output is taken as fast as the peer reads, so
+    /// a peer that provokes replies and does not read them is found out here.
     fn count_reply(&mut self) -> Result<(), ConnectionError> {
         self.queued_replies += 1;
         if self.queued_replies > self.config.limits.queued_replies_max {

@@ -8,8 +8,8 @@ use crate::error::{ConnectionError, ErrorCode, Fault, StreamError};
 use crate::event::Event;
 use crate::frame::padding::{NO_PADDING_LENGTH, TOO_MUCH_PADDING};
 use crate::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
-use crate::stream::StreamId;
-use crate::stream_table::Absent;
+use crate::stream::{Stream, StreamId};
+use crate::stream_table::{Absent, Key};
 
 /// What the next byte of input is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +35,16 @@ pub(super) struct Incoming {
 impl Connection {
     /// Consumes from the front of `input` and returns the next event.
     ///
-    /// `None`: all that can be used is used. What is left in `input`, an incomplete frame other than DATA of at most
-    /// `max_frame_size + 9` bytes, is to be presented again with more behind it. DATA is passed on as it comes, frame
-    /// complete or not; a DATA frame that lies whole in `input` is one event.
+    /// `None`: all that can be used is used. What is left in `input`, an incomplete frame other than DATA of
+    /// at most `max_frame_size + 9` bytes, is to be presented again with more behind it. DATA is passed on as
+    /// it comes, frame complete or not; a DATA frame that lies whole in `input` is one event.
     ///
     /// Events that need no input, such as [`Event::Writable`], come from an empty `input` too.
     ///
     /// # Errors
     ///
-    /// The peer broke the protocol or a limit. GOAWAY is in the output; each further call gives the same error.
+    /// The peer broke the protocol or a limit. GOAWAY is in the output; each further call gives the same
+    /// error.
     #[inline]
     pub fn poll_event<'a>(
         &mut self,
@@ -102,11 +103,30 @@ impl Connection {
         loop {
             let event = match self.expect {
                 Expect::Frame => {
-                    let Some(head) = self.next_head(input)? else { return Ok(None) };
+                    let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
+                        return Ok(None);
+                    };
+                    let head = FrameHead::parse(head);
+                    self.check_head(head)?;
                     let event = if head.kind == Kind::Data {
+                        // Of a DATA frame the head will do, and the padding's length.
+                        if head.flags.contains(Flags::PADDED) && behind.is_empty() && head.len > 0 {
+                            return Ok(None);
+                        }
+                        *input = behind;
                         self.receive_data(head, input, now)
                     } else {
-                        self.receive_whole(head, input, now)
+                        let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
+                            return Ok(None);
+                        };
+                        *input = behind;
+                        match head.kind {
+                            Kind::Headers => self.receive_headers(head, payload, now),
+                            Kind::WindowUpdate => {
+                                self.receive_window_update(head, payload, now).map(|()| None)
+                            }
+                            _ => self.receive_rare(head, payload, now),
+                        }
                     };
                     match event {
                         Ok(event) => event,
@@ -148,36 +168,16 @@ impl Connection {
         Ok(())
     }
 
-    /// The head of the frame at the front of the input, if enough of the frame is there to take it: all of it, or for DATA
-    /// all but the payload.
-    #[inline]
-    fn next_head(&self, input: &[u8]) -> Result<Option<FrameHead>, ConnectionError> {
-        let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
-            return Ok(None);
-        };
-        let head = FrameHead::parse(head);
-        self.check_head(head)?;
-        let needed = match head.kind {
-            Kind::Data => u32::from(head.flags.contains(Flags::PADDED)).min(head.len),
-            _ => head.len,
-        };
-        Ok((behind.len() >= needed as usize).then_some(head))
-    }
-
-    /// Takes a frame that lies whole in the input.
-    #[inline]
-    fn receive_whole<'a>(
+    /// Out of the way of the frames that calls are made of.
+    #[cold]
+    fn receive_rare<'a>(
         &mut self,
         head: FrameHead,
-        input: &mut &'a [u8],
+        payload: &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        let (payload, behind) = input[HEAD_LEN..].split_at(head.len as usize);
-        *input = behind;
         match head.kind {
-            Kind::Headers => self.receive_headers(head, payload, now),
             Kind::Continuation => self.receive_continuation(head, payload, now),
-            Kind::WindowUpdate => self.receive_window_update(head, payload, now),
             Kind::RstStream => self.receive_rst_stream(head, payload, now),
             Kind::Settings => self.receive_settings(head, payload, now),
             Kind::Ping => self.receive_ping(head, payload, now),
@@ -186,14 +186,14 @@ impl Connection {
             Kind::PushPromise => {
                 Err(ConnectionError::protocol("PUSH_PROMISE, though pushes are disabled").into())
             }
-            // RFC 9113 §5.5. DATA is taken elsewhere.
-            Kind::Unknown(_) | Kind::Data => {
+            // RFC 9113 §5.5. The other known ones are taken elsewhere.
+            Kind::Unknown(_) | Kind::Data | Kind::Headers | Kind::WindowUpdate => {
                 Ok(self.control_frame("too many unknown frames", now).map(|()| None)?)
             }
         }
     }
 
-    /// Takes the head of a DATA frame, and what there is of its payload.
+    /// Takes a DATA frame (RFC 9113 §6.1) whose payload starts the input, and what there is of it.
     #[inline]
     fn receive_data<'a>(
         &mut self,
@@ -201,17 +201,45 @@ impl Connection {
         input: &mut &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        let payload = &input[HEAD_LEN..];
-        let padding = padding_of(head, payload)?;
+        let padding = padding_of(head, input)?;
         // The padding's length is read; the rest of the padding comes behind the data.
-        *input = &payload[usize::from(head.flags.contains(Flags::PADDED))..];
-        let incoming = self.begin_data(head, padding, now)?;
+        *input = &input[usize::from(head.flags.contains(Flags::PADDED))..];
+        let mut incoming = Incoming {
+            stream: Some(head.stream),
+            data_left: head.len - padding,
+            padding_left: padding - u32::from(head.flags.contains(Flags::PADDED)),
+            end_stream: head.flags.contains(Flags::END_STREAM),
+        };
+        let key = self.account_for_data(head, padding, now);
+        if let Ok(Some(key)) = key
+            && padding == 0
+            && input.len() >= head.len as usize
+        {
+            // The frame lies whole in the input: most do.
+            let (bytes, behind) = input.split_at(head.len as usize);
+            *input = behind;
+            return Ok(self.pass_on(key, bytes, incoming.end_stream));
+        }
+        if !matches!(key, Ok(Some(_))) {
+            // The frame is read and thrown away.
+            incoming = Incoming { stream: None, end_stream: false, ..incoming };
+        }
+        self.expect = Expect::Data(incoming);
+        key?;
         Ok(self.receive_data_part(incoming, input))
     }
 
     /// What can be said of a frame by its head alone.
     #[inline]
     fn check_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
+        if self.settings_received && self.gathering.is_none() && head.len <= self.config.max_frame_size {
+            return Ok(());
+        }
+        self.check_unusual_head(head)
+    }
+
+    #[cold]
+    fn check_unusual_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
         if !self.settings_received && head.kind != Kind::Settings {
             // RFC 9113 §3.4. Whatever speaks HTTP/1 ends up here.
             return Err(ConnectionError::protocol(
@@ -231,50 +259,38 @@ impl Connection {
         Ok(())
     }
 
-    /// Accounts for a DATA frame (RFC 9113 §6.1) by its head. `padding` is what is not data, its length byte included.
-    fn begin_data(&mut self, head: FrameHead, padding: u32, now: Instant) -> Result<Incoming, Fault> {
-        if head.stream == StreamId::CONNECTION {
-            return Err(ConnectionError::protocol("DATA on stream 0").into());
-        }
+    /// Accounts for a DATA frame by its head. `padding` is what is not data, its length byte included.
+    /// Returns whose it is; `None`: nobody is interested.
+    #[inline]
+    fn account_for_data(
+        &mut self,
+        head: FrameHead,
+        padding: u32,
+        now: Instant,
+    ) -> Result<Option<Key>, Fault> {
         // Padding counts against both windows (RFC 9113 §6.9.1).
-        if self.receive_window.receive(head.len).is_err() {
-            let reason = "DATA beyond the connection's window";
-            return Err(ConnectionError::local(ErrorCode::FlowControlError, reason).into());
+        if head.stream == StreamId::CONNECTION || self.receive_window.receive(head.len).is_err() {
+            return Err(connection_data_fault(head.stream).into());
         }
         if let Some(increment) = self.receive_window.release(head.len) {
             frame::window_update(StreamId::CONNECTION, increment, self.output.buffer());
         }
+        let data_len = head.len - padding;
         let end_stream = head.flags.contains(Flags::END_STREAM);
-        let incoming = Incoming {
-            stream: Some(head.stream),
-            data_left: head.len - padding,
-            padding_left: padding - u32::from(head.flags.contains(Flags::PADDED)),
-            end_stream,
-        };
-        // If the stream is at fault, the frame is read and thrown away.
-        self.expect = Expect::Data(Incoming { stream: None, end_stream: false, ..incoming });
-        if incoming.data_left < self.config.limits.tiny_data_len && !end_stream {
+        if data_len < self.config.limits.tiny_data_len && !end_stream {
             self.glitch(1, "too many tiny DATA frames", now)?;
         }
         self.pay_for_control_frames(head.len as usize);
         let Some(key) = self.streams.find(head.stream) else {
-            self.data_on_absent(head.stream)?;
-            return Ok(Incoming { stream: None, end_stream: false, ..incoming });
+            return self.data_on_absent(head.stream).map(|()| None);
         };
         let stream = self.streams.get_mut(key);
-        if !stream.state.can_receive() {
-            return Err(StreamError::new(ErrorCode::StreamClosed, "DATA behind END_STREAM").into());
-        }
-        if !stream.head_received {
-            return Err(StreamError::protocol("DATA before the response's HEADERS").into());
-        }
-        if stream.receive_window.receive(head.len).is_err() {
-            return Err(
-                StreamError::new(ErrorCode::FlowControlError, "DATA beyond the stream's window").into()
-            );
+        let expected = stream.state.can_receive() && stream.head_received;
+        if !expected || stream.receive_window.receive(head.len).is_err() {
+            return Err(stream_data_fault(stream).into());
         }
         if let Some(left) = &mut stream.body_left {
-            let data_len = u64::from(incoming.data_left);
+            let data_len = u64::from(data_len);
             // RFC 9113 §8.1.1
             if data_len > *left || (end_stream && data_len < *left) {
                 return Err(StreamError::protocol("the body's length differs from `content-length`").into());
@@ -287,7 +303,7 @@ impl Connection {
         {
             frame::window_update(head.stream, increment, self.output.buffer());
         }
-        Ok(incoming)
+        Ok(Some(key))
     }
 
     /// RFC 9113 §5.1, "closed" and "idle".
@@ -307,8 +323,7 @@ impl Connection {
         }
     }
 
-    /// Passes on what the input holds of a DATA frame.
-    #[inline]
+    /// Passes on what the input holds of a DATA frame that is not whole, or padded.
     fn receive_data_part<'a>(&mut self, mut incoming: Incoming, input: &mut &'a [u8]) -> Option<Event<'a>> {
         let len = input.len().min(incoming.data_left as usize);
         let (bytes, behind) = input.split_at(len);
@@ -323,18 +338,42 @@ impl Connection {
         }
         self.expect =
             if all_data && incoming.padding_left == 0 { Expect::Frame } else { Expect::Data(incoming) };
-        if len == 0 && !end_stream {
+        // The owner may have reset the stream between two parts of the frame.
+        let key = self.streams.find(incoming.stream?)?;
+        self.pass_on(key, bytes, end_stream)
+    }
+
+    #[inline]
+    fn pass_on<'a>(&mut self, key: Key, bytes: &'a [u8], end_stream: bool) -> Option<Event<'a>> {
+        if bytes.is_empty() && !end_stream {
             return None;
         }
-        // The owner may have reset the stream between two parts of the frame.
-        let id = incoming.stream?;
-        let key = self.streams.find(id)?;
-        let tag = self.streams.get(key).tag;
+        let stream = self.streams.get(key);
+        let event = Event::Data { stream: stream.id, tag: stream.tag, bytes, end_stream };
         if end_stream {
             self.end_received(key);
         }
-        Some(Event::Data { stream: id, tag, bytes, end_stream })
+        Some(event)
     }
+}
+
+#[cold]
+fn connection_data_fault(stream: StreamId) -> ConnectionError {
+    if stream == StreamId::CONNECTION {
+        return ConnectionError::protocol("DATA on stream 0");
+    }
+    ConnectionError::local(ErrorCode::FlowControlError, "DATA beyond the connection's window")
+}
+
+#[cold]
+fn stream_data_fault(stream: &Stream) -> StreamError {
+    if !stream.state.can_receive() {
+        return StreamError::new(ErrorCode::StreamClosed, "DATA behind END_STREAM");
+    }
+    if !stream.head_received {
+        return StreamError::protocol("DATA before the response's HEADERS");
+    }
+    StreamError::new(ErrorCode::FlowControlError, "DATA beyond the stream's window")
 }
 
 /// How much of a DATA frame's payload is padding, its length byte included, which must be there.
@@ -343,6 +382,11 @@ fn padding_of(head: FrameHead, payload: &[u8]) -> Result<u32, ConnectionError> {
     if !head.flags.contains(Flags::PADDED) {
         return Ok(0);
     }
+    padding_length(head, payload)
+}
+
+#[cold]
+fn padding_length(head: FrameHead, payload: &[u8]) -> Result<u32, ConnectionError> {
     let padding = match payload.first() {
         Some(&padding) if head.len > 0 => u32::from(padding) + 1,
         _ => return Err(NO_PADDING_LENGTH),

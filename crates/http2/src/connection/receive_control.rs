@@ -1,4 +1,5 @@
-//! Frames that carry no message: PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE (RFC 9113 §6.3 to §6.9).
+//! Frames that carry no message: PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE (RFC 9113 §6.3
+//! to §6.9).
 
 use std::time::Instant;
 
@@ -131,7 +132,8 @@ impl Connection {
                 }
                 self.peer.max_frame_size = bytes;
             }
-            // What the peer is ready to accept is its advice (RFC 9113 §10.5.1); it refuses what is too large itself.
+            // What the peer is ready to accept is its advice (RFC 9113 §10.5.1); it refuses what is too large
+            // itself.
             Setting::MaxHeaderListSize(_) | Setting::Unknown(..) => {}
         }
         Ok(())
@@ -163,7 +165,8 @@ impl Connection {
         if !self.settings_received {
             return Err(ConnectionError::protocol("the first SETTINGS frame is an acknowledgement").into());
         }
-        if self.settings_deadline.take().is_none() {
+        self.settings_deadline = None;
+        if std::mem::replace(&mut self.settings_acknowledged, true) {
             self.control_frame("too many acknowledgements of SETTINGS", now)?;
             return Ok(None);
         }
@@ -245,12 +248,12 @@ impl Connection {
         }
     }
 
-    pub(super) fn receive_window_update<'a>(
+    pub(super) fn receive_window_update(
         &mut self,
         head: FrameHead,
         payload: &[u8],
         now: Instant,
-    ) -> Result<Option<Event<'a>>, Fault> {
+    ) -> Result<(), Fault> {
         let Ok(increment) = payload.try_into().map(u32::from_be_bytes) else {
             return Err(wrong_size("WINDOW_UPDATE is not 4 bytes long").into());
         };
@@ -258,13 +261,13 @@ impl Connection {
         let increment = increment & WINDOW_MAX;
         self.control_frame("too many WINDOW_UPDATEs", now)?;
         if head.stream == StreamId::CONNECTION {
-            return self.widen_connection(increment).map(|()| None).map_err(Fault::from);
+            return self.widen_connection(increment).map_err(Fault::from);
         }
         let Some(key) = self.streams.find(head.stream) else {
             return match self.streams.absent(head.stream) {
                 Absent::Idle => Err(ConnectionError::protocol("WINDOW_UPDATE on an idle stream").into()),
                 // It may have crossed our END_STREAM or RST_STREAM.
-                _ => Ok(None),
+                _ => Ok(()),
             };
         };
         if increment == 0 {
@@ -275,7 +278,7 @@ impl Connection {
             return Err(StreamError::new(ErrorCode::FlowControlError, "the stream's window overflows").into());
         }
         self.queues.schedule(key, stream);
-        Ok(None)
+        Ok(())
     }
 
     fn widen_connection(&mut self, increment: u32) -> Result<(), ConnectionError> {
@@ -286,7 +289,6 @@ impl Connection {
             let reason = "the connection's window overflows";
             return Err(ConnectionError::local(ErrorCode::FlowControlError, reason));
         }
-        self.queues.feed_starved(&mut self.streams);
         Ok(())
     }
 }

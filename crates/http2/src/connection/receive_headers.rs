@@ -133,29 +133,12 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         self.pay_for_control_frames(block.len());
+        let opens = head.stream > self.streams.highest() && head.stream.is_client_initiated();
+        if opens && self.role == Role::Server {
+            return self.receive_request(head, block);
+        }
         let Some(key) = self.streams.find(head.stream) else {
-            return match self.streams.absent(head.stream) {
-                Absent::Idle if self.role == Role::Server && head.stream.is_client_initiated() => {
-                    self.receive_request(head, block)
-                }
-                Absent::Idle => {
-                    Err(ConnectionError::protocol("HEADERS on a stream that the peer may not open").into())
-                }
-                Absent::Skipped => Err(REUSED_ID.into()),
-                Absent::Ended => {
-                    let reason = "HEADERS on a stream that has ended";
-                    Err(ConnectionError::local(ErrorCode::StreamClosed, reason).into())
-                }
-                Absent::ResetByPeer => {
-                    self.decode(HeadKind::Trailers, block)?.ok();
-                    let reason = "HEADERS on a stream that the peer has reset";
-                    Err(StreamError::new(ErrorCode::StreamClosed, reason).into())
-                }
-                Absent::Forgotten => {
-                    self.decode(HeadKind::Trailers, block)?.ok();
-                    Ok(None)
-                }
-            };
+            return self.block_on_absent(head.stream, block).map(|()| None);
         };
         if self.streams.get(key).head_received {
             self.receive_trailers(key, head, block)
@@ -164,27 +147,40 @@ impl Connection {
         }
     }
 
-    fn decode(
-        &mut self,
-        kind: HeadKind,
-        block: &[u8],
-    ) -> Result<Result<Summary, StreamError>, ConnectionError> {
+    /// RFC 9113 §5.1, "closed" and "idle".
+    #[cold]
+    fn block_on_absent(&mut self, id: StreamId, block: &[u8]) -> Result<(), Fault> {
+        match self.streams.absent(id) {
+            Absent::Idle => {
+                Err(ConnectionError::protocol("HEADERS on a stream that the peer may not open").into())
+            }
+            Absent::Skipped => Err(REUSED_ID.into()),
+            Absent::Ended => {
+                let reason = "HEADERS on a stream that has ended";
+                Err(ConnectionError::local(ErrorCode::StreamClosed, reason).into())
+            }
+            Absent::ResetByPeer => {
+                self.decode(HeadKind::Trailers, block)?;
+                Err(StreamError::new(ErrorCode::StreamClosed, "HEADERS on a stream that the peer has reset")
+                    .into())
+            }
+            Absent::Forgotten => {
+                self.decode(HeadKind::Trailers, block)?;
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn decode(&mut self, kind: HeadKind, block: &[u8]) -> Result<Decoded, ConnectionError> {
         let list_size_max = self.config.max_header_list_size as usize;
-        Ok(match self.heads.decode(&mut self.decoder, kind, block, list_size_max)? {
-            Decoded::Valid => Ok(self.heads.current().summary),
-            Decoded::Malformed(reason) => Err(StreamError::protocol(reason)),
-            // gRPC makes RESOURCE_EXHAUSTED of this code, which is what its users expect of headers that are too large.
-            Decoded::TooLarge => Err(StreamError::new(
-                ErrorCode::EnhanceYourCalm,
-                "the header list is larger than max_header_list_size",
-            )),
-        })
+        self.heads.decode(&mut self.decoder, kind, block, list_size_max)
     }
 
     /// The client opens a stream.
     #[inline]
     fn receive_request<'a>(&mut self, head: BlockHead, block: &[u8]) -> Result<Option<Event<'a>>, Fault> {
-        let summary = self.decode(HeadKind::Request, block)?;
+        let decoded = self.decode(HeadKind::Request, block)?;
         self.streams.use_id(head.stream);
         if self.is_beyond_goaway(head.stream) {
             // RFC 9113 §6.8: the client sees it in our GOAWAY.
@@ -193,12 +189,12 @@ impl Connection {
         if self.streams.len() >= self.config.max_concurrent_streams as usize {
             return Err(StreamError::new(ErrorCode::RefusedStream, "too many concurrent streams").into());
         }
-        let summary = summary?;
+        check_decoded(decoded)?;
         check_self_dependency(head)?;
-        if summary.connect {
-            return self.refuse_connect(head);
+        let Summary { connect, content_length: body_left, .. } = self.heads.current().summary;
+        if connect {
+            return self.refuse_connect(head).map(|()| None);
         }
-        let body_left = summary.content_length;
         if head.end_stream && body_left.is_some_and(|len| len > 0) {
             return Err(WRONG_LENGTH.into());
         }
@@ -228,7 +224,7 @@ impl Connection {
 
     /// There are no tunnels here: the client is told so in HTTP's terms.
     #[cold]
-    fn refuse_connect<'a>(&mut self, head: BlockHead) -> Result<Option<Event<'a>>, Fault> {
+    fn refuse_connect(&mut self, head: BlockHead) -> Result<(), Fault> {
         self.count_reply()?;
         let mut not_implemented = FieldList::new();
         not_implemented.push(b":status", b"501", Indexing::Literal);
@@ -236,7 +232,7 @@ impl Connection {
         if !head.end_stream {
             frame::rst_stream(head.stream, ErrorCode::NoError, self.output.buffer());
         }
-        Ok(None)
+        Ok(())
     }
 
     /// A response's head, final or informational (client).
@@ -248,13 +244,14 @@ impl Connection {
         block: &[u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        let summary = self.decode(HeadKind::Response, block)??;
+        check_decoded(self.decode(HeadKind::Response, block)?)?;
         check_self_dependency(head)?;
         let stream = self.streams.get_mut(key);
         let (id, tag) = (stream.id, stream.tag);
         if !stream.state.can_receive() {
             return Err(BEHIND_END.into());
         }
+        let summary = &self.heads.current().summary;
         match summary.status {
             // RFC 9113 §8.6
             Some(101) => return Err(StreamError::protocol("status 101 does not exist in HTTP/2").into()),
@@ -284,14 +281,14 @@ impl Connection {
         head: BlockHead,
         block: &[u8],
     ) -> Result<Option<Event<'a>>, Fault> {
-        let summary = self.decode(HeadKind::Trailers, block)?;
+        let decoded = self.decode(HeadKind::Trailers, block)?;
         let stream = self.streams.get(key);
         let (id, tag) = (stream.id, stream.tag);
         // A stream that is half closed hears of that first, whatever is in the block.
         if !stream.state.can_receive() {
             return Err(BEHIND_END.into());
         }
-        summary?;
+        check_decoded(decoded)?;
         check_self_dependency(head)?;
         if !head.end_stream {
             return Err(StreamError::protocol("trailers do not end the stream").into());
@@ -304,6 +301,21 @@ impl Connection {
     }
 }
 
+#[inline]
+fn check_decoded(decoded: Decoded) -> Result<(), StreamError> {
+    match decoded {
+        Decoded::Valid => Ok(()),
+        Decoded::Malformed(reason) => Err(StreamError::protocol(reason)),
+        // gRPC makes RESOURCE_EXHAUSTED of this code, which is what its users expect of headers that are too
+        // large.
+        Decoded::TooLarge => Err(StreamError::new(
+            ErrorCode::EnhanceYourCalm,
+            "the header list is larger than max_header_list_size",
+        )),
+    }
+}
+
+#[inline]
 fn check_self_dependency(head: BlockHead) -> Result<(), StreamError> {
     if head.self_dependent { Err(StreamError::protocol("a stream depends on itself")) } else { Ok(()) }
 }

@@ -1,5 +1,5 @@
-//! What goes out: HEADERS and DATA, framed fairly; control frames stand before them, since they go into the output
-//! when they arise and queued DATA only when the output is taken.
+//! What goes out: HEADERS and DATA, framed fairly; control frames stand before them, since they go into the
+//! output when they arise and queued DATA only when the output is taken.
 
 use bytes::Bytes;
 
@@ -14,11 +14,12 @@ use crate::send_queue::{Queued, QueuedBlock};
 use crate::stream::{State, StreamId, Tag};
 use crate::stream_table::Key;
 
-/// The largest DATA frame that is sent, in bytes, whatever the peer accepts: no small message waits for more than that
-/// behind a large one.
+/// The largest DATA frame that is sent, in bytes, whatever the peer accepts: no small message waits for more
+/// than that behind a large one.
 const DATA_LEN_MAX: u32 = 64 << 10;
 
-/// How many streams may be open before the peer's SETTINGS say it (RFC 9113 §6.5.2 recommends no less for peers).
+/// How many streams may be open before the peer's SETTINGS say it (RFC 9113 §6.5.2 recommends no less for
+/// peers).
 const STREAMS_ASSUMED: u32 = 100;
 
 /// What the peer's SETTINGS say.
@@ -42,8 +43,8 @@ impl PeerSettings {
     }
 }
 
-/// The DATA frame that was framed last. While nothing stands behind it in the output, more of the same stream is added
-/// to it: many small messages then cost one head, and the peer one frame.
+/// The DATA frame that was framed last. While nothing stands behind it in the output, more of the same stream
+/// is added to it: many small messages then cost one head, and the peer one frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LastData {
     stream: StreamId,
@@ -138,8 +139,8 @@ impl Connection {
 
     /// Frames a small DATA at once, straight into the output: `encode` appends exactly `len` bytes.
     ///
-    /// `false`, and nothing done, when it would have to wait (for the queue, a window, the output, or because it is larger than a frame): then
-    /// use [`send_data`](Connection::send_data).
+    /// `false`, and nothing done, when it would have to wait (for the queue, a window, the output, or because
+    /// it is larger than a frame): then use [`send_data`](Connection::send_data).
     ///
     /// # Panics
     ///
@@ -172,8 +173,8 @@ impl Connection {
         Ok(true)
     }
 
-    /// Accepts bytes and sends them as the windows allow. To keep the queue short, look at [`queued`](Connection::queued) and wait for
-    /// [`Event::Writable`].
+    /// Accepts bytes and sends them as the windows allow. To keep the queue short, look at
+    /// [`queued`](Connection::queued) and wait for [`Event::Writable`].
     ///
     /// # Errors
     ///
@@ -204,14 +205,15 @@ impl Connection {
         self.streams.find(stream).map_or(0, |key| self.streams.get(key).queue.bytes())
     }
 
-    /// Frames queued data fairly, one frame of each stream in turn, up to [`Config::output_target`](crate::Config::output_target),
-    /// then swaps all bytes to write into `out`, which must be empty; its buffers are used again. Returns whether there are any.
+    /// Frames queued data fairly, one frame of each stream in turn, up to
+    /// [`Config::output_target`](crate::Config::output_target), then swaps all bytes to write into `out`,
+    /// which must be empty; its buffers are used again. Returns whether there are any.
     ///
     /// Framing can make queues [`Writable`](Event::Writable): poll events afterwards.
     #[inline]
     pub fn take_output(&mut self, out: &mut Output) -> bool {
         debug_assert!(out.is_empty(), "what was taken before must be written first");
-        if self.queues.has_turns() {
+        if self.queues.has_turns(self.window_open()) {
             self.frame_queued();
         }
         if self.output.is_empty() {
@@ -225,7 +227,13 @@ impl Connection {
 
     /// Whether [`take_output`](Connection::take_output) would give something.
     pub fn wants_write(&self) -> bool {
-        !self.output.is_empty() || self.queues.has_turns()
+        !self.output.is_empty() || self.queues.has_turns(self.window_open())
+    }
+
+    /// Whether the connection's window lets any DATA go.
+    #[inline]
+    fn window_open(&self) -> bool {
+        self.send_window.available() > 0
     }
 
     #[inline]
@@ -238,7 +246,8 @@ impl Connection {
         }
     }
 
-    /// Whether a DATA frame of `len` bytes may go straight into the output, past no one whom it would take window from.
+    /// Whether a DATA frame of `len` bytes may go straight into the output, past no one whom it would take
+    /// window from.
     #[inline]
     fn fits_now(&self, key: Key, len: usize) -> bool {
         let stream = self.streams.get(key);
@@ -270,7 +279,8 @@ impl Connection {
         }
     }
 
-    /// Back-fills the head of the frame that [`begin_frame`](Self::begin_frame) started, now that its payload is there.
+    /// Back-fills the head of the frame that [`begin_frame`](Self::begin_frame) started, now that its payload
+    /// is there.
     #[inline]
     fn finish_frame(&mut self, key: Key, end_stream: bool) {
         let buffer = self.output.buffer();
@@ -308,7 +318,8 @@ impl Connection {
 
     fn frame_queued(&mut self) {
         while self.output.len() < self.config.output_target {
-            let Some(key) = self.queues.next_turn(&mut self.streams) else { break };
+            let window_open = self.window_open();
+            let Some(key) = self.queues.next_turn(&mut self.streams, window_open) else { break };
             self.take_turn(key);
         }
     }

@@ -22,9 +22,10 @@ pub(super) enum Closed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Drain {
     No,
-    /// GOAWAY(2^31 - 1) and a PING are sent: requests that were on their way before the client saw them are still served.
+    /// GOAWAY(2^31 - 1) and a PING are sent: requests that were on their way before the client saw them are
+    /// still served.
     AwaitingPong {
-        deadline: Instant,
+        deadline: Option<Instant>,
     },
     /// The last GOAWAY is sent; streams above it are not served.
     Last(StreamId),
@@ -34,7 +35,8 @@ impl Connection {
     /// Lets the connection end when its streams have ended.
     ///
     /// A server sends GOAWAY(2^31 - 1) and a PING; when the PING is acknowledged, or after
-    /// [`Config::drain_timeout`](crate::Config::drain_timeout), GOAWAY with the last stream that it serves. A client opens no more streams.
+    /// [`Config::drain_timeout`](crate::Config::drain_timeout), GOAWAY with the last stream that it serves. A
+    /// client opens no more streams.
     pub fn drain(&mut self, now: Instant) {
         if self.is_closed() || self.drain != Drain::No {
             return;
@@ -44,18 +46,19 @@ impl Connection {
             Role::Server => {
                 self.emit_goaway(StreamId::MAX, ErrorCode::NoError, b"");
                 frame::ping(false, DRAIN_PING, self.output.buffer());
-                self.drain = Drain::AwaitingPong { deadline: now + self.config.drain_timeout };
+                self.drain = Drain::AwaitingPong { deadline: now.checked_add(self.config.drain_timeout) };
             }
         }
     }
 
-    /// Ends the connection now: GOAWAY goes out, all streams are gone, nothing more is accepted. `debug` is for a person who looks
-    /// at the wire.
+    /// Ends the connection now: GOAWAY goes out, all streams are gone, nothing more is accepted. `debug` is
+    /// for a person who looks at the wire.
     pub fn close(&mut self, code: ErrorCode, debug: &[u8]) {
         self.shut(code, debug, Closed::ByOwner);
     }
 
-    /// Whether nothing is left to do: closed, or going away (either side) without streams. Flush, then close the socket.
+    /// Whether nothing is left to do: closed, or going away (either side) without streams. Flush, then close
+    /// the socket.
     pub fn is_drained(&self) -> bool {
         let going_away = matches!(self.drain, Drain::Last(_)) || self.peer_going_away();
         self.is_closed() || (going_away && self.streams.len() == 0 && self.pending.is_empty())
@@ -66,7 +69,8 @@ impl Connection {
         self.peer_last_stream.is_some()
     }
 
-    /// Whether the connection is over: [`close`](Connection::close) was called, or the peer broke the protocol.
+    /// Whether the connection is over: [`close`](Connection::close) was called, or the peer broke the
+    /// protocol.
     pub fn is_closed(&self) -> bool {
         self.closed != Closed::No
     }
@@ -77,7 +81,7 @@ impl Connection {
             return None;
         }
         let drain_deadline = match self.drain {
-            Drain::AwaitingPong { deadline } => Some(deadline),
+            Drain::AwaitingPong { deadline } => deadline,
             Drain::No | Drain::Last(_) => None,
         };
         match (self.settings_deadline, drain_deadline) {
@@ -101,7 +105,7 @@ impl Connection {
             self.fail(error);
             return Err(error);
         }
-        if matches!(self.drain, Drain::AwaitingPong { deadline } if deadline <= now) {
+        if matches!(self.drain, Drain::AwaitingPong { deadline: Some(deadline) } if deadline <= now) {
             self.send_last_goaway();
         }
         Ok(())

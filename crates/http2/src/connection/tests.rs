@@ -60,7 +60,8 @@ fn check_whole(sender: &Connection, receiver: &Connection) {
     assert_eq!(sender.send_window.available() + unannounced, receiver.config.connection_window as usize);
 }
 
-/// RFC 9113 §5.2: whatever becomes of its streams, the connection's window is whole again when they have ended.
+/// RFC 9113 §5.2: whatever becomes of its streams, the connection's window is whole again when they have
+/// ended.
 #[test]
 fn windows_do_not_leak() {
     let now = start();

@@ -7,6 +7,9 @@ use crate::record::CallType;
 use crate::results::{LabResults, Outcome};
 use crate::size::ByteSize;
 
+/// Rates that differ by less than this share are no difference.
+const TIE: f64 = 0.05;
+
 /// One thing that the study found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -30,11 +33,11 @@ pub struct Headline {
 /// The study in one sentence; `None` when nothing was measured.
 pub fn answer(analysis: &Analysis) -> Option<String> {
     let (_, best) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
-    let moves = format!("messages of {} move the most bytes, {}", best.size, throughput(best.bytes_per_s));
-    let plateau = lone_lines(analysis).into_iter().find_map(Line::plateau);
+    let moves = format!("most bytes move in messages of {}, {}", best.size, throughput(best.bytes_per_s));
+    let plateau = lone_lines(analysis).into_iter().find_map(|line| Some((line.transport, line.plateau()?)));
     Some(match plateau {
-        Some(Plateau { level_ns, last, .. }) => {
-            format!("A lone call takes {} up to {last}; {moves}.", time(level_ns as f64))
+        Some((transport, Plateau { level_ns, last, .. })) => {
+            format!("Over {transport} a lone call takes {} up to {last}; {moves}.", time(level_ns as f64))
         }
         None => format!("Of all sizes, {moves}."),
     })
@@ -72,7 +75,7 @@ pub fn headlines(analysis: &Analysis) -> Vec<Headline> {
         headlines.push(Headline {
             name: "Highest rate",
             figure: format!("{}/s", count(cell.rate_per_s)),
-            detail: format!("{} of {}", of(line), cell.size),
+            detail: format!("{}, messages of {}", of(line), cell.size),
         });
     }
     if let Some((line, cell)) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s) {
@@ -80,7 +83,7 @@ pub fn headlines(analysis: &Analysis) -> Vec<Headline> {
         headlines.push(Headline {
             name: "Highest throughput",
             figure: throughput(cell.bytes_per_s),
-            detail: format!("{} of {}{}", of(line), cell.size, share.unwrap_or_default()),
+            detail: format!("{}, messages of {}{}", of(line), cell.size, share.unwrap_or_default()),
         });
     }
     headlines
@@ -157,7 +160,7 @@ fn latency(analysis: &Analysis) -> Option<String> {
 fn throughputs(analysis: &Analysis) -> Option<String> {
     let (line, cell) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
     let most = format!(
-        "Most bytes move in {} of {}: {}{}.",
+        "Most bytes move in {} with messages of {}: {}{}.",
         of(line),
         cell.size,
         throughput(cell.bytes_per_s),
@@ -170,8 +173,8 @@ fn throughputs(analysis: &Analysis) -> Option<String> {
             let lines = analysis.calls().filter(|line| line.kind == kind);
             let best = lines.filter_map(|line| Some((line, line.best_throughput()?)));
             let (line, cell) = best.max_by(|(_, a), (_, b)| a.bytes_per_s.total_cmp(&b.bytes_per_s))?;
-            let (label, transport) = (kind.label(), line.transport);
-            Some(format!("{label} {} ({transport}, {})", cell.size, throughput(cell.bytes_per_s)))
+            let (phrase, transport) = (kind.phrase(), line.transport);
+            Some(format!("{phrase} {} ({transport}, {})", cell.size, throughput(cell.bytes_per_s)))
         })
         .collect();
     if bests.len() > 1 {
@@ -184,7 +187,7 @@ fn throughputs(analysis: &Analysis) -> Option<String> {
 fn rates(analysis: &Analysis) -> Option<String> {
     let (line, cell) = most(analysis, Line::best_rate, |cell| cell.rate_per_s)?;
     let mut sentences = vec![format!(
-        "The highest rate is {} {}/s: {} of {}.",
+        "The highest rate is {} {}/s: {} with messages of {}.",
         count(cell.rate_per_s),
         operation(line),
         of(line),
@@ -210,26 +213,36 @@ fn rates(analysis: &Analysis) -> Option<String> {
 
 /// Runs of neighbouring sizes at which the same kind of call is fastest.
 fn fastest(analysis: &Analysis) -> Option<String> {
+    let sizes = analysis.sizes();
+    let all = [*sizes.first()?, *sizes.last()?];
     let mut sentences = Vec::new();
     for transport in analysis.transports() {
         let mut runs: Vec<(Kind, ByteSize, ByteSize)> = Vec::new();
-        for size in analysis.sizes() {
+        for &size in &sizes {
             let Some(line) = analysis.fastest_at(size, transport) else { continue };
+            let as_fast = |kind: Kind| {
+                let rate = |line: &Line| line.at(size).map_or(0.0, |cell| cell.rate_per_s);
+                analysis.line(kind, transport).is_some_and(|other| rate(other) >= rate(line) * (1.0 - TIE))
+            };
             match runs.last_mut() {
-                Some((kind, _, last)) if *kind == line.kind => *last = size,
+                Some((kind, _, last)) if as_fast(*kind) => *last = size,
                 _ => runs.push((line.kind, size, size)),
             }
         }
         let spans: Vec<_> = runs
             .into_iter()
             .map(|(kind, first, last)| {
-                let sizes =
-                    if first == last { format!("at {first}") } else { format!("from {first} to {last}") };
-                format!("{} {sizes}", kind.label())
+                let sizes = match (first, last) {
+                    _ if all == [first, last] => "at every size".to_owned(),
+                    _ if first == last => format!("at {first}"),
+                    _ => format!("from {first} to {last}"),
+                };
+                format!("{} {sizes}", kind.phrase())
             })
             .collect();
         if !spans.is_empty() {
-            sentences.push(format!("Over {transport}, most messages per second: {}.", spans.join(", ")));
+            sentences
+                .push(format!("Over {transport} the most messages per second go by {}.", spans.join(", ")));
         }
     }
     (analysis.calls().count() > 1 && !sentences.is_empty()).then(|| sentences.join(" "))
@@ -267,7 +280,7 @@ fn spikes(analysis: &Analysis) -> Option<String> {
     let ratio = |cell: &Cell| cell.latency.max as f64 / cell.latency.p50.max(1) as f64;
     let (line, cell) = all.iter().max_by_key(|(_, cell)| cell.latency.max)?;
     let mut sentences = vec![format!(
-        "The longest wait was {}: {} of {}{}; the median there is {}, p99.99 {}.",
+        "The longest wait was {}, with {} and messages of {}{}; the median there is {}, p99.99 {}.",
         time(cell.latency.max as f64),
         of(line),
         cell.size,
@@ -323,5 +336,5 @@ fn operation(line: &Line) -> &'static str {
 }
 
 fn of(line: &Line) -> String {
-    format!("{} over {}", line.kind.label(), line.transport)
+    format!("{} over {}", line.kind.phrase(), line.transport)
 }

@@ -46,7 +46,7 @@ pub fn csv(results: &LabResults) -> String {
         row[4] = point.connections.to_string();
         match &result.outcome {
             Outcome::Failed(reason) => {
-                row[24] = "false".to_owned();
+                row[24] = false.to_string();
                 row[25].clone_from(reason);
             }
             Outcome::Measured(measured) => {

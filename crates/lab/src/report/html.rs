@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-use crate::analyse::{Analysis, Kind, Line, PLATEAU_FACTOR, analyse, answer, doubts, findings, headlines};
-use crate::figures::{count, percent, span, throughput, time};
+use crate::analyse::{
+    Analysis, Cell, Kind, Line, PLATEAU_FACTOR, analyse, answer, doubts, findings, headlines,
+};
+use crate::figures::{bound, count, percent, span, throughput, time};
 use crate::plan::{Pattern, Point, Work};
 use crate::record::{CallType, LoadResult, Spike};
 use crate::results::{LabResults, Outcome, PointResult};
-use crate::size::ByteSize;
 
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const STYLE: &str = include_str!("../../assets/report.css");
@@ -15,8 +16,6 @@ const SCRIPT: &str = include_str!("../../assets/report.js");
 const UPLOT_SCRIPT: &str = include_str!("../../assets/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../assets/uPlot.min.css");
 
-/// How many of the longest waits are listed.
-const SPIKES_SHOWN: usize = 8;
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;
 
@@ -30,7 +29,12 @@ pub fn html(results: &LabResults) -> String {
             ("uplot_css", UPLOT_STYLE.to_owned()),
             ("css", STYLE.to_owned()),
             ("eyebrow", escaped(&eyebrow(results))),
-            ("answer", escaped(&answer(&analysis).unwrap_or_else(|| "Nothing was measured.".to_owned()))),
+            (
+                "answer",
+                escaped(
+                    &answer(&analysis).map_or("Nothing was measured.".to_owned(), |answer| bound(&answer)),
+                ),
+            ),
             ("where", escaped(&place(results))),
             ("headlines", cards(&analysis)),
             ("doubts", doubts_section(&doubts(results))),
@@ -68,6 +72,10 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
+fn concat(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().concat()
+}
+
 fn eyebrow(results: &LabResults) -> String {
     let day = results.started.split('T').next().unwrap_or_default();
     let took = took(results).map(|took| format!(", took {took}")).unwrap_or_default();
@@ -94,25 +102,19 @@ fn cards(analysis: &Analysis) -> String {
         format!(
             r#"<div class="card"><h2>{}</h2><p class="figure">{}</p><p>{}</p></div>"#,
             escaped(headline.name),
-            escaped(&unbroken(&headline.figure)),
-            escaped(&headline.detail)
+            escaped(&bound(&headline.figure)),
+            escaped(&bound(&headline.detail))
         )
     };
-    headlines(analysis).into_iter().map(card).collect()
-}
-
-/// A figure and its unit stay on one line.
-fn unbroken(figure: &str) -> String {
-    figure.replace(' ', "\u{a0}")
+    concat(headlines(analysis).into_iter().map(card))
 }
 
 fn doubts_section(doubts: &[String]) -> String {
     if doubts.is_empty() {
         return String::new();
     }
-    let items = |doubts: &[String]| {
-        doubts.iter().map(|doubt| format!("<li>{}</li>", escaped(doubt))).collect::<String>()
-    };
+    let items =
+        |doubts: &[String]| concat(doubts.iter().map(|doubt| format!("<li>{}</li>", escaped(&bound(doubt)))));
     let (open, folded) = doubts.split_at(doubts.len().min(DOUBTS_OPEN));
     let folded = match folded.len() {
         0 => String::new(),
@@ -125,41 +127,42 @@ fn doubts_section(doubts: &[String]) -> String {
 }
 
 fn findings_list(analysis: &Analysis) -> String {
-    findings(analysis)
-        .iter()
-        .map(|finding| format!("<dt>{}</dt><dd>{}</dd>", escaped(finding.topic), escaped(&finding.text)))
-        .collect()
+    concat(findings(analysis).iter().map(|finding| {
+        format!("<dt>{}</dt><dd><p>{}</p></dd>", escaped(finding.topic), escaped(&bound(&finding.text)))
+    }))
 }
 
 fn options(names: impl Iterator<Item = String>) -> String {
-    names.map(|name| format!("<option>{}</option>", escaped(&name))).collect()
+    concat(names.map(|name| format!("<option>{}</option>", escaped(&name))))
 }
 
-/// The longest waits of calls. Waits of the bare socket are in the table of all figures.
+/// Of each line of calls the wait that lies farthest from the median beside it, farthest first.
 fn spikes_table(analysis: &Analysis) -> String {
-    let mut spikes: Vec<(&Line, ByteSize, u64, Spike)> = Vec::new();
-    for line in analysis.calls() {
-        for cell in &line.cells {
-            spikes.extend(cell.spikes.iter().map(|&spike| (line, cell.size, cell.latency.p50, spike)));
-        }
-    }
-    spikes.sort_by_key(|(.., spike)| std::cmp::Reverse(spike.latency_ns));
-    let rows: String = spikes
-        .iter()
-        .take(SPIKES_SHOWN)
-        .map(|(line, size, p50, spike)| {
-            format!(
-                r#"<tr><th scope="row">{}</th><td class="words">{}</td><td>{size}</td><td>{}</td><td>{}</td><td>{}</td></tr>"#,
-                escaped(&line.kind.label()),
-                line.transport,
-                time(spike.latency_ns as f64),
-                time(*p50 as f64),
-                time(spike.at_ns as f64)
-            )
+    let ratio = |cell: &Cell, spike: Spike| spike.latency_ns as f64 / cell.latency.p50.max(1) as f64;
+    let mut spikes: Vec<(&Line, &Cell, Spike)> = analysis
+        .calls()
+        .filter_map(|line| {
+            let all = line.cells.iter().filter_map(|cell| Some((line, cell, *cell.spikes.first()?)));
+            all.max_by(|(_, a, s), (_, b, t)| ratio(a, *s).total_cmp(&ratio(b, *t)))
         })
         .collect();
+    spikes.sort_by(|(_, a, s), (_, b, t)| ratio(b, *t).total_cmp(&ratio(a, *s)));
+    let rows = concat(spikes.into_iter().map(|(line, cell, spike)| {
+            format!(
+                r#"<tr><th scope="row">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} ×</td><td>{}</td></tr>"#,
+                escaped(&line.kind.label()),
+                time(spike.latency_ns as f64),
+                cell.size,
+                line.transport,
+                time(cell.latency.p50 as f64),
+                count(ratio(cell, spike)),
+                time(spike.at_ns as f64)
+            )
+        }));
+    let heads = ["Wait", "Size", "Transport", "Median there", "Wait / median", "After"];
+    let heads = heads.map(|head| format!(r#"<th scope="col">{head}</th>"#)).concat();
     format!(
-        r#"<div class="scroll" tabindex="0"><table><thead><tr><th scope="col">Work</th><th scope="col" class="words">Transport</th><th scope="col">Size</th><th scope="col">Wait</th><th scope="col">Median there</th><th scope="col">After</th></tr></thead><tbody>{rows}</tbody></table></div>"#
+        r#"<div class="scroll" tabindex="0"><table><thead><tr><th scope="col">Work</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"#
     )
 }
 
@@ -187,14 +190,12 @@ const COLUMNS: [(&str, bool); 19] = [
 ];
 
 fn figures_table(results: &LabResults, analysis: &Analysis) -> String {
-    let heads: String = COLUMNS
-        .iter()
-        .map(|(name, words)| {
-            let class = if *words { r#" class="words""# } else { "" };
-            format!(r#"<th scope="col"{class}><button type="button">{name}</button></th>"#)
-        })
-        .collect();
-    let rows: String = results.points.iter().map(|result| row(result, analysis)).collect();
+    let heads = COLUMNS.map(|(name, words)| {
+        let class = if words { r#" class="words""# } else { "" };
+        format!(r#"<th scope="col"{class}><button type="button">{name}</button></th>"#)
+    });
+    let heads = heads.concat();
+    let rows = concat(results.points.iter().map(|result| row(result, analysis)));
     format!(
         r#"<div class="scroll" tabindex="0"><table><thead><tr><th scope="col"><button type="button">Work</button></th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"#
     )
@@ -324,7 +325,7 @@ fn method(results: &LabResults) -> String {
              and that of every larger size, is above {PLATEAU_FACTOR} times that."
         )),
     ];
-    sentences.into_iter().flatten().map(|sentence| format!("<li>{}</li>", escaped(&sentence))).collect()
+    concat(sentences.into_iter().flatten().map(|sentence| format!("<li>{}</li>", escaped(&bound(&sentence)))))
 }
 
 fn facts(results: &LabResults) -> String {
@@ -389,7 +390,7 @@ struct PlotLine {
 fn plot_data(analysis: &Analysis) -> String {
     let sizes = analysis.sizes();
     let lines = analysis.lines.iter().map(|line| {
-        let column = |figure: fn(&crate::analyse::Cell) -> f64| {
+        let column = |figure: fn(&Cell) -> f64| {
             sizes.iter().map(|&size| line.at(size).map(figure)).collect::<Vec<_>>()
         };
         PlotLine {

@@ -1,7 +1,7 @@
 //! A study in a terminal: a table for each transport, and the findings.
 
 use crate::analyse::{Analysis, Cell, Kind, Line, analyse, doubts, findings};
-use crate::figures::{count, throughput, time};
+use crate::figures::{NO_BREAK_SPACE, bound, count, throughput, time};
 use crate::plan::{Pattern, Transport, Work};
 use crate::record::CallType;
 use crate::results::LabResults;
@@ -92,7 +92,7 @@ fn table(analysis: &Analysis, transport: Transport) -> String {
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     let mut length = 0;
-    for word in text.split(' ') {
+    for word in bound(text).split(' ') {
         let word_length = word.chars().count();
         if length > 0 && length + 1 + word_length > WIDTH {
             lines += "\n  ";
@@ -104,7 +104,7 @@ fn wrapped(text: &str) -> String {
         lines += word;
         length += word_length;
     }
-    lines + "\n"
+    lines.replace(NO_BREAK_SPACE, " ") + "\n"
 }
 
 #[cfg(test)]

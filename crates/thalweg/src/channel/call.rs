@@ -152,7 +152,12 @@ impl Channel {
         Ok((exchange, call.deadline))
     }
 
-    fn prepare(&self, method: &Method, metadata: &MetadataMap, options: &CallOptions) -> Result<Prepared, Status> {
+    fn prepare(
+        &self,
+        method: &Method,
+        metadata: &MetadataMap,
+        options: &CallOptions,
+    ) -> Result<Prepared, Status> {
         let timeout = timeout::from_metadata(metadata)?.or(options.timeout);
         let encoding = options.send_compressed.unwrap_or_default();
         let mut extra = thalweg_http2::FieldList::new();
@@ -202,7 +207,12 @@ impl Tries {
         Err(ended.unwrap_or_else(|| Status::unavailable(format!("{} takes no new calls", connection.peer))))
     }
 
-    fn unprocessed(&mut self, lane: &Lane, connection: &Arc<Connection>, status: Status) -> Result<(), Status> {
+    fn unprocessed(
+        &mut self,
+        lane: &Lane,
+        connection: &Arc<Connection>,
+        status: Status,
+    ) -> Result<(), Status> {
         if connection.lock().http2.peer_going_away() {
             lane.lost(connection);
         }

@@ -30,7 +30,9 @@ impl Connector {
         let deadline = Instant::now() + self.timeout;
         let endpoints = match timeout_at(deadline, self.target.resolve()).await {
             Ok(Ok(endpoints)) => endpoints,
-            Ok(Err(error)) => return Err(Status::unavailable(format!("can't resolve {}: {error}", self.target))),
+            Ok(Err(error)) => {
+                return Err(Status::unavailable(format!("can't resolve {}: {error}", self.target)));
+            }
             Err(_) => return Err(self.timed_out("its name was being resolved")),
         };
         let mut failure = Status::unavailable(format!("{} has no address", self.target));

@@ -84,7 +84,11 @@ impl Endpoint for ClientEndpoint {
                 }
                 if end_stream {
                     // PROTOCOL-HTTP2: a response ends with trailers.
-                    complete(state, key, Err(Status::internal("the server ended the response without trailers")));
+                    complete(
+                        state,
+                        key,
+                        Err(Status::internal("the server ended the response without trailers")),
+                    );
                 }
             }
             Event::Trailers { tag, .. } => {

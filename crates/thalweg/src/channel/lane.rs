@@ -31,7 +31,11 @@ enum State {
     Connecting,
     Ready(Arc<Connection>),
     /// `attempt` counts failures in a row.
-    Failed { status: Status, attempt: u32, retry_at: Instant },
+    Failed {
+        status: Status,
+        attempt: u32,
+        retry_at: Instant,
+    },
 }
 
 impl Lane {

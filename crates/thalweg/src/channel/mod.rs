@@ -213,7 +213,9 @@ impl ChannelBuilder {
     pub async fn connect(self) -> Result<Channel, ConnectError> {
         let channel = self.connect_lazy()?;
         for lane in &channel.shared.lanes {
-            lane.connection(false).await.map_err(|status| ConnectError::Unavailable(status.message().to_owned()))?;
+            lane.connection(false)
+                .await
+                .map_err(|status| ConnectError::Unavailable(status.message().to_owned()))?;
         }
         Ok(channel)
     }

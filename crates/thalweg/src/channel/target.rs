@@ -36,7 +36,9 @@ const ADDRESSES_MAX: usize = 64;
 
 /// A text that is no target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{target}` is not a gRPC target ({reason}): write host:port, dns:///host:port, ipv4:…, ipv6:…, unix:PATH or unix-abstract:NAME")]
+#[error(
+    "`{target}` is not a gRPC target ({reason}): write host:port, dns:///host:port, ipv4:…, ipv6:…, unix:PATH or unix-abstract:NAME"
+)]
 pub struct TargetError {
     target: String,
     reason: &'static str,
@@ -124,7 +126,12 @@ fn parse_name(name: &str) -> Result<Place, &'static str> {
     let (host, port) = match name.strip_prefix('[') {
         Some(rest) => {
             let (host, rest) = rest.split_once(']').ok_or("the closing bracket is missing")?;
-            (host, rest.strip_prefix(':').or(rest.is_empty().then_some("443")).ok_or("a port must follow the bracket")?)
+            (
+                host,
+                rest.strip_prefix(':')
+                    .or(rest.is_empty().then_some("443"))
+                    .ok_or("a port must follow the bracket")?,
+            )
         }
         None => match name.split_once(':') {
             None => (name, "443"),
@@ -142,13 +149,22 @@ fn parse_name(name: &str) -> Result<Place, &'static str> {
     Ok(Place::Dns { host: host.to_owned(), port })
 }
 
-fn parse_addresses(list: &str, is_family: impl Fn(&std::net::SocketAddr) -> bool) -> Result<Place, &'static str> {
+fn parse_addresses(
+    list: &str,
+    is_family: impl Fn(&std::net::SocketAddr) -> bool,
+) -> Result<Place, &'static str> {
     let parse = |text: &str| {
         let address = text
             .parse()
-            .or_else(|_| text.trim_matches(['[', ']']).parse().map(|ip| std::net::SocketAddr::new(ip, DEFAULT_PORT)))
+            .or_else(|_| {
+                text.trim_matches(['[', ']']).parse().map(|ip| std::net::SocketAddr::new(ip, DEFAULT_PORT))
+            })
             .map_err(|_| "an address is malformed")?;
-        if is_family(&address) { Ok(Endpoint::Tcp(address)) } else { Err("an address is of the other IP version") }
+        if is_family(&address) {
+            Ok(Endpoint::Tcp(address))
+        } else {
+            Err("an address is of the other IP version")
+        }
     };
     let endpoints: Vec<_> = list.split(',').take(ADDRESSES_MAX).map(parse).collect::<Result<_, _>>()?;
     Ok(Place::Fixed(endpoints))
@@ -160,7 +176,8 @@ mod tests {
 
     #[test]
     fn targets() {
-        let check = |text: &str, expected: Result<(&str, usize), &str>| match (Target::parse(text), expected) {
+        let check = |text: &str, expected: Result<(&str, usize), &str>| match (Target::parse(text), expected)
+        {
             (Ok(target), Ok((authority, fixed))) => {
                 let endpoints = match &target.place {
                     Place::Fixed(endpoints) => endpoints.len(),

@@ -62,17 +62,26 @@ impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
         message_size_max: usize,
     ) -> Self {
         let progress = Progress::Opening(Opening::default());
-        Self { connection, fields, message, outgoing, message_size_max, progress, reply: std::marker::PhantomData }
+        Self {
+            connection,
+            fields,
+            message,
+            outgoing,
+            message_size_max,
+            progress,
+            reply: std::marker::PhantomData,
+        }
     }
 
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<SlotKey, Option<Status>>> {
         let Progress::Opening(opening) = &mut self.progress else { return Poll::Pending };
         let mut state = self.connection.lock();
-        let key = match opening.poll(&mut state, self.fields.block(), false, self.message_size_max, cx.waker()) {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(LaneGone)) => return Poll::Ready(Err(None)),
-            Poll::Ready(Ok(key)) => key,
-        };
+        let key =
+            match opening.poll(&mut state, self.fields.block(), false, self.message_size_max, cx.waker()) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(LaneGone)) => return Poll::Ready(Err(None)),
+                Poll::Ready(Ok(key)) => key,
+            };
         let Some((slot, http2, _)) = state.parts(key) else { return Poll::Ready(Err(None)) };
         slot.unary = true;
         slot.send_closed = true;

@@ -122,7 +122,9 @@ where
         let mut unread = ReadBuf::new(&mut buffer.bytes[kept..]);
         let read = match Pin::new(&mut self.io).poll_read(cx, &mut unread) {
             Poll::Pending => return Ok(Progress::None),
-            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => return Ok(Progress::Made),
+            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
+                return Ok(Progress::Made);
+            }
             Poll::Ready(Err(error)) => return Err(error),
             Poll::Ready(Ok(())) => unread.filled().len(),
         };
@@ -301,7 +303,8 @@ where
 impl<IO, E> Drop for Driver<IO, E> {
     /// A runtime that shuts down drops its tasks: calls elsewhere must still hear of it.
     fn drop(&mut self) {
-        let status = Status::new(Code::Unavailable, format!("connection to {} was dropped", self.connection.peer));
+        let status =
+            Status::new(Code::Unavailable, format!("connection to {} was dropped", self.connection.peer));
         let mut state = self.connection.lock();
         if state.ended().is_none() {
             state.end_all(&status);

@@ -14,8 +14,8 @@ mod receive;
 mod send;
 mod slot;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use slab::Slab;
@@ -139,9 +139,11 @@ impl State {
     }
 
     /// The slot together with the protocol, for work that needs both.
-    pub(crate) fn parts(&mut self, key: SlotKey) -> Option<(&mut Slot, &mut http2::Connection, &mut Vec<Waker>)> {
-        let slot =
-            self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)?;
+    pub(crate) fn parts(
+        &mut self,
+        key: SlotKey,
+    ) -> Option<(&mut Slot, &mut http2::Connection, &mut Vec<Waker>)> {
+        let slot = self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)?;
         Some((slot, &mut self.http2, &mut self.wake))
     }
 

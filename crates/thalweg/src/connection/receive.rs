@@ -35,7 +35,15 @@ impl<T: Message> Incoming<T> {
         message_size_max: usize,
         encoding: Encoding,
     ) -> Self {
-        Self { connection, key, buffer: Vec::new(), position: 0, message_size_max, encoding, message: PhantomData }
+        Self {
+            connection,
+            key,
+            buffer: Vec::new(),
+            position: 0,
+            message_size_max,
+            encoding,
+            message: PhantomData,
+        }
     }
 
     pub(crate) fn set_encoding(&mut self, encoding: Encoding) {
@@ -144,6 +152,9 @@ impl<T: Message> Incoming<T> {
 
 impl<T> std::fmt::Debug for Incoming<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Incoming").field("key", &self.key).field("buffered", &self.buffer.len()).finish_non_exhaustive()
+        f.debug_struct("Incoming")
+            .field("key", &self.key)
+            .field("buffered", &self.buffer.len())
+            .finish_non_exhaustive()
     }
 }

@@ -174,7 +174,8 @@ pub(crate) fn hand_over(
     end_stream: bool,
 ) -> Result<(), SendError> {
     if batch.len() <= COPY_MAX {
-        let in_place = http2.send_data_in_place(stream, batch.len(), end_stream, |out| out.extend_from_slice(batch));
+        let in_place =
+            http2.send_data_in_place(stream, batch.len(), end_stream, |out| out.extend_from_slice(batch));
         match in_place {
             Ok(true) => {
                 batch.clear();

@@ -113,7 +113,11 @@ impl Slot {
     }
 
     /// Appends what arrived. Returns whether the reader can go on.
-    pub(crate) fn receive(&mut self, bytes: &[u8], http2: &mut http2::Connection) -> Result<bool, EnvelopeError> {
+    pub(crate) fn receive(
+        &mut self,
+        bytes: &[u8],
+        http2: &mut http2::Connection,
+    ) -> Result<bool, EnvelopeError> {
         if self.discard {
             http2.release(self.stream, bytes.len());
             return Ok(false);
@@ -153,7 +157,11 @@ impl Slot {
 
     /// The reader comes back with the beginning of a message, or with nothing: it goes in front of what has arrived
     /// since, to wait for the rest. Returns whether that is there already.
-    pub(crate) fn put_back(&mut self, tail: Vec<u8>, http2: &mut http2::Connection) -> Result<bool, EnvelopeError> {
+    pub(crate) fn put_back(
+        &mut self,
+        tail: Vec<u8>,
+        http2: &mut http2::Connection,
+    ) -> Result<bool, EnvelopeError> {
         if !tail.is_empty() {
             let since = std::mem::replace(&mut self.inbox, tail);
             self.inbox.extend_from_slice(&since);

@@ -3,6 +3,6 @@
 mod address;
 mod stream;
 
-pub use address::{InvalidAddress, ListenAddress};
 pub(crate) use address::Endpoint;
+pub use address::{InvalidAddress, ListenAddress};
 pub(crate) use stream::{Listener, Socket};

@@ -40,18 +40,16 @@ impl Socket {
 
     pub(crate) fn peer_name(&self) -> String {
         match self {
-            Self::Tcp(stream) => stream.peer_addr().map_or_else(|_| "a TCP peer".to_owned(), |at| at.to_string()),
+            Self::Tcp(stream) => {
+                stream.peer_addr().map_or_else(|_| "a TCP peer".to_owned(), |at| at.to_string())
+            }
             Self::Unix(_) => "a UNIX socket's peer".to_owned(),
         }
     }
 }
 
 impl AsyncRead for Socket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
             Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),

@@ -152,7 +152,9 @@ mod tests {
     #[test]
     fn slow_methods_get_tasks_and_come_back() {
         let pace = Pace::default();
-        let note = |took: Duration| pace.note(&mut Instant::now().checked_sub(took).expect("the clock is not young"));
+        let note = |took: Duration| {
+            pace.note(&mut Instant::now().checked_sub(took).expect("the clock is not young"))
+        };
         note(Duration::from_millis(5));
         assert!(pace.is_quick(), "one slow call may be the machine's fault");
         note(Duration::from_millis(5));

@@ -238,7 +238,9 @@ impl Endpoint for ServerEndpoint {
             let Handler::Streaming(handler) = &route.method.handler else { continue };
             let size_max = route.method.options.max_decoding_message_size;
             let call = StreamingCall::new(Arc::clone(connection), reply, size_max);
-            let task = CallTask::streaming(Arc::clone(connection), reply, &route, || handler.start(&route.head, call));
+            let task = CallTask::streaming(Arc::clone(connection), reply, &route, || {
+                handler.start(&route.head, call)
+            });
             tokio::spawn(task);
         }
         if self.ready.is_empty() {
@@ -261,7 +263,9 @@ impl Endpoint for ServerEndpoint {
 
     fn shrink(&mut self) {
         self.heads = [const { None }; HEADS_KEPT];
-        self.awaiting.truncate(self.awaiting.iter().rposition(|a| !matches!(a, Awaiting::Nothing)).map_or(0, |i| i + 1));
+        self.awaiting.truncate(
+            self.awaiting.iter().rposition(|a| !matches!(a, Awaiting::Nothing)).map_or(0, |i| i + 1),
+        );
         self.awaiting.shrink_to_fit();
         self.ready.shrink_to_fit();
         self.answers.shrink_to_fit();

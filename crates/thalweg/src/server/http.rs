@@ -36,7 +36,8 @@ impl HttpAnswer {
 
     pub(super) fn send(&self, http2: &mut Connection, stream: StreamId) {
         let mut fields = FieldList::new();
-        let mut push = |name: &str, value: &str| fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+        let mut push =
+            |name: &str, value: &str| fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
         push(":status", self.status);
         push("content-type", "text/plain; charset=utf-8");
         push("content-length", &self.body.len().to_string());

@@ -37,7 +37,8 @@ impl<'a> Methods<'a> {
 
     fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = format!("/{}/{name}", self.service);
-        let method = ServerMethod { handler, options: options.clone(), pace: super::dispatch::Pace::default() };
+        let method =
+            ServerMethod { handler, options: options.clone(), pace: super::dispatch::Pace::default() };
         self.router.methods.insert(path.into_bytes(), Arc::new(method));
     }
 

@@ -197,7 +197,8 @@ impl StreamingCall {
             }
         };
         let connection = Arc::clone(&self.connection);
-        let mut sender = SendLoop::new(connection, self.reply.key, Box::pin(messages), self.reply.outgoing, false);
+        let mut sender =
+            SendLoop::new(connection, self.reply.key, Box::pin(messages), self.reply.outgoing, false);
         let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
         let mut state = self.connection.lock();
         match outcome {

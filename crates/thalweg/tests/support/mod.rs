@@ -67,7 +67,10 @@ impl Echo {
         Ok(Response::new(Repeated { left: times, message: Raw(Bytes::from(vec![7; size])) }))
     }
 
-    async fn chat(self: Arc<Self>, request: Request<Streaming<Raw>>) -> Result<Response<Streaming<Raw>>, Status> {
+    async fn chat(
+        self: Arc<Self>,
+        request: Request<Streaming<Raw>>,
+    ) -> Result<Response<Streaming<Raw>>, Status> {
         Ok(Response::new(request.into_inner()))
     }
 }

@@ -1,0 +1,140 @@
+//! The page as a browser shows it: its plots draw, at the widths of a desk and of a hand, and it loads nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use thalweg_lab::report;
+use thalweg_lab::results::{self, LabResults};
+
+const PLOTS: [&str; 4] = ["latency-log", "latency-linear", "rate", "throughput"];
+const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
+
+/// Appended to the page by the tests: says how far anything sticks out of the window, and what the page asked for.
+const PROBE: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const root = document.documentElement;
+    root.dataset.sticksOut = root.scrollWidth - root.clientWidth;
+    root.dataset.width = innerWidth;
+    root.dataset.loaded = performance.getEntriesByType('resource').length;
+}, 50))</script>";
+
+/// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page.
+const UNFRAME: &str =
+    "<style>iframe { border: 0 }</style><script>addEventListener('load', () => setTimeout(() => {
+    const framed = document.querySelector('iframe').contentDocument.documentElement;
+    document.replaceChild(document.importNode(framed, true), document.documentElement);
+}, 1000))</script>";
+
+#[test]
+fn every_line_of_every_plot_draws_on_a_wide_page() {
+    check_drawn("wide", 1280);
+}
+
+#[test]
+fn every_line_of_every_plot_draws_on_a_narrow_page() {
+    check_drawn("narrow", 390);
+}
+
+#[test]
+fn a_page_without_results_shows_no_plot_and_says_so() {
+    let empty = LabResults { points: Vec::new(), ..sample() };
+    let dom = shown("empty", 1280, &empty);
+    assert!(dom.contains("Nothing was measured."));
+    assert!(dom.contains("cut short"));
+    assert_eq!(attribute(&dom, "<html", "data-plots"), None);
+}
+
+#[test]
+fn text_of_the_results_is_not_run_as_a_script() {
+    let mut hostile = sample();
+    hostile.machine.cpu =
+        "</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
+    let dom = shown("hostile", 1280, &hostile);
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    assert_eq!(attribute(&dom, "<html", "data-plots").as_deref(), Some("drawn"));
+}
+
+fn check_drawn(name: &str, width: u32) {
+    let dom = shown(name, width, &sample());
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-width"), width.to_string());
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(of_page("data-plots"), "drawn");
+    for plot in PLOTS {
+        let figure = format!("data-chart=\"{plot}\"");
+        let count = |name| attribute(&dom, &figure, name).unwrap_or_else(|| panic!("{plot} has no {name}"));
+        // Five lines of calls, and two of the four of the bare socket.
+        assert_eq!(count("data-lines-shown"), "7", "{plot}");
+        // On a linear scale the shortest latencies lie on one another, and the upper hide the lower.
+        let visible = if plot == "latency-linear" { 5 } else { 7 };
+        let drawn: usize = count("data-lines-drawn").parse().unwrap();
+        assert!(drawn >= visible, "{plot}: {drawn} lines left their colour on the canvas");
+    }
+}
+
+fn sample() -> LabResults {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
+    results::read(&path).expect("the sample is in the tree")
+}
+
+/// The page's elements after its scripts have run.
+fn shown(name: &str, width: u32, results: &LabResults) -> String {
+    let directory =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    // Browsers have a smallest window, wider than a telephone's: the page is shown in a frame, and its elements are
+    // then put in the place of the frame's page, whose elements the browser prints.
+    let frame = directory.join("frame.html");
+    let page = report::html(results) + PROBE;
+    let page = page.replace('&', "&amp;").replace('"', "&quot;");
+    fs::write(&frame, format!("<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}"))
+        .unwrap();
+    let dom = dump_dom(&frame, &directory.join("profile"));
+    fs::remove_dir_all(&directory).unwrap();
+    dom
+}
+
+fn dump_dom(page: &Path, profile: &Path) -> String {
+    let mut browser = Command::new(chromium())
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("file://{}", page.display()))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the browser was found a moment ago");
+    let mut stdout = browser.stdout.take().unwrap();
+    let reader = thread::spawn(move || std::io::read_to_string(&mut stdout));
+    let deadline = Instant::now() + BROWSER_PATIENCE;
+    while browser.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            browser.kill().unwrap();
+            panic!("the browser did not end within {BROWSER_PATIENCE:?}");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    reader.join().unwrap().expect("the DOM is UTF-8")
+}
+
+fn chromium() -> PathBuf {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let candidates = std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name)));
+    std::env::var_os("CHROMIUM").map(PathBuf::from).or_else(|| candidates.into_iter().find(|path| path.is_file())).expect(
+        "Chromium is needed to look at the report, and there is none on the PATH. On Debian: `apt-get install chromium`. \
+         One elsewhere can be named by the environment variable CHROMIUM.",
+    )
+}
+
+/// The value of an attribute of the first tag that begins or goes on with `tag`.
+fn attribute(dom: &str, tag: &str, name: &str) -> Option<String> {
+    let rest = &dom[dom.find(tag)?..];
+    let rest = &rest[..rest.find('>')?];
+    let value = &rest[rest.find(&format!("{name}=\""))? + name.len() + 2..];
+    value.split('"').next().map(str::to_owned)
+}
