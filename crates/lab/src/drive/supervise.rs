@@ -178,7 +178,11 @@ pub(super) fn note_connections(result: &mut LoadResult) {
     let Connections { asked, established } = result.connections;
     match established {
         Some(established) if established != asked => {
-            note(result, format!("{asked} connections were asked for, the kernel has {established}"), false);
+            note(
+                result,
+                format!("connections: {asked} asked for, {established} in the kernel's tables"),
+                false,
+            );
         }
         Some(_) => {}
         None => note(result, "the kernel could not be asked for the number of connections".to_owned(), false),

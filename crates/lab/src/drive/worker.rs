@@ -98,23 +98,27 @@ impl Call {
         }
     }
 
-    /// One stream of requests. Its messages count once the server has acknowledged them by answering.
+    /// One stream of requests. Its messages count once the server has acknowledged all of them by answering.
     async fn client_stream(&self, worker: &Worker) -> Result<(), Status> {
-        let recorder = Arc::new(Mutex::new(Recorder::starting_at(worker.run.measured_from())));
-        let requests =
-            Requests::new(request(self.size, 0), worker.clone(), stride(self.size), recorder.clone());
+        let sent = Arc::new(Mutex::new(Sent {
+            recorder: Recorder::starting_at(worker.run.measured_from()),
+            is_complete: false,
+        }));
+        let requests = Requests::new(request(self.size, 0), worker.clone(), stride(self.size), sent.clone());
         let response = self.client.streaming_from_client(Request::new(requests)).await?;
         check_size(response.get_ref(), 0)?;
         let ended_ns = worker.run.now_ns();
-        let acknowledged = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if !sent.is_complete {
+            return Err(ended_early());
+        }
         let mut shard = worker.run.shard(worker.index);
-        if acknowledged.operations() > 0 {
-            shard.recorder.merge(&acknowledged);
+        if sent.recorder.operations() > 0 {
+            shard.recorder.merge(&sent.recorder);
             shard.last_ns = shard.last_ns.max(ended_ns);
         }
         shard.recorder.call();
-        // The source ends its stream only when the run is over.
-        if worker.run.is_over() { Ok(()) } else { Err(ended_early()) }
+        Ok(())
     }
 
     /// One stream of responses, cancelled when the run is over.
@@ -187,12 +191,19 @@ pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
     }
 }
 
+/// What a client stream has sent.
+struct Sent {
+    recorder: Recorder,
+    /// The stream has been half-closed: there is no more to come.
+    is_complete: bool,
+}
+
 /// The requests of a client stream, as fast as the library takes them.
 struct Requests {
     request: SimpleRequest,
     worker: Worker,
     stride: u64,
-    recorder: Arc<Mutex<Recorder>>,
+    sent: Arc<Mutex<Sent>>,
     pace: Pace,
     /// The stride under way: when it began, its messages, how many of them are still to come, whether they count.
     started_ns: u64,
@@ -202,17 +213,17 @@ struct Requests {
 }
 
 impl Requests {
-    fn new(request: SimpleRequest, worker: Worker, stride: u64, recorder: Arc<Mutex<Recorder>>) -> Self {
+    fn new(request: SimpleRequest, worker: Worker, stride: u64, sent: Arc<Mutex<Sent>>) -> Self {
         let pace = Pace::new();
-        Self { request, worker, stride, recorder, pace, started_ns: 0, count: 0, left: 0, counted: false }
+        Self { request, worker, stride, sent, pace, started_ns: 0, count: 0, left: 0, counted: false }
     }
 
     /// Ends a stride and begins the next. False when the run is over.
     fn next_stride(&mut self) -> bool {
         let now_ns = self.worker.run.now_ns();
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         if self.counted {
-            let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
-            self.pace.record(&mut recorder, now_ns - self.started_ns, self.count);
+            self.pace.record(&mut sent.recorder, now_ns - self.started_ns, self.count);
         }
         self.worker.progress.waits_since(now_ns);
         self.started_ns = now_ns;
@@ -222,7 +233,8 @@ impl Requests {
             Start::Counted(count) => (count, true),
         };
         self.left = self.count;
-        self.count > 0
+        sent.is_complete = self.count == 0;
+        !sent.is_complete
     }
 }
 

@@ -1,0 +1,194 @@
+//! The driver against servers that do not behave: what is no success is not counted as one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use thalweg::{Request, Response, Server, Status, Streaming};
+use thalweg_lab::drive::{DriveError, Patience, drive};
+use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
+use thalweg_lab::services::BenchmarkWorker;
+use thalweg_lab::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
+use thalweg_lab::services::proto::{Payload, SimpleRequest, SimpleResponse};
+use thalweg_lab::services::zeros;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// How the server misbehaves, from its second call on: the first one is the driver's look whether it is there.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    Refuses,
+    AnswersShort,
+    Stalls,
+    /// Streams end with OK after this many replies.
+    EndsAfter(usize),
+}
+
+struct Misbehaving {
+    manner: Manner,
+    calls: Arc<AtomicU64>,
+}
+
+type Replies = ReceiverStream<Result<SimpleResponse, Status>>;
+
+impl Misbehaving {
+    async fn misbehave(&self, size: i32) -> Result<Response<SimpleResponse>, Status> {
+        let is_first = self.calls.fetch_add(1, Relaxed) == 0;
+        let size = usize::try_from(size).unwrap();
+        match self.manner {
+            _ if is_first => Ok(Response::new(response(size))),
+            Manner::Refuses => Err(Status::permission_denied("not today")),
+            Manner::AnswersShort => Ok(Response::new(response(size.saturating_sub(1)))),
+            Manner::Stalls => std::future::pending().await,
+            Manner::EndsAfter(_) => Ok(Response::new(response(size))),
+        }
+    }
+
+    async fn misbehave_at_length(&self, size: i32) -> Result<Response<Replies>, Status> {
+        let count = if let Manner::EndsAfter(count) = self.manner { count } else { 1 };
+        let reply = self.misbehave(size).await?.into_inner();
+        let (sender, receiver) = tokio::sync::mpsc::channel(count.max(1));
+        for _ in 0..count {
+            sender.try_send(Ok(reply.clone())).unwrap();
+        }
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+}
+
+impl BenchmarkService for Misbehaving {
+    type StreamingCallStream = Replies;
+    type StreamingFromServerStream = Replies;
+    type StreamingBothWaysStream = Replies;
+
+    async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
+        self.misbehave(request.get_ref().response_size).await
+    }
+
+    async fn streaming_call(
+        &self,
+        request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<Replies>, Status> {
+        let first = request.into_inner().message().await?.unwrap_or_default();
+        self.misbehave_at_length(first.response_size).await
+    }
+
+    async fn streaming_from_client(
+        &self,
+        _request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<SimpleResponse>, Status> {
+        // Short of nothing is something: the driver asks for an empty answer here.
+        let wrong_size = i32::from(matches!(self.manner, Manner::AnswersShort)) * 3;
+        self.misbehave(wrong_size).await
+    }
+
+    async fn streaming_from_server(
+        &self,
+        request: Request<SimpleRequest>,
+    ) -> Result<Response<Replies>, Status> {
+        self.misbehave_at_length(request.get_ref().response_size).await
+    }
+
+    async fn streaming_both_ways(
+        &self,
+        _request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<Replies>, Status> {
+        Err(Status::unimplemented("the driver does not call it"))
+    }
+}
+
+fn response(size: usize) -> SimpleResponse {
+    let payload = (size > 0).then(|| Payload { r#type: 0, body: zeros(size) });
+    SimpleResponse { payload, ..SimpleResponse::default() }
+}
+
+/// Drives `service` with calls of this type, two at a time, for a moment.
+async fn driven<S: BenchmarkService>(service: S, call: CallType) -> Result<LoadResult, DriveError> {
+    let server = Server::builder().add_service(BenchmarkServiceServer::new(service));
+    let server = server.bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let settings = LoadSettings {
+        target: server.local_addresses()[0].to_string(),
+        call,
+        size_bytes: 10,
+        in_flight: 2,
+        connections: 1,
+        warmup_ns: 0,
+        duration_ns: Some(200_000_000),
+        total: None,
+        cpus: None,
+    };
+    let patience = Patience { call: Duration::from_millis(100), ..Patience::default() };
+    let serving = tokio::spawn(server.serve());
+    let result = drive(&settings, patience, std::future::pending()).await;
+    serving.abort();
+    result
+}
+
+/// Of calls to a server of this manner none must succeed; all must be counted under `code`, and the first explained.
+async fn check(manner: Manner, call: CallType, code: &str, explained: &str) {
+    let result = driven(Misbehaving { manner, calls: Arc::default() }, call).await.unwrap();
+    let what = format!("{manner:?}, {call}: {:?} {:?}", result.errors, result.notes);
+    assert_eq!((result.messages, result.calls), (0, 0), "{what}");
+    assert!(result.errors.len() == 1 && result.errors[code] > 0, "{what}");
+    assert!(result.notes.iter().any(|note| note.text.contains(explained)), "{what}");
+}
+
+#[tokio::test]
+async fn refusals_are_errors() {
+    for call in CallType::ALL {
+        check(Manner::Refuses, call, "PERMISSION_DENIED", "not today").await;
+    }
+}
+
+#[tokio::test]
+async fn answers_of_another_size_are_errors() {
+    for call in CallType::ALL {
+        check(Manner::AnswersShort, call, "DATA_LOSS", "was asked for").await;
+    }
+}
+
+#[tokio::test]
+async fn calls_that_stall_are_given_up() {
+    for call in CallType::ALL {
+        check(Manner::Stalls, call, "DEADLINE_EXCEEDED", "within 100ms").await;
+    }
+}
+
+#[tokio::test]
+async fn streams_that_end_too_early_are_errors() {
+    for call in [CallType::ServerStream, CallType::BidiStream] {
+        check(Manner::EndsAfter(0), call, "DATA_LOSS", "before its time").await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_stream_that_is_answered_before_its_end_does_not_count() {
+    let service = Misbehaving { manner: Manner::EndsAfter(0), calls: Arc::default() };
+    let result = driven(service, CallType::ClientStream).await.unwrap();
+    assert!(result.errors["DATA_LOSS"] > 0, "{:?}", result.errors);
+    // At the end of the run, an answer can come just after the end of the requests: that is a good one.
+    assert!(result.calls <= u64::from(result.settings.in_flight), "{}", result.calls);
+}
+
+#[tokio::test]
+async fn messages_count_even_if_their_stream_fails_later() {
+    let service = Misbehaving { manner: Manner::EndsAfter(5), calls: Arc::default() };
+    let result = driven(service, CallType::ServerStream).await.unwrap();
+    assert_eq!(result.messages, 5 * result.errors["DATA_LOSS"], "{:?}", result.errors);
+    assert_eq!(result.calls, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_fails_the_first_call_is_no_run() {
+    let service = Misbehaving { manner: Manner::Refuses, calls: Arc::new(AtomicU64::new(1)) };
+    let error = driven(service, CallType::Unary).await.unwrap_err();
+    assert!(matches!(error, DriveError::FirstCall { .. }), "{error}");
+    assert!(error.to_string().contains("PERMISSION_DENIED: not today"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_that_behaves_has_no_errors() {
+    for call in CallType::ALL {
+        let result = driven(BenchmarkWorker, call).await.unwrap();
+        assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
+        assert!(result.duration_ns >= 200_000_000, "{call}: {}", result.duration_ns);
+    }
+}
