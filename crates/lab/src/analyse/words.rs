@@ -61,9 +61,12 @@ pub fn headlines(analysis: &Analysis) -> Vec<Headline> {
         });
     }
     if let Some((line, plateau)) = lone.iter().find_map(|line| Some((line, line.plateau()?))) {
+        let level = time(plateau.level_ns as f64);
         let detail = match plateau.leaves {
-            Some((size, p50)) => format!("is as quick as an empty call; {} takes {}", size, time(p50 as f64)),
-            None => "and every smaller size is as quick as an empty call".to_owned(),
+            Some((size, p50)) => {
+                format!("within {PLATEAU_FACTOR} × {level}; {size} takes {}", time(p50 as f64))
+            }
+            None => format!("every size takes at most {PLATEAU_FACTOR} × {level}"),
         };
         headlines.push(Headline {
             name: "Latency is flat up to",
