@@ -77,10 +77,10 @@ impl ReceiveWindow {
         ReceiveWindow { open: size.cast_signed(), unannounced: 0, size }
     }
 
-    /// `bytes` came in.
+    /// `bytes` came in. An empty frame needs no window (RFC 9113 §6.9), and may come while it is below zero.
     #[inline]
     pub(crate) fn receive(&mut self, bytes: u32) -> Result<(), Exceeded> {
-        if i64::from(bytes) > i64::from(self.open) {
+        if bytes > 0 && i64::from(bytes) > i64::from(self.open) {
             return Err(Exceeded);
         }
         self.open -= bytes.cast_signed();
@@ -182,6 +182,7 @@ mod tests {
         window.receive(65_535).unwrap();
         window.resize(1000);
         assert_eq!(window.receive(1), Err(Exceeded));
+        assert_eq!(window.receive(0), Ok(()));
         assert_eq!(window.release(65_535), Some(65_535));
         assert_eq!(window, ReceiveWindow::new(1000));
     }
