@@ -84,7 +84,9 @@ impl End {
     /// The call's outcome, with the trailing metadata.
     pub(crate) fn outcome(self) -> Result<MetadataMap, Status> {
         match self {
-            Self::Complete(outcome) => outcome.map(|trailers| trailers.map_or_else(MetadataMap::new, |trailers| *trailers)),
+            Self::Complete(outcome) => {
+                outcome.map(|trailers| trailers.map_or_else(MetadataMap::new, |trailers| *trailers))
+            }
             Self::Lost { status, .. } => Err(status),
         }
     }
