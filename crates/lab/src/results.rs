@@ -49,6 +49,9 @@ pub struct Machine {
     pub kernel: String,
     /// Main memory, bytes.
     pub memory_bytes: u64,
+    /// How many threads ran or wanted to, on average over the minute before the study.
+    #[serde(default)]
+    pub load_average: f64,
 }
 
 /// With what a study was measured.
@@ -131,6 +134,11 @@ impl Machine {
             cores: CpuList::available().map_or(1, |list| list.as_slice().len()),
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
             memory_bytes: memory_kib.unwrap_or(0) * 1024,
+            load_average: read("/proc/loadavg")
+                .split(' ')
+                .next()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0.0),
         }
     }
 }

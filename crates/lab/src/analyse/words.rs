@@ -10,6 +10,9 @@ use crate::size::ByteSize;
 /// Rates that differ by less than this share are no difference.
 const TIE: f64 = 0.05;
 
+/// With more load than this on each processor before the study, something else was at work.
+const LOAD_PER_CORE_MAX: f64 = 0.5;
+
 /// One thing that the study found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
@@ -126,11 +129,22 @@ pub fn doubts(results: &LabResults) -> Vec<String> {
     if results.settings.client_cpus.is_none() {
         doubts.push("There is one processor only: client and server took it from each other.".to_owned());
     }
+    let machine = &results.machine;
+    if machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64 {
+        doubts.push(format!(
+            "Something else was at work on the machine when the study began (load average {} on {} cores): figures of \
+             an idle machine are better.",
+            machine.load_average, machine.cores
+        ));
+    }
     let mut remarks = Remarks::default();
     for PointResult { point, outcome } in &results.points {
         match outcome {
             Outcome::Failed(reason) => remarks.add("Not measured", point, reason),
             Outcome::Measured(measured) => {
+                if measured.messages == 0 && measured.errors.is_empty() {
+                    remarks.add("Not measured", point, "nothing came to its end in the measured time");
+                }
                 for (code, count) in &measured.errors {
                     remarks.add("Calls failed", point, &format!("{count} with {code}"));
                 }
