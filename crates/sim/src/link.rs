@@ -29,6 +29,11 @@ impl LinkPlan {
             read_max: random.pick(&[40, 1000, 20_000, usize::MAX, usize::MAX]),
         }
     }
+
+    /// The most bytes that one step can move.
+    pub(crate) fn narrowest(&self) -> usize {
+        self.capacity.min(self.read_max)
+    }
 }
 
 /// One direction.

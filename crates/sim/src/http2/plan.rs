@@ -32,13 +32,14 @@ pub(super) struct OwnerPlan {
 const FIELDS_MAX: usize = 12;
 
 impl OwnerPlan {
-    pub(super) fn random(random: &mut Random) -> OwnerPlan {
+    /// `step_max` is how many bytes move in one step at most: a narrow link gets small bodies, or its world takes for ever.
+    pub(super) fn random(random: &mut Random, step_max: usize) -> OwnerPlan {
         OwnerPlan {
             config: config(random),
             acts: random.size(150),
             wishes: random.between(1, 25),
             pause_max: Duration::from_micros(random.pick(&[0, 10, 1000, 50_000])),
-            body_max: random.pick(&[0, 100, 20_000, 150_000]),
+            body_max: random.pick(&[0, 100, 20_000, 150_000]).min(step_max.saturating_mul(100)),
             resets: random.one_in(2),
             drain_one_in: if random.one_in(4) { random.between(1, 60) } else { 0 },
             close_one_in: if random.one_in(8) { random.between(1, 100) } else { 0 },

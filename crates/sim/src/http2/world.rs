@@ -44,14 +44,15 @@ enum Step {
 impl World {
     pub(super) fn new(mut random: Random) -> World {
         let start = Instant::now();
-        let plans = [OwnerPlan::random(&mut random), OwnerPlan::random(&mut random)];
-        let [client, server] = plans;
+        let links = [LinkPlan::random(&mut random), LinkPlan::random(&mut random)];
+        let narrowest = links.iter().map(LinkPlan::narrowest).min().unwrap_or_default();
+        let [client, server] = [(); 2].map(|()| OwnerPlan::random(&mut random, narrowest));
         let (client_config, server_config) = (client.config.clone(), server.config.clone());
         let peers = Both([
             Peer::new(Side::Client, client, &server_config, start),
             Peer::new(Side::Server, server, &client_config, start),
         ]);
-        let pipes = Both([(); 2].map(|()| Pipe::new(LinkPlan::random(&mut random))));
+        let pipes = Both(links.map(Pipe::new));
         let cut_at = random.one_in(8).then(|| Duration::from_micros(random.size(5_000_000) as u64));
         let monitor = Monitor::new(&client_config, &server_config);
         World { random, peers, pipes, monitor, start, cut_at }
