@@ -38,6 +38,9 @@ async fn unary_with_metadata() {
     assert_eq!(reply.metadata().get("x-echo").expect("echoed"), "value");
 }
 
+static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
+static NO_SERVICE: thalweg::Method = thalweg::Method::new("/test.Nothing/Nothing");
+
 #[tokio::test]
 async fn how_unary_calls_fail() {
     let target = serve(Echo::default()).await;
@@ -48,8 +51,6 @@ async fn how_unary_calls_fail() {
         let status = outcome.expect_err(order);
         assert_eq!((status.code(), status.message()), (code, text), "{order}");
     };
-    static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
-    static NO_SERVICE: thalweg::Method = thalweg::Method::new("/test.Nothing/Nothing");
     check("fail", &ECHO, Code::NotFound, "nichts: ü %").await;
     check("panic", &ECHO, Code::Internal, "the handler panicked").await;
     check("", &NO_METHOD, Code::Unimplemented, "unknown method Nothing for service test.Echo").await;

@@ -14,7 +14,7 @@ const MAX: Duration = Duration::from_secs(120);
 ///
 /// [connection backoff]: https://github.com/grpc/grpc/blob/master/doc/connection-backoff.md
 pub(crate) fn pause(attempt: u32, random: f64) -> Duration {
-    let exponent = attempt.saturating_sub(1).min(32) as i32;
+    let exponent = attempt.saturating_sub(1).min(32).cast_signed();
     let base = (INITIAL.as_secs_f64() * MULTIPLIER.powi(exponent)).min(MAX.as_secs_f64());
     Duration::from_secs_f64(base * (1.0 + JITTER * (2.0 * random.clamp(0.0, 1.0) - 1.0)))
 }

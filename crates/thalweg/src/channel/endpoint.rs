@@ -106,8 +106,7 @@ impl Endpoint for ClientEndpoint {
                     wake.extend(slot.sender.take());
                 }
             }
-            Event::SlotsChanged => admit_waiting(state),
-            Event::GoAway { .. } => admit_waiting(state),
+            Event::SlotsChanged | Event::GoAway { .. } => admit_waiting(state),
             _ => {}
         }
     }

@@ -151,9 +151,8 @@ impl<Req, Res> Drop for UnaryAttempt<'_, Req, Res> {
 fn read_reply<Res: Message>(slot: Slot, message_size_max: usize) -> Attempt<Response<Res>> {
     let trailers = match slot.end {
         Some(End::Complete(Ok(trailers))) => trailers,
-        Some(End::Complete(Err(status))) => return Attempt::Done(Err(status)),
         Some(End::Lost { status, unprocessed: true }) => return Attempt::Unprocessed(status),
-        Some(End::Lost { status, unprocessed: false }) => return Attempt::Done(Err(status)),
+        Some(End::Complete(Err(status)) | End::Lost { status, .. }) => return Attempt::Done(Err(status)),
         None => return Attempt::Done(Err(Status::internal("the call has not ended"))),
     };
     let encoding = slot.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);

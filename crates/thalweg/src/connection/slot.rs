@@ -35,6 +35,7 @@ impl SlotKey {
 /// `needed` it is given back at once: a message larger than the window could never arrive otherwise. So a stream
 /// holds at most one window, or one message of at most the permitted size.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked for by itself")]
 pub(crate) struct Slot {
     pub(super) generation: u32,
     pub(crate) stream: StreamId,

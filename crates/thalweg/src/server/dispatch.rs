@@ -77,7 +77,7 @@ pub(super) fn run(
             Err(_) => return Some((reply, Answer::Failed(panicked()))),
         }
     }
-    tokio::spawn(CallTask::unary(Arc::clone(connection), reply, running, route));
+    tokio::spawn(CallTask::unary(Arc::clone(connection), reply, running, &route));
     None
 }
 
@@ -154,7 +154,7 @@ mod tests {
     fn slow_methods_get_tasks_and_come_back() {
         let pace = Pace::default();
         let note = |took: Duration| {
-            pace.note(&mut Instant::now().checked_sub(took).expect("the clock is not young"))
+            pace.note(&mut Instant::now().checked_sub(took).expect("the clock is not young"));
         };
         note(Duration::from_millis(5));
         assert!(pace.is_quick(), "one slow call may be the machine's fault");

@@ -38,10 +38,10 @@ impl CallTask {
         connection: Arc<Connection>,
         reply: Reply,
         mut running: Pin<Box<dyn UnaryCall>>,
-        route: Arc<Route>,
+        route: &Arc<Route>,
     ) -> Self {
         let shared = Arc::clone(&connection);
-        let handler = Arc::clone(&route);
+        let handler = Arc::clone(route);
         let future = Box::pin(async move {
             poll_fn(|cx| {
                 let mut clock = Instant::now();
@@ -54,7 +54,7 @@ impl CallTask {
             running.as_mut().reply(&mut state, &reply);
             state.notify_driver();
         });
-        Self::new(connection, reply, &route, Some(future))
+        Self::new(connection, reply, route, Some(future))
     }
 
     /// `start` calls the handler, which may panic before it has a future.

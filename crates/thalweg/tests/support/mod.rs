@@ -1,5 +1,7 @@
 //! A service that can do everything a call can do, and a client and server for it over a real socket.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,14 +11,14 @@ use thalweg::bytes::Bytes;
 use thalweg::server::{Methods, Service};
 use thalweg::{Channel, Raw, Request, Response, ServiceOptions, Status, Stream, Streaming};
 
-pub static ECHO: thalweg::Method = thalweg::Method::new("/test.Echo/Echo");
-pub static COUNT: thalweg::Method = thalweg::Method::new("/test.Echo/Count");
-pub static REPEAT: thalweg::Method = thalweg::Method::new("/test.Echo/Repeat");
-pub static CHAT: thalweg::Method = thalweg::Method::new("/test.Echo/Chat");
+pub(crate) static ECHO: thalweg::Method = thalweg::Method::new("/test.Echo/Echo");
+pub(crate) static COUNT: thalweg::Method = thalweg::Method::new("/test.Echo/Count");
+pub(crate) static REPEAT: thalweg::Method = thalweg::Method::new("/test.Echo/Repeat");
+pub(crate) static CHAT: thalweg::Method = thalweg::Method::new("/test.Echo/Chat");
 
 /// Orders in the request's bytes say what the handler does: `sleep`, `panic`, `fail`, `spin`; anything else is echoed.
 #[derive(Clone, Default)]
-pub struct Echo {
+pub(crate) struct Echo {
     /// Dropped handlers that had not ended.
     pub cancelled: Arc<std::sync::atomic::AtomicUsize>,
     pub options: ServiceOptions,
@@ -32,6 +34,7 @@ impl Drop for CountDrop {
     }
 }
 
+#[expect(clippy::unused_async, reason = "handlers are async, those that do not wait, too")]
 impl Echo {
     async fn echo(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
         match &request.get_ref().0[..] {
@@ -82,7 +85,7 @@ fn parse(order: &Raw) -> (usize, usize) {
     (times.parse().expect("a number"), size.parse().expect("a number"))
 }
 
-pub struct Repeated {
+pub(crate) struct Repeated {
     left: usize,
     message: Raw,
 }
@@ -113,7 +116,7 @@ impl Service for Echo {
 }
 
 /// Starts a server for the length of the test's runtime; its target.
-pub async fn serve(echo: Echo) -> String {
+pub(crate) async fn serve(echo: Echo) -> String {
     let server = thalweg::Server::builder()
         .add_service(echo)
         .bind(&["127.0.0.1:0".parse().expect("an address")])
@@ -124,16 +127,16 @@ pub async fn serve(echo: Echo) -> String {
     target
 }
 
-pub async fn connect(target: &str) -> Channel {
+pub(crate) async fn connect(target: &str) -> Channel {
     Channel::builder(target).connect().await.expect("a server")
 }
 
-pub fn raw(bytes: impl Into<Vec<u8>>) -> Raw {
+pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Raw {
     Raw(Bytes::from(bytes.into()))
 }
 
 /// The messages as a stream that is always ready.
-pub struct Items<T>(pub std::vec::IntoIter<T>);
+pub(crate) struct Items<T>(pub std::vec::IntoIter<T>);
 
 impl<T> Unpin for Items<T> {}
 
@@ -144,6 +147,6 @@ impl<T> Stream for Items<T> {
     }
 }
 
-pub fn items<T>(items: Vec<T>) -> Items<T> {
+pub(crate) fn items<T>(items: Vec<T>) -> Items<T> {
     Items(items.into_iter())
 }
