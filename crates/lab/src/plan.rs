@@ -17,9 +17,8 @@ const STUDY_OVERHEAD: Duration = Duration::from_secs(1);
 const SLOT_MIN: Duration = Duration::from_millis(200);
 /// Longer than this, a point says nothing new.
 const SLOT_MAX: Duration = Duration::from_secs(5);
-/// With more than this under way a point is driven [`HEAVY_WEIGHT`] times as long as others.
-const HEAVY_BYTES: u64 = 8 << 20;
-const HEAVY_WEIGHT: u32 = 4;
+/// With more bytes than this under way a point is driven so many times as long as others.
+const HEAVY: [(u64, u32); 2] = [(32 << 20, 8), (8 << 20, 4)];
 /// How a point's time is divided.
 const WARMUP_PARTS: u32 = 1;
 const MEASURED_PARTS: u32 = 4;
@@ -263,10 +262,7 @@ impl Load {
             Work::Call(CallType::Unary) | Work::Socket(Pattern::Echo) => size.0 * u64::from(self.in_flight),
             _ => size.0,
         };
-        match under_way {
-            ..=HEAVY_BYTES => 1,
-            _ => HEAVY_WEIGHT,
-        }
+        HEAVY.into_iter().find(|&(bytes, _)| under_way > bytes).map_or(1, |(_, weight)| weight)
     }
 
     /// What the bare socket does beside it, on one connection.

@@ -1,7 +1,8 @@
 //! From a target to a connection that has spoken HTTP/2.
 
 use std::future::poll_fn;
-use std::io;
+use std::pin::Pin;
+use std::{fmt, io};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -20,14 +21,60 @@ use crate::net::{Endpoint, Socket};
 #[derive(Debug)]
 pub(crate) struct Connector {
     pub(crate) target: Target,
+    pub(crate) transport: Transport,
     /// For one attempt over all addresses, from the name to the server's SETTINGS.
     pub(crate) timeout: Duration,
     pub(crate) http2: thalweg_http2::Config,
+    /// Where in 0..=1 the next pause between two attempts lies in its range.
+    pub(crate) jitter: fn() -> f64,
+}
+
+/// What carries the bytes of a channel's connections.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    /// Sockets, to the addresses of the target.
+    Sockets,
+    /// What the application connects by itself.
+    Custom(Arc<OpenCustom>),
+}
+
+type OpenCustom = dyn Fn(String, thalweg_http2::Config) -> Opening + Send + Sync;
+type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
+
+impl Transport {
+    pub(crate) fn custom<F, Fut, IO>(connect: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<IO>> + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        Self::Custom(Arc::new(move |peer, config| {
+            let connecting = connect();
+            Box::pin(async move {
+                let io = connecting.await.map_err(|error| refused(&peer, &error))?;
+                open(io, peer, config).await
+            })
+        }))
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sockets => "Sockets",
+            Self::Custom(_) => "Custom",
+        })
+    }
 }
 
 impl Connector {
     pub(crate) async fn connect(&self) -> Result<Arc<Connection>, Status> {
         let deadline = Instant::now() + self.timeout;
+        if let Transport::Custom(open) = &self.transport {
+            let opening = open(self.target.to_string(), self.http2.clone());
+            let outcome = timeout_at(deadline, opening).await;
+            return outcome.unwrap_or_else(|_| Err(self.timed_out("the other end had not answered")));
+        }
         let endpoints = match timeout_at(deadline, self.target.resolve()).await {
             Ok(Ok(endpoints)) => endpoints,
             Ok(Err(error)) => {
@@ -107,7 +154,7 @@ impl Drop for CloseUnlessOpened {
     }
 }
 
-fn refused(endpoint: &Endpoint, error: &io::Error) -> Status {
+fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
     let hint = match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (is the server running?)",
         _ => "",

@@ -123,7 +123,7 @@ impl Lane {
                 Ok(connection) => State::Ready(connection),
                 Err(status) => {
                     let attempt = failures.saturating_add(1);
-                    let pause = backoff::pause(attempt, super::random_unit());
+                    let pause = backoff::pause(attempt, (connector.jitter)());
                     State::Failed { status, attempt, retry_at: Instant::now() + pause }
                 }
             };

@@ -8,13 +8,14 @@ mod lane;
 mod target;
 mod unary;
 
-use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
+use std::{fmt, io};
 
 use thalweg_http2::FixedFields;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::Status;
 
 pub use target::TargetError;
@@ -24,7 +25,7 @@ use crate::connection::Connection;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
-use connect::Connector;
+use connect::{Connector, Transport};
 use lane::Lane;
 use target::Target;
 
@@ -65,6 +66,8 @@ pub struct ChannelBuilder {
     user_agent: String,
     authority: Option<String>,
     http2: thalweg_http2::Config,
+    transport: Transport,
+    jitter: fn() -> f64,
 }
 
 /// What a channel's lane is doing.
@@ -97,6 +100,8 @@ impl Channel {
             user_agent: String::new(),
             authority: None,
             http2: thalweg_http2::Config::default(),
+            transport: Transport::Sockets,
+            jitter: random_unit,
         }
     }
 
@@ -186,6 +191,40 @@ impl ChannelBuilder {
         self
     }
 
+    /// Makes the connections with `connect`, over any byte stream: an in-memory pipe in a test, a tunnel. The target then
+    /// only gives the server its name (`:authority`). It is called again when a connection breaks, and once for each lane.
+    ///
+    /// ```
+    /// # use thalweg::{Channel, Server};
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let channel = Channel::builder("memory:1")
+    ///     .connector(|| async {
+    ///         let (client, server) = tokio::io::duplex(64 * 1024);
+    ///         tokio::spawn(Server::builder().serve_connection(server));
+    ///         Ok(client)
+    ///     })
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn connector<F, Fut, IO>(mut self, connect: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<IO>> + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.transport = Transport::custom(connect);
+        self
+    }
+
+    /// Where in 0..=1 each pause between two attempts to connect lies in its range of ±20 %, in place of a random number: for
+    /// simulations that must replay.
+    #[doc(hidden)]
+    pub fn backoff_jitter(mut self, unit: fn() -> f64) -> Self {
+        self.jitter = unit;
+        self
+    }
+
     /// The channel; it connects when the first call comes.
     ///
     /// # Errors
@@ -199,7 +238,13 @@ impl ChannelBuilder {
             return Err(ConnectError::Authority(authority));
         }
         let user_agent = user_agent::for_application(&self.user_agent)?;
-        let connector = Arc::new(Connector { target, timeout: self.connect_timeout, http2: self.http2 });
+        let connector = Arc::new(Connector {
+            target,
+            transport: self.transport,
+            timeout: self.connect_timeout,
+            http2: self.http2,
+            jitter: self.jitter,
+        });
         let lanes = (0..self.lanes).map(|_| Lane::new(Arc::clone(&connector))).collect();
         let heads = RequestHeads::default();
         let shared = Shared { lanes, turn: AtomicUsize::new(0), authority, user_agent, heads };

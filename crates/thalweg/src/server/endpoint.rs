@@ -1,9 +1,9 @@
 //! The server's side of a connection: takes requests apart and finds the methods they are for.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use thalweg_http2::{ErrorCode, Event, StreamId};
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::dispatch::{self, Answer, Body, ReadyCall};

@@ -10,11 +10,13 @@ mod task;
 
 use std::future::{Future, pending, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_core::Stream;
 use slab::Slab;
 use thalweg_http2::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -115,6 +117,29 @@ impl ServerBuilder {
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         self.acceptor().serve(io, "a byte stream".to_owned()).await;
+    }
+
+    /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is ready
+    /// and the connections there were are drained, or until `incoming` has ended and its connections are over.
+    pub async fn serve_incoming<IO>(self, incoming: impl Stream<Item = IO>, shutdown: impl Future<Output = ()>)
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let acceptor = self.acceptor();
+        let accepting = async {
+            let mut incoming = pin!(incoming);
+            while let Some(io) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
+                tokio::spawn(acceptor.serve(io, "a byte stream".to_owned()));
+            }
+            acceptor.connections.emptied().await;
+        };
+        let sweeping = tokio::spawn(acceptor.connections.clone().sweep());
+        tokio::select! {
+            biased;
+            () = shutdown => acceptor.connections.drain(acceptor.shutdown_grace).await,
+            () = accepting => {}
+        }
+        sweeping.abort();
     }
 
     fn acceptor(self) -> Acceptor {

@@ -44,7 +44,7 @@ impl CallTask {
         let handler = Arc::clone(route);
         let future = Box::pin(async move {
             poll_fn(|cx| {
-                let mut clock = std::time::Instant::now();
+                let mut clock = Instant::now();
                 let polled = running.as_mut().poll_run(cx);
                 handler.method.pace.note(&mut clock);
                 polled
