@@ -49,7 +49,7 @@ pub struct Channel {
 }
 
 struct Shared {
-    lanes: Vec<Lane>,
+    lanes: Vec<Arc<Lane>>,
     /// Where the next call begins to look for a lane.
     turn: AtomicUsize,
     authority: String,
@@ -107,7 +107,7 @@ impl Channel {
 
     /// The lanes as they are now.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
-        let snapshot = |lane: &Lane| {
+        let snapshot = |lane: &Arc<Lane>| {
             let connection = lane.ready();
             LaneSnapshot {
                 state: lane.state_name(),
@@ -245,7 +245,7 @@ impl ChannelBuilder {
             http2: self.http2,
             jitter: self.jitter,
         });
-        let lanes = (0..self.lanes).map(|_| Lane::new(Arc::clone(&connector))).collect();
+        let lanes = (0..self.lanes).map(|_| Arc::new(Lane::new(Arc::clone(&connector)))).collect();
         let heads = RequestHeads::default();
         let shared = Shared { lanes, turn: AtomicUsize::new(0), authority, user_agent, heads };
         Ok(Channel { shared: Arc::new(shared) })
