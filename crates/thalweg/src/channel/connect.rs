@@ -2,10 +2,10 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::{fmt, io};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
+use std::{fmt, io};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};

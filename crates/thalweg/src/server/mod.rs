@@ -121,8 +121,11 @@ impl ServerBuilder {
 
     /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is ready
     /// and the connections there were are drained, or until `incoming` has ended and its connections are over.
-    pub async fn serve_incoming<IO>(self, incoming: impl Stream<Item = IO>, shutdown: impl Future<Output = ()>)
-    where
+    pub async fn serve_incoming<IO>(
+        self,
+        incoming: impl Stream<Item = IO>,
+        shutdown: impl Future<Output = ()>,
+    ) where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let acceptor = self.acceptor();
