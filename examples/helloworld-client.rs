@@ -8,7 +8,7 @@ use helloworld::greeter_client::GreeterClient;
 
 mod helloworld {
     #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
-    include!(concat!(env!("OUT_DIR"), "/helloworld.rs"));
+    thalweg::include_proto!("helloworld");
 }
 
 #[tokio::main]

@@ -9,7 +9,7 @@ use thalweg::{Request, Response, Server, Status};
 
 mod helloworld {
     #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
-    include!(concat!(env!("OUT_DIR"), "/helloworld.rs"));
+    thalweg::include_proto!("helloworld");
 }
 
 struct Polite;

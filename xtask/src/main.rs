@@ -36,8 +36,6 @@ fn main() -> ExitCode {
         Some("test") => test::run(arguments),
         Some("peers") => peers::run(arguments),
         Some("bench") => bench::run(arguments),
-        // The client that h2specd starts: see test/h2spec.rs.
-        Some("call-url") => test::h2spec::call_url(arguments),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -2,7 +2,7 @@
 
 mod dependencies;
 mod grpcio;
-pub(crate) mod h2spec;
+mod h2spec;
 mod interop;
 mod layering;
 mod modules;
@@ -43,7 +43,11 @@ const STEPS: &[Step] = &[
     },
     Step { name: "release", about: "the release build that the suites run against", run: rust::release },
     Step { name: "h2spec", about: "h2spec 2.2.1, strict, against `thalweg serve`", run: h2spec::server },
-    Step { name: "h2specd", about: "h2spec's client cases against `thalweg load`", run: h2spec::client },
+    Step {
+        name: "h2specd",
+        about: "h2spec's client cases against the client half of our HTTP/2 core",
+        run: h2spec::client,
+    },
     Step {
         name: "interop-server",
         about: "grpc-go's interop client against `thalweg serve`",

@@ -12,7 +12,7 @@
 //!
 //! ```ignore
 //! pub mod helloworld {
-//!     include!(concat!(env!("OUT_DIR"), "/helloworld.rs"));
+//!     thalweg::include_proto!("helloworld");
 //! }
 //! use helloworld::{HelloRequest, greeter_client::GreeterClient, greeter_server::{Greeter, GreeterServer}};
 //! ```

@@ -77,10 +77,10 @@ impl ReceiveWindow {
         ReceiveWindow { open: size.cast_signed(), unannounced: 0, size }
     }
 
-    /// `bytes` came in.
+    /// `bytes` came in. An empty frame needs no window (RFC 9113 §6.9), and may come while it is below zero.
     #[inline]
     pub(crate) fn receive(&mut self, bytes: u32) -> Result<(), Exceeded> {
-        if i64::from(bytes) > i64::from(self.open) {
+        if bytes > 0 && i64::from(bytes) > i64::from(self.open) {
             return Err(Exceeded);
         }
         self.open -= bytes.cast_signed();
@@ -92,6 +92,12 @@ impl ReceiveWindow {
     pub(crate) fn release(&mut self, bytes: u32) -> Option<u32> {
         // A caller who releases more than came in must not make the window grow.
         self.unannounced += bytes.min(self.outstanding());
+        self.announce()
+    }
+
+    /// The increment to announce, when it is worth a frame.
+    #[inline]
+    fn announce(&mut self) -> Option<u32> {
         if self.unannounced < self.size / 2 || self.unannounced == 0 {
             return None;
         }
@@ -112,12 +118,13 @@ impl ReceiveWindow {
         self.unannounced
     }
 
-    /// Our own SETTINGS_INITIAL_WINDOW_SIZE took effect: the window moves by the difference (RFC 9113
-    /// §6.9.2).
-    pub(crate) fn resize(&mut self, size: u32) {
+    /// Our own SETTINGS_INITIAL_WINDOW_SIZE took effect: the window moves by the difference (RFC 9113 §6.9.2). Returns
+    /// the increment to announce: what was released and not worth a frame of the old window may be all of the new one.
+    pub(crate) fn resize(&mut self, size: u32) -> Option<u32> {
         let size = size.min(WINDOW_MAX);
         self.open = (i64::from(self.open) + i64::from(size) - i64::from(self.size)) as i32;
         self.size = size;
+        self.announce()
     }
 }
 
@@ -180,9 +187,19 @@ mod tests {
     fn receive_window_shrinks_below_zero_and_recovers() {
         let mut window = ReceiveWindow::new(65_535);
         window.receive(65_535).unwrap();
-        window.resize(1000);
+        assert_eq!(window.resize(1000), None);
         assert_eq!(window.receive(1), Err(Exceeded));
+        assert_eq!(window.receive(0), Ok(()));
         assert_eq!(window.release(65_535), Some(65_535));
         assert_eq!(window, ReceiveWindow::new(1000));
+    }
+
+    #[test]
+    fn what_a_wide_window_kept_back_a_narrow_one_announces() {
+        let mut window = ReceiveWindow::new(65_535);
+        window.receive(60).unwrap();
+        assert_eq!(window.release(60), None);
+        assert_eq!(window.resize(5), Some(60));
+        assert_eq!(window, ReceiveWindow::new(5));
     }
 }

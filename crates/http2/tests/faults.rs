@@ -3,7 +3,7 @@
 mod support;
 
 use support::{Frames, OK, POST, Subject, TRAILERS, id};
-use thalweg_http2::frame::{Flags, Kind, Setting};
+use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg_http2::{Config, ErrorCode};
 
 /// What a fault leads to.
@@ -76,7 +76,7 @@ fn section_3_4_preface() {
     let fresh = || Subject::bare_server(Config::default());
     check(&mut fresh(), Frames::new().raw(b"GET / HTTP/1.1\r\n\r\n"), Connection(ProtocolError));
     check(&mut fresh(), Frames::new().raw(b"PRI * HTTP/2.0\r\n\r\nXX"), Connection(ProtocolError));
-    let preface = || Frames::new().raw(thalweg_http2::frame::PREFACE);
+    let preface = || Frames::new().raw(PREFACE);
     check(&mut fresh(), preface().ping(false, [0; 8]), Connection(ProtocolError));
     check(&mut fresh(), preface().frame(Kind::Settings, Flags::ACK, 0, b""), Connection(ProtocolError));
     let mut http1 = Subject::bare_client(Config::default());
@@ -276,8 +276,17 @@ fn section_6_9_1_received_windows() {
     // Before the acknowledgement of our SETTINGS the peer assumes 65,535.
     config.stream_window = 10;
     let mut early = Subject::bare_server(config);
-    let frames = Frames::new().raw(thalweg_http2::frame::PREFACE).settings(&[]).open_request(1);
+    let frames = Frames::new().raw(PREFACE).settings(&[]).open_request(1);
     check(&mut early, frames.data(1, false, &[0; 16_384]), Fine);
+}
+
+/// Found by simulation: a peer that had sent 16,384 bytes before it saw our window of 10 could not end its stream.
+#[test]
+fn an_empty_end_is_taken_while_the_window_is_below_zero() {
+    let mut subject = Subject::bare_server(Config { stream_window: 10, ..Config::default() });
+    subject.releases = false;
+    let early = Frames::new().raw(PREFACE).settings(&[]).open_request(1).data(1, false, &[0; 16_384]);
+    check(&mut subject, early.frame(Kind::Settings, Flags::ACK, 0, b"").data(1, true, b""), Fine);
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use bytes::Bytes;
 use support::{Blocks, Frames, OK, Seen, Sent, Subject, TRAILERS, block, fields, id, tag};
-use thalweg_http2::frame::{Flags, Kind, Setting};
+use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg_http2::{Config, ErrorCode, OpenError, SendError};
 
 /// A server with these requests, whose responses' heads are sent.
@@ -350,4 +350,15 @@ fn window_updates_go_out_when_half_is_used() {
     assert_eq!(all[0], [(0, 50_000)]);
     let (_, update) = updates(frames.data(1, true, &[0; 10_000]));
     assert_eq!(update, [], "the stream has ended");
+}
+
+/// Found by simulation: 60 bytes are nothing of the window of 65,535 that holds before the client has seen our SETTINGS, and
+/// more than all of the 5 that hold afterwards. Nothing was announced, and the client waited for ever.
+#[test]
+fn what_was_released_before_a_window_shrank_is_announced() {
+    let mut subject = Subject::bare_server(Config { stream_window: 5, ..Config::default() });
+    let early = Frames::new().raw(PREFACE).settings(&[]).open_request(1).data(1, false, &[0; 60]);
+    subject.feed(&mut early.frame(Kind::Settings, Flags::ACK, 0, b"")).unwrap();
+    let updates = subject.sent().into_iter().filter(|frame| frame.is(Kind::WindowUpdate, 1));
+    assert_eq!(updates.map(|frame| frame.number()).collect::<Vec<_>>(), [60]);
 }

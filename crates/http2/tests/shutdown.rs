@@ -55,6 +55,17 @@ fn drain_ends_when_the_ping_is_acknowledged() {
     });
 }
 
+/// Found by simulation: the owner was told of a PING that it had not sent.
+#[test]
+fn an_acknowledgement_after_the_drain_timeout_is_not_the_owners() {
+    check_drain(|server, ping| {
+        let deadline = server.connection.timeout().unwrap();
+        server.connection.handle_timeout(deadline).unwrap();
+        server.feed(&mut Frames::new().ping(true, ping.payload[..].try_into().unwrap())).unwrap();
+        assert!(!server.seen.iter().any(|seen| matches!(seen, Seen::Pong(_))), "it was not the owner's ping");
+    });
+}
+
 #[test]
 fn drain_ends_when_the_time_is_up() {
     check_drain(|server, _| {

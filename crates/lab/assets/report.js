@@ -83,6 +83,9 @@
           sync: { key: "sizes" },
           drag: { x: true, y: true, uni: 40 },
           points: { size: 9, width: 2 },
+          y: false,
+          // The line stands on the size whose values are told, not between two.
+          move: (u, left, top) => [left < 0 || u.select.width > 0 ? left : u.valToPos(positions[u.posToIdx(left)], "x"), top],
         },
         scales: {
           x: { time: false, range: (u, min, max) => [min - 0.7, max + 0.7] },
@@ -152,6 +155,12 @@
       ).join("");
     tip.hidden = rows.length === 0;
     const { clientWidth: width, clientHeight: height } = u.over;
+    if (width < 1.6 * tip.offsetWidth) {
+      // There is no room beside the pointer: below the plot the values hide nothing of it.
+      tip.style.left = `${Math.min(0, width - tip.offsetWidth)}px`;
+      tip.style.top = `${height + 34}px`;
+      return;
+    }
     const beside = left + 18 + tip.offsetWidth <= width ? left + 18 : left - 18 - tip.offsetWidth;
     const fits = Math.min(Math.max(beside, 4 - u.over.offsetLeft), width - tip.offsetWidth);
     tip.style.left = `${fits}px`;
@@ -292,10 +301,8 @@
     addEventListener("resize", () => {
       if (innerWidth === width) return;
       width = innerWidth;
-      for (const [name, plot] of plots) {
-        const box = document.querySelector(`[data-chart="${name}"] .plot`);
-        plot.setSize({ width: box.clientWidth, height: box.clientHeight });
-      }
+      // Drawn anew: uPlot's own resizing brings points of hidden lines to light.
+      drawAll();
     });
   }
 })();

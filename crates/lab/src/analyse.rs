@@ -52,6 +52,8 @@ pub struct Cell {
     pub bytes_per_s: f64,
     /// Of one operation.
     pub latency: Latency,
+    /// No note forbids using the figures.
+    pub valid: bool,
     /// The largest latencies with their time.
     pub spikes: Vec<Spike>,
     /// This rate, divided by the bare socket's at the same size and transport. `None` for the socket itself.
@@ -88,6 +90,7 @@ pub fn analyse(results: &LabResults) -> Analysis {
             rate_per_s: measured.rate_per_s,
             bytes_per_s: measured.rate_per_s * point.size_bytes.0 as f64,
             latency,
+            valid: measured.is_valid(),
             spikes: measured.spikes.clone(),
             share_of_socket: None,
         });

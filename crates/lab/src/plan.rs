@@ -17,6 +17,9 @@ const STUDY_OVERHEAD: Duration = Duration::from_secs(1);
 const SLOT_MIN: Duration = Duration::from_millis(200);
 /// Longer than this, a point says nothing new.
 const SLOT_MAX: Duration = Duration::from_secs(5);
+/// With more than this under way a point is driven [`HEAVY_WEIGHT`] times as long as others.
+const HEAVY_BYTES: u64 = 8 << 20;
+const HEAVY_WEIGHT: u32 = 4;
 /// How a point's time is divided.
 const WARMUP_PARTS: u32 = 1;
 const MEASURED_PARTS: u32 = 4;
@@ -197,7 +200,8 @@ pub fn sizes(options: &SizesOptions) -> Result<Study, PlanError> {
     if count == 0 {
         return Err(PlanError::NothingToMeasure);
     }
-    let part = slot(*budget, count)? / (WARMUP_PARTS + MEASURED_PARTS);
+    let weights = sizes.iter().flat_map(|&size| loads.iter().map(move |load| load.weight(size))).sum::<u32>();
+    let part = slot(*budget, count, weights * transports.len() as u32)? / (WARMUP_PARTS + MEASURED_PARTS);
     let mut points = Vec::with_capacity(count);
     for &size_bytes in &sizes {
         for &transport in transports {
@@ -207,8 +211,8 @@ pub fn sizes(options: &SizesOptions) -> Result<Study, PlanError> {
                 transport,
                 in_flight: load.in_flight,
                 connections: load.connections,
-                warmup: part * WARMUP_PARTS,
-                duration: part * MEASURED_PARTS,
+                warmup: part * load.weight(size_bytes) * WARMUP_PARTS,
+                duration: part * load.weight(size_bytes) * MEASURED_PARTS,
             }));
         }
     }
@@ -252,6 +256,19 @@ fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
 }
 
 impl Load {
+    /// How much longer than others a point is driven: 16 calls of 4 MiB under way take some 0.2 s until the first is
+    /// back, and a point that is to say anything of them lasts several times that.
+    fn weight(self, size: ByteSize) -> u32 {
+        let under_way = match self.work {
+            Work::Call(CallType::Unary) | Work::Socket(Pattern::Echo) => size.0 * u64::from(self.in_flight),
+            _ => size.0,
+        };
+        match under_way {
+            ..=HEAVY_BYTES => 1,
+            _ => HEAVY_WEIGHT,
+        }
+    }
+
     /// What the bare socket does beside it, on one connection.
     fn limit(self) -> Self {
         match self.work {
@@ -264,11 +281,11 @@ impl Load {
     }
 }
 
-/// What one point may take of the budget, without its overhead.
-fn slot(budget: Duration, points: usize) -> Result<Duration, PlanError> {
+/// What a point of weight 1 may take of the budget, without its overhead.
+fn slot(budget: Duration, points: usize, weights: u32) -> Result<Duration, PlanError> {
     let too_small = PlanError::BudgetTooSmall { points, budget_s: budget.as_secs() };
-    let divisor = u32::try_from(points).map_err(|_| too_small.clone())?;
-    let slot = (budget.saturating_sub(STUDY_OVERHEAD) / divisor).saturating_sub(POINT_OVERHEAD);
+    let overhead = STUDY_OVERHEAD + POINT_OVERHEAD * u32::try_from(points).map_err(|_| too_small.clone())?;
+    let slot = budget.saturating_sub(overhead) / weights;
     if slot < SLOT_MIN { Err(too_small) } else { Ok(slot.min(SLOT_MAX)) }
 }
 

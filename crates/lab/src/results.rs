@@ -49,6 +49,9 @@ pub struct Machine {
     pub kernel: String,
     /// Main memory, bytes.
     pub memory_bytes: u64,
+    /// How many threads ran or wanted to, on average over the minute before the study.
+    #[serde(default)]
+    pub load_average: f64,
 }
 
 /// With what a study was measured.
@@ -107,13 +110,10 @@ impl LabResults {
         self.points.len() >= self.planned
     }
 
-    /// Every point was measured, without an error and without a note that forbids using it.
-    pub fn is_clean(&self) -> bool {
-        self.points.iter().all(|point| {
-            point
-                .measured()
-                .is_some_and(|result| result.error_count() == 0 && result.is_valid() && result.messages > 0)
-        })
+    /// Some point was not measured, or some of its calls failed.
+    pub fn has_failures(&self) -> bool {
+        let is_good = |result: &LoadResult| result.error_count() == 0 && result.messages > 0;
+        !self.points.iter().all(|point| point.measured().is_some_and(is_good))
     }
 }
 
@@ -134,6 +134,11 @@ impl Machine {
             cores: CpuList::available().map_or(1, |list| list.as_slice().len()),
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
             memory_bytes: memory_kib.unwrap_or(0) * 1024,
+            load_average: read("/proc/loadavg")
+                .split(' ')
+                .next()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0.0),
         }
     }
 }

@@ -75,6 +75,7 @@ fn check_drawn(name: &str, width: u32) {
     }
 }
 
+/// A quick study whose figures are made up: none was measured.
 fn sample() -> LabResults {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
     results::read(&path).expect("the sample is in the tree")

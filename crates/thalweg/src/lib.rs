@@ -1,5 +1,25 @@
 //! A gRPC stack whose client is never the bottleneck.
-#![cfg_attr(docsrs, feature(doc_cfg))]
+//!
+//! Stubs come from `.proto` files by `thalweg-build`, in `build.rs`. Then a server is
+//!
+//! ```ignore
+//! let server = thalweg::Server::builder()
+//!     .add_service(GreeterServer::new(MyGreeter))
+//!     .bind(&["127.0.0.1:50051".parse()?])
+//!     .await?;
+//! server.serve().await?;
+//! ```
+//!
+//! and a client
+//!
+//! ```ignore
+//! let channel = thalweg::Channel::builder("localhost:50051").connect().await?;
+//! let greeter = GreeterClient::new(channel);
+//! let reply = greeter.say_hello(HelloRequest { name: "Ada".into() }).await?;
+//! ```
+//!
+//! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs stands at
+//! [`Channel`] and [`server::Methods`].
 
 pub mod channel;
 mod connection;
@@ -27,3 +47,17 @@ pub use net::{InvalidAddress, ListenAddress};
 pub use options::{CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
 pub use server::Server;
 pub use streaming::Streaming;
+
+/// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.
+///
+/// ```ignore
+/// pub mod hello {
+///     thalweg::include_proto!("helloworld");
+/// }
+/// ```
+#[macro_export]
+macro_rules! include_proto {
+    ($package:tt) => {
+        include!(concat!(env!("OUT_DIR"), "/", $package, ".rs"));
+    };
+}

@@ -33,7 +33,7 @@ pub(super) fn server(log: &Log) -> Result<String, Failure> {
 
 /// Our client against grpc-go's server.
 pub(super) fn client(log: &Log) -> Result<String, Failure> {
-    let client = Job::new(rust::interop_client(log)?);
+    let client = Job::new(rust::example("interop_client", log)?);
     let port = free_port()?;
     let serve = Job::new(tools::INTEROP_SERVER.get(log)?).words(&format!("--port {port}"));
     run_cases(&client, &serve, port, log)

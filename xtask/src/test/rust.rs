@@ -55,10 +55,10 @@ pub(crate) fn thalweg(log: &Log) -> Result<PathBuf, Failure> {
     Ok(workspace::target().join("release/thalweg"))
 }
 
-/// Our interop client, in release like everything that the suites run: the builds share their dependencies.
-pub(super) fn interop_client(log: &Log) -> Result<PathBuf, Failure> {
-    Job::cargo("build --release --package thalweg-lab --example interop_client").minutes(30).run(log)?;
-    Ok(workspace::target().join("release/examples/interop_client"))
+/// An example of the workspace, as the tests built it: in release it would need all its dependencies a second time.
+pub(super) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
+    Job::cargo("build --workspace --example").arg(name).minutes(30).run(log)?;
+    Ok(workspace::target().join("debug/examples").join(name))
 }
 
 fn component(program: &str, name: &str) -> Result<(), Failure> {

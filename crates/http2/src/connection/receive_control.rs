@@ -174,7 +174,10 @@ impl Connection {
         if self.stream_window != self.config.stream_window {
             self.stream_window = self.config.stream_window;
             for (_, stream) in self.streams.iter_mut() {
-                stream.receive_window.resize(self.stream_window);
+                let announced = stream.receive_window.resize(self.stream_window);
+                if let Some(increment) = announced.filter(|_| stream.state.can_receive()) {
+                    frame::window_update(stream.id, increment, self.output.buffer());
+                }
             }
         }
         Ok(None)

@@ -225,7 +225,8 @@ impl Connection {
         true
     }
 
-    /// Whether [`take_output`](Connection::take_output) would give something.
+    /// Whether [`take_output`](Connection::take_output) is worth a call. It may still give nothing: streams that take
+    /// turns can turn out to wait for the connection's window.
     pub fn wants_write(&self) -> bool {
         !self.output.is_empty() || self.queues.has_turns(self.window_open())
     }

@@ -120,13 +120,16 @@ impl Connection {
         matches!(self.drain, Drain::Last(last) if stream > last)
     }
 
-    /// The acknowledgement of a PING came: was it the drain's?
+    /// The acknowledgement of a PING came: was it the drain's? It may come after the wait for it was over; the owner did
+    /// not send that PING then either.
     pub(super) fn finish_drain_on_pong(&mut self, payload: [u8; 8]) -> bool {
-        let ours = payload == DRAIN_PING && matches!(self.drain, Drain::AwaitingPong { .. });
-        if ours {
+        if payload != DRAIN_PING || self.role == Role::Client || self.drain == Drain::No {
+            return false;
+        }
+        if matches!(self.drain, Drain::AwaitingPong { .. }) {
             self.send_last_goaway();
         }
-        ours
+        true
     }
 
     /// Ends the connection for a fault of the peer's.

@@ -17,6 +17,7 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
                 p99_99: p50,
                 max: p50,
             },
+            valid: true,
             spikes: Vec::new(),
             share_of_socket: None,
         })
@@ -143,4 +144,32 @@ fn nothing_measured_says_nothing() {
     let analysis = Analysis { lines: Vec::new() };
     assert_eq!(findings(&analysis), []);
     assert_eq!(headlines(&analysis), []);
+}
+
+#[test]
+fn what_is_wrong_with_many_points_is_said_once() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
+    let mut results = crate::results::read(&path).unwrap();
+    assert_eq!(doubts(&results), [] as [&str; 0]);
+
+    for (index, result) in results.points.iter_mut().enumerate().take(5) {
+        let crate::results::Outcome::Measured(measured) = &mut result.outcome else { continue };
+        let note = |text: String, invalidates| crate::record::Note { text, invalidates };
+        measured.notes.push(note(format!("the client was busy for {} %", 95 + index), true));
+        if index == 2 {
+            measured.errors.insert("UNAVAILABLE".to_owned(), 7);
+        }
+    }
+    let first = results.points[0].point.to_string();
+    let third = results.points[2].point.to_string();
+    let total = results.points.len();
+    results.planned += 1;
+    assert_eq!(
+        doubts(&results),
+        [
+            format!("The study was cut short: {total} of {} points were measured.", total + 1),
+            format!("Not valid in 5 of {total} points, first in {first}: the client was busy for 95 %."),
+            format!("Calls failed: {third}: 7 with UNAVAILABLE."),
+        ]
+    );
 }

@@ -2,13 +2,16 @@
 
 use super::{Analysis, Cell, Kind, Line, PLATEAU_FACTOR, Plateau};
 use crate::figures::{count, percent, throughput, time, times};
-use crate::plan::{Transport, Work};
+use crate::plan::{Point, Transport, Work};
 use crate::record::CallType;
-use crate::results::{LabResults, Outcome};
+use crate::results::{LabResults, Outcome, PointResult};
 use crate::size::ByteSize;
 
 /// Rates that differ by less than this share are no difference.
 const TIE: f64 = 0.05;
+
+/// With more load than this on each processor before the study, something else was at work.
+const LOAD_PER_CORE_MAX: f64 = 0.5;
 
 /// One thing that the study found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,9 +64,12 @@ pub fn headlines(analysis: &Analysis) -> Vec<Headline> {
         });
     }
     if let Some((line, plateau)) = lone.iter().find_map(|line| Some((line, line.plateau()?))) {
+        let level = time(plateau.level_ns as f64);
         let detail = match plateau.leaves {
-            Some((size, p50)) => format!("is as quick as an empty call; {} takes {}", size, time(p50 as f64)),
-            None => "and every smaller size is as quick as an empty call".to_owned(),
+            Some((size, p50)) => {
+                format!("within {PLATEAU_FACTOR} × {level}; {size} takes {}", time(p50 as f64))
+            }
+            None => format!("every size takes at most {PLATEAU_FACTOR} × {level}"),
         };
         headlines.push(Headline {
             name: "Latency is flat up to",
@@ -75,7 +81,7 @@ pub fn headlines(analysis: &Analysis) -> Vec<Headline> {
         headlines.push(Headline {
             name: "Highest rate",
             figure: format!("{}/s", count(cell.rate_per_s)),
-            detail: format!("{}, messages of {}", of(line), cell.size),
+            detail: format!("{}, messages of {}{}", of(line), cell.size, caution(cell)),
         });
     }
     if let Some((line, cell)) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s) {
@@ -83,7 +89,13 @@ pub fn headlines(analysis: &Analysis) -> Vec<Headline> {
         headlines.push(Headline {
             name: "Highest throughput",
             figure: throughput(cell.bytes_per_s),
-            detail: format!("{}, messages of {}{}", of(line), cell.size, share.unwrap_or_default()),
+            detail: format!(
+                "{}, messages of {}{}{}",
+                of(line),
+                cell.size,
+                share.unwrap_or_default(),
+                caution(cell)
+            ),
         });
     }
     headlines
@@ -117,24 +129,65 @@ pub fn doubts(results: &LabResults) -> Vec<String> {
     if results.settings.client_cpus.is_none() {
         doubts.push("There is one processor only: client and server took it from each other.".to_owned());
     }
-    for result in &results.points {
-        let point = &result.point;
-        match &result.outcome {
-            Outcome::Failed(reason) => doubts.push(format!("Not measured: {point}: {reason}")),
+    let machine = &results.machine;
+    if machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64 {
+        doubts.push(format!(
+            "Something else was at work on the machine when the study began (load average {} on {} cores): figures of \
+             an idle machine are better.",
+            machine.load_average, machine.cores
+        ));
+    }
+    let mut remarks = Remarks::default();
+    for PointResult { point, outcome } in &results.points {
+        match outcome {
+            Outcome::Failed(reason) => remarks.add("Not measured", point, reason),
             Outcome::Measured(measured) => {
-                if measured.error_count() > 0 {
-                    let errors: Vec<_> =
-                        measured.errors.iter().map(|(code, n)| format!("{n} {code}")).collect();
-                    doubts.push(format!("Calls failed: {point}: {}.", errors.join(", ")));
+                if measured.messages == 0 && measured.errors.is_empty() {
+                    remarks.add("Not measured", point, "nothing came to its end in the measured time");
                 }
-                doubts.extend(measured.notes.iter().map(|note| {
-                    let weight = if note.invalidates { "Not valid" } else { "Note" };
-                    format!("{weight}: {point}: {}", note.text)
-                }));
+                for (code, count) in &measured.errors {
+                    remarks.add("Calls failed", point, &format!("{count} with {code}"));
+                }
+                for note in &measured.notes {
+                    remarks.add(if note.invalidates { "Not valid" } else { "Note" }, point, &note.text);
+                }
             }
         }
     }
+    doubts.extend(remarks.sentences(results.points.len()));
     doubts
+}
+
+/// Remarks on points. Those that differ in their figures only are one, so that what is wrong with a hundred points
+/// is said once.
+#[derive(Default)]
+struct Remarks<'a>(Vec<Remark<'a>>);
+
+struct Remark<'a> {
+    weight: &'static str,
+    /// The first point it was made of, and its words there.
+    first: (&'a Point, String),
+    count: usize,
+}
+
+impl<'a> Remarks<'a> {
+    fn add(&mut self, weight: &'static str, point: &'a Point, text: &str) {
+        let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+        let same = |remark: &&mut Remark| {
+            remark.weight == weight && without_figures(&remark.first.1) == without_figures(text)
+        };
+        match self.0.iter_mut().find(same) {
+            Some(remark) => remark.count += 1,
+            None => self.0.push(Remark { weight, first: (point, text.to_owned()), count: 1 }),
+        }
+    }
+
+    fn sentences(self, points: usize) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(move |Remark { weight, first: (point, text), count }| match count {
+            1 => format!("{weight}: {point}: {text}."),
+            _ => format!("{weight} in {count} of {points} points, first in {point}: {text}."),
+        })
+    }
 }
 
 fn latency(analysis: &Analysis) -> Option<String> {
@@ -160,13 +213,14 @@ fn latency(analysis: &Analysis) -> Option<String> {
 fn throughputs(analysis: &Analysis) -> Option<String> {
     let (line, cell) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
     let most = format!(
-        "Most bytes move in {} with messages of {}: {}{}.",
+        "Most bytes move in {} with messages of {}: {}{}{}.",
         of(line),
         cell.size,
         throughput(cell.bytes_per_s),
         cell.share_of_socket
             .map(|share| format!(", {} of what a bare socket moves", percent(share)))
-            .unwrap_or_default()
+            .unwrap_or_default(),
+        caution(cell)
     );
     let bests: Vec<_> = kinds(analysis)
         .filter_map(|kind| {
@@ -187,11 +241,12 @@ fn throughputs(analysis: &Analysis) -> Option<String> {
 fn rates(analysis: &Analysis) -> Option<String> {
     let (line, cell) = most(analysis, Line::best_rate, |cell| cell.rate_per_s)?;
     let mut sentences = vec![format!(
-        "The highest rate is {} {}/s: {} with messages of {}.",
+        "The highest rate is {} {}/s: {} with messages of {}{}.",
         count(cell.rate_per_s),
         operation(line),
         of(line),
-        cell.size
+        cell.size,
+        caution(cell)
     )];
     let unary = analysis.calls().filter(|line| line.kind.work == Work::Call(CallType::Unary));
     for many in unary.filter(|line| line.kind.in_flight > 1) {
@@ -245,7 +300,9 @@ fn fastest(analysis: &Analysis) -> Option<String> {
                 .push(format!("Over {transport} the most messages per second go by {}.", spans.join(", ")));
         }
     }
-    (analysis.calls().count() > 1 && !sentences.is_empty()).then(|| sentences.join(" "))
+    let first = analysis.calls().next()?.kind.work;
+    let is_a_choice = analysis.calls().any(|line| line.kind.work != first);
+    (is_a_choice && !sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 fn transports(analysis: &Analysis) -> Option<String> {
@@ -325,6 +382,11 @@ fn most<'a>(
         .calls()
         .filter_map(|line| Some((line, best(line)?)))
         .max_by(|(_, a), (_, b)| figure(a).total_cmp(&figure(b)))
+}
+
+/// Behind a figure whose point has a note that forbids using it.
+fn caution(cell: &Cell) -> &'static str {
+    if cell.valid { "" } else { " (not valid: see its note)" }
 }
 
 /// What a line of calls counts.

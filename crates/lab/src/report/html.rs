@@ -167,7 +167,7 @@ fn spikes_table(analysis: &Analysis) -> String {
 }
 
 /// The columns of the table of all figures behind its first one. Words stand to the left.
-const COLUMNS: [(&str, bool); 19] = [
+const COLUMNS: [(&str, bool); 20] = [
     ("Transport", true),
     ("Size", false),
     ("Rate", false),
@@ -187,6 +187,7 @@ const COLUMNS: [(&str, bool); 19] = [
     ("Errors", false),
     ("Connections", false),
     ("Measured for", false),
+    ("Notes", true),
 ];
 
 fn figures_table(results: &LabResults, analysis: &Analysis) -> String {
@@ -237,6 +238,7 @@ fn measured_cells(measured: &LoadResult, point: &Point, analysis: &Analysis) -> 
         latency.map(|l| l.min as f64),
         cpu,
     ];
+    let notes: Vec<_> = measured.notes.iter().map(|note| note.text.as_str()).collect();
     let connections = measured.connections;
     let established = connections.established.map_or("?".to_owned(), |n| n.to_string());
     let errors = measured.error_count();
@@ -260,6 +262,7 @@ fn measured_cells(measured: &LoadResult, point: &Point, analysis: &Analysis) -> 
             }
         }),
         cell(Some(measured.duration_ns as f64), time),
+        format!(r#"<td class="words">{}</td>"#, escaped(&notes.join("; "))),
     ]
     .concat()
 }

@@ -36,16 +36,16 @@ impl ClientEndpoint {
         Ok(parsed)
     }
 
-    fn parse_trailers(&mut self, state: &State) -> Result<MetadataMap, Status> {
+    fn parse_trailers(&mut self, state: &State) -> Result<Option<Box<MetadataMap>>, Status> {
         let head = state.http2.fields();
         if self.last_plain_trailers == Some(head.id()) {
-            return Ok(MetadataMap::new());
+            return Ok(None);
         }
-        let outcome = response::receive_trailers(head.iter());
-        if matches!(&outcome, Ok(trailers) if trailers.is_empty()) {
+        let trailers = boxed(response::receive_trailers(head.iter())?);
+        if trailers.is_none() {
             self.last_plain_trailers = Some(head.id());
         }
-        outcome
+        Ok(trailers)
     }
 }
 
@@ -55,7 +55,7 @@ impl Endpoint for ClientEndpoint {
             Event::Headers { tag, end_stream: true, .. } => {
                 let head = state.http2.fields();
                 let outcome = response::receive_trailers_only(head.status(), head.iter());
-                complete(state, tag.into(), outcome);
+                complete(state, tag.into(), outcome.map(boxed));
             }
             Event::Headers { tag, .. } => {
                 let parsed = self.parse_head(state);
@@ -121,7 +121,11 @@ fn admit_waiting(state: &mut State) {
     state.wake_later(waker);
 }
 
-fn complete(state: &mut State, key: SlotKey, outcome: Result<MetadataMap, Status>) {
+fn boxed(metadata: MetadataMap) -> Option<Box<MetadataMap>> {
+    if metadata.is_empty() { None } else { Some(Box::new(metadata)) }
+}
+
+fn complete(state: &mut State, key: SlotKey, outcome: Result<Option<Box<MetadataMap>>, Status>) {
     end(state, key, End::Complete(outcome));
 }
 

@@ -156,16 +156,21 @@ fn read_reply<Res: Message>(slot: Slot, message_size_max: usize) -> Attempt<Resp
         Some(End::Lost { status, unprocessed: false }) => return Attempt::Done(Err(status)),
         None => return Attempt::Done(Err(Status::internal("the call has not ended"))),
     };
-    let (encoding, metadata) = match slot.head {
-        // Only this call's own head is worth a copy.
-        Some(head) => (head.encoding, head.metadata.clone()),
-        None => (Encoding::Identity, MetadataMap::new()),
+    let encoding = slot.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
+    let message = match read_single(&slot.inbox, encoding, message_size_max) {
+        Ok(message) => message,
+        Err(status) => return Attempt::Done(Err(status)),
     };
-    Attempt::Done(read_single(&slot.inbox, encoding, message_size_max).map(|message| {
-        let mut metadata = metadata;
-        merge(&mut metadata, trailers);
-        Response::from_parts(metadata, message, tonic::Extensions::default())
-    }))
+    let mut response = Response::new(message);
+    if let Some(head) = slot.head
+        && !head.metadata.is_empty()
+    {
+        *response.metadata_mut() = head.metadata.clone();
+    }
+    if let Some(trailers) = trailers {
+        merge(response.metadata_mut(), *trailers);
+    }
+    Attempt::Done(Ok(response))
 }
 
 /// The one message of a reply.

@@ -68,8 +68,9 @@ pub(crate) struct Slot {
 /// How the peer's half of a stream ended.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// The peer sent all there is. On a client: the call's outcome, with the trailing metadata.
-    Complete(Result<MetadataMap, Status>),
+    /// The peer sent all there is. On a client: the call's outcome, with the trailing metadata if there is any (boxed,
+    /// because mostly there is none, and slots are moved).
+    Complete(Result<Option<Box<MetadataMap>>, Status>),
     /// The stream or the connection was lost. `unprocessed`: no application has seen the call.
     Lost { status: Status, unprocessed: bool },
 }
@@ -77,13 +78,15 @@ pub(crate) enum End {
 impl End {
     /// A request that has arrived whole.
     pub(crate) fn received() -> Self {
-        Self::Complete(Ok(MetadataMap::new()))
+        Self::Complete(Ok(None))
     }
 
     /// The call's outcome, with the trailing metadata.
     pub(crate) fn outcome(self) -> Result<MetadataMap, Status> {
         match self {
-            Self::Complete(outcome) => outcome,
+            Self::Complete(outcome) => {
+                outcome.map(|trailers| trailers.map_or_else(MetadataMap::new, |trailers| *trailers))
+            }
             Self::Lost { status, .. } => Err(status),
         }
     }

@@ -56,7 +56,7 @@ fn compress(plain: &[u8], encoding: Encoding, out: &mut Vec<u8>) -> Result<(), M
 mod tests {
     use super::*;
     use crate::{
-        grpc::{envelope::Deframer, testing::Seeded},
+        grpc::testing::Seeded,
         message::{DecodeError, Raw},
     };
 

@@ -1,0 +1,115 @@
+//! The run loop of a client on one blocking socket: a GET, and what the server says until it closes or falls silent.
+//!
+//! ```text
+//! cargo run -p thalweg-http2 --example blocking_client -- http://127.0.0.1:8080/
+//! ```
+//!
+//! h2specd starts it for each of its cases.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use thalweg_http2::{
+    Block, Config, Connection, ConnectionError, ErrorCode, Event, FieldList, Indexing, Output, Tag,
+};
+
+/// Ends a conversation in which the server says no more.
+const SILENCE_MAX: Duration = Duration::from_millis(1200);
+/// How long the server has to take the last frames and close.
+const FAREWELL_MAX: Duration = Duration::from_millis(100);
+
+fn main() -> io::Result<()> {
+    let url = std::env::args().nth(1).unwrap_or_default();
+    let Some((authority, path)) = url.strip_prefix("http://").and_then(|rest| rest.split_once('/')) else {
+        return Err(io::Error::other(format!("`{url}` is no URL such as http://127.0.0.1:8080/")));
+    };
+    let mut socket = TcpStream::connect(authority)?;
+    socket.set_read_timeout(Some(SILENCE_MAX))?;
+    let mut connection = Connection::client(Config::default(), now());
+    let ended = converse(&mut connection, &mut socket, authority, &format!("/{path}"));
+
+    // GOAWAY has left by now. What arrives after it is read and forgotten: to close a socket with something unread
+    // would reset it, and the reset may overtake the GOAWAY.
+    socket.shutdown(Shutdown::Write)?;
+    socket.set_read_timeout(Some(FAREWELL_MAX))?;
+    io::copy(&mut socket, &mut io::sink()).ok();
+    ended
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the owner, who reads the clock for the connection")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn converse(
+    connection: &mut Connection,
+    socket: &mut TcpStream,
+    authority: &str,
+    path: &str,
+) -> io::Result<()> {
+    let mut input = Vec::new();
+    let mut is_asked = false;
+    loop {
+        let mut rest = &input[..];
+        let outcome = take_events(connection, &mut rest);
+        let used = input.len() - rest.len();
+        input.drain(..used);
+        // Before the server's SETTINGS it is not known what it permits.
+        if outcome.is_ok() && connection.settings_received() && !is_asked {
+            ask(connection, authority, path);
+            is_asked = true;
+        }
+        flush(connection, socket)?;
+        outcome.map_err(io::Error::other)?;
+
+        let mut buffer = [0; 16 << 10];
+        match socket.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(len) => input.extend_from_slice(&buffer[..len]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                connection.close(ErrorCode::NoError, b"");
+                return flush(connection, socket);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes what arrived, and prints what a person may want to see.
+fn take_events(connection: &mut Connection, input: &mut &[u8]) -> Result<(), ConnectionError> {
+    while let Some(event) = connection.poll_event(input, now())? {
+        match event {
+            Event::Headers { .. } => println!("status {}", connection.fields().status().unwrap_or_default()),
+            Event::Data { stream, bytes, .. } => {
+                println!("{} bytes", bytes.len());
+                connection.release(stream, bytes.len());
+            }
+            Event::Reset { cause, .. } => println!("reset with {}: {}", cause.code, cause.reason),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn ask(connection: &mut Connection, authority: &str, path: &str) {
+    let mut head = FieldList::new();
+    for (name, value) in [(":method", "GET"), (":scheme", "http"), (":authority", authority), (":path", path)]
+    {
+        head.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+    }
+    if let Err(error) = connection.open(Tag::default(), Block { fixed: None, extra: &head }, true) {
+        println!("no request: {error}");
+    }
+}
+
+fn flush(connection: &mut Connection, socket: &mut TcpStream) -> io::Result<()> {
+    let mut output = Output::default();
+    while connection.take_output(&mut output) {
+        let mut bytes = Vec::new();
+        output.copy_to(&mut bytes);
+        socket.write_all(&bytes)?;
+        output.advance(bytes.len());
+    }
+    Ok(())
+}

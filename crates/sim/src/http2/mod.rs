@@ -1,0 +1,71 @@
+//! Two [`thalweg_http2::Connection`]s shovelled against each other, with a random owner on both sides.
+//!
+//! - [`World`](world::World) has the clock: it picks, at random, what happens next of all that could.
+//! - [`Peer`](peer::Peer) is an owner as the contract of the connection wants it, that does what comes to its mind.
+//! - [`Ledger`](ledger::Ledger) knows what each side said, and judges what the other hears.
+//! - [`Monitor`](monitor::Monitor) reads along on the wire.
+//!
+//! A world is *quiet* when nothing is on its way, nobody wants to write, no owner has anything left to do and no
+//! deadline is pending. A quiet world whose link lives and whose streams have not all ended is stalled.
+
+mod ledger;
+mod monitor;
+mod peer;
+mod plan;
+mod probe;
+mod world;
+
+use crate::random::Random;
+use crate::trace::Trace;
+use world::World;
+
+/// Runs one world to its end.
+///
+/// # Panics
+///
+/// When an invariant breaks.
+pub fn simulate(seed: u64, trace: &mut Trace) {
+    World::new(Random::new(seed)).run(trace);
+}
+
+/// One end of the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Client,
+    Server,
+}
+
+impl Side {
+    const BOTH: [Side; 2] = [Side::Client, Side::Server];
+
+    fn other(self) -> Side {
+        match self {
+            Side::Client => Side::Server,
+            Side::Server => Side::Client,
+        }
+    }
+}
+
+impl From<Side> for u64 {
+    fn from(side: Side) -> u64 {
+        side as u64
+    }
+}
+
+/// A value for each side.
+#[derive(Clone, Debug, Default)]
+struct Both<T>([T; 2]);
+
+impl<T> std::ops::Index<Side> for Both<T> {
+    type Output = T;
+
+    fn index(&self, side: Side) -> &T {
+        &self.0[side as usize]
+    }
+}
+
+impl<T> std::ops::IndexMut<Side> for Both<T> {
+    fn index_mut(&mut self, side: Side) -> &mut T {
+        &mut self.0[side as usize]
+    }
+}

@@ -1,0 +1,181 @@
+//! Reads along on the wire: what a side sends must be legal for what it sent before, and windows must add up.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use thalweg_http2::Config;
+use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+
+use super::{Both, Side};
+
+/// The connection's window at the start (RFC 9113 §6.9.2), in bytes.
+const WINDOW_DEFAULT: u64 = 65_535;
+
+/// Both directions of the wire.
+#[derive(Debug)]
+pub(super) struct Monitor {
+    senders: Both<Sender>,
+}
+
+/// What one side has sent.
+#[derive(Debug)]
+struct Sender {
+    /// The beginning of a frame whose rest is not written yet, DATA's payload left out.
+    pending: Vec<u8>,
+    /// What is left of the preface, or of a DATA frame's payload.
+    skip: usize,
+    /// Flow-controlled bytes so far, and after each DATA frame that no WINDOW_UPDATE has gone beyond.
+    sent: u64,
+    sent_after_frame: VecDeque<u64>,
+    /// What the connection's WINDOW_UPDATEs gave back, beyond making the window as large as configured.
+    given_back: u64,
+    enlargement_left: u64,
+    connection_window: u64,
+    /// Streams on which it sent END_STREAM, and those that it reset.
+    ended: BTreeSet<u32>,
+    reset: BTreeSet<u32>,
+    /// The stream of a header block that is not at its end.
+    block_of: Option<u32>,
+    frame_len_max: u32,
+}
+
+impl Monitor {
+    pub(super) fn new(client: &Config, server: &Config) -> Monitor {
+        let sender = |own: &Config, peer: &Config, preface| Sender {
+            pending: Vec::new(),
+            skip: preface,
+            sent: 0,
+            sent_after_frame: VecDeque::new(),
+            given_back: 0,
+            enlargement_left: u64::from(own.connection_window) - WINDOW_DEFAULT,
+            connection_window: u64::from(own.connection_window),
+            ended: BTreeSet::new(),
+            reset: BTreeSet::new(),
+            block_of: None,
+            frame_len_max: peer.max_frame_size,
+        };
+        Monitor { senders: Both([sender(client, server, PREFACE.len()), sender(server, client, 0)]) }
+    }
+
+    /// `side` writes `bytes`.
+    pub(super) fn watch(&mut self, side: Side, mut bytes: &[u8]) {
+        loop {
+            let sender = &mut self.senders[side];
+            let skipped = sender.skip.min(bytes.len());
+            (sender.skip, bytes) = (sender.skip - skipped, &bytes[skipped..]);
+            let needed = sender.needed();
+            if bytes.is_empty() || sender.skip > 0 {
+                return;
+            }
+            let taken = (needed - sender.pending.len()).min(bytes.len());
+            sender.pending.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            // With its head complete, a frame may need more.
+            if sender.pending.len() == sender.needed() {
+                self.see_frame(side);
+            }
+        }
+    }
+
+    /// How many bytes `side` may send on the connection, as the WINDOW_UPDATEs of the other side say.
+    pub(super) fn window(&self, side: Side) -> u64 {
+        let receiver = &self.senders[side.other()];
+        receiver.connection_window - receiver.enlargement_left + receiver.given_back - self.senders[side].sent
+    }
+
+    /// How many flow-controlled bytes `side` has sent.
+    pub(super) fn sent(&self, side: Side) -> u64 {
+        self.senders[side].sent
+    }
+
+    /// All that was sent has arrived and was answered: the windows are whole, but for what is not worth a frame.
+    pub(super) fn assert_windows_whole(&self) {
+        for side in Side::BOTH {
+            let receiver = &self.senders[side.other()];
+            let missing = self.senders[side].sent - receiver.given_back;
+            let kept_back_max = (receiver.connection_window / 2).max(1);
+            assert!(missing < kept_back_max, "{missing} bytes of the window of {side:?} are lost");
+        }
+    }
+
+    fn see_frame(&mut self, side: Side) {
+        let pending = std::mem::take(&mut self.senders[side].pending);
+        let (head, payload) = pending.split_first_chunk::<HEAD_LEN>().expect("a frame has a head");
+        let head = FrameHead::parse(head);
+        self.senders[side].see(head);
+        if head.kind == Kind::WindowUpdate && head.stream.get() == 0 {
+            let increment = u32::from_be_bytes(payload.try_into().expect("4 bytes"));
+            self.give_back(side, u64::from(increment));
+        }
+    }
+
+    /// A receiver gives back all that came in since the last time: it always stands behind a whole frame of the sender's.
+    fn give_back(&mut self, side: Side, increment: u64) {
+        let receiver = &mut self.senders[side];
+        if receiver.enlargement_left > 0 {
+            assert_eq!(
+                increment, receiver.enlargement_left,
+                "{side:?} enlarges its window by something else"
+            );
+            receiver.enlargement_left = 0;
+            return;
+        }
+        receiver.given_back += increment;
+        let given_back = receiver.given_back;
+        let sender = &mut self.senders[side.other()];
+        while sender.sent_after_frame.front().is_some_and(|&sent| sent < given_back) {
+            sender.sent_after_frame.pop_front();
+        }
+        let exact = sender.sent_after_frame.front() == Some(&given_back);
+        assert!(exact, "{side:?} gave {given_back} bytes back, which is not what it received");
+    }
+}
+
+impl Sender {
+    /// How many bytes of a frame are looked at together.
+    fn needed(&self) -> usize {
+        match self.pending.first_chunk::<HEAD_LEN>() {
+            None => HEAD_LEN,
+            Some(head) => match FrameHead::parse(head) {
+                FrameHead { kind: Kind::Data, .. } => HEAD_LEN,
+                FrameHead { len, .. } => HEAD_LEN + len as usize,
+            },
+        }
+    }
+
+    fn see(&mut self, head: FrameHead) {
+        let FrameHead { len, kind, flags, stream } = head;
+        let stream = stream.get();
+        assert!(len <= self.frame_len_max, "a frame of {len} bytes is larger than the peer takes");
+        if let Some(block) = self.block_of {
+            assert_eq!((kind, stream), (Kind::Continuation, block), "a header block is interrupted");
+        }
+        if matches!(kind, Kind::Data | Kind::Headers | Kind::Continuation) {
+            if kind != Kind::Continuation {
+                assert!(
+                    !self.ended.contains(&stream),
+                    "{kind:?} on stream {stream}, which this side has ended"
+                );
+            }
+            if flags.contains(Flags::END_STREAM) && kind != Kind::Continuation {
+                self.ended.insert(stream);
+            }
+        }
+        if stream > 0 && !matches!(kind, Kind::Priority) {
+            assert!(!self.reset.contains(&stream), "{kind:?} on stream {stream}, which this side has reset");
+        }
+        match kind {
+            Kind::Data => {
+                self.skip = len as usize;
+                self.sent += u64::from(len);
+                self.sent_after_frame.push_back(self.sent);
+            }
+            Kind::Headers | Kind::Continuation => {
+                self.block_of = (!flags.contains(Flags::END_HEADERS)).then_some(stream);
+            }
+            Kind::RstStream => {
+                self.reset.insert(stream);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,550 @@
+//! An owner of a connection: does as the contract wants, and else what comes to its mind.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use thalweg_http2::{
+    Block, Config, Connection, ErrorCode, Event, FieldList, Indexing, OpenError, Output, StreamId, Tag,
+};
+
+use super::Side;
+use super::ledger::{self, Ledger};
+use super::plan::{self, OwnerPlan};
+use crate::random::Random;
+use crate::trace::Trace;
+
+/// What all parts of a world share while something happens.
+pub(super) struct Scene<'a> {
+    pub(super) now: Duration,
+    pub(super) start: Instant,
+    pub(super) random: Random,
+    pub(super) trace: &'a mut Trace,
+    pub(super) ledger: Ledger,
+}
+
+impl Scene<'_> {
+    pub(super) fn instant(&self) -> Instant {
+        self.start + self.now
+    }
+
+    pub(super) fn note(&mut self, side: Side, what: &str, stream: u32, number: usize) {
+        self.trace.note(self.now, side, what, u64::from(stream), number as u64);
+    }
+}
+
+/// One end: the connection, and the owner with all that it still wants.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) side: Side,
+    pub(super) connection: Connection,
+    pub(super) phase: Phase,
+    /// When the owner does something next.
+    pub(super) next_act: Option<Duration>,
+    /// Bytes that were taken from the connection and are being written.
+    pub(super) output: Output,
+    plan: OwnerPlan,
+    /// What the other side takes.
+    peer_config: Config,
+    input: Vec<u8>,
+    sending: BTreeMap<u32, Outbound>,
+    unreleased: BTreeMap<u32, usize>,
+    waits_for_slot: bool,
+    /// The world is quiet and only asks for what is left of the windows: no owner has ideas of its own.
+    probing: bool,
+    /// What may be in the output beyond its target since it was last taken, in bytes.
+    output_slack: usize,
+}
+
+/// Whether the owner still uses the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// It has closed the connection: what is in the output is written, then nothing more.
+    Closing,
+    Over,
+}
+
+/// What an owner still has to say on a stream.
+#[derive(Debug)]
+struct Outbound {
+    informational: usize,
+    head_sent: bool,
+    left: usize,
+    chunk: usize,
+    ending: Ending,
+    /// Until [`Event::Writable`].
+    blocked: bool,
+}
+
+/// What carries END_STREAM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    LastData,
+    EmptyData,
+    Trailers,
+}
+
+/// Codes that owners reset streams with. REFUSED_STREAM would say that the request was not looked at.
+const RESET_CODES: [ErrorCode; 4] =
+    [ErrorCode::Cancel, ErrorCode::NoError, ErrorCode::InternalError, ErrorCode::Unknown(0x77)];
+/// The largest DATA frame (of what the peer accepts) that the connection makes, in bytes.
+const DATA_LEN_MAX: usize = 64 << 10;
+/// What a control frame takes, and what a received frame provokes at most, in bytes.
+const CONTROL_LEN_MAX: usize = 40;
+
+impl Peer {
+    pub(super) fn new(side: Side, plan: OwnerPlan, peer_config: &Config, now: Instant) -> Peer {
+        let connection = match side {
+            Side::Client => Connection::client(plan.config.clone(), now),
+            Side::Server => Connection::server(plan.config.clone(), now),
+        };
+        Peer {
+            side,
+            connection,
+            phase: Phase::Open,
+            next_act: Some(Duration::ZERO),
+            output: Output::default(),
+            plan: OwnerPlan { wishes: if side == Side::Client { plan.wishes } else { 0 }, ..plan },
+            peer_config: peer_config.clone(),
+            input: Vec::new(),
+            sending: BTreeMap::new(),
+            unreleased: BTreeMap::new(),
+            waits_for_slot: false,
+            probing: false,
+            output_slack: 4 * CONTROL_LEN_MAX,
+        }
+    }
+
+    /// The connection's deadline, as a time of this world.
+    pub(super) fn deadline(&self, scene: &Scene<'_>) -> Option<Duration> {
+        match self.phase {
+            Phase::Open => self.connection.timeout().map(|at| at - scene.start),
+            Phase::Closing | Phase::Over => None,
+        }
+    }
+
+    pub(super) fn config(&self) -> &Config {
+        &self.plan.config
+    }
+
+    /// Whether all is said, though the connection was not closed.
+    pub(super) fn is_left(&self) -> bool {
+        let flushed = self.output.is_empty() && !self.connection.wants_write();
+        self.phase != Phase::Over && flushed && self.connection.is_drained()
+    }
+
+    /// Takes what arrived, behind what was left of the last time.
+    pub(super) fn receive(&mut self, arrived: &[u8], scene: &mut Scene<'_>) {
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(arrived);
+        self.output_slack += 3 * arrived.len();
+        let mut rest = &input[..];
+        self.poll_events(&mut rest, scene);
+        self.input = rest.to_vec();
+        let kept_max = self.plan.config.max_frame_size as usize + thalweg_http2::frame::HEAD_LEN;
+        assert!(self.input.len() < kept_max, "{} bytes are kept", self.input.len());
+        self.plan_act(scene);
+    }
+
+    fn poll_events(&mut self, input: &mut &[u8], scene: &mut Scene<'_>) {
+        loop {
+            match self.connection.poll_event(input, scene.instant()) {
+                Ok(Some(event)) => self.on_event(event, scene),
+                Ok(None) => return,
+                // The error that it was closed with.
+                Err(_) if self.phase == Phase::Closing => {
+                    *input = &[];
+                    return;
+                }
+                Err(error) => panic!("{:?} accuses an honest peer: {error}", self.side),
+            }
+        }
+    }
+
+    /// Takes output if there is none at hand.
+    pub(super) fn take_output(&mut self, scene: &mut Scene<'_>) {
+        if !self.output.is_empty() || !self.connection.take_output(&mut self.output) {
+            return;
+        }
+        let bound = self.plan.config.output_target + DATA_LEN_MAX + self.output_slack;
+        assert!(self.output.len() <= bound, "{} bytes of output, {bound} expected", self.output.len());
+        self.output_slack = 4 * CONTROL_LEN_MAX;
+        // Queues may have become writable.
+        self.poll_events(&mut &[][..], scene);
+        self.plan_act(scene);
+    }
+
+    pub(super) fn handle_timeout(&mut self, scene: &mut Scene<'_>) {
+        if let Err(error) = self.connection.handle_timeout(scene.instant()) {
+            let asked_for = error.code == ErrorCode::SettingsTimeout;
+            assert!(asked_for, "{:?} accuses an honest peer: {error}", self.side);
+            scene.note(self.side, "settings timeout", 0, 0);
+            scene.ledger.say_farewell(self.side, error.code);
+            self.leave(Phase::Closing, scene);
+        }
+    }
+
+    /// The other side is gone. If it went well, nothing was left open.
+    pub(super) fn lose(&mut self, well: bool, scene: &mut Scene<'_>) {
+        scene.note(self.side, "end of input", 0, usize::from(well));
+        if well && self.phase == Phase::Open {
+            let unended: Vec<_> = scene.ledger.unended(self.side).collect();
+            assert!(unended.is_empty(), "the peer left well, but {unended:?} are open: {:#?}", scene.ledger);
+        }
+        self.leave(Phase::Over, scene);
+    }
+
+    /// The connection is at its end, and so are its streams.
+    pub(super) fn leave_well(&mut self, scene: &mut Scene<'_>) {
+        let unended: Vec<_> = scene.ledger.unended(self.side).collect();
+        assert!(
+            unended.is_empty(),
+            "the connection is drained, but {unended:?} are open: {:#?}",
+            scene.ledger
+        );
+        self.leave(Phase::Over, scene);
+    }
+
+    fn leave(&mut self, phase: Phase, scene: &mut Scene<'_>) {
+        scene.ledger.lose_all(self.side);
+        self.phase = phase;
+        self.next_act = None;
+        self.sending.clear();
+        self.unreleased.clear();
+    }
+
+    fn on_event(&mut self, event: Event<'_>, scene: &mut Scene<'_>) {
+        let side = self.side;
+        match event {
+            Event::Headers { stream, end_stream, .. } => {
+                scene.note(side, "headers", stream.get(), usize::from(end_stream));
+                let hash = ledger::hash_fields(self.connection.fields().iter());
+                scene.ledger.hear_head(side, stream.get(), hash, end_stream);
+                if side == Side::Server && !self.probing {
+                    let outbound = self.outbound(scene);
+                    self.sending.insert(stream.get(), outbound);
+                }
+            }
+            Event::Informational { stream, .. } => {
+                scene.note(side, "informational", stream.get(), 0);
+                let hash = ledger::hash_fields(self.connection.fields().iter());
+                scene.ledger.hear_head(side, stream.get(), hash, false);
+            }
+            Event::Trailers { stream, .. } => {
+                scene.note(side, "trailers", stream.get(), 0);
+                let hash = ledger::hash_fields(self.connection.fields().iter());
+                scene.ledger.hear_head(side, stream.get(), hash, true);
+            }
+            Event::Data { stream, bytes, end_stream, .. } => {
+                scene.note(side, "data", stream.get(), bytes.len());
+                scene.ledger.hear(side, stream.get(), bytes, end_stream);
+                self.take_note_of_data(stream, bytes.len(), end_stream);
+            }
+            Event::Reset { stream, cause, .. } => {
+                scene.note(side, "reset", stream.get(), u32::from(cause.code) as usize);
+                scene.ledger.hear_reset(side, stream.get(), cause);
+                assert!(!self.connection.is_open(stream), "stream {stream} is open after its Reset");
+                self.forget(stream.get());
+            }
+            Event::Writable { stream, .. } => {
+                scene.note(side, "writable", stream.get(), 0);
+                if let Some(outbound) = self.sending.get_mut(&stream.get()) {
+                    outbound.blocked = false;
+                }
+            }
+            Event::SlotsChanged => self.waits_for_slot = false,
+            Event::GoAway { code, debug, .. } => {
+                scene.note(side, "goaway", 0, u32::from(code) as usize);
+                scene.ledger.hear_farewell(side, code, debug);
+            }
+            Event::Pong { payload } => scene.ledger.hear_pong(side, payload),
+            other => panic!("an unknown event: {other:?}"),
+        }
+        self.react(event, scene);
+    }
+
+    fn take_note_of_data(&mut self, stream: StreamId, len: usize, end_stream: bool) {
+        if self.plan.releases_at_once {
+            self.connection.release(stream, len);
+        } else if end_stream {
+            self.unreleased.remove(&stream.get());
+        } else {
+            *self.unreleased.entry(stream.get()).or_default() += len;
+        }
+    }
+
+    /// Some owners reset a stream the moment they hear of it: between two parts of a frame, say.
+    fn react(&mut self, event: Event<'_>, scene: &mut Scene<'_>) {
+        if let Event::Headers { stream, .. } | Event::Data { stream, .. } = event
+            && self.plan.resets
+            && !self.probing
+            && scene.random.one_in(30)
+        {
+            self.reset(stream.get(), scene);
+        }
+    }
+
+    /// Does one thing that the owner wants.
+    pub(super) fn act(&mut self, scene: &mut Scene<'_>) {
+        self.next_act = None;
+        if self.phase != Phase::Open {
+            return;
+        }
+        if self.plan.acts > 0 {
+            self.plan.acts -= 1;
+            self.act_on_a_whim(scene);
+            if self.phase != Phase::Open {
+                return;
+            }
+        }
+        let stream = |random: &mut Random, count, mut streams: &mut dyn Iterator<Item = u32>| {
+            (count > 0).then(|| (&mut streams).nth(random.below(count))).flatten()
+        };
+        match scene.random.below(4) {
+            0 if self.may_open() => self.open(scene),
+            1 if !self.unreleased.is_empty() => {
+                let count = self.unreleased.len();
+                let stream = stream(&mut scene.random, count, &mut self.unreleased.keys().copied());
+                stream.into_iter().for_each(|stream| self.release(stream, scene));
+            }
+            _ => {
+                let ready: Vec<_> = self.ready().collect();
+                let stream = stream(&mut scene.random, ready.len(), &mut ready.into_iter());
+                stream.into_iter().for_each(|stream| self.send(stream, scene));
+            }
+        }
+        self.plan_act(scene);
+    }
+
+    fn act_on_a_whim(&mut self, scene: &mut Scene<'_>) {
+        let one_in = |random: &mut Random, n| n > 0 && random.one_in(n);
+        if scene.random.one_in(20) {
+            let payload = scene.ledger.ping(self.side);
+            self.connection.ping(payload);
+            self.output_slack += CONTROL_LEN_MAX;
+        }
+        if self.plan.resets && scene.random.one_in(4) {
+            let open: Vec<_> = scene.ledger.unended(self.side).collect();
+            if !open.is_empty() {
+                self.reset(scene.random.pick(&open), scene);
+            }
+        }
+        if one_in(&mut scene.random, self.plan.drain_one_in) {
+            scene.note(self.side, "drain", 0, 0);
+            scene.ledger.say_farewell(self.side, ErrorCode::NoError);
+            self.connection.drain(scene.instant());
+            self.output_slack += 2 * CONTROL_LEN_MAX;
+        }
+        if one_in(&mut scene.random, self.plan.close_one_in) {
+            let code = scene.random.pick(&RESET_CODES);
+            scene.note(self.side, "close", 0, u32::from(code) as usize);
+            scene.ledger.say_farewell(self.side, code);
+            self.connection.close(code, b"enough");
+            self.output_slack += 2 * CONTROL_LEN_MAX;
+            self.leave(Phase::Closing, scene);
+        }
+    }
+
+    fn may_open(&self) -> bool {
+        self.plan.wishes > 0 && !self.waits_for_slot
+    }
+
+    /// Streams on which the owner can send.
+    fn ready(&self) -> impl Iterator<Item = u32> {
+        self.sending.iter().filter(|(_, outbound)| !outbound.blocked).map(|(&stream, _)| stream)
+    }
+
+    /// An owner with something to do does it after a while.
+    fn plan_act(&mut self, scene: &mut Scene<'_>) {
+        let has_work = self.plan.acts > 0
+            || self.may_open()
+            || !self.unreleased.is_empty()
+            || self.ready().next().is_some();
+        if self.phase == Phase::Open && has_work && self.next_act.is_none() {
+            let pause = scene.random.size(self.plan.pause_max.as_micros() as usize);
+            self.next_act = Some(scene.now + Duration::from_micros(pause as u64));
+        }
+    }
+
+    /// The wish for one more stream.
+    pub(super) fn open(&mut self, scene: &mut Scene<'_>) {
+        let outbound = self.outbound(scene);
+        let mut head = request_head();
+        plan::push_fields(&mut scene.random, &mut head);
+        let end = outbound.left == 0 && outbound.ending == Ending::LastData;
+        let blind = !self.connection.settings_received();
+        match self.connection.open(Tag(7), Block { fixed: None, extra: &head }, end) {
+            Ok(stream) => {
+                let stream = stream.get();
+                scene.note(self.side, "open", stream, outbound.left);
+                scene.ledger.open(stream, blind);
+                self.take_note_of_head(stream, &head, end, scene);
+                self.plan.wishes = self.plan.wishes.saturating_sub(1);
+                if !end {
+                    self.sending.insert(stream, Outbound { head_sent: true, ..outbound });
+                }
+            }
+            Err(OpenError::NoSlot) => self.waits_for_slot = true,
+            Err(OpenError::GoingAway) => self.plan.wishes = 0,
+            Err(error) => panic!("the client cannot open a stream: {error}"),
+        }
+    }
+
+    /// Opens a stream that the owners use as they are told.
+    pub(super) fn open_probe(&mut self, scene: &mut Scene<'_>) -> u32 {
+        self.probing = true;
+        let head = request_head();
+        let stream =
+            self.connection.open(Tag(7), Block { fixed: None, extra: &head }, false).expect("a free slot");
+        scene.ledger.open(stream.get(), false);
+        self.take_note_of_head(stream.get(), &head, false, scene);
+        stream.get()
+    }
+
+    pub(super) fn expect_probe(&mut self) {
+        self.probing = true;
+    }
+
+    pub(super) fn answer_probe(&mut self, stream: u32, scene: &mut Scene<'_>) {
+        self.send_head(stream, Some("200"), false, scene);
+    }
+
+    fn outbound(&self, scene: &mut Scene<'_>) -> Outbound {
+        let body_max = self.plan.body_max.min(plan::body_max(self.peer_config.stream_window));
+        let left = scene.random.size(body_max);
+        Outbound {
+            informational: if self.side == Side::Server && scene.random.one_in(5) { 1 } else { 0 },
+            head_sent: false,
+            left,
+            // At most some forty pieces: tiny ones are a glitch each for who receives them.
+            chunk: (left / scene.random.between(1, 40)).max(5),
+            ending: scene.random.pick(&[Ending::LastData, Ending::EmptyData, Ending::Trailers]),
+            blocked: false,
+        }
+    }
+
+    /// Says the next thing on a stream: a head, a part of the body, or the end.
+    fn send(&mut self, stream: u32, scene: &mut Scene<'_>) {
+        let Some(outbound) = self.sending.get_mut(&stream) else { return };
+        if outbound.informational > 0 {
+            outbound.informational -= 1;
+            self.send_head(stream, Some("103"), false, scene);
+        } else if !outbound.head_sent {
+            outbound.head_sent = true;
+            let end = outbound.left == 0 && outbound.ending == Ending::LastData;
+            self.send_head(stream, Some("200"), end, scene);
+        } else if outbound.left > 0 || outbound.ending != Ending::Trailers {
+            self.send_body(stream, scene);
+        } else {
+            self.send_head(stream, None, true, scene);
+        }
+    }
+
+    fn send_head(&mut self, stream: u32, status: Option<&str>, end: bool, scene: &mut Scene<'_>) {
+        let mut head = FieldList::new();
+        if let Some(status) = status {
+            head.push(b":status", status.as_bytes(), Indexing::Insert);
+        }
+        if !self.probing {
+            plan::push_fields(&mut scene.random, &mut head);
+        }
+        let sent =
+            self.connection.send_headers(StreamId::new(stream), Block { fixed: None, extra: &head }, end);
+        sent.unwrap_or_else(|error| panic!("no head can be sent on stream {stream}: {error}"));
+        scene.note(self.side, "send head", stream, usize::from(end));
+        self.take_note_of_head(stream, &head, end, scene);
+    }
+
+    fn take_note_of_head(&mut self, stream: u32, head: &FieldList, end: bool, scene: &mut Scene<'_>) {
+        scene.ledger.say_head(self.side, stream, head, self.peer_config.max_header_list_size, end);
+        self.output_slack += head.size() + CONTROL_LEN_MAX;
+        if end {
+            self.sending.remove(&stream);
+        }
+    }
+
+    fn send_body(&mut self, stream: u32, scene: &mut Scene<'_>) {
+        let Some(outbound) = self.sending.get_mut(&stream) else { return };
+        let len = outbound.chunk.min(outbound.left);
+        outbound.left -= len;
+        let end = outbound.left == 0 && (len == 0 || outbound.ending == Ending::LastData);
+        self.say(stream, len, end, scene);
+        let queued = self.connection.queued(StreamId::new(stream));
+        if end {
+            self.sending.remove(&stream);
+        } else if let Some(outbound) = self.sending.get_mut(&stream) {
+            outbound.blocked = queued >= self.plan.config.send_queue_low_water;
+        }
+    }
+
+    /// Sends the next `len` bytes of the side's body on a stream.
+    pub(super) fn say(&mut self, stream: u32, len: usize, end: bool, scene: &mut Scene<'_>) {
+        let bytes = ledger::body(stream, self.side, scene.ledger.said(self.side, stream), len);
+        scene.note(self.side, if end { "send last" } else { "send" }, stream, len);
+        let id = StreamId::new(stream);
+        let in_place = scene.random.one_in(2)
+            && self
+                .connection
+                .send_data_in_place(id, len, end, |out| out.extend_from_slice(&bytes))
+                .expect("open");
+        if !in_place {
+            let sent = self.connection.send_data(id, bytes, end);
+            sent.unwrap_or_else(|error| panic!("nothing can be sent on stream {stream}: {error}"));
+        }
+        self.output_slack += CONTROL_LEN_MAX;
+        scene.ledger.say(self.side, stream, len, end);
+    }
+
+    /// The end of a stream, without anything before it.
+    pub(super) fn end(&mut self, stream: u32, scene: &mut Scene<'_>) {
+        self.connection.send_data(StreamId::new(stream), Bytes::new(), true).expect("open");
+        scene.ledger.say(self.side, stream, 0, true);
+    }
+
+    fn release(&mut self, stream: u32, scene: &mut Scene<'_>) {
+        let Some(unreleased) = self.unreleased.get_mut(&stream) else { return };
+        let len = if scene.random.one_in(2) { *unreleased } else { scene.random.between(1, *unreleased) };
+        *unreleased -= len;
+        if *unreleased == 0 {
+            self.unreleased.remove(&stream);
+        }
+        scene.note(self.side, "release", stream, len);
+        self.connection.release(StreamId::new(stream), len);
+        self.output_slack += CONTROL_LEN_MAX;
+    }
+
+    fn reset(&mut self, stream: u32, scene: &mut Scene<'_>) {
+        if scene.ledger.is_over(self.side, stream) {
+            return;
+        }
+        let code = scene.random.pick(&RESET_CODES);
+        scene.note(self.side, "reset it", stream, u32::from(code) as usize);
+        scene.ledger.reset(self.side, stream, code);
+        self.connection.reset(StreamId::new(stream), code);
+        self.output_slack += CONTROL_LEN_MAX;
+        self.forget(stream);
+    }
+
+    fn forget(&mut self, stream: u32) {
+        self.sending.remove(&stream);
+        self.unreleased.remove(&stream);
+    }
+
+    /// Nothing moves any more, and the connection lives.
+    pub(super) fn assert_idle(&self) {
+        assert_eq!(self.connection.active_streams(), 0, "{:?} has streams that nobody uses", self.side);
+        assert!(self.sending.is_empty(), "stalled: {:?} waits to be writable: {:?}", self.side, self.sending);
+        let forgotten = self.waits_for_slot && self.connection.can_open();
+        assert!(!forgotten, "stalled: nobody told the client that it can open streams again");
+    }
+}
+
+fn request_head() -> FieldList {
+    let mut head = FieldList::new();
+    for (name, value) in [(":method", "POST"), (":scheme", "http"), (":path", "/a/b"), (":authority", "sim")]
+    {
+        head.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+    }
+    head
+}

@@ -1,0 +1,86 @@
+//! What is decided before a world begins: settings, and how the owners are inclined.
+
+use std::time::Duration;
+
+use thalweg_http2::{Config, FieldList, Indexing};
+
+use crate::random::Random;
+
+/// How one owner is inclined.
+#[derive(Clone, Debug)]
+pub(super) struct OwnerPlan {
+    pub(super) config: Config,
+    /// How many acts it does at random moments before it only finishes what it has begun.
+    pub(super) acts: usize,
+    /// Streams that it wants to open; clients only.
+    pub(super) wishes: usize,
+    /// The longest pause between two acts.
+    pub(super) pause_max: Duration,
+    /// The longest body, in bytes.
+    pub(super) body_max: usize,
+    /// Whether it resets streams.
+    pub(super) resets: bool,
+    /// One act in so many drains the connection; 0 for never.
+    pub(super) drain_one_in: usize,
+    /// One act in so many closes the connection; 0 for never.
+    pub(super) close_one_in: usize,
+    /// Whether bytes that came in are released when they come, or later.
+    pub(super) releases_at_once: bool,
+}
+
+/// A head as large as this may be; those that are larger than the peer takes are refused, and that is expected.
+const FIELDS_MAX: usize = 12;
+
+impl OwnerPlan {
+    /// `step_max` is how many bytes move in one step at most: a narrow link gets small bodies, or its world takes for ever.
+    pub(super) fn random(random: &mut Random, step_max: usize) -> OwnerPlan {
+        OwnerPlan {
+            config: config(random),
+            acts: random.size(150),
+            wishes: random.between(1, 25),
+            pause_max: Duration::from_micros(random.pick(&[0, 10, 1000, 50_000])),
+            body_max: random.pick(&[0, 100, 20_000, 150_000]).min(step_max.saturating_mul(100)),
+            resets: random.one_in(2),
+            drain_one_in: if random.one_in(4) { random.between(1, 60) } else { 0 },
+            close_one_in: if random.one_in(8) { random.between(1, 100) } else { 0 },
+            releases_at_once: random.one_in(2),
+        }
+    }
+}
+
+fn config(random: &mut Random) -> Config {
+    let settings_timeout = if random.one_in(10) { 60 } else { 10_000 };
+    Config {
+        stream_window: random.pick(&[1, 2, 5, 64, 1000, 16_384, 65_535, 65_535, 1 << 20, 1 << 20]),
+        connection_window: random.pick(&[65_535, 65_535, 65_536, 100_000, 1 << 20]),
+        max_frame_size: random.pick(&[16_384, 16_384, 16_385, 65_536, 1 << 20]),
+        header_table_size: random.pick(&[0, 64, 4096, 4096, 65_536]),
+        max_header_list_size: random.pick(&[400, 4096, 16_384, 16_384]),
+        max_concurrent_streams: random.pick(&[1, 2, 3, 8, 100]),
+        output_target: random.pick(&[1, 100, 10_000, 128 << 10]),
+        send_queue_low_water: random.pick(&[1, 1000, 32 << 10]),
+        settings_timeout: Duration::from_millis(settings_timeout),
+        drain_timeout: Duration::from_millis(random.pick(&[1, 100, 5000])),
+        ..Config::default()
+    }
+}
+
+/// Fields beside the pseudo-headers: names and values that come again, so that tables have hits and evictions.
+pub(super) fn push_fields(random: &mut Random, list: &mut FieldList) {
+    for _ in 0..random.size(FIELDS_MAX) {
+        let name = format!("x-{}", random.below(12));
+        let value = match random.below(8) {
+            0 => "v".repeat(random.size(1500)),
+            1 => String::new(),
+            _ => format!("value {}", random.below(30)),
+        };
+        let indexing = random.pick(&[Indexing::Insert, Indexing::Insert, Indexing::Literal, Indexing::Never]);
+        list.push(name.as_bytes(), value.as_bytes(), indexing);
+    }
+}
+
+/// How many bytes may be sent to a peer with this window: a window of 5 bytes makes every DATA frame tiny, and
+/// 10,000 tiny frames are more than the other side puts up with, though it is itself to blame.
+pub(super) fn body_max(window: u32) -> usize {
+    window as usize * 100
+}

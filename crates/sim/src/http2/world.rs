@@ -1,0 +1,214 @@
+//! The clock of a world, and the choice of what happens next.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::ledger::Ledger;
+use super::monitor::Monitor;
+use super::peer::{Peer, Phase, Scene};
+use super::plan::OwnerPlan;
+use super::{Both, Side};
+use crate::link::{LinkPlan, Pipe, Read};
+use crate::random::Random;
+use crate::trace::Trace;
+
+/// More steps than any world takes: one that takes more runs in circles.
+const STEPS_MAX: usize = 1_000_000;
+/// Slices that a write looks at.
+const SLICES_MAX: usize = 5;
+
+/// Two peers and what is between them.
+pub(super) struct World {
+    random: Random,
+    pub(super) peers: Both<Peer>,
+    /// The directions, by who writes.
+    pipes: Both<Pipe>,
+    pub(super) monitor: Monitor,
+    start: Instant,
+    /// When the link breaks.
+    cut_at: Option<Duration>,
+}
+
+/// Something that can happen now.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Act(Side),
+    Read(Side),
+    Write(Side),
+    Timeout(Side),
+    Close(Side),
+    Cut,
+}
+
+impl World {
+    pub(super) fn new(mut random: Random) -> World {
+        let start = Instant::now();
+        let links = [LinkPlan::random(&mut random), LinkPlan::random(&mut random)];
+        let narrowest = links.iter().map(LinkPlan::narrowest).min().unwrap_or_default();
+        let [client, server] = [(); 2].map(|()| OwnerPlan::random(&mut random, narrowest));
+        let (client_config, server_config) = (client.config.clone(), server.config.clone());
+        let peers = Both([
+            Peer::new(Side::Client, client, &server_config, start),
+            Peer::new(Side::Server, server, &client_config, start),
+        ]);
+        let pipes = Both(links.map(Pipe::new));
+        let cut_at = random.one_in(8).then(|| Duration::from_micros(random.size(5_000_000) as u64));
+        let monitor = Monitor::new(&client_config, &server_config);
+        World { random, peers, pipes, monitor, start, cut_at }
+    }
+
+    /// Lets the world go on until it is quiet, and judges it.
+    pub(super) fn run(mut self, trace: &mut Trace) {
+        let (now, random, ledger) = (Duration::ZERO, self.random.fork(), Ledger::default());
+        let mut scene = Scene { now, start: self.start, random, trace, ledger };
+        self.run_until_quiet(&mut scene);
+        self.assert_settled(&scene);
+        self.probe(&mut scene);
+        self.assert_settled(&scene);
+    }
+
+    /// What holds when the world is quiet.
+    fn assert_settled(&self, scene: &Scene<'_>) {
+        let phases = Side::BOTH.map(|side| self.peers[side].phase);
+        if phases == [Phase::Open; 2] {
+            scene.ledger.assert_complete();
+            Side::BOTH.iter().for_each(|&side| self.peers[side].assert_idle());
+            self.monitor.assert_windows_whole();
+        } else {
+            assert_eq!(phases, [Phase::Over; 2], "stalled: one side left, and the other did not notice");
+        }
+    }
+
+    pub(super) fn run_until_quiet(&mut self, scene: &mut Scene<'_>) {
+        for _ in 0..STEPS_MAX {
+            let steps = self.steps(scene);
+            if !steps.is_empty() {
+                let step = scene.random.pick(&steps);
+                self.perform(step, scene);
+            } else if let Some(at) = self.next_moment(scene) {
+                scene.now = at;
+            } else {
+                return;
+            }
+        }
+        panic!("the world does not come to rest");
+    }
+
+    /// All that can happen now.
+    fn steps(&self, scene: &Scene<'_>) -> Vec<Step> {
+        let due = |at: Option<Duration>| at.is_some_and(|at| at <= scene.now);
+        let mut steps = Vec::with_capacity(8);
+        for side in Side::BOTH {
+            let peer = &self.peers[side];
+            if peer.phase == Phase::Over {
+                continue;
+            }
+            let can = [
+                (due(peer.next_act), Step::Act(side)),
+                (due(self.pipes[side.other()].next_arrival()), Step::Read(side)),
+                (self.can_write(side), Step::Write(side)),
+                (due(peer.deadline(scene)), Step::Timeout(side)),
+                (peer.is_left(), Step::Close(side)),
+            ];
+            steps.extend(can.into_iter().filter(|(can, _)| *can).map(|(_, step)| step));
+        }
+        if due(self.cut_at) {
+            steps.push(Step::Cut);
+        }
+        steps
+    }
+
+    fn can_write(&self, side: Side) -> bool {
+        let peer = &self.peers[side];
+        self.pipes[side].room() > 0 && (!peer.output.is_empty() || peer.connection.wants_write())
+    }
+
+    /// When something can happen next.
+    fn next_moment(&self, scene: &Scene<'_>) -> Option<Duration> {
+        let of_side = |side: Side| {
+            let peer = &self.peers[side];
+            let arrival = self.pipes[side.other()].next_arrival();
+            let moments = [peer.next_act, arrival, peer.deadline(scene)];
+            moments.into_iter().flatten().filter(move |_| peer.phase != Phase::Over)
+        };
+        // A cut is no work: a world that is quiet before it stays quiet.
+        let next = Side::BOTH.into_iter().flat_map(of_side).min()?;
+        Some(self.cut_at.map_or(next, |cut| next.min(cut)))
+    }
+
+    fn perform(&mut self, step: Step, scene: &mut Scene<'_>) {
+        match step {
+            Step::Act(side) => self.peers[side].act(scene),
+            Step::Read(side) => self.read(side, scene),
+            Step::Write(side) => self.write(side, scene),
+            Step::Timeout(side) => self.peers[side].handle_timeout(scene),
+            Step::Close(side) => {
+                scene.note(side, "leave", 0, 0);
+                self.pipes[side].close(scene.now);
+                self.peers[side].leave_well(scene);
+            }
+            Step::Cut => {
+                scene.note(Side::Client, "cut", 0, 0);
+                self.cut_at = None;
+                Side::BOTH.iter().for_each(|&side| self.pipes[side].cut());
+            }
+        }
+    }
+
+    fn read(&mut self, side: Side, scene: &mut Scene<'_>) {
+        let mut arrived = Vec::new();
+        let pipe = &mut self.pipes[side.other()];
+        match pipe.read(&mut arrived, scene.now, &mut scene.random) {
+            Read::Nothing => {}
+            Read::Some => {
+                scene.note(side, "read", 0, arrived.len());
+                self.peers[side].receive(&arrived, scene);
+            }
+            Read::End => {
+                let well = !pipe.is_broken() && !self.peers[side.other()].connection.is_closed();
+                self.peers[side].lose(well, scene);
+                self.pipes[side].close(scene.now);
+            }
+        }
+    }
+
+    /// Writes a part of what is to be written.
+    fn write(&mut self, side: Side, scene: &mut Scene<'_>) {
+        let peer = &mut self.peers[side];
+        peer.take_output(scene);
+        if peer.output.is_empty() {
+            // What had a turn has no window.
+            return;
+        }
+        let mut slices = [std::io::IoSlice::new(&[]); SLICES_MAX];
+        let count = scene.random.between(1, SLICES_MAX);
+        let set = peer.output.slices(&mut slices[..count]);
+        let written = slices[..set].iter().flat_map(|slice| slice.iter().copied());
+        let all = scene.random.one_in(2);
+        let max = self.pipes[side].room();
+        let max = if all { max } else { scene.random.between(1, max) };
+        let written: Bytes = written.take(max).collect();
+        assert!(!written.is_empty(), "{side:?} has output, but no slice of it");
+        scene.note(side, "write", 0, written.len());
+        peer.output.advance(written.len());
+        self.monitor.watch(side, &written);
+        self.pipes[side].write(written, scene.now, &mut scene.random);
+    }
+
+    /// Writes all that the connection gives, whether or not the link has room.
+    pub(super) fn write_all(&mut self, side: Side, scene: &mut Scene<'_>) {
+        loop {
+            let peer = &mut self.peers[side];
+            peer.take_output(scene);
+            let mut written = Vec::new();
+            peer.output.copy_to(&mut written);
+            if written.is_empty() {
+                return;
+            }
+            peer.output.advance(written.len());
+            self.monitor.watch(side, &written);
+            self.pipes[side].write(written.into(), scene.now, &mut scene.random);
+        }
+    }
+}

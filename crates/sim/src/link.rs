@@ -1,0 +1,164 @@
+//! One direction of a link: bytes arrive in order, late, in other pieces than they were sent in.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+
+use crate::random::Random;
+
+/// How a link behaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkPlan {
+    /// Each piece takes between these two to arrive, and never overtakes another.
+    pub(crate) delay_min: Duration,
+    pub(crate) delay_max: Duration,
+    /// How many bytes may be on their way; a writer that meets this has to wait.
+    pub(crate) capacity: usize,
+    /// How many bytes one read gives at most; short ones split frames.
+    pub(crate) read_max: usize,
+}
+
+impl LinkPlan {
+    pub(crate) fn random(random: &mut Random) -> LinkPlan {
+        let delay_min = Duration::from_micros(random.size(50_000) as u64);
+        LinkPlan {
+            delay_min,
+            delay_max: delay_min + Duration::from_micros(random.size(20_000) as u64),
+            capacity: random.pick(&[100, 4096, 65_536, 1 << 20]),
+            read_max: random.pick(&[40, 1000, 20_000, usize::MAX, usize::MAX]),
+        }
+    }
+
+    /// The most bytes that one step can move.
+    pub(crate) fn narrowest(&self) -> usize {
+        self.capacity.min(self.read_max)
+    }
+}
+
+/// One direction.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    plan: LinkPlan,
+    /// What is on its way or has arrived, with the times of arrival.
+    pieces: VecDeque<(Duration, Bytes)>,
+    on_the_way: usize,
+    last_arrival: Duration,
+    /// When the end of the stream arrives, once the writer has closed.
+    end: Option<Duration>,
+    broken: bool,
+}
+
+/// What a read gave.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Read {
+    Nothing,
+    Some,
+    /// The writer has closed, or the link is broken.
+    End,
+}
+
+impl Pipe {
+    pub(crate) fn new(plan: LinkPlan) -> Pipe {
+        let last_arrival = Duration::ZERO;
+        Pipe { plan, pieces: VecDeque::new(), on_the_way: 0, last_arrival, end: None, broken: false }
+    }
+
+    /// How many bytes can be written now.
+    pub(crate) fn room(&self) -> usize {
+        if self.end.is_some() || self.broken { 0 } else { self.plan.capacity.saturating_sub(self.on_the_way) }
+    }
+
+    /// Sends `bytes`; who keeps to the link's capacity looks at [`room`](Self::room) before.
+    pub(crate) fn write(&mut self, bytes: Bytes, now: Duration, random: &mut Random) {
+        let spread = (self.plan.delay_max - self.plan.delay_min).as_micros() as usize;
+        let delay = self.plan.delay_min + Duration::from_micros(random.between(0, spread) as u64);
+        self.last_arrival = self.last_arrival.max(now + delay);
+        self.on_the_way += bytes.len();
+        self.pieces.push_back((self.last_arrival, bytes));
+    }
+
+    /// No more will be written.
+    pub(crate) fn close(&mut self, now: Duration) {
+        self.end.get_or_insert(self.last_arrival.max(now + self.plan.delay_min));
+    }
+
+    /// The connection is lost; what was on its way never arrives.
+    pub(crate) fn cut(&mut self) {
+        self.broken = true;
+        self.pieces.clear();
+        self.on_the_way = 0;
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// When there will be something to read.
+    pub(crate) fn next_arrival(&self) -> Option<Duration> {
+        if self.broken {
+            return Some(Duration::ZERO);
+        }
+        self.pieces.front().map(|piece| piece.0).or(self.end)
+    }
+
+    /// Appends what has arrived, or a part of it, to `target`.
+    pub(crate) fn read(&mut self, target: &mut Vec<u8>, now: Duration, random: &mut Random) -> Read {
+        let arrived: usize =
+            self.pieces.iter().take_while(|piece| piece.0 <= now).map(|piece| piece.1.len()).sum();
+        if arrived == 0 {
+            let ended = self.broken || (self.pieces.is_empty() && self.end.is_some_and(|end| end <= now));
+            return if ended { Read::End } else { Read::Nothing };
+        }
+        let max = arrived.min(self.plan.read_max);
+        let mut left = if random.one_in(2) { max } else { random.between(1, max) };
+        self.on_the_way -= left;
+        while left > 0 {
+            let piece = &mut self.pieces[0].1;
+            let len = left.min(piece.len());
+            target.extend_from_slice(&piece[..len]);
+            piece.advance(len);
+            left -= len;
+            if piece.is_empty() {
+                self.pieces.pop_front();
+            }
+        }
+        Read::Some
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_arrive_late_in_order_and_in_other_pieces() {
+        let mut random = Random::new(1);
+        let at = Duration::from_millis;
+        let plan = LinkPlan { delay_min: at(5), delay_max: at(9), capacity: 100, read_max: 7 };
+        let mut pipe = Pipe::new(plan);
+        for start in [0u8, 50] {
+            pipe.write((start..start + 50).collect(), at(u64::from(start)), &mut random);
+        }
+        assert_eq!(pipe.room(), 0);
+        pipe.close(at(50));
+        let (mut received, mut reads) = (Vec::new(), 0);
+        assert_eq!(pipe.read(&mut received, at(4), &mut random), Read::Nothing);
+        while pipe.read(&mut received, at(100), &mut random) == Read::Some {
+            reads += 1;
+        }
+        assert_eq!(received, (0..100).collect::<Vec<u8>>());
+        assert!(reads >= 15, "{reads} reads of at most 7 bytes");
+        assert_eq!(pipe.read(&mut received, at(100), &mut random), Read::End);
+    }
+
+    #[test]
+    fn a_cut_loses_what_was_on_its_way() {
+        let mut random = Random::new(1);
+        let mut pipe = Pipe::new(LinkPlan::random(&mut random));
+        pipe.write(Bytes::from_static(b"lost"), Duration::ZERO, &mut random);
+        pipe.cut();
+        assert_eq!(pipe.read(&mut Vec::new(), Duration::MAX, &mut random), Read::End);
+        assert_eq!(pipe.room(), 0);
+    }
+}

@@ -1,0 +1,90 @@
+//! Runs a simulation with many seeds, and says how to replay the one that failed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::trace::Trace;
+
+/// What handlers and owners panic with when a panic is part of the program.
+pub const PLANNED_PANIC: &str = "a planned panic";
+
+/// One seed in so many is run twice, and must do the same both times.
+const REPLAYED_ONE_IN: u64 = 16;
+
+/// Runs `simulate` for the seeds below `count`, or as the environment says:
+///
+/// - `THALWEG_SIM_SEED=n` replays one seed, and prints its trace;
+/// - `THALWEG_SIM_SEEDS=n` runs so many instead of `count`.
+///
+/// `test` is the name of the test binary that calls this.
+///
+/// # Panics
+///
+/// When a seed fails, or does something else the second time; the seed and the command that replays it are printed.
+pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) {
+    keep_planned_panics_quiet();
+    if let Some(seed) = from_environment("THALWEG_SIM_SEED") {
+        let mut first = Trace::printed();
+        simulate(seed, &mut first);
+        eprintln!("seed {seed}: {} steps, hash {:016x}", first.steps(), first.hash());
+        assert_replays(seed, first.hash(), &simulate);
+        return;
+    }
+    let count = from_environment("THALWEG_SIM_SEEDS").unwrap_or(count);
+    let (next, steps, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= count || failed.load(Ordering::Relaxed) {
+                return;
+            }
+            let run = || {
+                let mut trace = Trace::quiet();
+                simulate(seed, &mut trace);
+                steps.fetch_add(trace.steps(), Ordering::Relaxed);
+                if seed.is_multiple_of(REPLAYED_ONE_IN) {
+                    assert_replays(seed, trace.hash(), &simulate);
+                }
+            };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
+                failed.store(true, Ordering::Relaxed);
+                eprintln!(
+                    "seed {seed} failed; to replay it with its trace:\n    \
+                     THALWEG_SIM_SEED={seed} cargo test -p thalweg-sim --test {test} -- --nocapture"
+                );
+                resume_unwind(panic);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    println!("{count} seeds, {} steps", steps.into_inner());
+}
+
+fn assert_replays(seed: u64, expected: u64, simulate: impl Fn(u64, &mut Trace)) {
+    let mut again = Trace::quiet();
+    simulate(seed, &mut again);
+    assert_eq!(again.hash(), expected, "seed {seed} did something else the second time");
+}
+
+fn from_environment(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name} is `{value}`: give it a number")))
+}
+
+/// Panics that are part of a program say nothing: their place is in the trace.
+fn keep_planned_panics_quiet() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if panic.payload().downcast_ref::<&str>() != Some(&PLANNED_PANIC) {
+                usual(panic);
+            }
+        }));
+    });
+}

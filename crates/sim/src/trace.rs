@@ -1,0 +1,57 @@
+//! What happened in a run, step by step.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// The steps of a run: their hash, and on request a line for each.
+#[derive(Debug, Default)]
+pub struct Trace {
+    hash: u64,
+    steps: u64,
+    printed: bool,
+}
+
+impl Trace {
+    /// A trace that is only hashed.
+    pub fn quiet() -> Trace {
+        Trace::default()
+    }
+
+    /// A trace that is printed to stderr as well.
+    pub fn printed() -> Trace {
+        Trace { printed: true, ..Trace::default() }
+    }
+
+    /// Takes note of one step: when, who, what, to which stream or call, and a number.
+    pub fn note(
+        &mut self,
+        at: Duration,
+        who: impl Debug + Copy + Into<u64>,
+        what: &str,
+        which: u64,
+        number: u64,
+    ) {
+        self.steps += 1;
+        for word in [at.as_nanos() as u64, who.into(), which, number] {
+            self.mix(word);
+        }
+        what.bytes().for_each(|byte| self.mix(u64::from(byte)));
+        if self.printed {
+            eprintln!("{:>12.6} {who:?} {what} #{which} {number}", at.as_secs_f64());
+        }
+    }
+
+    /// Equal hashes are equal runs.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// How many steps there were.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    fn mix(&mut self, word: u64) {
+        self.hash = (self.hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}

@@ -1,0 +1,9 @@
+//! Two HTTP/2 connections on a seeded link.
+
+/// Enough for CI; `THALWEG_SIM_SEEDS` asks for more.
+const SEEDS: u64 = 3000;
+
+#[test]
+fn http2_peers() {
+    thalweg_sim::seeds::check("http2", SEEDS, thalweg_sim::http2::simulate);
+}
