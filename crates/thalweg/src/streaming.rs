@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
@@ -9,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use crate::connection::{Incoming, SendLoop, SendOutcome};
+use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, SlotKey};
 use crate::message::Message;
 
 /// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
@@ -84,8 +85,11 @@ impl<T: Message> Streaming<T> {
         Req: Message,
     {
         let (connection, key) = self.incoming.place();
+        let mut unfinished = FailUnlessFinished(Some((connection, key)));
         tokio::spawn(async move {
-            if let SendOutcome::Failed(status) = poll_fn(|cx| sender.poll_send(cx)).await {
+            let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
+            let Some((connection, key)) = unfinished.0.take() else { return };
+            if let SendOutcome::Failed(status) = outcome {
                 connection.fail(key, &status);
             }
         });
@@ -148,6 +152,18 @@ impl<T: Message> Stream for Streaming<T> {
 impl<T: Message> Drop for Streaming<T> {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+/// Ends the call when the task that sends its requests does not come to its end: the stream of requests panicked, or
+/// the runtime shuts down. The server would wait for more, and the reader for the server.
+struct FailUnlessFinished(Option<(Arc<Connection>, SlotKey)>);
+
+impl Drop for FailUnlessFinished {
+    fn drop(&mut self) {
+        if let Some((connection, key)) = self.0.take() {
+            connection.fail(key, &Status::internal("the stream of requests panicked or was dropped"));
+        }
     }
 }
 

@@ -216,9 +216,16 @@ impl Opening {
                 if let Some(ticket) = self.ticket.take() {
                     state.slot_waiters.leave(ticket);
                 }
-                if !state.slot_waiters.is_empty() && state.http2.can_open() {
-                    let next = state.slot_waiters.next();
-                    state.wake_later(next);
+                if !state.slot_waiters.is_empty() {
+                    if state.http2.can_open() {
+                        let next = state.slot_waiters.next();
+                        state.wake_later(next);
+                    } else {
+                        // The protocol tells of a free stream only when it was asked for one since the last time: it is
+                        // asked on behalf of those who wait.
+                        let refused = state.http2.open(Tag::default(), head, end_stream);
+                        debug_assert!(refused.is_err());
+                    }
                 }
                 Poll::Ready(Ok(key))
             }

@@ -242,37 +242,36 @@ impl Drop for Locked<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct SlotWaiters {
     next_ticket: u64,
+    /// Sorted by ticket.
     waiting: std::collections::VecDeque<(u64, Waker)>,
 }
 
 impl SlotWaiters {
-    /// Takes a place in the line, or keeps the one that `ticket` names.
+    /// Takes a place in the line: the one that `ticket` names, also after a wake-up in vain, or the last.
     pub(crate) fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
-        if let Some(ticket) = *ticket
-            && let Some(place) = self.waiting.iter_mut().find(|(other, _)| *other == ticket)
-        {
-            place.1.clone_from(waker);
-            return;
-        }
-        // A call that was woken in vain goes to the front: it has waited longest.
-        let front = ticket.is_some();
-        let number = ticket.unwrap_or_else(|| {
+        let number = *ticket.get_or_insert_with(|| {
             self.next_ticket += 1;
             self.next_ticket
         });
-        *ticket = Some(number);
-        if front {
-            self.waiting.push_front((number, waker.clone()));
-        } else {
-            self.waiting.push_back((number, waker.clone()));
+        match self.place(number) {
+            Ok(place) => self.waiting[place].1.clone_from(waker),
+            Err(place) => self.waiting.insert(place, (number, waker.clone())),
         }
     }
 
     /// Gives the place up; whether it had already been woken.
     pub(crate) fn leave(&mut self, ticket: u64) -> bool {
-        let before = self.waiting.len();
-        self.waiting.retain(|(other, _)| *other != ticket);
-        self.waiting.len() == before
+        match self.place(ticket) {
+            Ok(place) => {
+                self.waiting.remove(place);
+                false
+            }
+            Err(_) => true,
+        }
+    }
+
+    fn place(&self, ticket: u64) -> Result<usize, usize> {
+        self.waiting.binary_search_by_key(&ticket, |(other, _)| *other)
     }
 
     pub(crate) fn next(&mut self) -> Option<Waker> {

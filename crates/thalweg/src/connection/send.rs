@@ -1,5 +1,6 @@
 //! Messages of one stream, on their way out.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -43,12 +44,19 @@ impl Outgoing {
     /// Appends one message with its prefix.
     pub(crate) fn encode<T: Message>(&self, message: &T, out: &mut Vec<u8>) -> Result<(), Status> {
         self.check(message)?;
-        Ok(codec::encode(message, self.encoding, out)?)
+        let start = out.len();
+        match guarded(|| codec::encode(message, self.encoding, out)) {
+            Ok(encoded) => Ok(encoded?),
+            Err(status) => {
+                out.truncate(start);
+                Err(status)
+            }
+        }
     }
 
     /// The encoded length, if the message may be sent.
     pub(crate) fn check<T: Message>(&self, message: &T) -> Result<usize, Status> {
-        let len = message.encoded_len();
+        let len = guarded(|| message.encoded_len())?;
         if len > self.message_size_max {
             return Err(Status::resource_exhausted(format!(
                 "trying to send message larger than max ({len} vs. {})",
@@ -199,10 +207,11 @@ pub(crate) fn send_single<T: Message>(
     let len = outgoing.check(message)?;
     if len <= COPY_MAX && (len == 0 || !outgoing.encoding.compresses()) {
         let prefix = envelope::prefix(false, len)?;
+        let mut encoded = Ok(());
         let sent = http2.send_data_in_place(stream, PREFIX_LEN + len, end_stream, |out| {
-            out.extend_from_slice(&prefix);
-            message.encode(out);
+            encoded = encode_in_place(message, prefix, len, out);
         });
+        encoded?;
         match sent {
             Ok(true) => return Ok(Ok(())),
             Ok(false) => {}
@@ -212,4 +221,38 @@ pub(crate) fn send_single<T: Message>(
     let mut wire = Vec::new();
     outgoing.encode(message, &mut wire)?;
     Ok(http2.send_data(stream, Bytes::from(wire), end_stream))
+}
+
+/// Appends a message to the connection's output, where room for exactly `len` bytes and the prefix was announced.
+///
+/// A message that panics or miscounts may cost its own call, but not the connection: the room is filled all the same,
+/// behind a compressed flag that does not exist, so that no peer takes it for a message before it learns of the error.
+fn encode_in_place<T: Message>(
+    message: &T,
+    prefix: [u8; PREFIX_LEN],
+    len: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Status> {
+    const NO_FLAG: u8 = 0xff;
+    let start = out.len();
+    let end = start + PREFIX_LEN + len;
+    out.extend_from_slice(&prefix);
+    let encoded = guarded(|| message.encode(out));
+    if encoded.is_ok() && out.len() == end {
+        return Ok(());
+    }
+    let written = out.len();
+    out.resize(end, 0);
+    out[start] = NO_FLAG;
+    encoded?;
+    Err(Status::internal(format!(
+        "the message announced {len} bytes and encoded {}",
+        written.saturating_sub(start + PREFIX_LEN)
+    )))
+}
+
+/// Runs code of a message. It often runs under the connection's lock, which other calls need, too.
+fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, Status> {
+    catch_unwind(AssertUnwindSafe(run))
+        .map_err(|_| Status::internal("the message panicked when it was encoded"))
 }

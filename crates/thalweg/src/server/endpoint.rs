@@ -122,6 +122,12 @@ impl ServerEndpoint {
         self.awaiting[index] = what;
     }
 
+    /// What was set for the stream; `Nothing` also where the list was cut because it ended with nothing.
+    fn take_awaiting(&mut self, key: SlotKey) -> Awaiting {
+        let place = self.awaiting.get_mut(key.index());
+        place.map_or(Awaiting::Nothing, |awaiting| std::mem::replace(awaiting, Awaiting::Nothing))
+    }
+
     fn on_data(
         &mut self,
         state: &mut State,
@@ -137,7 +143,7 @@ impl ServerEndpoint {
         };
         // The usual unary request: its message, whole, in one piece.
         if end_stream && slot.inbox.is_empty() && bytes.len() >= PREFIX_LEN {
-            let awaiting = std::mem::replace(&mut self.awaiting[key.index()], Awaiting::Nothing);
+            let awaiting = self.take_awaiting(key);
             if let Awaiting::UnaryCall(route) = awaiting {
                 slot.end(End::received());
                 let start = bytes.as_ptr() as usize - buffer.as_ptr() as usize;
@@ -145,7 +151,7 @@ impl ServerEndpoint {
                 self.ready.push(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
                 return;
             }
-            self.awaiting[key.index()] = awaiting;
+            self.await_end(key, awaiting);
         }
         match slot.receive(bytes, http2) {
             Ok(true) => wake.extend(slot.receiver.take()),
@@ -166,7 +172,7 @@ impl ServerEndpoint {
         slot.end(End::received());
         wake.extend(slot.receiver.take());
         let stream = slot.stream;
-        match std::mem::replace(&mut self.awaiting[key.index()], Awaiting::Nothing) {
+        match self.take_awaiting(key) {
             Awaiting::Nothing => {}
             Awaiting::HttpAnswer(answer) => {
                 answer.send(&mut state.http2, stream);
@@ -182,7 +188,7 @@ impl ServerEndpoint {
 
     /// The request broke a rule of gRPC.
     fn refuse(&mut self, state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
-        match std::mem::replace(&mut self.awaiting[key.index()], Awaiting::Nothing) {
+        match self.take_awaiting(key) {
             Awaiting::UnaryCall(_) => {
                 let reply = Reply { key, stream, outgoing: Outgoing::default() };
                 respond::send_status(state, &reply, status);
@@ -219,9 +225,7 @@ impl Endpoint for ServerEndpoint {
                     return;
                 }
                 // No handler has begun: nobody else would take the slot away.
-                if let Some(awaiting) = self.awaiting.get_mut(key.index()) {
-                    *awaiting = Awaiting::Nothing;
-                }
+                self.take_awaiting(key);
                 state.remove(key);
             }
             Event::Writable { tag, .. } => {
