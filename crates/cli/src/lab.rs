@@ -69,8 +69,8 @@ enum StudyName {
     Sizes,
 }
 
-pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
-    let directory = args.out.clone().unwrap_or_else(default_directory);
+pub(crate) fn run(mut args: LabArgs) -> Result<ExitCode, Failure> {
+    let directory = args.out.take().unwrap_or_else(default_directory);
     if let Some(file) = &args.from {
         let results = results::read(file).map_err(Failure::failed)?;
         let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
@@ -108,12 +108,12 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
 }
 
 impl LabArgs {
-    fn options(&self) -> SizesOptions {
+    fn options(self) -> SizesOptions {
         let study = if self.quick { SizesOptions::quick() } else { SizesOptions::whole() };
         SizesOptions {
-            sizes: self.sizes.clone().unwrap_or(study.sizes),
-            calls: self.calls.clone().unwrap_or(study.calls),
-            transports: self.transports.clone().unwrap_or(study.transports),
+            sizes: self.sizes.unwrap_or(study.sizes),
+            calls: self.calls.unwrap_or(study.calls),
+            transports: self.transports.unwrap_or(study.transports),
             in_flight: self.in_flight,
             connections: self.connections,
             budget: self.budget.unwrap_or(study.budget),

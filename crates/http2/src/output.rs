@@ -9,9 +9,6 @@ use bytes::Bytes;
 /// than one more slice in a vectored write.
 const CHAINED_BYTES_MIN: usize = 4096;
 
-/// What a shrunk buffer may keep, in bytes.
-const IDLE_CAPACITY_MAX: usize = 1024;
-
 /// Bytes to write: contiguous where small, chained where large.
 #[derive(Debug, Default)]
 pub struct Output {
@@ -107,9 +104,7 @@ impl Output {
     /// Gives buffers back where nothing is to be written.
     pub fn shrink(&mut self) {
         if self.is_empty() {
-            if self.buffer.capacity() > IDLE_CAPACITY_MAX {
-                self.buffer = Vec::new();
-            }
+            self.buffer = Vec::new();
             self.chained = VecDeque::new();
         }
     }

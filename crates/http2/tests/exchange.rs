@@ -152,7 +152,7 @@ impl World {
 
     /// One operation of the owner of one end.
     fn act(&mut self) {
-        match self.random.below(8) {
+        match self.random.below(9) {
             0..=2 => {
                 let end_stream = self.random.one_in(3);
                 let opened = self.client.connection.open(tag(0), block(&fields(POST)), end_stream);
@@ -180,6 +180,10 @@ impl World {
                 let stream = 1 + 2 * self.random.below(60) as u32;
                 let end = if self.random.one_in(2) { &mut self.client } else { &mut self.server };
                 end.connection.reset(id(stream), ErrorCode::Cancel);
+            }
+            7 => {
+                let end = if self.random.one_in(2) { &mut self.client } else { &mut self.server };
+                end.connection.shrink();
             }
             _ => self.client.connection.ping([0; 8]),
         }

@@ -162,7 +162,8 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measure
     let (started, cpu_before, began) = (SystemTime::now(), CpuTime::of_this_thread()?, Instant::now());
     let mut recorder = Recorder::starting_at(began);
     let mut duration = Duration::ZERO;
-    while duration < point.duration {
+    // A point too short for its messages lasts until one is done: a limit of zero would be none.
+    while duration < point.duration || recorder.operations() == 0 {
         mover.step(&mut recorder)?;
         duration = began.elapsed();
     }

@@ -21,7 +21,7 @@ impl Execute for Scripted {
     }
 }
 
-/// Counts what it is told, and checks that the time left only falls.
+/// Counts what it is told.
 #[derive(Default)]
 struct Counting {
     begun: usize,

@@ -245,8 +245,11 @@ impl Connection {
         self.settings_received
     }
 
-    /// Gives memory back while the connection is idle: buffers, spare capacity, remembered heads.
+    /// Gives memory back while the connection is idle: buffers, spare capacity, remembered heads. What
+    /// [`fields`](Connection::fields) gave is among them.
     pub fn shrink(&mut self) {
+        self.decoder.shrink();
+        self.encoder.shrink();
         self.output.shrink();
         self.heads.shrink();
         self.streams.shrink();

@@ -13,28 +13,32 @@ const MISSES_PER_PERIOD: u32 = 512;
 /// that calls hundreds of methods push out the fields that all of them share, again and again, and every insertion
 /// makes the cached blocks void. So a field must have been missed often of late. At most one in `MISSES_MIN` misses
 /// leads to an insertion, and fields that all blocks share are back after `MISSES_MIN` blocks, should they ever go.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Admission {
+    /// Made with the first miss, for most tables are never full.
+    counts: Option<Box<Counts>>,
+}
+
+#[derive(Debug)]
+struct Counts {
     /// Misses by hash, counted in one place of each row: fields seldom share both, and the lesser count is nearer.
     rows: [[u8; 256]; 2],
     misses: u32,
 }
 
 impl Admission {
-    pub(super) fn new() -> Self {
-        Self { rows: [[0; 256]; 2], misses: 0 }
-    }
-
     /// Notes that a field of this hash is not in the full table, and says whether it may enter.
     pub(super) fn admits(&mut self, field_hash: u32) -> bool {
-        self.misses += 1;
-        if self.misses == MISSES_PER_PERIOD {
-            self.misses = 0;
-            for count in self.rows.as_flattened_mut() {
+        let Counts { rows, misses } =
+            &mut **self.counts.get_or_insert_with(|| Box::new(Counts { rows: [[0; 256]; 2], misses: 0 }));
+        *misses += 1;
+        if *misses == MISSES_PER_PERIOD {
+            *misses = 0;
+            for count in rows.as_flattened_mut() {
                 *count /= 2;
             }
         }
-        let [first, second] = &mut self.rows;
+        let [first, second] = rows;
         let [place, other_place, ..] = field_hash.to_be_bytes();
         let counts = [&mut first[usize::from(place)], &mut second[usize::from(other_place)]];
         let admitted = counts.iter().all(|count| **count + 1 >= MISSES_MIN);

@@ -92,6 +92,11 @@ impl Decoder {
         self.table.version() + self.limit_changes
     }
 
+    /// Gives memory back while the connection is idle. The table stays.
+    pub(crate) fn shrink(&mut self) {
+        self.table.shrink();
+    }
+
     /// Decodes one complete block into `out`, which is cleared first.
     ///
     /// `list_size_max` bounds the decoded size in bytes as [`FieldList::size`] counts it. The rest of a larger block

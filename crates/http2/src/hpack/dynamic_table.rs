@@ -25,9 +25,9 @@ pub(super) struct DynamicTable {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     position: u64,
-    name_len: usize,
-    /// Of name and value.
-    len: usize,
+    name_len: u32,
+    /// Of name and value; a table has less than 4 GiB (RFC 9113 §6.5.1).
+    len: u32,
 }
 
 /// A field of a table: its name and value back to back.
@@ -85,7 +85,10 @@ impl DynamicTable {
     pub(super) fn get(&self, age: usize) -> Option<TableField<'_>> {
         let entry = *self.entries.get(self.entries.len().checked_sub(age + 1)?)?;
         let start = (entry.position - self.arena_position) as usize;
-        Some(TableField { bytes: &self.arena[start..start + entry.len], name_len: entry.name_len })
+        Some(TableField {
+            bytes: &self.arena[start..start + entry.len as usize],
+            name_len: entry.name_len as usize,
+        })
     }
 
     /// Inserts a field after evicting what must go. One larger than the table empties it and does not enter, which is
@@ -99,8 +102,8 @@ impl DynamicTable {
         self.make_room(name.len() + value.len());
         self.entries.push_back(Entry {
             position: self.arena_position + self.arena.len() as u64,
-            name_len: name.len(),
-            len: name.len() + value.len(),
+            name_len: name.len() as u32,
+            len: (name.len() + value.len()) as u32,
         });
         self.arena.extend_from_slice(name);
         self.arena.extend_from_slice(value);
@@ -121,7 +124,7 @@ impl DynamicTable {
         while self.size > size
             && let Some(oldest) = self.entries.pop_front()
         {
-            self.size -= oldest.len + FIELD_OVERHEAD;
+            self.size -= oldest.len as usize + FIELD_OVERHEAD;
             self.version += 1;
         }
     }
@@ -131,14 +134,30 @@ impl DynamicTable {
         if self.arena.len() + additional <= self.arena.capacity() {
             return;
         }
-        let dead = match self.entries.front() {
+        let dead = self.dead_len();
+        if dead >= self.arena.len() - dead {
+            self.drop_dead(dead);
+        }
+    }
+
+    /// Gives memory back that holds no entry.
+    pub(super) fn shrink(&mut self) {
+        self.drop_dead(self.dead_len());
+        self.arena.shrink_to_fit();
+        self.entries.shrink_to_fit();
+    }
+
+    /// How much of the arena's front belongs to no entry any more.
+    fn dead_len(&self) -> usize {
+        match self.entries.front() {
             Some(oldest) => (oldest.position - self.arena_position) as usize,
             None => self.arena.len(),
-        };
-        if dead >= self.arena.len() - dead {
-            self.arena.drain(..dead);
-            self.arena_position += dead as u64;
         }
+    }
+
+    fn drop_dead(&mut self, len: usize) {
+        self.arena.drain(..len);
+        self.arena_position += len as u64;
     }
 }
 
@@ -217,6 +236,21 @@ mod tests {
         assert!(changed(&table));
         table.insert(b"name", &[b'x'; 100]);
         assert!(changed(&table), "it emptied the table");
+    }
+
+    #[test]
+    fn shrinking_keeps_the_entries_and_nothing_else() {
+        let mut table = DynamicTable::new(100);
+        for value in ["1", "2", "3", "4"] {
+            table.insert(b"a", value.as_bytes());
+        }
+        let version = table.version();
+        table.shrink();
+        check_entries(&table, &[("a", "4"), ("a", "3")]);
+        assert_eq!((table.arena.capacity(), table.entries.capacity()), (4, 2));
+        assert_eq!(table.version(), version);
+        table.insert(b"a", b"5");
+        check_entries(&table, &[("a", "5"), ("a", "4")]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Encoder {
         Self {
             table: DynamicTable::new(TABLE_SIZE_MAX),
             index: FieldIndex::default(),
-            admission: Admission::new(),
+            admission: Admission::default(),
             cache: BlockCache::default(),
             size_change: None,
         }
@@ -79,6 +79,13 @@ impl Encoder {
         for field in block.extra.iter() {
             self.encode_field(field, out);
         }
+    }
+
+    /// Gives memory back while the connection is idle. The table stays.
+    pub(crate) fn shrink(&mut self) {
+        self.table.shrink();
+        self.admission = Admission::default();
+        self.cache = BlockCache::default();
     }
 
     /// Announces the smallest size and then the last one, as far as they differ from the table's (RFC 7541 §4.2).
@@ -157,7 +164,7 @@ impl Encoder {
         if self.table.has_room(field_size) || self.admission.admits(hash.field) {
             encode_literal(6, INCREMENTAL, name_index, field, out);
             self.table.insert(field.name, field.value);
-            self.index.push(hash);
+            self.index.push(hash, self.table.len());
         } else {
             encode_literal(4, WITHOUT_INDEXING, name_index, field, out);
         }

@@ -13,7 +13,7 @@ pub(super) struct Established(Option<u32>);
 
 impl Established {
     pub(super) fn now() -> Self {
-        Self(count().ok())
+        Self(own_sockets().and_then(|own| count(&own)).ok())
     }
 
     /// How many there are more than `before`.
@@ -22,12 +22,12 @@ impl Established {
     }
 }
 
-fn count() -> io::Result<u32> {
-    let own = own_sockets()?;
-    let tcp = count_rows(&fs::read_to_string("/proc/self/net/tcp")?, &TCP, &own);
+/// How many of these sockets are established.
+fn count(own: &HashSet<u64>) -> io::Result<u32> {
+    let tcp = count_rows(&fs::read_to_string("/proc/self/net/tcp")?, &TCP, own);
     // A kernel without IPv6 has no such table.
-    let tcp6 = fs::read_to_string("/proc/self/net/tcp6").map_or(0, |table| count_rows(&table, &TCP, &own));
-    let unix = count_rows(&fs::read_to_string("/proc/self/net/unix")?, &UNIX, &own);
+    let tcp6 = fs::read_to_string("/proc/self/net/tcp6").map_or(0, |table| count_rows(&table, &TCP, own));
+    let unix = count_rows(&fs::read_to_string("/proc/self/net/unix")?, &UNIX, own);
     Ok(tcp + tcp6 + unix)
 }
 
@@ -71,6 +71,11 @@ fn count_rows(text: &str, table: &Table, own: &HashSet<u64>) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     fn check(text: &str, table: &Table, expected: u32) {
@@ -99,12 +104,16 @@ Num       RefCount Protocol Flags    Type St Inode Path
 
     #[test]
     fn a_connection_is_seen_at_both_its_ends() {
-        let before = Established::now();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let _server = listener.accept().unwrap();
-        let _pair = std::os::unix::net::UnixStream::pair().unwrap();
-        // Other tests of this process may open and close sockets meanwhile.
-        assert!(Established::now().since(before).unwrap() >= 4);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let (one, other) = UnixStream::pair().unwrap();
+        let inode =
+            |fd: &dyn AsRawFd| fs::metadata(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap().ino();
+        let ends = HashSet::from([&client as &dyn AsRawFd, &server, &one, &other].map(inode));
+
+        assert!(own_sockets().unwrap().is_superset(&ends));
+        assert_eq!(count(&ends).unwrap(), 4);
+        assert_eq!(count(&HashSet::from([inode(&listener)])).unwrap(), 0);
     }
 }

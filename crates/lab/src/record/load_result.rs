@@ -76,7 +76,7 @@ pub struct LoadSettings {
     pub call: CallType,
     /// Payload bytes of one message, each way that the call type sends any.
     pub size_bytes: u64,
-    /// Calls (or, within streams, messages that await their answer) in flight, over all connections.
+    /// Calls in flight, over all connections; a stream is one call.
     pub in_flight: u32,
     /// Connections asked for.
     pub connections: u32,

@@ -9,9 +9,8 @@ use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
 use crate::connection::{Connection, End, Outgoing, Slot, SlotKey, State, keep_waker, send_single};
-use crate::grpc::codec;
+use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
-use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
 use crate::message::Message;
 
 /// The head of a request: what all calls of the method share, and what is this call's own.
@@ -156,7 +155,7 @@ fn read_reply<Res: Message>(slot: Slot, message_size_max: usize) -> Attempt<Resp
         None => return Attempt::Done(Err(Status::internal("the call has not ended"))),
     };
     let encoding = slot.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
-    let message = match read_single(&slot.inbox, encoding, message_size_max) {
+    let message = match codec::decode_only(Wire::Gathered(slot.inbox), encoding, message_size_max) {
         Ok(message) => message,
         Err(status) => return Attempt::Done(Err(status)),
     };
@@ -170,23 +169,6 @@ fn read_reply<Res: Message>(slot: Slot, message_size_max: usize) -> Attempt<Resp
         merge(response.metadata_mut(), *trailers);
     }
     Attempt::Done(Ok(response))
-}
-
-/// The one message of a reply.
-fn read_single<Res: Message>(body: &[u8], encoding: Encoding, size_max: usize) -> Result<Res, Status> {
-    let Some(prefix) = Prefix::parse(body, size_max)? else {
-        return Err(match body.len() {
-            0 => Status::internal("the server ended the call with OK, but sent no message"),
-            received => EnvelopeError::Truncated { received }.into(),
-        });
-    };
-    match body.len() {
-        received if received < prefix.envelope_len() => Err(EnvelopeError::Truncated { received }.into()),
-        received if received > prefix.envelope_len() => {
-            Err(Status::internal("the server answered a unary call with more than one message"))
-        }
-        _ => codec::decode(prefix, &body[PREFIX_LEN..], encoding, size_max),
-    }
 }
 
 /// Adds the trailers to the metadata of a unary response, as tonic does.

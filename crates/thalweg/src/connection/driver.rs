@@ -72,8 +72,9 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     E: Endpoint,
 {
-    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>) -> Self {
-        Self {
+    /// In a box, since a task holds what it awaits once for each future on the way there.
+    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>) -> Box<Self> {
+        Box::new(Self {
             io,
             endpoint,
             connection,
@@ -81,7 +82,7 @@ where
             output: Output::default(),
             timer: None,
             phase: Phase::Open,
-        }
+        })
     }
 
     /// Writes until nothing is left or the socket is full.

@@ -8,11 +8,14 @@ use tonic::Status;
 
 use super::slot::keep_waker;
 use super::{Connection, End, SlotKey};
-use crate::grpc::codec;
+use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
-use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
+use crate::grpc::envelope::{EnvelopeError, Prefix};
 use crate::grpc::response::ResponseHead;
 use crate::message::Message;
+
+/// Bytes behind a large message that are copied, so that it can keep the buffer.
+const TAIL_MAX: usize = 4 * 1024;
 
 /// The reading half of a stream. Dropping it gives its slot back.
 ///
@@ -66,10 +69,25 @@ impl<T: Message> Incoming<T> {
     fn cut(&mut self) -> Result<Option<T>, Status> {
         let unread = &self.buffer[self.position..];
         let Some(prefix) = Prefix::parse(unread, self.message_size_max)? else { return Ok(None) };
-        let Some(body) = unread.get(PREFIX_LEN..prefix.envelope_len()) else { return Ok(None) };
-        let message = codec::decode(prefix, body, self.encoding, self.message_size_max)?;
+        if unread.len() < prefix.envelope_len() {
+            return Ok(None);
+        }
+        if self.position == 0
+            && codec::keeps_buffer(prefix.len)
+            && unread.len() - prefix.envelope_len() <= TAIL_MAX
+        {
+            return self.cut_whole(prefix).map(Some);
+        }
+        let message = codec::decode(prefix, Wire::Lent(unread), self.encoding, self.message_size_max)?;
         self.position += prefix.envelope_len();
         Ok(Some(message))
+    }
+
+    /// Gives the buffer to the message that (almost) fills it; the few bytes behind it are copied.
+    fn cut_whole(&mut self, prefix: Prefix) -> Result<T, Status> {
+        let tail = self.buffer[prefix.envelope_len()..].to_vec();
+        let wire = Wire::Gathered(std::mem::replace(&mut self.buffer, tail));
+        codec::decode(prefix, wire, self.encoding, self.message_size_max)
     }
 
     /// Takes what has arrived. `Some` when nothing more will.

@@ -21,25 +21,70 @@ pub fn encode<M: Message>(message: &M, encoding: Encoding, out: &mut Vec<u8>) ->
     envelope::emit(out, false, |out| message.encode(out))
 }
 
-/// Reads the message that fills `body`, of which `prefix` told.
+/// Received bytes, from the prefix of a message on.
+#[derive(Debug)]
+pub enum Wire<'a> {
+    /// They lie in a buffer that goes on to be used: what is kept of them is copied.
+    Lent(&'a [u8]),
+    /// They were gathered in a buffer of their own: a large message may keep that.
+    Gathered(Vec<u8>),
+}
+
+/// A gathered message of this many bytes keeps its buffer; a smaller one is cheaper to copy than to count references to.
+const KEPT_LEN_MIN: usize = 4 * 1024;
+
+impl Wire<'_> {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Wire::Lent(bytes) => bytes,
+            Wire::Gathered(bytes) => bytes,
+        }
+    }
+}
+
+/// Whether a message of `len` bytes is worth a buffer of its own.
+pub fn keeps_buffer(len: usize) -> bool {
+    len >= KEPT_LEN_MIN
+}
+
+/// Reads the message at the front of `wire`, of which `prefix` told; it must be there whole.
 ///
 /// `encoding` is the sender's `grpc-encoding`; `size_max` bounds the message after decompression, in bytes.
 pub fn decode<M: Message>(
     prefix: Prefix,
-    body: &[u8],
+    wire: Wire<'_>,
     encoding: Encoding,
     size_max: usize,
 ) -> Result<M, Status> {
+    let span = PREFIX_LEN..prefix.envelope_len();
     let message = if prefix.compressed {
         if !encoding.compresses() {
             return Err(EnvelopeError::UnexpectedCompression.into());
         }
-        let plain = encoding.decompress(body, size_max)?;
+        let plain = encoding.decompress(&wire.as_bytes()[span], size_max)?;
         M::decode_owned(Bytes::from(plain))
     } else {
-        M::decode(body)
+        match wire {
+            Wire::Gathered(bytes) if keeps_buffer(prefix.len) => {
+                M::decode_owned(Bytes::from(bytes).slice(span))
+            }
+            wire => M::decode(&wire.as_bytes()[span]),
+        }
     };
     message.map_err(|error| Status::internal(error.to_string()))
+}
+
+/// Reads the message that is all there is in one direction of a call.
+pub fn decode_only<M: Message>(wire: Wire<'_>, encoding: Encoding, size_max: usize) -> Result<M, Status> {
+    let received = wire.as_bytes().len();
+    match Prefix::parse(wire.as_bytes(), size_max)? {
+        None if received == 0 => Err(Status::internal("one message was expected, and none came")),
+        Some(prefix) if received == prefix.envelope_len() => decode(prefix, wire, encoding, size_max),
+        Some(prefix) if received > prefix.envelope_len() => {
+            Err(Status::internal("one message was expected, and more than one came"))
+        }
+        _ => Err(EnvelopeError::Truncated { received }.into()),
+    }
 }
 
 fn compress(plain: &[u8], encoding: Encoding, out: &mut Vec<u8>) -> Result<(), MessageTooLong> {
@@ -68,8 +113,9 @@ mod tests {
         assert_eq!(&wire[..6], b"before");
         let prefix = Prefix::parse(&wire[6..], usize::MAX).unwrap().unwrap();
         assert_eq!((prefix.compressed, prefix.envelope_len()), (compressed, wire.len() - 6));
-        let body = &wire[6 + PREFIX_LEN..];
-        assert_eq!(decode::<Raw>(prefix, body, encoding, message.0.len()).unwrap(), message);
+        let decoded = |wire| decode::<Raw>(prefix, wire, encoding, message.0.len()).unwrap();
+        assert_eq!(decoded(Wire::Lent(&wire[6..])), message);
+        assert_eq!(decoded(Wire::Gathered(wire[6..].to_vec())), message);
     }
 
     #[test]
@@ -94,14 +140,29 @@ mod tests {
             }
         }
         let check = |compressed, bytes: &[u8], expected: (tonic::Code, &str)| {
-            let prefix = Prefix { compressed, len: bytes.len() };
-            let status = decode::<Never>(prefix, bytes, Encoding::Gzip, 10).err().unwrap();
+            let mut wire = envelope::prefix(compressed, bytes.len()).unwrap().to_vec();
+            wire.extend_from_slice(bytes);
+            let status = decode_only::<Never>(Wire::Gathered(wire), Encoding::Gzip, 100).err().unwrap();
             assert_eq!((status.code(), status.message()), expected);
         };
         let mut zeros = Vec::new();
-        Encoding::Gzip.compress(&[0; 11], &mut zeros);
-        let too_large = "received message after decompression larger than max 10";
+        Encoding::Gzip.compress(&[0; 101], &mut zeros);
+        let too_large = "received message after decompression larger than max 100";
         check(false, b"", (tonic::Code::Internal, "the message could not be decoded: never"));
         check(true, &zeros, (tonic::Code::ResourceExhausted, too_large));
+    }
+
+    #[test]
+    fn one_message_alone() {
+        let check = |wire: &[u8], expected: Result<&[u8], &str>| {
+            let outcome = decode_only::<Raw>(Wire::Lent(wire), Encoding::Identity, 100);
+            let outcome = outcome.as_ref().map(|raw| &raw.0[..]).map_err(Status::message);
+            assert_eq!(outcome, expected, "{wire:?}");
+        };
+        check(b"\0\0\0\0\x02hi", Ok(b"hi"));
+        check(b"", Err("one message was expected, and none came"));
+        check(b"\0\0\0\0\0\0\0\0\0\0", Err("one message was expected, and more than one came"));
+        check(b"\0\0", Err("the stream ended inside a message, 2 bytes after its start"));
+        check(b"\0\0\0\0\x02h", Err("the stream ended inside a message, 6 bytes after its start"));
     }
 }

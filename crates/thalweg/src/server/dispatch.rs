@@ -19,7 +19,7 @@ use super::handler::{StartUnary, UnaryCall};
 use super::respond::{self, Reply};
 use super::task::CallTask;
 use crate::connection::Connection;
-use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
+use crate::grpc::codec::Wire;
 
 /// A unary call whose request is there.
 pub(super) struct ReadyCall {
@@ -51,15 +51,12 @@ pub(super) fn run(
     clock: &mut Instant,
 ) -> Option<(Reply, Answer)> {
     let ReadyCall { route, reply, body } = call;
-    let wire = match &body {
-        Body::InPlace { start, len } => &buffer[*start..*start + *len],
-        Body::Gathered(wire) => wire,
+    let wire = match body {
+        Body::InPlace { start, len } => Wire::Lent(&buffer[start..start + len]),
+        Body::Gathered(wire) => Wire::Gathered(wire),
     };
     let size_max = route.method.options.max_decoding_message_size;
-    let started = catch_unwind(AssertUnwindSafe(|| {
-        let (prefix, body) = single_message(wire, size_max)?;
-        handler.start(&route.head, prefix, body, size_max)
-    }));
+    let started = catch_unwind(AssertUnwindSafe(|| handler.start(&route.head, wire, size_max)));
     let mut running = match started {
         Ok(Ok(running)) => running,
         Ok(Err(status)) => return Some((reply, Answer::Failed(status))),
@@ -79,23 +76,6 @@ pub(super) fn run(
     }
     tokio::spawn(CallTask::unary(Arc::clone(connection), reply, running, &route));
     None
-}
-
-/// The message that is all there is of a unary request.
-fn single_message(wire: &[u8], size_max: usize) -> Result<(Prefix, &[u8]), Status> {
-    let Some(prefix) = Prefix::parse(wire, size_max)? else {
-        return Err(match wire.len() {
-            0 => Status::internal("the client sent no request message"),
-            received => EnvelopeError::Truncated { received }.into(),
-        });
-    };
-    match wire.len() {
-        received if received < prefix.envelope_len() => Err(EnvelopeError::Truncated { received }.into()),
-        received if received > prefix.envelope_len() => {
-            Err(Status::internal("the client sent more than one request message to a unary method"))
-        }
-        _ => Ok((prefix, &wire[PREFIX_LEN..])),
-    }
 }
 
 pub(super) fn panicked() -> Status {

@@ -16,9 +16,8 @@ use tonic::{Extensions, Request, Response, Status};
 use super::respond::{self, Reply};
 use super::task::StreamingCall;
 use crate::connection::State;
-use crate::grpc::codec;
+use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
-use crate::grpc::envelope::Prefix;
 use crate::grpc::request::RequestHead;
 use crate::message::Message;
 use crate::streaming::Streaming;
@@ -35,8 +34,7 @@ pub(super) trait StartUnary: Send + Sync {
     fn start(
         &self,
         head: &RequestHead,
-        prefix: Prefix,
-        body: &[u8],
+        wire: Wire<'_>,
         size_max: usize,
     ) -> Result<Pin<Box<dyn UnaryCall>>, Status>;
 }
@@ -79,11 +77,10 @@ where
     fn start(
         &self,
         head: &RequestHead,
-        prefix: Prefix,
-        body: &[u8],
+        wire: Wire<'_>,
         size_max: usize,
     ) -> Result<Pin<Box<dyn UnaryCall>>, Status> {
-        let message = codec::decode::<Req>(prefix, body, head.encoding, size_max)?;
+        let message = codec::decode_only::<Req>(wire, head.encoding, size_max)?;
         let future = (self.call)(Arc::clone(&self.service), request(head, message));
         Ok(Box::pin(Running { future: Some(future), result: None }))
     }
