@@ -110,6 +110,18 @@ impl Lane {
         }
     }
 
+    /// Connects, unless there is a connection, or an attempt under way, or a failure too young to try again.
+    pub(crate) fn connect_if_due(self: &Arc<Self>) {
+        let is_due = match &*self.state.borrow() {
+            State::Idle => true,
+            State::Failed { retry_at, .. } => *retry_at <= Instant::now(),
+            State::Connecting | State::Ready(_) => false,
+        };
+        if is_due {
+            self.start_connecting();
+        }
+    }
+
     fn start_connecting(self: &Arc<Self>) {
         let mut failures = None;
         self.state.send_if_modified(|state| {

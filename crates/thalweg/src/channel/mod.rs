@@ -133,7 +133,17 @@ impl Channel {
         match (first.ready(), second.ready()) {
             (Some(a), Some(b)) if b.in_flight() < a.in_flight() => Ok((second, b)),
             (Some(a), _) => Ok((first, a)),
-            (None, _) => Ok((first, first.connection(wait_for_ready).await?)),
+            (None, second_ready) => {
+                // Any lane that is there is better than waiting for this one, or failing with it.
+                first.connect_if_due();
+                if let Some(connection) = second_ready {
+                    return Ok((second, connection));
+                }
+                match lanes.iter().find_map(|lane| Some((lane, lane.ready()?))) {
+                    Some((lane, connection)) => Ok((lane, connection)),
+                    None => Ok((first, first.connection(wait_for_ready).await?)),
+                }
+            }
         }
     }
 
