@@ -321,20 +321,25 @@ where
         let outcome = ready!(self.poll_over(cx));
         let peer = &self.connection.peer;
         let mut state = self.connection.lock();
-        let status = match outcome {
-            Ok(()) => Status::unavailable(format!("connection to {peer} was closed")),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                if state.http2.settings_received() {
-                    Status::unavailable(format!("{peer} closed the connection"))
+        // A TLS alert is shorter than a frame's head: what said it may be told only by what is left over.
+        let stranger = if state.http2.settings_received() { None } else { name_stranger(&self.leftover) };
+        let message = match (outcome, stranger) {
+            (Ok(()), _) => format!("connection to {peer} was closed"),
+            (Err(_), Some(stranger)) => format!("{peer}: {stranger}"),
+            (Err(error), None) => {
+                let how = match error.kind() {
+                    io::ErrorKind::UnexpectedEof => format!("{peer} closed the connection"),
+                    _ => format!("connection to {peer} lost: {error}"),
+                };
+                let hint = if state.http2.settings_received() {
+                    ""
                 } else {
-                    Status::unavailable(format!(
-                        "{peer} closed the connection before it sent HTTP/2 SETTINGS: \
-                         is it a gRPC server, and without TLS?"
-                    ))
-                }
+                    " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
+                };
+                how + hint
             }
-            Err(error) => Status::unavailable(format!("connection to {peer} lost: {error}")),
         };
+        let status = Status::unavailable(message);
         state.end_all(&status);
         Poll::Ready(())
     }
