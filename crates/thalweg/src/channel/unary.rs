@@ -108,6 +108,13 @@ impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
             return Poll::Pending;
         }
         let slot = state.remove(key);
+        if let Some(slot) = &slot
+            && state.http2.is_open(slot.stream)
+        {
+            // The server has answered before it had the whole request, and may never take the rest of it.
+            state.http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
+            state.notify_driver();
+        }
         drop(state);
         self.progress = Progress::Done;
         self.connection.call_ended();
