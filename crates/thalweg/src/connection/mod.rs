@@ -24,7 +24,7 @@ use tonic::Status;
 
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use receive::Incoming;
-pub(crate) use send::{Outgoing, SendLoop, SendOutcome, send_single};
+pub(crate) use send::{Outgoing, SendLoop, SendOutcome, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
 
 /// One connection, shared by its driver and the calls on it.

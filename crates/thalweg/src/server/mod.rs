@@ -27,7 +27,7 @@ use tonic::metadata::MetadataMap;
 
 pub use methods::{Methods, Service};
 
-use crate::connection::{Connection, Driver};
+use crate::connection::{self, Connection, Driver};
 use crate::net::{ListenAddress, Listener};
 use endpoint::ServerEndpoint;
 use methods::Router;
@@ -83,7 +83,7 @@ impl ServerBuilder {
 
     /// Windows, frame size and limits of the connections.
     pub fn http2(mut self, config: thalweg_http2::Config) -> Self {
-        self.http2 = config;
+        self.http2 = connection::fit(config);
         self
     }
 
