@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tonic::Status;
 
 use super::endpoint::ClientEndpoint;
@@ -83,11 +83,14 @@ impl Connector {
             Err(_) => return Err(self.timed_out("its name was being resolved")),
         };
         let mut failure = Status::unavailable(format!("{} has no address", self.target));
-        for endpoint in endpoints {
-            match timeout_at(deadline, self.connect_to(&endpoint)).await {
+        let count = endpoints.len() as u32;
+        for (tried, endpoint) in (0..).zip(endpoints) {
+            // Of 20 s and two addresses, the first gets 10 s: one that is silent must not use up the time of the others.
+            let share = deadline.saturating_duration_since(Instant::now()) / (count - tried);
+            failure = match timeout(share, self.connect_to(&endpoint)).await {
                 Ok(Ok(connection)) => return Ok(connection),
-                Ok(Err(status)) => failure = status,
-                Err(_) => return Err(self.timed_out(&format!("{endpoint} had not answered"))),
+                Ok(Err(status)) => status,
+                Err(_) => self.timed_out(&format!("{endpoint} had not answered")),
             }
         }
         Err(failure)

@@ -56,7 +56,10 @@ impl Lane {
     /// # Errors
     /// UNAVAILABLE when connecting fails, or has failed and is not to be tried again yet; with `wait_for_ready`
     /// never.
-    pub(crate) async fn connection(&self, wait_for_ready: bool) -> Result<Arc<Connection>, Status> {
+    pub(crate) async fn connection(
+        self: &Arc<Self>,
+        wait_for_ready: bool,
+    ) -> Result<Arc<Connection>, Status> {
         let mut changes = self.state.subscribe();
         loop {
             let state = changes.borrow_and_update().clone();
@@ -84,15 +87,18 @@ impl Lane {
         }
     }
 
-    /// The connection can take no more calls: the next one makes another.
+    /// The connection can take no more calls: the next one makes another, and it closes when its last call has ended.
     pub(crate) fn lost(&self, connection: &Arc<Connection>) {
-        self.state.send_if_modified(|state| match state {
+        let dismissed = self.state.send_if_modified(|state| match state {
             State::Ready(current) if Arc::ptr_eq(current, connection) => {
                 *state = State::Idle;
                 true
             }
             _ => false,
         });
+        if dismissed {
+            drain(connection);
+        }
     }
 
     pub(crate) fn state_name(&self) -> &'static str {
@@ -104,7 +110,19 @@ impl Lane {
         }
     }
 
-    fn start_connecting(&self) {
+    /// Connects, unless there is a connection, or an attempt under way, or a failure too young to try again.
+    pub(crate) fn connect_if_due(self: &Arc<Self>) {
+        let is_due = match &*self.state.borrow() {
+            State::Idle => true,
+            State::Failed { retry_at, .. } => *retry_at <= Instant::now(),
+            State::Connecting | State::Ready(_) => false,
+        };
+        if is_due {
+            self.start_connecting();
+        }
+    }
+
+    fn start_connecting(self: &Arc<Self>) {
         let mut failures = None;
         self.state.send_if_modified(|state| {
             let attempt = match state {
@@ -117,9 +135,10 @@ impl Lane {
             true
         });
         let Some(failures) = failures else { return };
-        let (connector, state) = (Arc::clone(&self.connector), self.state.clone());
+        let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
         tokio::spawn(async move {
-            let next = match connector.connect().await {
+            let connector = &attempt.lane.connector;
+            let outcome = match connector.connect().await {
                 Ok(connection) => State::Ready(connection),
                 Err(status) => {
                     let attempt = failures.saturating_add(1);
@@ -127,8 +146,27 @@ impl Lane {
                     State::Failed { status, attempt, retry_at: Instant::now() + pause }
                 }
             };
-            state.send_replace(next);
+            attempt.end(outcome);
         });
+    }
+}
+
+/// An attempt to connect. It keeps its lane alive, so that a channel which is dropped meanwhile closes the connection that
+/// comes of it; and it never leaves the lane connecting, whatever becomes of the task.
+struct Attempt {
+    lane: Arc<Lane>,
+    outcome: State,
+}
+
+impl Attempt {
+    fn end(mut self, outcome: State) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.lane.state.send_replace(std::mem::replace(&mut self.outcome, State::Idle));
     }
 }
 
@@ -136,9 +174,13 @@ impl Drop for Lane {
     /// Calls under way go on; the connection closes after the last of them.
     fn drop(&mut self) {
         if let Some(connection) = self.ready() {
-            let mut state = connection.lock();
-            state.http2.drain(Instant::now().into_std());
-            state.notify_driver();
+            drain(&connection);
         }
     }
+}
+
+fn drain(connection: &Connection) {
+    let mut state = connection.lock();
+    state.http2.drain(Instant::now().into_std());
+    state.notify_driver();
 }

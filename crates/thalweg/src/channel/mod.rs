@@ -49,7 +49,7 @@ pub struct Channel {
 }
 
 struct Shared {
-    lanes: Vec<Lane>,
+    lanes: Vec<Arc<Lane>>,
     /// Where the next call begins to look for a lane.
     turn: AtomicUsize,
     authority: String,
@@ -107,7 +107,7 @@ impl Channel {
 
     /// The lanes as they are now.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
-        let snapshot = |lane: &Lane| {
+        let snapshot = |lane: &Arc<Lane>| {
             let connection = lane.ready();
             LaneSnapshot {
                 state: lane.state_name(),
@@ -133,7 +133,17 @@ impl Channel {
         match (first.ready(), second.ready()) {
             (Some(a), Some(b)) if b.in_flight() < a.in_flight() => Ok((second, b)),
             (Some(a), _) => Ok((first, a)),
-            (None, _) => Ok((first, first.connection(wait_for_ready).await?)),
+            (None, second_ready) => {
+                // Any lane that is there is better than waiting for this one, or failing with it.
+                first.connect_if_due();
+                if let Some(connection) = second_ready {
+                    return Ok((second, connection));
+                }
+                match lanes.iter().find_map(|lane| Some((lane, lane.ready()?))) {
+                    Some((lane, connection)) => Ok((lane, connection)),
+                    None => Ok((first, first.connection(wait_for_ready).await?)),
+                }
+            }
         }
     }
 
@@ -245,7 +255,7 @@ impl ChannelBuilder {
             http2: self.http2,
             jitter: self.jitter,
         });
-        let lanes = (0..self.lanes).map(|_| Lane::new(Arc::clone(&connector))).collect();
+        let lanes = (0..self.lanes).map(|_| Arc::new(Lane::new(Arc::clone(&connector)))).collect();
         let heads = RequestHeads::default();
         let shared = Shared { lanes, turn: AtomicUsize::new(0), authority, user_agent, heads };
         Ok(Channel { shared: Arc::new(shared) })

@@ -34,6 +34,9 @@ const SLICES_MAX: usize = 64;
 /// How long a connection that was closed by us waits for the peer to read its GOAWAY and close, too. Closing at once
 /// with unread bytes would make the kernel send RST, which can overtake the GOAWAY.
 const LINGER: Duration = Duration::from_secs(1);
+/// How long the last answers of a connection that has been drained wait for a peer that does not read on. A server's
+/// shutdown grace cuts this short.
+const FLUSH_STALL_MAX: Duration = Duration::from_secs(30);
 
 /// Drives one connection until it is over. As a future it never fails: why the connection ended is told to the calls
 /// on it, as their status.
@@ -47,6 +50,8 @@ pub(crate) struct Driver<IO, E> {
     output: Output,
     timer: Option<Pin<Box<Sleep>>>,
     phase: Phase,
+    /// When a connection that is no longer open last came a step nearer to its end.
+    stepped_at: Instant,
 }
 
 #[derive(Debug, PartialEq)]
@@ -82,6 +87,7 @@ where
             output: Output::default(),
             timer: None,
             phase: Phase::Open,
+            stepped_at: Instant::now(),
         })
     }
 
@@ -184,7 +190,13 @@ where
         };
         state.end_all(&status);
         drop(state);
-        self.phase = Phase::Closing;
+        self.enter(Phase::Closing);
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.stepped_at = Instant::now();
+        self.timer = None;
     }
 
     /// The protocol's own timeouts: SETTINGS not acknowledged, draining that takes too long.
@@ -192,56 +204,64 @@ where
         if self.phase != Phase::Open {
             return Progress::None;
         }
-        let mut state = self.connection.lock();
-        let Some(at) = state.http2.timeout().map(Instant::from_std) else {
-            drop(state);
+        let Some(at) = self.connection.lock().http2.timeout().map(Instant::from_std) else {
             self.timer = None;
             return Progress::None;
         };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
-        if timer.deadline() != at {
-            timer.as_mut().reset(at);
-        }
-        if timer.as_mut().poll(cx).is_pending() {
+        if self.poll_sleep_until(at, cx).is_pending() {
             return Progress::None;
         }
-        let outcome = state.http2.handle_timeout(Instant::now().into_std());
-        drop(state);
+        let outcome = self.connection.lock().http2.handle_timeout(Instant::now().into_std());
         if let Err(error) = outcome {
             self.fail(&error, &[]);
         }
         Progress::Made
     }
 
-    /// Bounds how long a closed connection waits for its peer, whatever that keeps sending.
+    /// Bounds how long a connection that is no longer open waits for its peer, whatever that keeps sending.
     fn poll_linger(&mut self, cx: &mut Context<'_>) -> Progress {
-        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
-        match timer.as_mut().poll(cx) {
+        let is_over = self.phase == Phase::Lingering || self.connection.lock().http2.is_closed();
+        let at = self.stepped_at + if is_over { LINGER } else { FLUSH_STALL_MAX };
+        match self.poll_sleep_until(at, cx) {
             Poll::Ready(()) => Progress::Over,
             Poll::Pending => Progress::None,
         }
     }
 
+    fn poll_sleep_until(&mut self, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if timer.deadline() != at {
+            timer.as_mut().reset(at);
+        }
+        timer.as_mut().poll(cx)
+    }
+
     /// One turn: write, read, and see whether the connection is over.
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
         let wrote = self.write(cx)?;
-        if self.phase != Phase::Open && matches!(self.poll_linger(cx), Progress::Over) {
-            return Ok(Progress::Over);
+        if self.phase != Phase::Open {
+            if matches!(wrote, Progress::Made) {
+                self.stepped_at = Instant::now();
+            }
+            if matches!(self.poll_linger(cx), Progress::Over) {
+                return Ok(Progress::Over);
+            }
         }
         match self.phase {
             Phase::Open => {
-                let state = self.connection.lock();
+                let mut state = self.connection.lock();
                 if state.http2.is_drained() {
+                    // Nothing more comes. Where calls are left, the connection was closed over their heads.
+                    let peer = &self.connection.peer;
+                    state.end_all(&Status::unavailable(format!("connection to {peer} was closed")));
                     drop(state);
-                    self.phase = Phase::Closing;
-                    self.timer = None;
+                    self.enter(Phase::Closing);
                     return Ok(Progress::Made);
                 }
             }
             Phase::Closing if self.output.is_empty() => {
                 if Pin::new(&mut self.io).poll_shutdown(cx)?.is_ready() {
-                    self.phase = Phase::Lingering;
-                    self.timer = None;
+                    self.enter(Phase::Lingering);
                     return Ok(Progress::Made);
                 }
             }
