@@ -51,14 +51,18 @@ impl Connection {
         input: &mut &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
-        if self.pending.is_empty() && input.is_empty() && self.closed == Closed::No {
-            self.batch += 1;
-            return Ok(None);
+        if !self.pending.is_empty() || self.closed != Closed::No {
+            return self.poll_aside(input, now);
+        }
+        if input.is_empty() {
+            return self.end_batch();
         }
         self.poll_input(input, now)
     }
 
-    fn poll_input<'a>(
+    /// When there is more to say than what is in the input, or nothing.
+    #[cold]
+    fn poll_aside<'a>(
         &mut self,
         input: &mut &'a [u8],
         now: Instant,
@@ -71,18 +75,10 @@ impl Connection {
             }
             Closed::ByFault(error) => return Err(error),
         }
-        if !self.pending.is_empty()
-            && let Some(event) = self.next_pending()
-        {
-            return Ok(Some(event));
+        match self.next_pending() {
+            Some(event) => Ok(Some(event)),
+            None => self.poll_input(input, now),
         }
-        let event = self.receive(input, now);
-        match &event {
-            Ok(None) => self.batch += 1,
-            Ok(Some(_)) => {}
-            Err(error) => self.fail(*error),
-        }
-        event
     }
 
     fn next_pending(&mut self) -> Option<Event<'static>> {
@@ -95,6 +91,26 @@ impl Connection {
         None
     }
 
+    /// All that can be used of the input is used.
+    #[inline]
+    fn end_batch<'a>(&mut self) -> Result<Option<Event<'a>>, ConnectionError> {
+        self.batch += 1;
+        Ok(None)
+    }
+
+    fn poll_input<'a>(
+        &mut self,
+        input: &mut &'a [u8],
+        now: Instant,
+    ) -> Result<Option<Event<'a>>, ConnectionError> {
+        let event = self.receive(input, now);
+        if let Err(error) = &event {
+            self.fail(*error);
+        }
+        event
+    }
+
+    #[inline]
     fn receive<'a>(
         &mut self,
         input: &mut &'a [u8],
@@ -104,20 +120,20 @@ impl Connection {
             let event = match self.expect {
                 Expect::Frame => {
                     let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
-                        return Ok(None);
+                        return self.end_batch();
                     };
                     let head = FrameHead::parse(head);
                     self.check_head(head)?;
                     let event = if head.kind == Kind::Data {
                         // Of a DATA frame the head will do, and the padding's length.
                         if head.flags.contains(Flags::PADDED) && behind.is_empty() && head.len > 0 {
-                            return Ok(None);
+                            return self.end_batch();
                         }
                         *input = behind;
                         self.receive_data(head, input, now)
                     } else {
                         let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
-                            return Ok(None);
+                            return self.end_batch();
                         };
                         *input = behind;
                         match head.kind {
@@ -129,12 +145,13 @@ impl Connection {
                         }
                     };
                     match event {
-                        Ok(event) => event,
+                        Ok(Some(event)) => return Ok(Some(event)),
+                        Ok(None) => None,
                         Err(Fault::Stream(error)) => self.stream_error(head.stream, error, now)?,
                         Err(Fault::Connection(error)) => return Err(error),
                     }
                 }
-                Expect::Data(_) | Expect::Preface { .. } if input.is_empty() => return Ok(None),
+                Expect::Data(_) | Expect::Preface { .. } if input.is_empty() => return self.end_batch(),
                 Expect::Data(incoming) => self.receive_data_part(incoming, input),
                 Expect::Preface { matched } => {
                     self.receive_preface(matched, input)?;

@@ -1,7 +1,7 @@
 //! The four kinds of calls, as generated clients make them.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -36,7 +36,8 @@ impl Channel {
     ) -> Result<Response<Res>, Status> {
         let (metadata, _, message) = request.into_parts();
         let call = self.prepare(method, &metadata, options)?;
-        let attempts = self.unary_attempts(&call, &message, options);
+        // Pinned here, the attempts are not moved again: their future is large, and most calls have no deadline.
+        let attempts = pin!(self.unary_attempts(&call, &message, options));
         within(call.deadline, attempts).await
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_http2::{ErrorCode, Event, ResetCause};
-use tonic::Status;
+use tonic::{Code, Status};
 use tonic::metadata::MetadataMap;
 
 use crate::connection::{Connection, End, Endpoint, SlotKey, State};
@@ -143,5 +143,27 @@ fn fail(state: &mut State, key: SlotKey, status: Status) {
 
 fn status_of_reset(cause: &ResetCause) -> Status {
     let message = format!("the stream was reset with {}: {}", cause.code, cause.reason);
-    Status::new(code::from_error_code(cause.code), message)
+    // A server that goes away gracefully says NO_ERROR: for calls that it has not looked at it was not there.
+    let code = if cause.unprocessed { Code::Unavailable } else { code::from_error_code(cause.code) };
+    Status::new(code, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_http2::Initiator;
+
+    use super::*;
+
+    #[test]
+    fn resets_become_statuses() {
+        let check = |code, unprocessed, expected| {
+            let cause = ResetCause { initiator: Initiator::Peer, code, unprocessed, reason: "a test" };
+            assert_eq!(status_of_reset(&cause).code(), expected, "{cause:?}");
+        };
+        check(ErrorCode::Cancel, false, Code::Cancelled);
+        check(ErrorCode::RefusedStream, true, Code::Unavailable);
+        // Found by simulation: GOAWAY of a server that restarts.
+        check(ErrorCode::NoError, true, Code::Unavailable);
+        check(ErrorCode::NoError, false, Code::Internal);
+    }
 }
