@@ -238,7 +238,18 @@ where
 
     /// One turn: write, read, and see whether the connection is over.
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
-        let wrote = self.write(cx)?;
+        let wrote = match self.write(cx) {
+            Ok(wrote) => wrote,
+            Err(error) => {
+                // A peer that says its last and closes refuses what we write, but what it said is there to be read.
+                for _ in 0..ROUNDS_MAX {
+                    if matches!(self.read(cx)?, Progress::None) {
+                        break;
+                    }
+                }
+                return Err(error);
+            }
+        };
         if self.phase != Phase::Open {
             if matches!(wrote, Progress::Made) {
                 self.stepped_at = Instant::now();
