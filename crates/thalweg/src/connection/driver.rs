@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
-use super::{Connection, DriverState, State};
+use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
 
 /// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
 pub(crate) trait Endpoint: Send + Unpin + 'static {
@@ -99,6 +99,10 @@ where
                 let mut state = self.connection.lock();
                 if !state.http2.take_output(&mut self.output) {
                     return Ok(progress);
+                }
+                if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
+                    let next = state.slot_waiters.next();
+                    state.wake_later(next);
                 }
                 // What has left a stream's queue may have made room: its sender hears of it now, not with the next read.
                 let now = Instant::now().into_std();

@@ -27,6 +27,10 @@ pub(crate) use receive::Incoming;
 pub(crate) use send::{Outgoing, SendLoop, SendOutcome, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
 
+/// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls that
+/// time out, each of which makes room for the next stream, to fill the memory with heads and resets.
+pub(crate) const OPENED_UNSENT_MAX: usize = 4096;
+
 /// One connection, shared by its driver and the calls on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -47,6 +51,7 @@ impl Connection {
                 driver: DriverState::Running,
                 ended: None,
                 slot_waiters: SlotWaiters::default(),
+                opened_unsent: 0,
                 wake: Vec::new(),
                 woken: 0,
                 activity: 0,
@@ -109,6 +114,8 @@ pub(crate) struct State {
     /// Why the connection is over, once it is.
     ended: Option<Status>,
     pub(crate) slot_waiters: SlotWaiters,
+    /// Client: streams opened since the driver last took output.
+    pub(crate) opened_unsent: usize,
     /// Woken when the lock is given back, never under it.
     wake: Vec<Waker>,
     /// Those whom the driver's last read woke and who have not come with output since.
