@@ -379,7 +379,10 @@ async fn what_responses_mean() {
         }
     };
     let reset = async |error: ErrorCode, code: Code| {
-        check(&|peer, stream| drop(peer.reset(stream, error)), Err((code, "the stream was reset"))).await;
+        let say = |peer: &mut Peer, stream: u32| {
+            peer.reset(stream, error);
+        };
+        check(&say, Err((code, "the stream was reset"))).await;
     };
     reset(ErrorCode::Cancel, Code::Cancelled).await;
     reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted).await;

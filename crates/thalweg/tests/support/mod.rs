@@ -118,9 +118,9 @@ impl Service for Echo {
 }
 
 /// Starts a server for the length of the test's runtime; its target.
-pub(crate) async fn serve(echo: Echo) -> String {
+pub(crate) async fn serve(service: impl Service) -> String {
     let server = thalweg::Server::builder()
-        .add_service(echo)
+        .add_service(service)
         .bind(&["127.0.0.1:0".parse().expect("an address")])
         .await
         .expect("a free port");
@@ -185,6 +185,15 @@ pub(crate) fn spawn_echo(channel: &Channel, message: &str) -> tokio::task::JoinH
 pub(crate) async fn echo(channel: &Channel, message: Raw) -> Result<Raw, Status> {
     let options = thalweg::CallOptions::default();
     channel.unary(&ECHO, Request::new(message), &options).await.map(Response::into_inner)
+}
+
+pub(crate) async fn chat<S>(channel: &Channel, requests: S) -> Result<Streaming<Raw>, Status>
+where
+    S: Stream + Send + 'static,
+    S::Item: thalweg::Message,
+{
+    let options = thalweg::CallOptions::default();
+    channel.bidi_streaming(&CHAT, Request::new(requests), &options).await.map(Response::into_inner)
 }
 
 /// Messages that the test sends one by one.
