@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::job::{Failure, Job, Log, is_installed};
+use crate::job::{Failure, Job, Log, find, is_installed};
 use crate::workspace;
 
 /// A program that is built from the Go module in `xtask/suites/go`, whose go.mod and go.sum pin everything.
@@ -61,6 +61,13 @@ pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
         fs::remove_dir_all(root.join("build"))?;
     }
     Ok(program)
+}
+
+/// Chromium without a desktop. Unlike `chromium --headless`, it lets a window be as narrow as a phone.
+pub(crate) fn browser(log: &Log) -> Result<PathBuf, Failure> {
+    let name = "chromium-headless-shell";
+    debian(name, &[name], log)?;
+    find(name).ok_or_else(|| Failure::missing(format!("{name} was installed and is not on the PATH")))
 }
 
 /// Installs Debian packages unless each of `programs` is there already.
