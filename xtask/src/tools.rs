@@ -72,9 +72,10 @@ pub(crate) fn browser(log: &Log) -> Result<PathBuf, Failure> {
 
 /// Installs Debian packages unless each of `programs` is there already.
 pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(), Failure> {
-    if programs.iter().all(|program| is_installed(program)) {
-        return Ok(());
-    }
+    if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages, log) }
+}
+
+fn apt_install(packages: &str, log: &Log) -> Result<(), Failure> {
     let missing = |why: &str| Failure::missing(format!("Debian's {packages}: {why}"));
     if !is_installed("apt-get") {
         return Err(missing("this machine has no apt-get"));
@@ -105,7 +106,7 @@ pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
     let create = Job::new("python3").words("-m venv --clear").arg(&folder);
     if create.run(log).is_err() {
         // Debian ships the module in a package of its own.
-        debian("python3-venv", &["no such program: install"], log)?;
+        apt_install("python3-venv", log)?;
         create.run(log).map_err(|failure| missing(&failure))?;
     }
     let install =
