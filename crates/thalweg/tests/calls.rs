@@ -5,7 +5,7 @@ mod support;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, items, raw, serve};
+use support::{CHAT, COUNT, ECHO, Echo, REPEAT, Receiver, connect, items, raw, serve, until};
 use thalweg::{CallOptions, Code, Encoding, Raw, Request, Response, Status};
 
 const SIZES: [usize; 9] = [0, 1, 5, 1000, 16_383, 16_384, 16_385, 100_000, 3_000_000];
@@ -219,29 +219,6 @@ async fn a_graceful_stop_lets_calls_end() {
         .expect("it stops")
         .expect("no panic")
         .expect("no error");
-}
-
-struct Receiver(tokio::sync::mpsc::UnboundedReceiver<Raw>);
-
-impl thalweg::Stream for Receiver {
-    type Item = Raw;
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Raw>> {
-        self.0.poll_recv(cx)
-    }
-}
-
-/// Polls a condition that must come true.
-async fn until(condition: impl Fn() -> bool) {
-    tokio::time::timeout(Duration::from_secs(10), async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await
-    .expect("the condition comes true");
 }
 
 trait AwaitFor: Future + Sized {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thalweg_http2::{ErrorCode, Event, ResetCause};
-use tonic::{Code, Status};
 use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
 
 use crate::connection::{Connection, End, Endpoint, SlotKey, State};
 use crate::grpc::code;

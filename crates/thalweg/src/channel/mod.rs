@@ -21,7 +21,7 @@ use tonic::Status;
 pub use target::TargetError;
 
 use crate::Method;
-use crate::connection::Connection;
+use crate::connection::{self, Connection};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
@@ -197,7 +197,7 @@ impl ChannelBuilder {
 
     /// Windows, frame size and limits of the connections.
     pub fn http2(mut self, config: thalweg_http2::Config) -> Self {
-        self.http2 = config;
+        self.http2 = connection::fit(config);
         self
     }
 

@@ -8,7 +8,9 @@ use thalweg_http2::{Block, FieldList, FixedFields, OpenError, Tag};
 use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
-use crate::connection::{Connection, End, Outgoing, Slot, SlotKey, State, keep_waker, send_single};
+use crate::connection::{
+    Connection, End, OPENED_UNSENT_MAX, Outgoing, Slot, SlotKey, State, keep_waker, send_single,
+};
 use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
 use crate::message::Message;
@@ -108,6 +110,13 @@ impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
             return Poll::Pending;
         }
         let slot = state.remove(key);
+        if let Some(slot) = &slot
+            && state.http2.is_open(slot.stream)
+        {
+            // The server has answered before it had the whole request, and may never take the rest of it.
+            state.http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
+            state.notify_driver();
+        }
         drop(state);
         self.progress = Progress::Done;
         self.connection.call_ended();
@@ -203,7 +212,8 @@ impl Opening {
             return Poll::Ready(Err(LaneGone));
         }
         // Those who were here before go first.
-        if self.ticket.is_none() && !state.slot_waiters.is_empty() {
+        let is_behind = self.ticket.is_none() && !state.slot_waiters.is_empty();
+        if is_behind || state.opened_unsent >= OPENED_UNSENT_MAX {
             state.slot_waiters.wait(&mut self.ticket, waker);
             return Poll::Pending;
         }
@@ -213,6 +223,7 @@ impl Opening {
                 if let Some(slot) = state.slot(key) {
                     slot.stream = stream;
                 }
+                state.opened_unsent += 1;
                 if let Some(ticket) = self.ticket.take() {
                     state.slot_waiters.leave(ticket);
                 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
-use super::{Connection, DriverState, State};
+use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
 
 /// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
 pub(crate) trait Endpoint: Send + Unpin + 'static {
@@ -99,6 +99,10 @@ where
                 let mut state = self.connection.lock();
                 if !state.http2.take_output(&mut self.output) {
                     return Ok(progress);
+                }
+                if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
+                    let next = state.slot_waiters.next();
+                    state.wake_later(next);
                 }
                 // What has left a stream's queue may have made room: its sender hears of it now, not with the next read.
                 let now = Instant::now().into_std();
@@ -221,7 +225,18 @@ where
 
     /// One turn: write, read, and see whether the connection is over.
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
-        let wrote = self.write(cx)?;
+        let wrote = match self.write(cx) {
+            Ok(wrote) => wrote,
+            Err(error) => {
+                // A peer that says its last and closes refuses what we write, but what it said is there to be read.
+                for _ in 0..ROUNDS_MAX {
+                    if matches!(self.read(cx)?, Progress::None) {
+                        break;
+                    }
+                }
+                return Err(error);
+            }
+        };
         if self.phase != Phase::Open {
             if matches!(wrote, Progress::Made) {
                 self.stepped_at = Instant::now();
@@ -303,20 +318,25 @@ where
         let outcome = ready!(self.poll_over(cx));
         let peer = &self.connection.peer;
         let mut state = self.connection.lock();
-        let status = match outcome {
-            Ok(()) => Status::unavailable(format!("connection to {peer} was closed")),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                if state.http2.settings_received() {
-                    Status::unavailable(format!("{peer} closed the connection"))
+        // A TLS alert is shorter than a frame's head: what said it may be told only by what is left over.
+        let stranger = if state.http2.settings_received() { None } else { name_stranger(&self.leftover) };
+        let message = match (outcome, stranger) {
+            (Ok(()), _) => format!("connection to {peer} was closed"),
+            (Err(_), Some(stranger)) => format!("{peer}: {stranger}"),
+            (Err(error), None) => {
+                let how = match error.kind() {
+                    io::ErrorKind::UnexpectedEof => format!("{peer} closed the connection"),
+                    _ => format!("connection to {peer} lost: {error}"),
+                };
+                let hint = if state.http2.settings_received() {
+                    ""
                 } else {
-                    Status::unavailable(format!(
-                        "{peer} closed the connection before it sent HTTP/2 SETTINGS: \
-                         is it a gRPC server, and without TLS?"
-                    ))
-                }
+                    " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
+                };
+                how + hint
             }
-            Err(error) => Status::unavailable(format!("connection to {peer} lost: {error}")),
         };
+        let status = Status::unavailable(message);
         state.end_all(&status);
         Poll::Ready(())
     }

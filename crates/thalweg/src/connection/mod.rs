@@ -24,8 +24,12 @@ use tonic::Status;
 
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use receive::Incoming;
-pub(crate) use send::{Outgoing, SendLoop, SendOutcome, send_single};
+pub(crate) use send::{Outgoing, SendLoop, SendOutcome, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
+
+/// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls that
+/// time out, each of which makes room for the next stream, to fill the memory with heads and resets.
+pub(crate) const OPENED_UNSENT_MAX: usize = 4096;
 
 /// One connection, shared by its driver and the calls on it.
 #[derive(Debug)]
@@ -47,6 +51,7 @@ impl Connection {
                 driver: DriverState::Running,
                 ended: None,
                 slot_waiters: SlotWaiters::default(),
+                opened_unsent: 0,
                 wake: Vec::new(),
                 activity: 0,
                 shrunk: false,
@@ -108,6 +113,8 @@ pub(crate) struct State {
     /// Why the connection is over, once it is.
     ended: Option<Status>,
     pub(crate) slot_waiters: SlotWaiters,
+    /// Client: streams opened since the driver last took output.
+    pub(crate) opened_unsent: usize,
     /// Woken when the lock is given back, never under it.
     wake: Vec<Waker>,
     /// Counts the driver's reads: whether anything moved.

@@ -114,7 +114,7 @@ impl<T: Message> Incoming<T> {
             return Poll::Ready(Ok(None));
         }
         match &slot.end {
-            Some(End::Complete(_)) if !slot.inbox.is_empty() => {
+            Some(End::Complete(Ok(_))) if !slot.inbox.is_empty() => {
                 Poll::Ready(Err(EnvelopeError::Truncated { received: slot.inbox.len() }.into()))
             }
             Some(end) => Poll::Ready(Ok(Some(end.clone()))),

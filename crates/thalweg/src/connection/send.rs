@@ -27,6 +27,13 @@ const QUEUE_HIGH_WATER: usize = 64 * 1024;
 /// Batches that one poll sends before it lets other tasks run.
 const BATCHES_PER_POLL: usize = 8;
 
+/// `config` with the marks that a [`SendLoop`] can work with: with a low-water mark above its own bound, or of 0, a stream
+/// would never become writable again.
+pub(crate) fn fit(config: thalweg_http2::Config) -> thalweg_http2::Config {
+    let send_queue_low_water = config.send_queue_low_water.clamp(1, QUEUE_HIGH_WATER);
+    thalweg_http2::Config { send_queue_low_water, output_target: config.output_target.max(1), ..config }
+}
+
 /// How messages of one stream are encoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {

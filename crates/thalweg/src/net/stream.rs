@@ -1,8 +1,6 @@
 //! TCP and UNIX domain sockets behind one type.
 
 use std::io::{self, IoSlice};
-#[cfg(target_os = "linux")]
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -30,11 +28,7 @@ impl Socket {
                 Ok(Self::Tcp(stream))
             }
             Endpoint::Unix(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
-            Endpoint::UnixAbstract(name) => {
-                let stream = unix::UnixStream::connect_addr(&abstract_address(name)?)?;
-                stream.set_nonblocking(true)?;
-                Ok(Self::Unix(UnixStream::from_std(stream)?))
-            }
+            Endpoint::UnixAbstract(name) => Ok(Self::Unix(UnixStream::connect(abstract_path(name)).await?)),
         }
     }
 
@@ -115,9 +109,7 @@ impl Listener {
                 Ok(Self::Unix { listener, path: Some(path.clone()) })
             }
             ListenAddress::UnixAbstract(name) => {
-                let listener = unix::UnixListener::bind_addr(&abstract_address(name)?)?;
-                listener.set_nonblocking(true)?;
-                Ok(Self::Unix { listener: UnixListener::from_std(listener)?, path: None })
+                Ok(Self::Unix { listener: UnixListener::bind(abstract_path(name))?, path: None })
             }
         }
     }
@@ -134,7 +126,8 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
-                stream.set_nodelay(true)?;
+                // It fails for a client that is gone already, which the first read finds out.
+                let _ = stream.set_nodelay(true);
                 Ok(Socket::Tcp(stream))
             }
             Self::Unix { listener, .. } => Ok(Socket::Unix(listener.accept().await?.0)),
@@ -159,12 +152,7 @@ fn is_dead_socket(path: &PathBuf) -> bool {
             .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-#[cfg(target_os = "linux")]
-fn abstract_address(name: &str) -> io::Result<unix::SocketAddr> {
-    unix::SocketAddr::from_abstract_name(name)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn abstract_address(_: &str) -> io::Result<unix::SocketAddr> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "abstract UNIX sockets exist on Linux only"))
+/// The name of an abstract socket as tokio takes it; only Linux has such sockets, elsewhere it is an error.
+fn abstract_path(name: &str) -> String {
+    format!("\0{name}")
 }

@@ -11,7 +11,6 @@ mod task;
 use std::future::{Future, pending, poll_fn};
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -28,7 +27,7 @@ use tonic::metadata::MetadataMap;
 
 pub use methods::{Methods, Service};
 
-use crate::connection::{Connection, Driver};
+use crate::connection::{self, Connection, Driver};
 use crate::net::{ListenAddress, Listener};
 use endpoint::ServerEndpoint;
 use methods::Router;
@@ -84,7 +83,7 @@ impl ServerBuilder {
 
     /// Windows, frame size and limits of the connections.
     pub fn http2(mut self, config: thalweg_http2::Config) -> Self {
-        self.http2 = config;
+        self.http2 = connection::fit(config);
         self
     }
 
@@ -264,8 +263,8 @@ impl Acceptor {
             match listener.accept().await {
                 Ok(socket) => {
                     let peer = socket.peer_name();
-                    let acceptor = self.clone();
-                    tokio::spawn(async move { acceptor.serve(socket, peer).await });
+                    // It is in the list before the task runs: a shutdown at this moment waits for it.
+                    tokio::spawn(self.serve(socket, peer));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) if is_passing(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -309,17 +308,11 @@ struct Connections {
     open: Mutex<Slab<(Arc<Connection>, u64)>>,
     emptied: Notify,
     draining: watch::Sender<bool>,
-    served: AtomicU64,
 }
 
 impl Default for Connections {
     fn default() -> Self {
-        Self {
-            open: Mutex::default(),
-            emptied: Notify::new(),
-            draining: watch::Sender::new(false),
-            served: AtomicU64::new(0),
-        }
+        Self { open: Mutex::default(), emptied: Notify::new(), draining: watch::Sender::new(false) }
     }
 }
 
@@ -329,7 +322,6 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 impl Connections {
     fn register(self: &Arc<Self>, connection: &Arc<Connection>) -> Registered {
         let index = self.lock().insert((Arc::clone(connection), 0));
-        self.served.fetch_add(1, Ordering::Relaxed);
         if *self.draining.borrow() {
             drain(connection);
         }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod peer;
+
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -116,9 +118,9 @@ impl Service for Echo {
 }
 
 /// Starts a server for the length of the test's runtime; its target.
-pub(crate) async fn serve(echo: Echo) -> String {
+pub(crate) async fn serve(service: impl Service) -> String {
     let server = thalweg::Server::builder()
-        .add_service(echo)
+        .add_service(service)
         .bind(&["127.0.0.1:0".parse().expect("an address")])
         .await
         .expect("a free port");
@@ -149,4 +151,58 @@ impl<T> Stream for Items<T> {
 
 pub(crate) fn items<T>(items: Vec<T>) -> Items<T> {
     Items(items.into_iter())
+}
+
+/// Polls a future once, without anyone to be woken.
+pub(crate) fn poll_once<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+    match future.poll(&mut Context::from_waker(std::task::Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
+}
+
+/// Waits for what must come, and fails rather than hang.
+pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("it must come to an end")
+}
+
+/// Waits until a condition is met that must be met.
+pub(crate) async fn until(condition: impl Fn() -> bool) {
+    soon(async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+/// Calls `Echo` in a task of its own.
+pub(crate) fn spawn_echo(channel: &Channel, message: &str) -> tokio::task::JoinHandle<Result<Raw, Status>> {
+    let (channel, message) = (channel.clone(), raw(message));
+    tokio::spawn(async move { echo(&channel, message).await })
+}
+
+pub(crate) async fn echo(channel: &Channel, message: Raw) -> Result<Raw, Status> {
+    let options = thalweg::CallOptions::default();
+    channel.unary(&ECHO, Request::new(message), &options).await.map(Response::into_inner)
+}
+
+pub(crate) async fn chat<S>(channel: &Channel, requests: S) -> Result<Streaming<Raw>, Status>
+where
+    S: Stream + Send + 'static,
+    S::Item: thalweg::Message,
+{
+    let options = thalweg::CallOptions::default();
+    channel.bidi_streaming(&CHAT, Request::new(requests), &options).await.map(Response::into_inner)
+}
+
+/// Messages that the test sends one by one.
+pub(crate) struct Receiver<T>(pub tokio::sync::mpsc::UnboundedReceiver<T>);
+
+impl<T> Stream for Receiver<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.0.poll_recv(cx)
+    }
 }
