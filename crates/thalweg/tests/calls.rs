@@ -150,6 +150,59 @@ async fn many_calls_at_once() {
     assert_eq!(channel.lanes()[0].in_flight, 0);
 }
 
+/// Found by simulation: the call that took the only slot left nobody to tell the next one when it was free again.
+#[tokio::test]
+async fn calls_share_one_slot() {
+    let channel = thalweg::Channel::builder("memory:1")
+        .connector(|| async {
+            let (client, server) = tokio::io::duplex(1 << 16);
+            let one_slot = thalweg::Server::builder().max_concurrent_streams(1).add_service(Echo::default());
+            tokio::spawn(one_slot.serve_connection(server));
+            Ok(client)
+        })
+        .connect()
+        .await
+        .expect("a server");
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let channel = channel.clone();
+        calls.spawn(async move {
+            channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("yield")), &CallOptions::default()).await
+        });
+    }
+    let all = async {
+        while let Some(outcome) = calls.join_next().await {
+            outcome.expect("no panic").expect("an answer");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), all).await.expect("no call waits for ever");
+}
+
+/// Found by simulation: the connection came about when nobody was left to close it.
+#[tokio::test]
+async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
+    let (ended, mut has_ended) = tokio::sync::mpsc::unbounded_channel();
+    let channel = thalweg::Channel::builder("memory:1")
+        .connector(move || {
+            let ended = ended.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                let (client, server) = tokio::io::duplex(1 << 16);
+                tokio::spawn(async move {
+                    thalweg::Server::builder().serve_connection(server).await;
+                    ended.send(()).expect("the test waits");
+                });
+                Ok(client)
+            }
+        })
+        .connect_lazy()
+        .expect("a good target");
+    let call = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("early")), &large()).await_for(10).await;
+    assert!(call.is_none(), "it still connects");
+    drop(channel);
+    tokio::time::timeout(Duration::from_secs(10), has_ended.recv()).await.expect("it closes");
+}
+
 #[tokio::test]
 async fn compressed_calls() {
     let mut echo = Echo::default();
