@@ -203,6 +203,32 @@ async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
     tokio::time::timeout(Duration::from_secs(10), has_ended.recv()).await.expect("it closes");
 }
 
+/// Found by simulation: where the output was full a status waited in its stream, and the RST_STREAM(NO_ERROR) for the rest of
+/// the request took it along.
+#[tokio::test]
+async fn statuses_that_wait_for_the_output_arrive() {
+    static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
+    let channel = thalweg::Channel::builder("memory:1")
+        .connector(|| async {
+            let (client, server) = tokio::io::duplex(1 << 16);
+            let full_at_once = thalweg::http2::Config { output_target: 1, ..Default::default() };
+            tokio::spawn(thalweg::Server::builder().http2(full_at_once).serve_connection(server));
+            Ok(client)
+        })
+        .connect()
+        .await
+        .expect("a server");
+    let options = large();
+    let call = || {
+        let (_, requests) = tokio::sync::mpsc::unbounded_channel::<Raw>();
+        channel.bidi_streaming::<_, Raw>(&NO_METHOD, Request::new(Receiver(requests)), &options)
+    };
+    let (first, second) = tokio::join!(call(), call());
+    for outcome in [first, second] {
+        assert_eq!(outcome.expect_err("there is no such method").code(), Code::Unimplemented);
+    }
+}
+
 #[tokio::test]
 async fn compressed_calls() {
     let mut echo = Echo::default();

@@ -205,6 +205,12 @@ impl Connection {
         self.streams.find(stream).map_or(0, |key| self.streams.get(key).queue.bytes())
     }
 
+    /// Whether anything that was accepted on this stream, heads and trailers too, is not yet framed:
+    /// [`reset`](Connection::reset) would take it along.
+    pub fn has_queued(&self, stream: StreamId) -> bool {
+        self.streams.find(stream).is_some_and(|key| !self.streams.get(key).queue.is_empty())
+    }
+
     /// Frames queued data fairly, one frame of each stream in turn, up to
     /// [`Config::output_target`](crate::Config::output_target), then swaps all bytes to write into `out`,
     /// which must be empty; its buffers are used again. Returns whether there are any.

@@ -113,8 +113,8 @@ pub(super) fn finish(state: &mut State, reply: &Reply) {
         state.wake_later(Some(waker));
     }
     // RFC 9113 §8.1: a server that has answered asks the client with NO_ERROR to stop sending the rest. While the answer
-    // itself waits for flow control it can't: the reset would take it along.
-    if slot.end.is_none() && state.http2.queued(reply.stream) == 0 {
+    // itself waits, for flow control or for room in the output, it can't: the reset would take it along.
+    if slot.end.is_none() && !state.http2.has_queued(reply.stream) {
         state.http2.reset(reply.stream, ErrorCode::NoError);
     }
 }
