@@ -67,11 +67,6 @@ pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) 
 
 fn assert_replays(seed: u64, expected: u64, simulate: impl Fn(u64, &mut Trace)) {
     let mut again = Trace::quiet();
-        eprintln!("=====");
-        Trace::printed()
-    } else {
-        Trace::quiet()
-    };
     simulate(seed, &mut again);
     assert_eq!(again.hash(), expected, "seed {seed} did something else the second time");
 }
