@@ -37,7 +37,7 @@ impl WorldPlan {
         let (client, server) = (config(random), config(random));
         // Many messages through a window of a few bytes would be many tiny frames, or take for ever.
         let window = client.stream_window.min(server.stream_window) as usize;
-        let message_max = random.pick(&[0, 100, 5000, 40_000, MESSAGE_MAX]);
+        let message_max = random.pick(&[100, 5000, 40_000, MESSAGE_MAX, MESSAGE_MAX]);
         let restarts = if random.one_in(4) { random.between(1, 2) } else { 0 };
         let mut restart_at = Duration::ZERO;
         let mut next_restart = |random: &mut Random| {
@@ -49,12 +49,12 @@ impl WorldPlan {
             server,
             links,
             lanes: random.between(1, 3),
-            calls: random.between(1, 20),
+            calls: random.between(1, 30),
             calls_within: millis(random, 3000),
             cuts: random.one_in(4),
             restarts: (0..restarts).map(|_| next_restart(random)).collect(),
             shutdown_grace: millis(random, 5000),
-            message_max: message_max.min(narrowest.saturating_mul(100)).min(window * 20),
+            message_max: message_max.min(narrowest.saturating_mul(100)).min(window * 50),
         }
     }
 }
@@ -65,8 +65,9 @@ fn millis(random: &mut Random, max: usize) -> Duration {
 
 fn config(random: &mut Random) -> http2::Config {
     let config = random_config(random);
+    let stream_window = if random.one_in(2) { config.stream_window.max(5) } else { 1 << 20 };
     http2::Config {
-        stream_window: config.stream_window.max(5),
+        stream_window,
         max_header_list_size: config.max_header_list_size.max(4096),
         settings_timeout: Duration::from_secs(24 * 3600),
         ..config
@@ -127,7 +128,7 @@ impl CallPlan {
             let count = if streams { random.size(20) } else { 1 };
             // What is many is smaller.
             let max = world.message_max / (count / 4).max(1);
-            (0..count).map(|_| random.size(max)).collect()
+            (0..count).map(|_| if random.one_in(4) { max } else { random.size(max) }).collect()
         };
         let requests = messages(random, matches!(kind, Kind::ClientStreaming | Kind::Bidi));
         let responses = messages(random, matches!(kind, Kind::ServerStreaming | Kind::Bidi));
