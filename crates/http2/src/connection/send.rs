@@ -205,7 +205,8 @@ impl Connection {
         self.streams.find(stream).map_or(0, |key| self.streams.get(key).queue.bytes())
     }
 
-    /// Whether anything that was accepted on this stream, headers or DATA, is not yet framed.
+    /// Whether anything that was accepted on this stream, heads and trailers too, is not yet framed:
+    /// [`reset`](Connection::reset) would take it along.
     pub fn has_queued(&self, stream: StreamId) -> bool {
         self.streams.find(stream).is_some_and(|key| !self.streams.get(key).queue.is_empty())
     }
