@@ -303,15 +303,12 @@ impl Connection {
         buffer.extend_from_slice(&[0; HEAD_LEN]);
         self.encoder.encode(block, buffer);
         let len = buffer.len() - head_at - HEAD_LEN;
-        let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
-        if len <= len_max {
-            let flags = flags.with(Flags::END_HEADERS);
-            let head = FrameHead { len: len as u32, kind: Kind::Headers, flags, stream };
-            buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+        let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
+        let head = FrameHead { len: len as u32, kind: Kind::Headers, flags, stream };
+        if len > len_max {
+            cut_headers(head, head_at, len_max, buffer);
         } else {
-            let block = buffer.split_off(head_at + HEAD_LEN);
-            buffer.truncate(head_at);
-            emit_long_block(stream, &block, flags, len_max, buffer);
+            buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
         }
         self.pay_for_control_frames(len);
     }
@@ -377,14 +374,22 @@ impl Connection {
     }
 }
 
-/// RFC 9113 §6.10: HEADERS, then CONTINUATIONs with nothing between them.
+/// Makes HEADERS, then CONTINUATIONs with nothing between them (RFC 9113 §6.10), of a header block that is too long for
+/// one frame and stands at the end of `out`, behind the place for the frame's head.
 #[cold]
-fn emit_long_block(stream: StreamId, block: &[u8], flags: Flags, len_max: usize, out: &mut Vec<u8>) {
-    let (mut kind, mut flags) = (Kind::Headers, flags);
-    let mut fragments = block.chunks(len_max).peekable();
-    while let Some(fragment) = fragments.next() {
-        let flags_here = flags.with_if(fragments.peek().is_none(), Flags::END_HEADERS);
-        crate::frame::emit(kind, flags_here, stream, fragment, out);
-        (kind, flags) = (Kind::Continuation, Flags::NONE);
+fn cut_headers(head: FrameHead, head_at: usize, len_max: usize, out: &mut Vec<u8>) {
+    let block = out.split_off(head_at + HEAD_LEN);
+    out.truncate(head_at);
+    let mut rest = &block[..];
+    let mut kind = Kind::Headers;
+    while !rest.is_empty() {
+        let (fragment, behind) = rest.split_at(rest.len().min(len_max));
+        rest = behind;
+        let end_headers = Flags::NONE.with_if(rest.is_empty(), Flags::END_HEADERS);
+        // END_STREAM stands on HEADERS.
+        let end_stream = head.flags.contains(Flags::END_STREAM) && kind == Kind::Headers;
+        let flags = end_headers.with_if(end_stream, Flags::END_STREAM);
+        crate::frame::emit(kind, flags, head.stream, fragment, out);
+        kind = Kind::Continuation;
     }
 }
