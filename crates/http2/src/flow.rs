@@ -92,6 +92,20 @@ impl ReceiveWindow {
     pub(crate) fn release(&mut self, bytes: u32) -> Option<u32> {
         // A caller who releases more than came in must not make the window grow.
         self.unannounced += bytes.min(self.outstanding());
+        self.announce()
+    }
+
+    /// `bytes` came in and are used up at once: [`receive`](Self::receive), then [`release`](Self::release).
+    #[inline]
+    pub(crate) fn receive_and_release(&mut self, bytes: u32) -> Result<Option<u32>, Exceeded> {
+        self.receive(bytes)?;
+        self.unannounced += bytes;
+        Ok(self.announce())
+    }
+
+    /// The increment to announce, when it is worth a frame.
+    #[inline]
+    fn announce(&mut self) -> Option<u32> {
         if self.unannounced < self.size / 2 || self.unannounced == 0 {
             return None;
         }

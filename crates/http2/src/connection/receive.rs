@@ -286,10 +286,11 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Key>, Fault> {
         // Padding counts against both windows (RFC 9113 §6.9.1).
-        if head.stream == StreamId::CONNECTION || self.receive_window.receive(head.len).is_err() {
+        let announced = self.receive_window.receive_and_release(head.len);
+        let (Ok(increment), false) = (announced, head.stream == StreamId::CONNECTION) else {
             return Err(connection_data_fault(head.stream).into());
-        }
-        if let Some(increment) = self.receive_window.release(head.len) {
+        };
+        if let Some(increment) = increment {
             frame::window_update(StreamId::CONNECTION, increment, self.output.buffer());
         }
         let data_len = head.len - padding;
