@@ -62,6 +62,14 @@ impl StreamTable {
         self.index.find(id.get())
     }
 
+    /// A stream whose owner may still send on it.
+    #[inline]
+    pub(crate) fn find_sendable(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
+        let key = self.find(id)?;
+        let stream = self.get_mut(key);
+        if stream.send_ended { None } else { Some((key, stream)) }
+    }
+
     /// The stream at `key`, which must be open.
     #[inline]
     pub(crate) fn get(&self, key: Key) -> &Stream {

@@ -120,8 +120,9 @@ impl Connection {
         block: Block<'_>,
         end_stream: bool,
     ) -> Result<(), SendError> {
-        let key = self.sendable(stream)?;
-        let state = self.streams.get_mut(key);
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
         state.answered = true;
         state.send_ended = end_stream;
         // When the peer does not read, answers wait in their streams, of which there is a bounded number.
@@ -157,14 +158,19 @@ impl Connection {
         end_stream: bool,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<bool, SendError> {
-        let key = self.sendable(stream)?;
+        let takes_now = self.takes_now(len);
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
         if len == 0 && !end_stream {
             return Ok(true);
         }
-        if !self.fits_now(key, len) {
+        if !takes_now || !state.fits_now(len) {
             return Ok(false);
         }
-        self.begin_frame(key, len, end_stream);
+        state.send_window.consume(len);
+        state.send_ended = end_stream;
+        self.begin_frame(stream, len);
         let buffer = self.output.buffer();
         let start = buffer.len();
         encode(buffer);
@@ -180,18 +186,21 @@ impl Connection {
     ///
     /// See [`SendError`]; nothing was sent.
     pub fn send_data(&mut self, stream: StreamId, bytes: Bytes, end_stream: bool) -> Result<(), SendError> {
-        let key = self.sendable(stream)?;
+        let takes_now = self.takes_now(bytes.len());
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
         if bytes.is_empty() && !end_stream {
             return Ok(());
         }
-        if self.fits_now(key, bytes.len()) {
-            self.begin_frame(key, bytes.len(), end_stream);
+        state.send_ended = end_stream;
+        if takes_now && state.fits_now(bytes.len()) {
+            state.send_window.consume(bytes.len());
+            self.begin_frame(stream, bytes.len());
             self.output.push_payload(bytes);
             self.finish_frame(key, end_stream);
             return Ok(());
         }
-        let state = self.streams.get_mut(key);
-        state.send_ended = end_stream;
         if !bytes.is_empty() || state.queue.is_empty() {
             self.queues.push(&mut state.queue, Queued::Data(bytes));
         }
@@ -236,24 +245,22 @@ impl Connection {
         self.send_window.available() > 0
     }
 
-    #[inline]
-    fn sendable(&self, stream: StreamId) -> Result<Key, SendError> {
-        match self.streams.find(stream) {
-            Some(key) if self.streams.get(key).send_ended => Err(SendError::HalfClosed),
-            Some(key) => Ok(key),
-            None if self.is_closed() => Err(SendError::Closed),
-            None => Err(SendError::UnknownStream),
+    #[cold]
+    fn why_not_sendable(&self, stream: StreamId) -> SendError {
+        if self.is_open(stream) {
+            SendError::HalfClosed
+        } else if self.is_closed() {
+            SendError::Closed
+        } else {
+            SendError::UnknownStream
         }
     }
 
-    /// Whether a DATA frame of `len` bytes may go straight into the output, past no one whom it would take
-    /// window from.
+    /// Whether a DATA frame of `len` bytes may go straight into the output if its stream allows it, past no one
+    /// whom it would take window from.
     #[inline]
-    fn fits_now(&self, key: Key, len: usize) -> bool {
-        let stream = self.streams.get(key);
-        stream.queue.is_empty()
-            && len <= stream.send_window.available()
-            && len <= self.send_window.available()
+    fn takes_now(&self, len: usize) -> bool {
+        len <= self.send_window.available()
             && len <= self.peer.data_len_max()
             && self.output.len() < self.config.output_target
             && (len == 0 || !self.queues.has_starved())
@@ -261,12 +268,8 @@ impl Connection {
 
     /// Starts a DATA frame of `len` bytes, or adds them to the one that stands last; the payload must follow.
     #[inline]
-    fn begin_frame(&mut self, key: Key, len: usize, end_stream: bool) {
-        let stream = self.streams.get_mut(key);
-        stream.send_window.consume(len);
+    fn begin_frame(&mut self, id: StreamId, len: usize) {
         self.send_window.consume(len);
-        stream.send_ended = end_stream;
-        let id = stream.id;
         self.pay_for_control_frames(len);
         let len_max = self.peer.data_len_max();
         let buffer = self.output.buffer();
