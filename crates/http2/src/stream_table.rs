@@ -107,17 +107,16 @@ impl StreamTable {
 
     /// Takes a stream out. `ended` is how it is remembered: `Ended`, `ResetByPeer` or `Forgotten`.
     #[inline]
-    pub(crate) fn remove(&mut self, key: Key, ended: Absent) -> Stream {
-        let stream = self.streams.remove(key as usize);
-        self.index.remove(stream.id.get());
+    pub(crate) fn remove(&mut self, key: Key, ended: Absent) {
+        let id = self.streams.remove(key as usize).id.get();
+        self.index.remove(id);
         let mark = match ended {
-            Absent::Ended => stream.id.get(),
-            Absent::ResetByPeer => stream.id.get() | BY_RESET,
-            Absent::Idle | Absent::Skipped | Absent::Forgotten => return stream,
+            Absent::Ended => id,
+            Absent::ResetByPeer => id | BY_RESET,
+            Absent::Idle | Absent::Skipped | Absent::Forgotten => return,
         };
         self.ended[self.ended_next] = mark;
         self.ended_next = (self.ended_next + 1) % ENDED_MAX;
-        stream
     }
 
     /// What is known of a stream that [`find`](Self::find) does not find.
