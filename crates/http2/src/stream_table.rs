@@ -195,6 +195,7 @@ impl IdIndex {
         }
     }
 
+    #[inline]
     fn insert(&mut self, id: u32, key: Key) {
         if (self.len + 1) * 2 > self.entries.len() {
             self.grow();
@@ -231,6 +232,7 @@ impl IdIndex {
         self.entries[hole] = (0, 0);
     }
 
+    #[cold]
     fn grow(&mut self) {
         let size = (self.entries.len() * 2).max(INDEX_MIN);
         let entries = std::mem::replace(&mut self.entries, vec![(0, 0); size]);
@@ -240,6 +242,7 @@ impl IdIndex {
         }
     }
 
+    #[inline]
     fn vacancy(&self, id: u32) -> usize {
         let mut at = self.home(id);
         while self.entries[at].0 != 0 {
