@@ -228,8 +228,12 @@ impl fmt::Display for Job {
     }
 }
 
-/// Whether a program of this name is on the PATH.
+/// Where the program of this name is on the PATH.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
 pub(crate) fn is_installed(program: &str) -> bool {
-    let Some(path) = std::env::var_os("PATH") else { return false };
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    find(program).is_some()
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::job::{Failure, Job, Log, is_installed};
+use crate::job::{Failure, Job, Log, find, is_installed};
 use crate::workspace;
 
 /// A program that is built from the Go module in `xtask/suites/go`, whose go.mod and go.sum pin everything.
@@ -63,11 +63,19 @@ pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
+/// Chromium without a desktop. Unlike `chromium --headless`, it lets a window be as narrow as a phone.
+pub(crate) fn browser(log: &Log) -> Result<PathBuf, Failure> {
+    let name = "chromium-headless-shell";
+    debian(name, &[name], log)?;
+    find(name).ok_or_else(|| Failure::missing(format!("{name} was installed and is not on the PATH")))
+}
+
 /// Installs Debian packages unless each of `programs` is there already.
 pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(), Failure> {
-    if programs.iter().all(|program| is_installed(program)) {
-        return Ok(());
-    }
+    if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages, log) }
+}
+
+fn apt_install(packages: &str, log: &Log) -> Result<(), Failure> {
     let missing = |why: &str| Failure::missing(format!("Debian's {packages}: {why}"));
     if !is_installed("apt-get") {
         return Err(missing("this machine has no apt-get"));
@@ -98,7 +106,7 @@ pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
     let create = Job::new("python3").words("-m venv --clear").arg(&folder);
     if create.run(log).is_err() {
         // Debian ships the module in a package of its own.
-        debian("python3-venv", &["no such program: install"], log)?;
+        apt_install("python3-venv", log)?;
         create.run(log).map_err(|failure| missing(&failure))?;
     }
     let install =

@@ -118,6 +118,17 @@ fn an_interrupted_run_says_what_there_is() {
 }
 
 #[test]
+fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
+    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-concurrent-streams", "3"]);
+    let line = server.line();
+    let target = line.strip_prefix("listening on ").unwrap();
+    for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
+        let result = check(target, &["--call", call, "-c", "20", "-n", "20000"]);
+        assert_eq!(result["messages"], 20_000, "{call}");
+    }
+}
+
+#[test]
 fn a_message_beyond_the_servers_limit_is_named() {
     let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-message-size", "1KiB"]);
     let line = server.line();

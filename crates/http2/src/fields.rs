@@ -170,7 +170,7 @@ pub struct FixedFields {
 impl FixedFields {
     /// Fixes a list. Fields that should end up as one byte each must be [`Indexing::Insert`].
     pub fn new(fields: FieldList) -> Arc<Self> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         Arc::new(Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), fields })
     }
 
@@ -179,7 +179,7 @@ impl FixedFields {
         &self.fields
     }
 
-    /// A number that no other list of this process has; they are given in sequence.
+    /// A number that no other list of this process has; they are given in sequence, from 1 on.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }

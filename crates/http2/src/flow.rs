@@ -95,6 +95,14 @@ impl ReceiveWindow {
         self.announce()
     }
 
+    /// `bytes` came in and are used up at once: [`receive`](Self::receive), then [`release`](Self::release).
+    #[inline]
+    pub(crate) fn receive_and_release(&mut self, bytes: u32) -> Result<Option<u32>, Exceeded> {
+        self.receive(bytes)?;
+        self.unannounced += bytes;
+        Ok(self.announce())
+    }
+
     /// The increment to announce, when it is worth a frame.
     #[inline]
     fn announce(&mut self) -> Option<u32> {

@@ -8,6 +8,7 @@
 use std::mem;
 
 use crate::error::{ConnectionError, ErrorCode};
+use crate::hash::hash;
 use crate::headers::{Head, HeadKind, Malformed, validate};
 use crate::hpack::{DecodeOutcome, Decoder};
 
@@ -77,8 +78,15 @@ impl HeadCache {
         block: &[u8],
         list_size_max: usize,
     ) -> Result<Decoded, ConnectionError> {
-        let version = decoder.version();
         let fingerprint = fingerprint(kind, block);
+        if self.find(decoder.version(), kind, block, fingerprint) {
+            return Ok(Decoded::Valid);
+        }
+        self.decode_fresh(decoder, kind, block, list_size_max, fingerprint)
+    }
+
+    /// Makes the head current that was decoded from the same block at the same version, if it was kept.
+    fn find(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) -> bool {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if self.fingerprints[index] == fingerprint
                 && entry.version == version
@@ -87,10 +95,10 @@ impl HeadCache {
             {
                 entry.used = true;
                 self.current = Some(index);
-                return Ok(Decoded::Valid);
+                return true;
             }
         }
-        self.decode_fresh(decoder, kind, block, list_size_max, fingerprint)
+        false
     }
 
     /// Forgets all heads, and gives their memory back. Their ids are not given again.
@@ -98,6 +106,7 @@ impl HeadCache {
         *self = HeadCache { last_id: self.last_id, ..HeadCache::default() };
     }
 
+    #[cold]
     fn decode_fresh(
         &mut self,
         decoder: &mut Decoder,
@@ -160,15 +169,10 @@ impl HeadCache {
     }
 }
 
-/// A number that differs where blocks do, nearly always; the blocks are compared afterwards.
+/// A number that differs where blocks do, nearly always; the blocks are compared afterwards. Not 0.
+#[inline]
 fn fingerprint(kind: HeadKind, block: &[u8]) -> u64 {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, word: u64| (hash.rotate_left(29) ^ word).wrapping_mul(ODD);
-    let (words, rest) = block.as_chunks();
-    let start = (block.len() as u64) << 2 | kind as u64;
-    let hash = words.iter().fold(start, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-    let tail = rest.iter().fold(0, |tail, byte| tail << 8 | u64::from(*byte));
-    mix(hash, tail) | 1
+    hash(kind as u64, block) | 1
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ mod event;
 pub mod fields;
 mod flow;
 pub mod frame;
+mod hash;
 mod head_cache;
 mod headers;
 pub mod hpack;

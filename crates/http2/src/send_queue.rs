@@ -135,6 +135,13 @@ impl SendQueues {
     /// Drops all that a stream that is gone had queued, and its turn.
     #[inline]
     pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
+        if !stream.queue.is_empty() || stream.turn != Turn::None {
+            self.drop_queue(key, stream);
+        }
+    }
+
+    #[cold]
+    fn drop_queue(&mut self, key: Key, stream: &mut Stream) {
         while !stream.queue.is_empty() {
             self.pop(&mut stream.queue);
         }

@@ -134,6 +134,14 @@ pub(crate) struct Stream {
     pub(crate) opened_in: u64,
 }
 
+impl Stream {
+    /// Whether `len` bytes of DATA may be sent now, as far as this stream is concerned.
+    #[inline]
+    pub(crate) fn fits_now(&self, len: usize) -> bool {
+        self.queue.is_empty() && len <= self.send_window.available()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -62,6 +62,14 @@ impl StreamTable {
         self.index.find(id.get())
     }
 
+    /// A stream whose owner may still send on it.
+    #[inline]
+    pub(crate) fn find_sendable(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
+        let key = self.find(id)?;
+        let stream = self.get_mut(key);
+        if stream.send_ended { None } else { Some((key, stream)) }
+    }
+
     /// The stream at `key`, which must be open.
     #[inline]
     pub(crate) fn get(&self, key: Key) -> &Stream {
@@ -99,17 +107,16 @@ impl StreamTable {
 
     /// Takes a stream out. `ended` is how it is remembered: `Ended`, `ResetByPeer` or `Forgotten`.
     #[inline]
-    pub(crate) fn remove(&mut self, key: Key, ended: Absent) -> Stream {
-        let stream = self.streams.remove(key as usize);
-        self.index.remove(stream.id.get());
+    pub(crate) fn remove(&mut self, key: Key, ended: Absent) {
+        let id = self.streams.remove(key as usize).id.get();
+        self.index.remove(id);
         let mark = match ended {
-            Absent::Ended => stream.id.get(),
-            Absent::ResetByPeer => stream.id.get() | BY_RESET,
-            Absent::Idle | Absent::Skipped | Absent::Forgotten => return stream,
+            Absent::Ended => id,
+            Absent::ResetByPeer => id | BY_RESET,
+            Absent::Idle | Absent::Skipped | Absent::Forgotten => return,
         };
         self.ended[self.ended_next] = mark;
         self.ended_next = (self.ended_next + 1) % ENDED_MAX;
-        stream
     }
 
     /// What is known of a stream that [`find`](Self::find) does not find.
@@ -188,6 +195,7 @@ impl IdIndex {
         }
     }
 
+    #[inline]
     fn insert(&mut self, id: u32, key: Key) {
         if (self.len + 1) * 2 > self.entries.len() {
             self.grow();
@@ -224,6 +232,7 @@ impl IdIndex {
         self.entries[hole] = (0, 0);
     }
 
+    #[cold]
     fn grow(&mut self) {
         let size = (self.entries.len() * 2).max(INDEX_MIN);
         let entries = std::mem::replace(&mut self.entries, vec![(0, 0); size]);
@@ -233,6 +242,7 @@ impl IdIndex {
         }
     }
 
+    #[inline]
     fn vacancy(&self, id: u32) -> usize {
         let mut at = self.home(id);
         while self.entries[at].0 != 0 {

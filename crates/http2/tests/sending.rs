@@ -169,6 +169,7 @@ fn answers_above_the_output_target_keep_their_streams() {
     subject.connection.send_data(id(1), zeros(100), true).unwrap();
     subject.connection.send_headers(id(3), block(&fields(TRAILERS)), true).unwrap();
     assert_eq!(subject.connection.active_streams(), 1);
+    assert!(subject.connection.has_queued(id(3)) && subject.connection.queued(id(3)) == 0);
     let again = subject.connection.send_headers(id(3), block(&fields(TRAILERS)), true);
     assert_eq!(again, Err(SendError::HalfClosed));
     let sent = subject.sent();

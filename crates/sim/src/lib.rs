@@ -5,8 +5,10 @@
 //! replays from its seed alone. [`seeds::check`] runs many of them and says how to replay the one that failed.
 #![forbid(unsafe_code)]
 
+pub mod grpc;
 pub mod http2;
 mod link;
+mod pattern;
 mod random;
 pub mod seeds;
 mod trace;

@@ -47,6 +47,8 @@ pub(crate) struct Pipe {
     /// When the end of the stream arrives, once the writer has closed.
     end: Option<Duration>,
     broken: bool,
+    /// Nobody reads any more: what is written vanishes.
+    unread: bool,
 }
 
 /// What a read gave.
@@ -61,7 +63,15 @@ pub(crate) enum Read {
 impl Pipe {
     pub(crate) fn new(plan: LinkPlan) -> Pipe {
         let last_arrival = Duration::ZERO;
-        Pipe { plan, pieces: VecDeque::new(), on_the_way: 0, last_arrival, end: None, broken: false }
+        Pipe {
+            plan,
+            pieces: VecDeque::new(),
+            on_the_way: 0,
+            last_arrival,
+            end: None,
+            broken: false,
+            unread: false,
+        }
     }
 
     /// How many bytes can be written now.
@@ -71,6 +81,9 @@ impl Pipe {
 
     /// Sends `bytes`; who keeps to the link's capacity looks at [`room`](Self::room) before.
     pub(crate) fn write(&mut self, bytes: Bytes, now: Duration, random: &mut Random) {
+        if self.unread {
+            return;
+        }
         let spread = (self.plan.delay_max - self.plan.delay_min).as_micros() as usize;
         let delay = self.plan.delay_min + Duration::from_micros(random.between(0, spread) as u64);
         self.last_arrival = self.last_arrival.max(now + delay);
@@ -90,6 +103,13 @@ impl Pipe {
         self.on_the_way = 0;
     }
 
+    /// The reader is gone.
+    pub(crate) fn close_reader(&mut self) {
+        self.unread = true;
+        self.pieces.clear();
+        self.on_the_way = 0;
+    }
+
     pub(crate) fn is_broken(&self) -> bool {
         self.broken
     }
@@ -102,15 +122,21 @@ impl Pipe {
         self.pieces.front().map(|piece| piece.0).or(self.end)
     }
 
-    /// Appends what has arrived, or a part of it, to `target`.
-    pub(crate) fn read(&mut self, target: &mut Vec<u8>, now: Duration, random: &mut Random) -> Read {
+    /// Appends what has arrived, or a part of it, to `target`: at most `len_max` bytes.
+    pub(crate) fn read(
+        &mut self,
+        target: &mut Vec<u8>,
+        len_max: usize,
+        now: Duration,
+        random: &mut Random,
+    ) -> Read {
         let arrived: usize =
             self.pieces.iter().take_while(|piece| piece.0 <= now).map(|piece| piece.1.len()).sum();
         if arrived == 0 {
             let ended = self.broken || (self.pieces.is_empty() && self.end.is_some_and(|end| end <= now));
             return if ended { Read::End } else { Read::Nothing };
         }
-        let max = arrived.min(self.plan.read_max);
+        let max = arrived.min(self.plan.read_max).min(len_max);
         let mut left = if random.one_in(2) { max } else { random.between(1, max) };
         self.on_the_way -= left;
         while left > 0 {
@@ -143,13 +169,13 @@ mod tests {
         assert_eq!(pipe.room(), 0);
         pipe.close(at(50));
         let (mut received, mut reads) = (Vec::new(), 0);
-        assert_eq!(pipe.read(&mut received, at(4), &mut random), Read::Nothing);
-        while pipe.read(&mut received, at(100), &mut random) == Read::Some {
+        assert_eq!(pipe.read(&mut received, 1000, at(4), &mut random), Read::Nothing);
+        while pipe.read(&mut received, 1000, at(100), &mut random) == Read::Some {
             reads += 1;
         }
         assert_eq!(received, (0..100).collect::<Vec<u8>>());
         assert!(reads >= 15, "{reads} reads of at most 7 bytes");
-        assert_eq!(pipe.read(&mut received, at(100), &mut random), Read::End);
+        assert_eq!(pipe.read(&mut received, 1000, at(100), &mut random), Read::End);
     }
 
     #[test]
@@ -158,7 +184,7 @@ mod tests {
         let mut pipe = Pipe::new(LinkPlan::random(&mut random));
         pipe.write(Bytes::from_static(b"lost"), Duration::ZERO, &mut random);
         pipe.cut();
-        assert_eq!(pipe.read(&mut Vec::new(), Duration::MAX, &mut random), Read::End);
+        assert_eq!(pipe.read(&mut Vec::new(), 1000, Duration::MAX, &mut random), Read::End);
         assert_eq!(pipe.room(), 0);
     }
 }

@@ -150,6 +150,85 @@ async fn many_calls_at_once() {
     assert_eq!(channel.lanes()[0].in_flight, 0);
 }
 
+/// Found by simulation: the call that took the only slot left nobody to tell the next one when it was free again.
+#[tokio::test]
+async fn calls_share_one_slot() {
+    let channel = thalweg::Channel::builder("memory:1")
+        .connector(|| async {
+            let (client, server) = tokio::io::duplex(1 << 16);
+            let one_slot = thalweg::Server::builder().max_concurrent_streams(1).add_service(Echo::default());
+            tokio::spawn(one_slot.serve_connection(server));
+            Ok(client)
+        })
+        .connect()
+        .await
+        .expect("a server");
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let channel = channel.clone();
+        calls.spawn(async move {
+            channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("yield")), &CallOptions::default()).await
+        });
+    }
+    let all = async {
+        while let Some(outcome) = calls.join_next().await {
+            outcome.expect("no panic").expect("an answer");
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), all).await.expect("no call waits for ever");
+}
+
+/// Found by simulation: the connection came about when nobody was left to close it.
+#[tokio::test]
+async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
+    let (ended, mut has_ended) = tokio::sync::mpsc::unbounded_channel();
+    let channel = thalweg::Channel::builder("memory:1")
+        .connector(move || {
+            let ended = ended.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                let (client, server) = tokio::io::duplex(1 << 16);
+                tokio::spawn(async move {
+                    thalweg::Server::builder().serve_connection(server).await;
+                    ended.send(()).expect("the test waits");
+                });
+                Ok(client)
+            }
+        })
+        .connect_lazy()
+        .expect("a good target");
+    let call = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("early")), &large()).await_for(10).await;
+    assert!(call.is_none(), "it still connects");
+    drop(channel);
+    tokio::time::timeout(Duration::from_secs(10), has_ended.recv()).await.expect("it closes");
+}
+
+/// Found by simulation: where the output was full a status waited in its stream, and the RST_STREAM(NO_ERROR) for the rest of
+/// the request took it along.
+#[tokio::test]
+async fn statuses_that_wait_for_the_output_arrive() {
+    static NO_METHOD: thalweg::Method = thalweg::Method::new("/test.Echo/Nothing");
+    let channel = thalweg::Channel::builder("memory:1")
+        .connector(|| async {
+            let (client, server) = tokio::io::duplex(1 << 16);
+            let full_at_once = thalweg::http2::Config { output_target: 1, ..Default::default() };
+            tokio::spawn(thalweg::Server::builder().http2(full_at_once).serve_connection(server));
+            Ok(client)
+        })
+        .connect()
+        .await
+        .expect("a server");
+    let options = large();
+    let call = || {
+        let (_, requests) = tokio::sync::mpsc::unbounded_channel::<Raw>();
+        channel.bidi_streaming::<_, Raw>(&NO_METHOD, Request::new(Receiver(requests)), &options)
+    };
+    let (first, second) = tokio::join!(call(), call());
+    for outcome in [first, second] {
+        assert_eq!(outcome.expect_err("there is no such method").code(), Code::Unimplemented);
+    }
+}
+
 #[tokio::test]
 async fn compressed_calls() {
     let mut echo = Echo::default();

@@ -173,13 +173,16 @@ fn broken_arrows(path: &Path, source: &Source) -> Vec<String> {
     rules.flat_map(broken).collect()
 }
 
-/// All Rust files under `folder`, by their path from the root.
+/// All Rust files under `folder` but those of tests alone, by their path from the root.
 fn sources(folder: &Path) -> Result<Vec<(PathBuf, Source)>, Failure> {
     let mut found = Vec::new();
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
+            if path.file_stem().is_some_and(|name| name == "tests") {
+                continue;
+            }
             if path.is_dir() {
                 waiting.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -22,8 +22,7 @@ const PROBE: &str = "<script>
 </script>";
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    // Unlike `chromium --headless`, it lets a window be as narrow as a phone.
-    tools::debian("chromium-headless-shell", &["chromium-headless-shell"], log)?;
+    let browser = Job::new(tools::browser(log)?);
     let thalweg = rust::thalweg(log)?;
     let folder = workspace::output().join("report");
     let _ = fs::remove_dir_all(&folder);
@@ -44,7 +43,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let mut lines = 0;
     for width in WIDTHS {
         for (theme, number) in THEMES {
-            lines = open(&folder, width, theme, number, log)?;
+            lines = open(&browser, &folder, (width, theme, number), log)?;
         }
     }
     Ok(format!(
@@ -54,9 +53,15 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 }
 
 /// Opens the page, keeps a picture of it for a person, and gives how many lines its charts drew.
-fn open(folder: &Path, width: u32, theme: &str, theme_number: &str, log: &Log) -> Result<u32, Failure> {
+fn open(
+    browser: &Job,
+    folder: &Path,
+    (width, theme, theme_number): (u32, &str, &str),
+    log: &Log,
+) -> Result<u32, Failure> {
     // Without --no-sandbox it does not start for root. Virtual time lets timers of the page run out at once.
-    let browser = Job::new("chromium-headless-shell")
+    let browser = browser
+        .clone()
         .words("--no-sandbox --disable-gpu --hide-scrollbars --virtual-time-budget=5000")
         .words(&format!("--window-size={width},2400 --blink-settings=preferredColorScheme={theme_number}"));
     let page = |name| format!("file://{}", folder.join(name).display());
@@ -82,7 +87,8 @@ fn fits(dom: &str, width: u32) -> Result<(), String> {
 }
 
 /// The page notes on its root that it is done, and on each chart how many lines it should show and how many left their
-/// colour on the canvas.
+/// colour on the canvas. Lines that lie on one another hide each other, so with figures that are not known beforehand
+/// only half of them must be seen; the lab's own test draws a known study, and asks for all.
 fn lines_drawn(dom: &str) -> Result<u32, String> {
     if !dom.contains("data-plots=\"drawn\"") {
         return Err("the page's script did not come to its end".to_owned());
@@ -98,7 +104,7 @@ fn lines_drawn(dom: &str) -> Result<u32, String> {
         let number =
             |attribute_name| attribute(tag, attribute_name).and_then(|text| text.parse::<u32>().ok());
         match (number("data-lines-shown"), number("data-lines-drawn")) {
-            (Some(shown @ 1..), Some(drawn)) if shown == drawn => lines += drawn,
+            (Some(shown @ 1..), Some(drawn)) if drawn >= shown.div_ceil(2) => lines += drawn,
             (shown, drawn) => return Err(format!("chart {name}: {shown:?} lines to show, {drawn:?} drawn")),
         }
     }
@@ -138,7 +144,8 @@ mod tests {
             format!("<html data-plots=\"drawn\"><figure class=\"x\"></figure>{figure}</html>")
         };
         assert_eq!(lines_drawn(&page(" data-lines-drawn=\"2\"")), Ok(2));
-        assert!(lines_drawn(&page(" data-lines-drawn=\"1\"")).is_err());
+        assert_eq!(lines_drawn(&page(" data-lines-drawn=\"1\"")), Ok(1));
+        assert!(lines_drawn(&page(" data-lines-drawn=\"0\"")).is_err());
         assert!(lines_drawn(&page("")).is_err());
         assert!(lines_drawn("<html data-plots=\"drawn\"></html>").is_err());
         assert!(lines_drawn("<html></html>").is_err());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::job::{Failure, Job, Log, is_installed};
-use crate::workspace;
+use crate::{tools, workspace};
 
 pub(super) fn format(log: &Log) -> Result<String, Failure> {
     component("cargo-fmt", "rustfmt")?;
@@ -21,7 +21,8 @@ pub(super) fn lints(log: &Log) -> Result<String, Failure> {
 
 /// All tests. The summary lines of cargo's own runner are passed on as they are.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
-    let job = Job::cargo("test --workspace --no-fail-fast").minutes(40);
+    // The lab's tests open its report in the browser that this names.
+    let job = Job::cargo("test --workspace --no-fail-fast").env("CHROMIUM", tools::browser(log)?).minutes(40);
     let output = job.output(log)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();

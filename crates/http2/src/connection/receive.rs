@@ -55,7 +55,7 @@ impl Connection {
             return self.poll_aside(input, now);
         }
         if input.is_empty() {
-            return self.end_batch();
+            return Ok(self.end_batch());
         }
         self.poll_input(input, now)
     }
@@ -93,9 +93,9 @@ impl Connection {
 
     /// All that can be used of the input is used.
     #[inline]
-    fn end_batch<'a>(&mut self) -> Result<Option<Event<'a>>, ConnectionError> {
+    fn end_batch(&mut self) -> Option<Event<'static>> {
         self.batch += 1;
-        Ok(None)
+        None
     }
 
     fn poll_input<'a>(
@@ -120,20 +120,20 @@ impl Connection {
             let event = match self.expect {
                 Expect::Frame => {
                     let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
-                        return self.end_batch();
+                        return Ok(self.end_batch());
                     };
                     let head = FrameHead::parse(head);
                     self.check_head(head)?;
                     let event = if head.kind == Kind::Data {
                         // Of a DATA frame the head will do, and the padding's length.
                         if head.flags.contains(Flags::PADDED) && behind.is_empty() && head.len > 0 {
-                            return self.end_batch();
+                            return Ok(self.end_batch());
                         }
                         *input = behind;
                         self.receive_data(head, input, now)
                     } else {
                         let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
-                            return self.end_batch();
+                            return Ok(self.end_batch());
                         };
                         *input = behind;
                         match head.kind {
@@ -151,7 +151,7 @@ impl Connection {
                         Err(Fault::Connection(error)) => return Err(error),
                     }
                 }
-                Expect::Data(_) | Expect::Preface { .. } if input.is_empty() => return self.end_batch(),
+                Expect::Data(_) | Expect::Preface { .. } if input.is_empty() => return Ok(self.end_batch()),
                 Expect::Data(incoming) => self.receive_data_part(incoming, input),
                 Expect::Preface { matched } => {
                     self.receive_preface(matched, input)?;
@@ -286,10 +286,11 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Key>, Fault> {
         // Padding counts against both windows (RFC 9113 §6.9.1).
-        if head.stream == StreamId::CONNECTION || self.receive_window.receive(head.len).is_err() {
+        let announced = self.receive_window.receive_and_release(head.len);
+        let (Ok(increment), false) = (announced, head.stream == StreamId::CONNECTION) else {
             return Err(connection_data_fault(head.stream).into());
-        }
-        if let Some(increment) = self.receive_window.release(head.len) {
+        };
+        if let Some(increment) = increment {
             frame::window_update(StreamId::CONNECTION, increment, self.output.buffer());
         }
         let data_len = head.len - padding;

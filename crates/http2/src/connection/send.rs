@@ -120,8 +120,9 @@ impl Connection {
         block: Block<'_>,
         end_stream: bool,
     ) -> Result<(), SendError> {
-        let key = self.sendable(stream)?;
-        let state = self.streams.get_mut(key);
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
         state.answered = true;
         state.send_ended = end_stream;
         // When the peer does not read, answers wait in their streams, of which there is a bounded number.
@@ -157,14 +158,19 @@ impl Connection {
         end_stream: bool,
         encode: impl FnOnce(&mut Vec<u8>),
     ) -> Result<bool, SendError> {
-        let key = self.sendable(stream)?;
+        let takes_now = self.takes_now(len);
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
         if len == 0 && !end_stream {
             return Ok(true);
         }
-        if !self.fits_now(key, len) {
+        if !takes_now || !state.fits_now(len) {
             return Ok(false);
         }
-        self.begin_frame(key, len, end_stream);
+        state.send_window.consume(len);
+        state.send_ended = end_stream;
+        self.begin_frame(stream, len);
         let buffer = self.output.buffer();
         let start = buffer.len();
         encode(buffer);
@@ -180,18 +186,21 @@ impl Connection {
     ///
     /// See [`SendError`]; nothing was sent.
     pub fn send_data(&mut self, stream: StreamId, bytes: Bytes, end_stream: bool) -> Result<(), SendError> {
-        let key = self.sendable(stream)?;
+        let takes_now = self.takes_now(bytes.len());
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
         if bytes.is_empty() && !end_stream {
             return Ok(());
         }
-        if self.fits_now(key, bytes.len()) {
-            self.begin_frame(key, bytes.len(), end_stream);
+        state.send_ended = end_stream;
+        if takes_now && state.fits_now(bytes.len()) {
+            state.send_window.consume(bytes.len());
+            self.begin_frame(stream, bytes.len());
             self.output.push_payload(bytes);
             self.finish_frame(key, end_stream);
             return Ok(());
         }
-        let state = self.streams.get_mut(key);
-        state.send_ended = end_stream;
         if !bytes.is_empty() || state.queue.is_empty() {
             self.queues.push(&mut state.queue, Queued::Data(bytes));
         }
@@ -205,7 +214,8 @@ impl Connection {
         self.streams.find(stream).map_or(0, |key| self.streams.get(key).queue.bytes())
     }
 
-    /// Whether anything that was accepted on this stream, headers or DATA, is not yet framed.
+    /// Whether anything that was accepted on this stream, heads and trailers too, is not yet framed:
+    /// [`reset`](Connection::reset) would take it along.
     pub fn has_queued(&self, stream: StreamId) -> bool {
         self.streams.find(stream).is_some_and(|key| !self.streams.get(key).queue.is_empty())
     }
@@ -242,24 +252,22 @@ impl Connection {
         self.send_window.available() > 0
     }
 
-    #[inline]
-    fn sendable(&self, stream: StreamId) -> Result<Key, SendError> {
-        match self.streams.find(stream) {
-            Some(key) if self.streams.get(key).send_ended => Err(SendError::HalfClosed),
-            Some(key) => Ok(key),
-            None if self.is_closed() => Err(SendError::Closed),
-            None => Err(SendError::UnknownStream),
+    #[cold]
+    fn why_not_sendable(&self, stream: StreamId) -> SendError {
+        if self.is_open(stream) {
+            SendError::HalfClosed
+        } else if self.is_closed() {
+            SendError::Closed
+        } else {
+            SendError::UnknownStream
         }
     }
 
-    /// Whether a DATA frame of `len` bytes may go straight into the output, past no one whom it would take
-    /// window from.
+    /// Whether a DATA frame of `len` bytes may go straight into the output if its stream allows it, past no one
+    /// whom it would take window from.
     #[inline]
-    fn fits_now(&self, key: Key, len: usize) -> bool {
-        let stream = self.streams.get(key);
-        stream.queue.is_empty()
-            && len <= stream.send_window.available()
-            && len <= self.send_window.available()
+    fn takes_now(&self, len: usize) -> bool {
+        len <= self.send_window.available()
             && len <= self.peer.data_len_max()
             && self.output.len() < self.config.output_target
             && (len == 0 || !self.queues.has_starved())
@@ -267,12 +275,8 @@ impl Connection {
 
     /// Starts a DATA frame of `len` bytes, or adds them to the one that stands last; the payload must follow.
     #[inline]
-    fn begin_frame(&mut self, key: Key, len: usize, end_stream: bool) {
-        let stream = self.streams.get_mut(key);
-        stream.send_window.consume(len);
+    fn begin_frame(&mut self, id: StreamId, len: usize) {
         self.send_window.consume(len);
-        stream.send_ended = end_stream;
-        let id = stream.id;
         self.pay_for_control_frames(len);
         let len_max = self.peer.data_len_max();
         let buffer = self.output.buffer();
@@ -309,15 +313,12 @@ impl Connection {
         buffer.extend_from_slice(&[0; HEAD_LEN]);
         self.encoder.encode(block, buffer);
         let len = buffer.len() - head_at - HEAD_LEN;
-        let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
-        if len <= len_max {
-            let flags = flags.with(Flags::END_HEADERS);
-            let head = FrameHead { len: len as u32, kind: Kind::Headers, flags, stream };
-            buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+        let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
+        let head = FrameHead { len: len as u32, kind: Kind::Headers, flags, stream };
+        if len > len_max {
+            cut_headers(head, head_at, len_max, buffer);
         } else {
-            let block = buffer.split_off(head_at + HEAD_LEN);
-            buffer.truncate(head_at);
-            emit_long_block(stream, &block, flags, len_max, buffer);
+            buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
         }
         self.pay_for_control_frames(len);
     }
@@ -383,14 +384,22 @@ impl Connection {
     }
 }
 
-/// RFC 9113 §6.10: HEADERS, then CONTINUATIONs with nothing between them.
+/// Makes HEADERS, then CONTINUATIONs with nothing between them (RFC 9113 §6.10), of a header block that is too long for
+/// one frame and stands at the end of `out`, behind the place for the frame's head.
 #[cold]
-fn emit_long_block(stream: StreamId, block: &[u8], flags: Flags, len_max: usize, out: &mut Vec<u8>) {
-    let (mut kind, mut flags) = (Kind::Headers, flags);
-    let mut fragments = block.chunks(len_max).peekable();
-    while let Some(fragment) = fragments.next() {
-        let flags_here = flags.with_if(fragments.peek().is_none(), Flags::END_HEADERS);
-        crate::frame::emit(kind, flags_here, stream, fragment, out);
-        (kind, flags) = (Kind::Continuation, Flags::NONE);
+fn cut_headers(head: FrameHead, head_at: usize, len_max: usize, out: &mut Vec<u8>) {
+    let block = out.split_off(head_at + HEAD_LEN);
+    out.truncate(head_at);
+    let mut rest = &block[..];
+    let mut kind = Kind::Headers;
+    while !rest.is_empty() {
+        let (fragment, behind) = rest.split_at(rest.len().min(len_max));
+        rest = behind;
+        let end_headers = Flags::NONE.with_if(rest.is_empty(), Flags::END_HEADERS);
+        // END_STREAM stands on HEADERS.
+        let end_stream = head.flags.contains(Flags::END_STREAM) && kind == Kind::Headers;
+        let flags = end_headers.with_if(end_stream, Flags::END_STREAM);
+        crate::frame::emit(kind, flags, head.stream, fragment, out);
+        kind = Kind::Continuation;
     }
 }

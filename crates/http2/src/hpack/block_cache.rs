@@ -22,9 +22,9 @@ pub(super) struct BlockCache {
 
 #[derive(Clone, Debug, Default)]
 struct CachedBlock {
+    /// 0 where no block is kept.
     id: u64,
     table_version: u64,
-    /// Empty where no block is kept.
     bytes: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ impl BlockCache {
         self.blocks
             .get(start..start + WAYS)?
             .iter()
-            .find(|block| block.id == id && block.table_version == table_version && !block.bytes.is_empty())
+            .find(|block| block.id == id && block.table_version == table_version)
             .map(|block| &block.bytes[..])
     }
 
@@ -60,7 +60,7 @@ impl BlockCache {
     fn is_set_full(&self, id: u64, table_version: u64) -> bool {
         let start = self.first_way(id);
         let mut set = self.blocks.iter().skip(start).take(WAYS);
-        set.all(|block| block.id != id && block.table_version == table_version && !block.bytes.is_empty())
+        set.all(|block| block.id != 0 && block.id != id && block.table_version == table_version)
     }
 
     /// Makes room, and forgets what is outdated.
@@ -69,7 +69,7 @@ impl BlockCache {
         let blocks = std::mem::replace(&mut self.blocks, vec![CachedBlock::default(); size]);
         // The older block of a set first, so that the newer comes to lie before it.
         for block in blocks.into_iter().rev() {
-            if block.table_version == table_version && !block.bytes.is_empty() {
+            if block.table_version == table_version && block.id != 0 {
                 let place = self.make_place(block.id, table_version);
                 *place = block;
             }

@@ -7,7 +7,7 @@ use super::field_index::{FieldHash, FieldIndex, name_hash};
 use super::representation::{HUFFMAN, INCREMENTAL, INDEXED, NEVER_INDEXED, SIZE_UPDATE, WITHOUT_INDEXING};
 use super::static_table::{self, StaticMatch};
 use super::{DEFAULT_TABLE_SIZE, huffman, integer};
-use crate::fields::{Block, Field, FixedFields, Indexing};
+use crate::fields::{Block, Field, FieldList, FixedFields, Indexing};
 
 /// The size in bytes that the table has at most, whatever the peer would allow.
 const TABLE_SIZE_MAX: usize = DEFAULT_TABLE_SIZE;
@@ -69,15 +69,19 @@ impl Encoder {
     /// Appends the encoded block to `out`.
     ///
     /// Fixed fields are copied from a cache unless the table changed since they were encoded.
+    #[inline]
     pub fn encode(&mut self, block: Block<'_>, out: &mut Vec<u8>) {
-        if let Some(change) = self.size_change.take() {
-            self.encode_size_change(change, out);
+        if self.size_change.is_some() {
+            self.encode_size_change(out);
         }
         if let Some(fixed) = block.fixed {
-            self.encode_fixed(fixed, out);
+            match self.cache.get(fixed.id(), self.table.version()) {
+                Some(bytes) => out.extend_from_slice(bytes),
+                None => self.encode_fixed(fixed, out),
+            }
         }
-        for field in block.extra.iter() {
-            self.encode_field(field, out);
+        if !block.extra.is_empty() {
+            self.encode_list(block.extra, out);
         }
     }
 
@@ -90,7 +94,8 @@ impl Encoder {
 
     /// Announces the smallest size and then the last one, as far as they differ from the table's (RFC 7541 §4.2).
     #[cold]
-    fn encode_size_change(&mut self, change: SizeChange, out: &mut Vec<u8>) {
+    fn encode_size_change(&mut self, out: &mut Vec<u8>) {
+        let Some(change) = self.size_change.take() else { return };
         if change.smallest < self.table.size_max() {
             self.encode_size_update(change.smallest, out);
         }
@@ -104,19 +109,24 @@ impl Encoder {
         self.table.set_size_max(size);
     }
 
+    /// Encodes fixed fields field by field, and keeps the bytes if the next time would give the same.
+    #[cold]
     fn encode_fixed(&mut self, fixed: &FixedFields, out: &mut Vec<u8>) {
-        if let Some(bytes) = self.cache.get(fixed.id(), self.table.version()) {
-            out.extend_from_slice(bytes);
-            return;
-        }
         let start = out.len();
-        let mut all_stable = true;
-        for field in fixed.fields().iter() {
-            all_stable &= self.encode_field(field, out) == Encoded::Stable;
-        }
-        if all_stable {
+        if self.encode_list(fixed.fields(), out) == Encoded::Stable {
             self.cache.keep(fixed.id(), self.table.version(), &out[start..]);
         }
+    }
+
+    /// Stable if all fields are.
+    fn encode_list(&mut self, list: &FieldList, out: &mut Vec<u8>) -> Encoded {
+        let mut outcome = Encoded::Stable;
+        for field in list.iter() {
+            if self.encode_field(field, out) == Encoded::Passing {
+                outcome = Encoded::Passing;
+            }
+        }
+        outcome
     }
 
     fn encode_field(&mut self, field: Field<'_>, out: &mut Vec<u8>) -> Encoded {

@@ -1,6 +1,7 @@
 //! The way back from a field to its entry in the encoder's dynamic table.
 
 use super::dynamic_table::DynamicTable;
+use crate::hash::hash;
 
 /// Hash chains over the dynamic table of an encoder: one set by name and value, one by name.
 ///
@@ -147,32 +148,6 @@ impl FieldIndex {
             number = older(links);
         }
     }
-}
-
-/// A quick hash: the fields of one connection are few, and what it finds is compared.
-fn hash(seed: u64, bytes: &[u8]) -> u64 {
-    let mut hash = seed ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);
-    let (words, tail) = bytes.as_chunks::<8>();
-    for word in words {
-        hash = mix(hash, u64::from_le_bytes(*word));
-    }
-    // The tail as one word. Where the string is long enough it overlaps what came before, which spares a copy.
-    let last = match (bytes.last_chunk::<8>(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        (Some(word), ..) => u64::from_le_bytes(*word),
-        (None, Some(first), Some(last)) => {
-            u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
-        }
-        _ => tail.iter().fold(0, |word, &octet| word << 8 | u64::from(octet)),
-    };
-    mix(hash, last)
-}
-
-/// 2^64 divided by the golden ratio.
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn mix(hash: u64, word: u64) -> u64 {
-    let product = (hash ^ word).wrapping_mul(MULTIPLIER);
-    product ^ (product >> 32)
 }
 
 /// The upper half, on which every bit of the last word has a bearing.

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::LazyLock;
 
-use bytes::Bytes;
 use thalweg_http2::{ErrorCode, FieldList, Initiator, ResetCause};
 
 use super::{Both, Side};
-use crate::random::Random;
+use crate::pattern;
 
 /// All streams of a world, and how both sides leave it.
 #[derive(Debug, Default)]
@@ -70,18 +68,9 @@ enum End {
     Lost,
 }
 
-const PATTERN_LEN: usize = 1 << 21;
-
-/// Random bytes of which every body is a stretch.
-static PATTERN: LazyLock<Bytes> = LazyLock::new(|| {
-    let mut random = Random::new(0x7ea1_7e57);
-    (0..PATTERN_LEN).map(|_| random.number() as u8).collect()
-});
-
-/// The bytes of a body from `from` on.
-pub(super) fn body(stream: u32, speaker: Side, from: usize, len: usize) -> Bytes {
-    let start = (stream as usize * 7919 + speaker as usize * 104_729) % (PATTERN_LEN / 4) + from;
-    PATTERN.slice(start..start + len)
+/// Which body a side says on a stream.
+pub(super) fn body_of(stream: u32, speaker: Side) -> u64 {
+    u64::from(stream) << 1 | u64::from(speaker)
 }
 
 /// Equal lists of fields have equal hashes; pseudo-headers are not counted.
@@ -151,7 +140,7 @@ impl Ledger {
         let voice = &mut record.voices[listener.other()];
         assert!(!voice.end_heard, "stream {stream}: DATA behind END_STREAM");
         assert!(voice.heard + bytes.len() <= voice.said, "stream {stream}: more DATA than was sent");
-        let expected = body(stream, listener.other(), voice.heard, bytes.len());
+        let expected = pattern::stretch(body_of(stream, listener.other()), voice.heard, bytes.len());
         assert!(expected == bytes, "stream {stream}: other bytes than were sent, from {} on", voice.heard);
         voice.heard += bytes.len();
         if end {

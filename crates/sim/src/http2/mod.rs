@@ -19,6 +19,8 @@ use crate::random::Random;
 use crate::trace::Trace;
 use world::World;
 
+pub(crate) use plan::random_config;
+
 /// Runs one world to its end.
 ///
 /// # Panics

@@ -11,6 +11,7 @@ use thalweg_http2::{
 use super::Side;
 use super::ledger::{self, Ledger};
 use super::plan::{self, OwnerPlan};
+use crate::pattern;
 use crate::random::Random;
 use crate::trace::Trace;
 
@@ -480,7 +481,8 @@ impl Peer {
 
     /// Sends the next `len` bytes of the side's body on a stream.
     pub(super) fn say(&mut self, stream: u32, len: usize, end: bool, scene: &mut Scene<'_>) {
-        let bytes = ledger::body(stream, self.side, scene.ledger.said(self.side, stream), len);
+        let said = scene.ledger.said(self.side, stream);
+        let bytes = pattern::stretch(ledger::body_of(stream, self.side), said, len);
         scene.note(self.side, if end { "send last" } else { "send" }, stream, len);
         let id = StreamId::new(stream);
         let in_place = scene.random.one_in(2)

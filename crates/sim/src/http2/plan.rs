@@ -35,7 +35,7 @@ impl OwnerPlan {
     /// `step_max` is how many bytes move in one step at most: a narrow link gets small bodies, or its world takes for ever.
     pub(super) fn random(random: &mut Random, step_max: usize) -> OwnerPlan {
         OwnerPlan {
-            config: config(random),
+            config: random_config(random),
             acts: random.size(150),
             wishes: random.between(1, 25),
             pause_max: Duration::from_micros(random.pick(&[0, 10, 1000, 50_000])),
@@ -48,7 +48,8 @@ impl OwnerPlan {
     }
 }
 
-fn config(random: &mut Random) -> Config {
+/// Settings that make trouble: windows of a few bytes, no room for output, small tables.
+pub(crate) fn random_config(random: &mut Random) -> Config {
     let settings_timeout = if random.one_in(10) { 60 } else { 10_000 };
     Config {
         stream_window: random.pick(&[1, 2, 5, 64, 1000, 16_384, 65_535, 65_535, 1 << 20, 1 << 20]),

@@ -159,7 +159,7 @@ impl World {
     fn read(&mut self, side: Side, scene: &mut Scene<'_>) {
         let mut arrived = Vec::new();
         let pipe = &mut self.pipes[side.other()];
-        match pipe.read(&mut arrived, scene.now, &mut scene.random) {
+        match pipe.read(&mut arrived, usize::MAX, scene.now, &mut scene.random) {
             Read::Nothing => {}
             Read::Some => {
                 scene.note(side, "read", 0, arrived.len());

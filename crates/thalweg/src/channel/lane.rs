@@ -9,9 +9,9 @@
 //!            └──────────────────────────────────────────────────────────┘
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tonic::Status;
 
@@ -22,7 +22,10 @@ use crate::connection::Connection;
 #[derive(Debug)]
 pub(crate) struct Lane {
     connector: Arc<Connector>,
-    state: watch::Sender<State>,
+    state: RwLock<State>,
+    /// Calls that wait for another state. They go on in the order of their coming: with tokio's `watch` it would be a
+    /// random one, and a simulation would not replay.
+    changed: Notify,
 }
 
 #[derive(Clone, Debug)]
@@ -40,12 +43,12 @@ enum State {
 
 impl Lane {
     pub(crate) fn new(connector: Arc<Connector>) -> Self {
-        Self { connector, state: watch::Sender::new(State::Idle) }
+        Self { connector, state: RwLock::new(State::Idle), changed: Notify::new() }
     }
 
     /// The connection, if there is one at this moment.
     pub(crate) fn ready(&self) -> Option<Arc<Connection>> {
-        match &*self.state.borrow() {
+        match &*self.state() {
             State::Ready(connection) => Some(Arc::clone(connection)),
             _ => None,
         }
@@ -60,18 +63,17 @@ impl Lane {
         self: &Arc<Self>,
         wait_for_ready: bool,
     ) -> Result<Arc<Connection>, Status> {
-        let mut changes = self.state.subscribe();
         loop {
-            let state = changes.borrow_and_update().clone();
+            // Made before the look at the state: a change after it is not missed.
+            let changed = self.changed.notified();
+            let state = self.state().clone();
             match state {
                 State::Ready(connection) => return Ok(connection),
                 State::Idle => self.start_connecting(),
                 State::Connecting => {
-                    if changes.changed().await.is_err() {
-                        return Err(Status::cancelled("the channel was dropped"));
-                    }
+                    changed.await;
                     // A call that saw the attempt fail fails with it, even if another one restarts it meanwhile.
-                    if let State::Failed { status, .. } = &*changes.borrow()
+                    if let State::Failed { status, .. } = &*self.state()
                         && !wait_for_ready
                     {
                         return Err(status.clone());
@@ -80,8 +82,9 @@ impl Lane {
                 State::Failed { retry_at, .. } if retry_at <= Instant::now() => self.start_connecting(),
                 State::Failed { status, .. } if !wait_for_ready => return Err(status),
                 State::Failed { retry_at, .. } => tokio::select! {
+                    biased;
                     () = tokio::time::sleep_until(retry_at) => {}
-                    _ = changes.changed() => {}
+                    () = changed => {}
                 },
             }
         }
@@ -89,20 +92,17 @@ impl Lane {
 
     /// The connection can take no more calls: the next one makes another, and it closes when its last call has ended.
     pub(crate) fn lost(&self, connection: &Arc<Connection>) {
-        let dismissed = self.state.send_if_modified(|state| match state {
-            State::Ready(current) if Arc::ptr_eq(current, connection) => {
-                *state = State::Idle;
-                true
-            }
-            _ => false,
+        let dismissed = self.change(|state| {
+            let dismissed = matches!(state, State::Ready(current) if Arc::ptr_eq(current, connection));
+            dismissed.then(|| *state = State::Idle)
         });
-        if dismissed {
+        if dismissed.is_some() {
             drain(connection);
         }
     }
 
     pub(crate) fn state_name(&self) -> &'static str {
-        match &*self.state.borrow() {
+        match &*self.state() {
             State::Idle => "IDLE",
             State::Connecting => "CONNECTING",
             State::Ready(_) => "READY",
@@ -112,7 +112,7 @@ impl Lane {
 
     /// Connects, unless there is a connection, or an attempt under way, or a failure too young to try again.
     pub(crate) fn connect_if_due(self: &Arc<Self>) {
-        let is_due = match &*self.state.borrow() {
+        let is_due = match &*self.state() {
             State::Idle => true,
             State::Failed { retry_at, .. } => *retry_at <= Instant::now(),
             State::Connecting | State::Ready(_) => false,
@@ -123,18 +123,16 @@ impl Lane {
     }
 
     fn start_connecting(self: &Arc<Self>) {
-        let mut failures = None;
-        self.state.send_if_modified(|state| {
-            let attempt = match state {
+        let begun = self.change(|state| {
+            let failures = match state {
                 State::Idle => 0,
                 State::Failed { attempt, .. } => *attempt,
-                State::Connecting | State::Ready(_) => return false,
+                State::Connecting | State::Ready(_) => return None,
             };
-            failures = Some(attempt);
             *state = State::Connecting;
-            true
+            Some(failures)
         });
-        let Some(failures) = failures else { return };
+        let Some(failures) = begun else { return };
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
         tokio::spawn(async move {
             let connector = &attempt.lane.connector;
@@ -148,6 +146,19 @@ impl Lane {
             };
             attempt.end(outcome);
         });
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, or leaves it as it is and says `None`.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
+        let changed = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        if changed.is_some() {
+            self.changed.notify_waiters();
+        }
+        changed
     }
 }
 
@@ -166,7 +177,8 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        self.lane.state.send_replace(std::mem::replace(&mut self.outcome, State::Idle));
+        let outcome = std::mem::replace(&mut self.outcome, State::Idle);
+        self.lane.change(|state| Some(std::mem::replace(state, outcome)));
     }
 }
 

@@ -165,24 +165,7 @@ where
         while let Some(event) = state.http2.poll_event(input, now)? {
             self.endpoint.on_event(&mut state, &event, arrived);
         }
-        state.woken = state.wake.len();
         Ok(())
-    }
-
-    /// Whether to let others run before writing: those whom the last read woke are likely to have something to send
-    /// as well, and one system call for all of them is better than one for each.
-    ///
-    /// A runtime with several threads puts a task that was just woken before those that have waited longer: the first of
-    /// 64 callers to go on would have the driver write its call alone. Once it has let the others run, the driver writes
-    /// whatever there is.
-    fn gives_way(&mut self, cx: &Context<'_>) -> bool {
-        let mut state = self.connection.lock();
-        state.driver = DriverState::Running;
-        let give_way = std::mem::take(&mut state.woken) > 0 && state.http2.wants_write();
-        if give_way {
-            cx.waker().wake_by_ref();
-        }
-        give_way
     }
 
     fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
@@ -306,9 +289,8 @@ where
     }
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.gives_way(cx) {
-            return Poll::Pending;
-        }
+        // Woken by the socket rather than by a caller, it need not be woken by one as well.
+        self.connection.lock().driver = DriverState::Running;
         for _ in 0..ROUNDS_MAX {
             match self.turn(cx)? {
                 Progress::Made => {}

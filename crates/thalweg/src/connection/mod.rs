@@ -53,7 +53,6 @@ impl Connection {
                 slot_waiters: SlotWaiters::default(),
                 opened_unsent: 0,
                 wake: Vec::new(),
-                woken: 0,
                 activity: 0,
                 shrunk: false,
             }),
@@ -118,8 +117,6 @@ pub(crate) struct State {
     pub(crate) opened_unsent: usize,
     /// Woken when the lock is given back, never under it.
     wake: Vec<Waker>,
-    /// Those whom the driver's last read woke and who have not come with output since.
-    woken: usize,
     /// Counts the driver's reads: whether anything moved.
     pub(crate) activity: u64,
     /// Spare memory has been given back, and nothing has moved since.
@@ -169,7 +166,6 @@ impl State {
 
     /// There is output, or something else for the driver to see: makes sure that it looks.
     pub(crate) fn notify_driver(&mut self) {
-        self.woken = self.woken.saturating_sub(1);
         if let DriverState::Asleep(waker) = std::mem::replace(&mut self.driver, DriverState::Running) {
             self.wake.push(waker);
         }

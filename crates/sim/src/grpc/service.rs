@@ -1,0 +1,204 @@
+//! The service: each call says by its seed what its handler does.
+
+use std::future::pending;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use thalweg::server::{Methods, Service};
+use thalweg::{Raw, Request, Response, ServiceOptions, Status, Streaming};
+
+use super::plan::{CallPlan, Ending};
+use super::world::World;
+use super::{Who, messages};
+use crate::seeds::PLANNED_PANIC;
+
+pub(super) static UNARY: thalweg::Method = thalweg::Method::new("/sim.Script/Unary");
+pub(super) static CLIENT_STREAMING: thalweg::Method = thalweg::Method::new("/sim.Script/ClientStreaming");
+pub(super) static SERVER_STREAMING: thalweg::Method = thalweg::Method::new("/sim.Script/ServerStreaming");
+pub(super) static BIDI: thalweg::Method = thalweg::Method::new("/sim.Script/Bidi");
+
+/// The request's metadata with the call's seed.
+pub(super) const SEED: &str = "x-seed";
+
+/// All four kinds of calls.
+pub(super) struct Script {
+    pub(super) world: Arc<World>,
+}
+
+impl Service for Script {
+    const NAME: &'static str = "sim.Script";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let options = ServiceOptions::default();
+        let service = Arc::new(self);
+        methods.unary("Unary", &service, &options, Script::unary);
+        methods.client_streaming("ClientStreaming", &service, &options, Script::client_streaming);
+        methods.server_streaming("ServerStreaming", &service, &options, Script::server_streaming);
+        methods.bidi_streaming("Bidi", &service, &options, Script::bidi);
+    }
+}
+
+impl Script {
+    async fn unary(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+        let mut run = Run::begin(&self.world, &request);
+        run.hear(request.get_ref());
+        run.pause().await;
+        run.end().await?;
+        Ok(Response::new(run.response(0)))
+    }
+
+    async fn client_streaming(
+        self: Arc<Self>,
+        request: Request<Streaming<Raw>>,
+    ) -> Result<Response<Raw>, Status> {
+        let mut run = Run::begin(&self.world, &request);
+        let mut requests = request.into_inner();
+        run.hear_all(&mut requests).await?;
+        run.pause().await;
+        run.end().await?;
+        Ok(Response::new(run.response(0)))
+    }
+
+    async fn server_streaming(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Responses>, Status> {
+        let mut run = Run::begin(&self.world, &request);
+        run.hear(request.get_ref());
+        Ok(Response::new(Responses::new(run, None)))
+    }
+
+    async fn bidi(self: Arc<Self>, request: Request<Streaming<Raw>>) -> Result<Response<Responses>, Status> {
+        let run = Run::begin(&self.world, &request);
+        Ok(Response::new(Responses::new(run, Some(request.into_inner()))))
+    }
+}
+
+/// One handler, from its call to its end or its drop.
+struct Run {
+    world: Arc<World>,
+    plan: CallPlan,
+    heard: usize,
+}
+
+impl Run {
+    fn begin<T>(world: &Arc<World>, request: &Request<T>) -> Run {
+        let seed = request.metadata().get(SEED).and_then(|seed| seed.to_str().ok()?.parse().ok());
+        let plan = CallPlan::new(seed.expect("every call has its seed"), &world.plan);
+        world.handler_began(plan.seed);
+        Run { world: Arc::clone(world), plan, heard: 0 }
+    }
+
+    fn hear(&mut self, request: &Raw) {
+        self.world.note(Who::Server, "request", self.plan.seed, request.0.len());
+        if let Err(fault) = messages::check(&self.plan, Who::Client, self.heard, request) {
+            self.world.fail(&format!("call {}: {fault}", self.plan.seed));
+        }
+        self.heard += 1;
+    }
+
+    /// Reads as many requests as the plan says; all of them means to their end.
+    async fn hear_all(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
+        while self.heard < self.plan.reads {
+            self.hear_next(requests).await?;
+        }
+        if self.heard == self.plan.requests.len() && requests.message().await?.is_some() {
+            self.world.fail(&format!("call {}: more requests than were sent", self.plan.seed));
+        }
+        Ok(())
+    }
+
+    async fn hear_next(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
+        match requests.message().await? {
+            Some(request) => self.hear(&request),
+            None => {
+                self.world.fail(&format!("call {}: requests end after {}", self.plan.seed, self.heard));
+                return Err(Status::internal("too few requests"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn pause(&self) {
+        if !self.plan.response_pause.is_zero() {
+            tokio::time::sleep(self.plan.response_pause).await;
+        }
+    }
+
+    async fn end(&self) -> Result<(), Status> {
+        match self.plan.ending {
+            Ending::Ok => Ok(()),
+            Ending::Fail(code) => Err(Status::new(code, "as planned: ü %")),
+            Ending::Panic => std::panic::panic_any(PLANNED_PANIC),
+            Ending::Never => pending().await,
+        }
+    }
+
+    fn response(&self, index: usize) -> Raw {
+        messages::message(&self.plan, Who::Server, index)
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.world.handler_ended(self.plan.seed);
+    }
+}
+
+type Step = Pin<Box<dyn Future<Output = (Responding, Option<Result<Raw, Status>>)> + Send>>;
+
+/// The responses of a streaming call.
+struct Responses {
+    /// `None` once the last response, or an error, is out.
+    step: Option<Step>,
+}
+
+/// What makes the next response.
+struct Responding {
+    run: Run,
+    requests: Option<Streaming<Raw>>,
+    next: usize,
+}
+
+impl Responses {
+    fn new(run: Run, requests: Option<Streaming<Raw>>) -> Responses {
+        let responding = Responding { run, requests, next: 0 };
+        Responses { step: Some(Box::pin(responding.step())) }
+    }
+}
+
+impl Responding {
+    async fn step(mut self) -> (Responding, Option<Result<Raw, Status>>) {
+        let response = self.response().await.transpose();
+        (self, response)
+    }
+
+    async fn response(&mut self) -> Result<Option<Raw>, Status> {
+        let index = self.next;
+        self.next += 1;
+        let last = index == self.run.plan.responses.len();
+        if let Some(requests) = &mut self.requests {
+            if last {
+                self.run.hear_all(requests).await?;
+            } else if self.run.heard < self.run.plan.reads {
+                self.run.hear_next(requests).await?;
+            }
+        }
+        if last {
+            self.run.end().await?;
+            return Ok(None);
+        }
+        self.run.pause().await;
+        Ok(Some(self.run.response(index)))
+    }
+}
+
+impl Stream for Responses {
+    type Item = Result<Raw, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(step) = &mut self.step else { return Poll::Ready(None) };
+        let (responding, response) = ready!(step.as_mut().poll(cx));
+        self.step = matches!(response, Some(Ok(_))).then(|| Box::pin(responding.step()) as Step);
+        Poll::Ready(response)
+    }
+}

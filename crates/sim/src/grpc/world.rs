@@ -1,0 +1,218 @@
+//! What the ends of a world share, and its course.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_core::Stream;
+use thalweg::{Channel, Server};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use super::duplex::Duplex;
+use super::plan::{CallPlan, WorldPlan};
+use super::service::Script;
+use super::{Who, call};
+use crate::random::Random;
+use crate::trace::Trace;
+
+/// Longer than any world takes: what is not over by then has stalled.
+const STALLED_AFTER: Duration = Duration::from_secs(12 * 3600);
+/// How long a server may take to stop beyond its grace: drivers linger for a second, and are waited for two.
+const STOP_SLACK: Duration = Duration::from_millis(2100);
+/// Enough for a GOAWAY to travel both ways, and for connections to linger.
+const CLOSED_AFTER: Duration = Duration::from_secs(60);
+/// Tasks that were woken have run by then.
+const A_MOMENT: Duration = Duration::from_millis(1);
+
+/// What the ends of a world share.
+pub(super) struct World {
+    pub(super) plan: WorldPlan,
+    start: Instant,
+    trace: Mutex<Trace>,
+    random: Mutex<Random>,
+    /// Where the server that runs takes connections from.
+    listener: Mutex<Option<mpsc::UnboundedSender<Duplex>>>,
+    /// When links break.
+    cuts: Mutex<Vec<Instant>>,
+    was_stopped: AtomicBool,
+    handlers: Mutex<Handlers>,
+    faults: Mutex<Vec<String>>,
+    /// One more than connections have open ends.
+    ends: Arc<()>,
+}
+
+#[derive(Default)]
+struct Handlers {
+    running: usize,
+    begun: BTreeMap<u64, usize>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl World {
+    pub(super) fn new(mut random: Random, trace: Trace) -> World {
+        World {
+            plan: WorldPlan::random(&mut random),
+            start: Instant::now(),
+            trace: Mutex::new(trace),
+            random: Mutex::new(random),
+            listener: Mutex::default(),
+            cuts: Mutex::default(),
+            was_stopped: AtomicBool::new(false),
+            handlers: Mutex::default(),
+            faults: Mutex::default(),
+            ends: Arc::new(()),
+        }
+    }
+
+    pub(super) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    pub(super) fn note(&self, who: Who, what: &str, which: u64, number: usize) {
+        lock(&self.trace).note(self.now(), who, what, which, number as u64);
+    }
+
+    pub(super) fn take_trace(&self) -> Trace {
+        std::mem::take(&mut lock(&self.trace))
+    }
+
+    /// Something that a handler saw; a panic of its own would only be an INTERNAL for its caller.
+    pub(super) fn fail(&self, fault: &str) {
+        lock(&self.faults).push(fault.to_owned());
+    }
+
+    /// Whether a link broke or a server stopped so far.
+    pub(super) fn had_fault(&self) -> bool {
+        let now = Instant::now();
+        self.was_stopped.load(Ordering::Relaxed) || lock(&self.cuts).iter().any(|cut| *cut <= now)
+    }
+
+    pub(super) fn handler_began(&self, call: u64) {
+        self.note(Who::Server, "handler", call, 0);
+        let mut handlers = lock(&self.handlers);
+        handlers.running += 1;
+        let begun = handlers.begun.entry(call).or_default();
+        *begun += 1;
+        if *begun > 1 {
+            self.fail(&format!("call {call} ran {begun} times"));
+        }
+    }
+
+    pub(super) fn handler_ended(&self, call: u64) {
+        self.note(Who::Server, "handler ended", call, 0);
+        lock(&self.handlers).running -= 1;
+    }
+
+    /// A new link to the server, if one runs.
+    async fn connect(self: Arc<Self>) -> io::Result<Duplex> {
+        let (random, cut_at, delay) = {
+            let mut random = lock(&self.random);
+            let cut_at = (self.plan.cuts && random.one_in(2))
+                .then(|| Instant::now() + Duration::from_millis(random.size(4000) as u64));
+            (random.fork(), cut_at, Duration::from_millis(random.size(100) as u64))
+        };
+        sleep(delay).await;
+        let listener = lock(&self.listener).clone();
+        let Some(listener) = listener else { return Err(io::ErrorKind::ConnectionRefused.into()) };
+        lock(&self.cuts).extend(cut_at);
+        self.note(Who::Client, "connect", 0, cut_at.map_or(0, |at| (at - self.start).as_millis() as usize));
+        let [client, server] = Duplex::pair(random, self.plan.links, cut_at, &self.ends);
+        listener.send(server).map_err(|_| io::ErrorKind::ConnectionRefused)?;
+        Ok(client)
+    }
+
+    fn assert_no_handlers(&self) {
+        assert_eq!(lock(&self.handlers).running, 0, "handlers live on after their server");
+    }
+}
+
+/// Makes all calls, and sees that nothing is left of them.
+pub(super) async fn run(world: &Arc<World>) {
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(serve(Arc::clone(world), stopped));
+    let connecting = Arc::clone(world);
+    let channel = Channel::builder("sim:1")
+        .http2(world.plan.client.clone())
+        .lanes(world.plan.lanes)
+        .backoff_jitter(|| 0.5)
+        .connector(move || Arc::clone(&connecting).connect())
+        .connect_lazy()
+        .expect("a good target");
+    let mut calls = JoinSet::new();
+    for _ in 0..world.plan.calls {
+        // Seeds as short as metadata likes them.
+        let plan = CallPlan::new(lock(&world.random).number() >> 16, &world.plan);
+        let (world, channel) = (Arc::clone(world), channel.clone());
+        calls.spawn(async move { call::run(&world, channel, plan).await });
+    }
+    let all = async {
+        while let Some(call) = calls.join_next().await {
+            call.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+        }
+    };
+    let ended = timeout(STALLED_AFTER, all).await;
+    assert!(ended.is_ok(), "stalled: not all calls have ended; {channel:#?} {:#?}", world.plan);
+    for lane in channel.lanes() {
+        assert_eq!(lane.in_flight, 0, "a call is in flight that nobody makes");
+    }
+    drop(channel);
+    sleep(CLOSED_AFTER).await;
+    assert_eq!(Arc::strong_count(&world.ends), 1, "connections live on without their channel");
+    world.assert_no_handlers();
+    stop.send_replace(true);
+    serving.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+    assert_eq!(*lock(&world.faults), Vec::<String>::new());
+}
+
+/// One server after the other, until the world ends.
+async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
+    let mut restarts = world.plan.restarts.clone().into_iter();
+    while !*stopped.borrow() {
+        let (sender, incoming) = mpsc::unbounded_channel();
+        *lock(&world.listener) = Some(sender);
+        let restart_at = restarts.next().map(|after| world.start + after);
+        let mut stopped_at = Instant::now();
+        let shutdown = async {
+            match restart_at {
+                Some(at) => sleep_until(at).await,
+                None => drop(stopped.wait_for(|stopped| *stopped).await),
+            }
+            world.note(Who::Server, "stop", 0, 0);
+            world.was_stopped.store(true, Ordering::Relaxed);
+            *lock(&world.listener) = None;
+            stopped_at = Instant::now();
+        };
+        let server = Server::builder()
+            .http2(world.plan.server.clone())
+            .shutdown_grace(world.plan.shutdown_grace)
+            .add_service(Script { world: Arc::clone(&world) });
+        server.serve_incoming(Incoming(incoming), shutdown).await;
+        let took = stopped_at.elapsed();
+        world.note(Who::Server, "stopped", 0, took.as_millis() as usize);
+        assert!(took <= world.plan.shutdown_grace + STOP_SLACK, "it took {took:?} to stop");
+        sleep(A_MOMENT).await;
+        world.assert_no_handlers();
+        let pause = lock(&world.random).size(2000);
+        sleep(Duration::from_millis(pause as u64)).await;
+    }
+}
+
+/// Connections as they come.
+struct Incoming(mpsc::UnboundedReceiver<Duplex>);
+
+impl Stream for Incoming {
+    type Item = Duplex;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Duplex>> {
+        self.0.poll_recv(cx)
+    }
+}

@@ -1,0 +1,20 @@
+//! The bytes that bodies and messages are made of: known to both ends, and nowhere the same.
+
+use std::sync::LazyLock;
+
+use bytes::Bytes;
+
+use crate::random::Random;
+
+const PATTERN_LEN: usize = 1 << 21;
+
+static PATTERN: LazyLock<Bytes> = LazyLock::new(|| {
+    let mut random = Random::new(0x7ea1_7e57);
+    (0..PATTERN_LEN).map(|_| random.number() as u8).collect()
+});
+
+/// `len` bytes of a body, from `from` on; together at most 1.5 MiB.
+pub(crate) fn stretch(body: u64, from: usize, len: usize) -> Bytes {
+    let start = (body.wrapping_mul(104_729) % (PATTERN_LEN as u64 / 4)) as usize + from;
+    PATTERN.slice(start..start + len)
+}

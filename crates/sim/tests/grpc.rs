@@ -1,0 +1,9 @@
+//! A gRPC channel and its servers on seeded links.
+
+/// Enough for CI; `THALWEG_SIM_SEEDS` asks for more.
+const SEEDS: u64 = 2000;
+
+#[test]
+fn grpc_peers() {
+    thalweg_sim::seeds::check("grpc", SEEDS, thalweg_sim::grpc::simulate);
+}
