@@ -134,12 +134,13 @@ async fn calls_under_way_have_the_grace_and_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_gets_its_answer_within_the_grace() {
-    let server = Running::start(Echo::default(), Duration::from_secs(60)).await;
-    let size = 3 << 20;
+    let server = Running::start(Echo::default(), Duration::from_secs(600)).await;
+    // All of it is framed when the socket is full: what is left waits for the reader in the connection that has drained.
+    let size = 248 << 10;
     let mut client = raw_client(&server, &vec![1; size]).await;
     let stopping = tokio::spawn(server.stop());
     let mut received = Vec::new();
-    let mut part = vec![0; 256 << 10];
+    let mut part = vec![0; 32 << 10];
     loop {
         // Much longer than a closed connection lingers.
         tokio::time::sleep(Duration::from_secs(3)).await;
@@ -161,6 +162,22 @@ async fn a_reader_that_stopped_is_cut_off_after_the_grace() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let took = server.stop().await;
     assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(9), "{took:?}");
+    drop(client);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_end_with_the_grace_whatever_the_client_does() {
+    let handlers = Echo::default();
+    let server = Running::start(handlers.clone(), Duration::from_secs(5)).await;
+    let client = raw_client(&server, b"sleep").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let began = Instant::now();
+    let stopping = tokio::spawn(server.stop());
+    until(|| handlers.cancelled.load(Ordering::SeqCst) == 1).await;
+    // The connection itself lingers for a second.
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(5) && took < Duration::from_millis(5900), "{took:?}");
+    stopping.await.expect("no panic");
     drop(client);
 }
 
