@@ -39,7 +39,9 @@ pub(super) fn target(data: &[u8]) -> Features {
     let pieces = cut(&mut random, input);
     let cut = Observed::of(from_server, &pieces, None);
     assert_eq!(whole.outcome, cut.outcome, "another outcome when the bytes come in pieces");
-    assert_eq!(whole.heard, cut.heard, "other events when the bytes come in pieces");
+    let differs = whole.heard.iter().zip(&cut.heard).position(|(whole, cut)| whole != cut);
+    let same = differs.is_none() && whole.heard.len() == cut.heard.len();
+    assert!(same, "other events when the bytes come in pieces, from {differs:?} on");
     Observed::of(from_server, &pieces, Some(random)).features()
 }
 
@@ -112,12 +114,11 @@ impl Observed {
     ) -> Result<(), ConnectionError> {
         while let Some(event) = connection.poll_event(rest, now)? {
             self.hear(connection, &event);
-            match (&mut owner, event) {
-                (Some(random), Event::Headers { stream, .. } | Event::Data { stream, .. }) => {
-                    answer(connection, stream, random);
-                }
-                (None, Event::Data { stream, bytes, .. }) => connection.release(stream, bytes.len()),
-                _ => {}
+            // Without an owner nothing is released: when window is given back depends on how the bytes are cut.
+            if let (Some(random), Event::Headers { stream, .. } | Event::Data { stream, .. }) =
+                (&mut owner, event)
+            {
+                answer(connection, stream, random);
             }
         }
         Ok(())
