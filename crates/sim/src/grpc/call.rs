@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg::{CallOptions, Channel, Code, Raw, Request, Status, Streaming};
+use thalweg::{CallOptions, Channel, Code, Encoding, Raw, Request, Status, Streaming};
 use tokio::time::Instant;
 
 use super::plan::{CallPlan, Ending, Kind};
@@ -47,6 +47,7 @@ pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
 async fn perform(world: &World, channel: &Channel, plan: &CallPlan) -> Outcome {
     let mut options = CallOptions::default();
     options.wait_for_ready = plan.wait_for_ready;
+    options.send_compressed = plan.compresses.then_some(Encoding::Gzip);
     let first = || messages::message(plan, Who::Client, 0);
     let requests = || messages::Requests::new(plan);
     let streaming = match plan.kind {

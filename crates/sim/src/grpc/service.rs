@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use thalweg::server::{Methods, Service};
-use thalweg::{Raw, Request, Response, ServiceOptions, Status, Streaming};
+use thalweg::{Encoding, Raw, Request, Response, ServiceOptions, Status, Streaming};
 
 use super::plan::{CallPlan, Ending};
 use super::world::World;
@@ -31,7 +31,8 @@ impl Service for Script {
     const NAME: &'static str = "sim.Script";
 
     fn register(self, methods: &mut Methods<'_>) {
-        let options = ServiceOptions::default();
+        let mut options = ServiceOptions::default();
+        options.send_compressed = self.world.plan.compresses.then_some(Encoding::Gzip);
         let service = Arc::new(self);
         methods.unary("Unary", &service, &options, Script::unary);
         methods.client_streaming("ClientStreaming", &service, &options, Script::client_streaming);
