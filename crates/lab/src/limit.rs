@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::cpus::CpuList;
+use crate::drive::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use crate::plan::{Pattern, Point, Transport};
 use crate::record::{Connections, CpuTime, LoadResult, LoadSettings, Recorder, Run};
 
@@ -21,9 +22,9 @@ const PREFIX_BYTES: u64 = 5;
 /// One read or write moves at most this much: more does not move faster.
 const CHUNK_BYTES: usize = 256 << 10;
 /// What is under way on a pipelined socket, the same as on a bidi stream that is driven.
-const PIPELINED_BYTES: u64 = 1 << 20;
+const PIPELINED_BYTES: u64 = BIDI_OUTSTANDING_BYTES as u64;
 const PIPELINED_MESSAGES_MIN: u64 = 2;
-const PIPELINED_MESSAGES_MAX: u64 = 4096;
+const PIPELINED_MESSAGES_MAX: u64 = BIDI_OUTSTANDING_MESSAGES_MAX as u64;
 /// How long nothing may move before the measurement is given up.
 const STALL_MS_MAX: u16 = 10_000;
 

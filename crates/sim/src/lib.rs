@@ -5,6 +5,7 @@
 //! replays from its seed alone. [`seeds::check`] runs many of them and says how to replay the one that failed.
 #![forbid(unsafe_code)]
 
+pub mod fuzz;
 pub mod grpc;
 pub mod http2;
 mod link;

@@ -10,9 +10,9 @@ use crate::random::Random;
 /// How a link behaves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkPlan {
-    /// Each piece takes between these two to arrive, and never overtakes another.
+    /// Each piece takes at least so long to arrive, and up to so much longer; it never overtakes another.
     pub(crate) delay_min: Duration,
-    pub(crate) delay_max: Duration,
+    pub(crate) jitter_max: Duration,
     /// How many bytes may be on their way; a writer that meets this has to wait.
     pub(crate) capacity: usize,
     /// How many bytes one read gives at most; short ones split frames.
@@ -21,10 +21,9 @@ pub(crate) struct LinkPlan {
 
 impl LinkPlan {
     pub(crate) fn random(random: &mut Random) -> LinkPlan {
-        let delay_min = Duration::from_micros(random.size(50_000) as u64);
         LinkPlan {
-            delay_min,
-            delay_max: delay_min + Duration::from_micros(random.size(20_000) as u64),
+            delay_min: Duration::from_micros(random.size(50_000) as u64),
+            jitter_max: Duration::from_micros(random.size(20_000) as u64),
             capacity: random.pick(&[100, 4096, 65_536, 1 << 20]),
             read_max: random.pick(&[40, 1000, 20_000, usize::MAX, usize::MAX]),
         }
@@ -84,8 +83,8 @@ impl Pipe {
         if self.unread {
             return;
         }
-        let spread = (self.plan.delay_max - self.plan.delay_min).as_micros() as usize;
-        let delay = self.plan.delay_min + Duration::from_micros(random.between(0, spread) as u64);
+        let jitter = random.between(0, self.plan.jitter_max.as_micros() as usize);
+        let delay = self.plan.delay_min + Duration::from_micros(jitter as u64);
         self.last_arrival = self.last_arrival.max(now + delay);
         self.on_the_way += bytes.len();
         self.pieces.push_back((self.last_arrival, bytes));
@@ -161,7 +160,7 @@ mod tests {
     fn bytes_arrive_late_in_order_and_in_other_pieces() {
         let mut random = Random::new(1);
         let at = Duration::from_millis;
-        let plan = LinkPlan { delay_min: at(5), delay_max: at(9), capacity: 100, read_max: 7 };
+        let plan = LinkPlan { delay_min: at(5), jitter_max: at(4), capacity: 100, read_max: 7 };
         let mut pipe = Pipe::new(plan);
         for start in [0u8, 50] {
             pipe.write((start..start + 50).collect(), at(u64::from(start)), &mut random);

@@ -1,21 +1,37 @@
 //! Seeded randomness: the same everywhere.
 
-/// `splitmix64`.
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hasher};
+
+/// `splitmix64`, or the bytes of a fuzzer.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random {
+    state: u64,
+    /// Decide first, two for a number.
+    bytes: VecDeque<u8>,
+}
 
 impl Random {
     /// Equal seeds give equal numbers.
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random { state: seed, bytes: VecDeque::new() }
+    }
+
+    /// The numbers are made of `bytes`; when they are used up, of their hash.
+    pub fn of_bytes(bytes: &[u8]) -> Random {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(bytes);
+        Random { state: hasher.finish(), bytes: bytes.iter().copied().collect() }
     }
 
     /// Any number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        if let (Some(high), Some(low)) = (self.bytes.pop_front(), self.bytes.pop_front()) {
+            // Spread over all bits, for those who look at the high ones.
+            return mix(u64::from(u16::from_be_bytes([high, low])));
+        }
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.state)
     }
 
     /// A number below `bound`; 0 if that is 0.
@@ -46,8 +62,14 @@ impl Random {
 
     /// Randomness of its own for one part of a run, so that the parts do not depend on each other's draws.
     pub fn fork(&mut self) -> Random {
-        Random(self.number())
+        Random::new(self.number())
     }
+}
+
+fn mix(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

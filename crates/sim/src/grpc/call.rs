@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use thalweg::{CallOptions, Channel, Code, Raw, Request, Status, Streaming};
+use thalweg::{CallOptions, Channel, Code, Encoding, Raw, Request, Status, Streaming};
+use tokio::time::Instant;
 
 use super::plan::{CallPlan, Ending, Kind};
 use super::service::{BIDI, CLIENT_STREAMING, SEED, SERVER_STREAMING, UNARY};
@@ -27,7 +28,7 @@ const TIMER_SLACK: Duration = Duration::from_millis(3);
 pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
     tokio::time::sleep(plan.start).await;
     world.note(Who::Client, "call", plan.seed, 0);
-    let began = world.now();
+    let began = Instant::now();
     let call = perform(world, &channel, &plan);
     let outcome = match plan.drop_after {
         None => call.await,
@@ -38,7 +39,7 @@ pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
         Outcome::Ended { status, .. } => status.as_ref().err().map_or(0, |status| status.code() as usize),
     };
     world.note(Who::Client, "end", plan.seed, code);
-    if let Err(fault) = judge(world, &plan, &outcome, world.now() - began) {
+    if let Err(fault) = judge(world, &plan, &outcome, began.elapsed()) {
         panic!("{fault}: {outcome:?}\n{plan:#?}");
     }
 }
@@ -46,6 +47,7 @@ pub(super) async fn run(world: &World, channel: Channel, plan: CallPlan) {
 async fn perform(world: &World, channel: &Channel, plan: &CallPlan) -> Outcome {
     let mut options = CallOptions::default();
     options.wait_for_ready = plan.wait_for_ready;
+    options.send_compressed = plan.compresses.then_some(Encoding::Gzip);
     let first = || messages::message(plan, Who::Client, 0);
     let requests = || messages::Requests::new(plan);
     let streaming = match plan.kind {

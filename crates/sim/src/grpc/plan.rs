@@ -25,6 +25,8 @@ pub(super) struct WorldPlan {
     pub(super) shutdown_grace: Duration,
     /// The longest message, in bytes.
     pub(super) message_max: usize,
+    /// Whether the server compresses for those who take it.
+    pub(super) compresses: bool,
 }
 
 /// The longest message of all, in bytes.
@@ -54,6 +56,7 @@ impl WorldPlan {
             cuts: random.one_in(4),
             restarts: (0..restarts).map(|_| next_restart(random)).collect(),
             shutdown_grace: millis(random, 5000),
+            compresses: random.one_in(4),
             message_max: message_max.min(narrowest.saturating_mul(100)).min(window * 50),
         }
     }
@@ -114,6 +117,8 @@ pub(super) struct CallPlan {
     /// The caller drops the call when it has seen so many responses.
     pub(super) responses_wanted: usize,
     pub(super) wait_for_ready: bool,
+    /// Whether the caller compresses.
+    pub(super) compresses: bool,
 }
 
 /// Codes that handlers fail with; none that the transport has reasons of its own for.
@@ -157,6 +162,7 @@ impl CallPlan {
             deadline,
             drop_after,
             wait_for_ready: random.one_in(2),
+            compresses: random.one_in(5),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use thalweg::server::{Methods, Service};
-use thalweg::{Raw, Request, Response, ServiceOptions, Status, Streaming};
+use thalweg::{Encoding, Raw, Request, Response, ServiceOptions, Status, Streaming};
 
 use super::plan::{CallPlan, Ending};
 use super::world::World;
@@ -31,7 +31,8 @@ impl Service for Script {
     const NAME: &'static str = "sim.Script";
 
     fn register(self, methods: &mut Methods<'_>) {
-        let options = ServiceOptions::default();
+        let mut options = ServiceOptions::default();
+        options.send_compressed = self.world.plan.compresses.then_some(Encoding::Gzip);
         let service = Arc::new(self);
         methods.unary("Unary", &service, &options, Script::unary);
         methods.client_streaming("ClientStreaming", &service, &options, Script::client_streaming);
@@ -61,12 +62,14 @@ impl Script {
         Ok(Response::new(run.response(0)))
     }
 
+    #[expect(clippy::unused_async, reason = "all handlers are async functions")]
     async fn server_streaming(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Responses>, Status> {
         let mut run = Run::begin(&self.world, &request);
         run.hear(request.get_ref());
         Ok(Response::new(Responses::new(run, None)))
     }
 
+    #[expect(clippy::unused_async, reason = "all handlers are async functions")]
     async fn bidi(self: Arc<Self>, request: Request<Streaming<Raw>>) -> Result<Response<Responses>, Status> {
         let run = Run::begin(&self.world, &request);
         Ok(Response::new(Responses::new(run, Some(request.into_inner()))))
@@ -108,13 +111,11 @@ impl Run {
     }
 
     async fn hear_next(&mut self, requests: &mut Streaming<Raw>) -> Result<(), Status> {
-        match requests.message().await? {
-            Some(request) => self.hear(&request),
-            None => {
-                self.world.fail(&format!("call {}: requests end after {}", self.plan.seed, self.heard));
-                return Err(Status::internal("too few requests"));
-            }
-        }
+        let Some(request) = requests.message().await? else {
+            self.world.fail(&format!("call {}: requests end after {}", self.plan.seed, self.heard));
+            return Err(Status::internal("too few requests"));
+        };
+        self.hear(&request);
         Ok(())
     }
 

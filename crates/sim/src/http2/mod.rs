@@ -19,7 +19,7 @@ use crate::random::Random;
 use crate::trace::Trace;
 use world::World;
 
-pub(crate) use plan::random_config;
+pub(crate) use plan::{push_fields as random_fields, random_config};
 
 /// Runs one world to its end.
 ///
@@ -27,12 +27,25 @@ pub(crate) use plan::random_config;
 ///
 /// When an invariant breaks.
 pub fn simulate(seed: u64, trace: &mut Trace) {
-    World::new(Random::new(seed)).run(trace);
+    play(Random::new(seed), trace);
+}
+
+/// Runs the world that follows from `random`.
+pub(crate) fn play(random: Random, trace: &mut Trace) {
+    World::new(random).run(trace);
+}
+
+/// What both sides of a world write.
+pub(crate) fn record(seed: u64) -> [(Side, Vec<u8>); 2] {
+    let mut world = World::new(Random::new(seed));
+    world.monitor.record();
+    let Both([client, server]) = world.run(&mut Trace::quiet()).into_recording();
+    [(Side::Client, client), (Side::Server, server)]
 }
 
 /// One end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+pub(crate) enum Side {
     Client,
     Server,
 }

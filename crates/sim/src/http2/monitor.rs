@@ -14,6 +14,8 @@ const WINDOW_DEFAULT: u64 = 65_535;
 #[derive(Debug)]
 pub(super) struct Monitor {
     senders: Both<Sender>,
+    /// What both sides wrote, if it is recorded.
+    recording: Option<Both<Vec<u8>>>,
 }
 
 /// What one side has sent.
@@ -53,11 +55,25 @@ impl Monitor {
             block_of: None,
             frame_len_max: peer.max_frame_size,
         };
-        Monitor { senders: Both([sender(client, server, PREFACE.len()), sender(server, client, 0)]) }
+        let senders = Both([sender(client, server, PREFACE.len()), sender(server, client, 0)]);
+        Monitor { senders, recording: None }
+    }
+
+    /// From now on, keeps what is written.
+    pub(super) fn record(&mut self) {
+        self.recording = Some(Both::default());
+    }
+
+    /// What was written since [`record`](Self::record).
+    pub(super) fn into_recording(self) -> Both<Vec<u8>> {
+        self.recording.unwrap_or_default()
     }
 
     /// `side` writes `bytes`.
     pub(super) fn watch(&mut self, side: Side, mut bytes: &[u8]) {
+        if let Some(recording) = &mut self.recording {
+            recording[side].extend_from_slice(bytes);
+        }
         loop {
             let sender = &mut self.senders[side];
             let skipped = sender.skip.min(bytes.len());

@@ -46,7 +46,7 @@ pub(super) struct Peer {
     pub(super) output: Output,
     plan: OwnerPlan,
     /// What the other side takes.
-    peer_config: Config,
+    others_config: Config,
     input: Vec<u8>,
     sending: BTreeMap<u32, Outbound>,
     unreleased: BTreeMap<u32, usize>,
@@ -95,7 +95,7 @@ const DATA_LEN_MAX: usize = 64 << 10;
 const CONTROL_LEN_MAX: usize = 40;
 
 impl Peer {
-    pub(super) fn new(side: Side, plan: OwnerPlan, peer_config: &Config, now: Instant) -> Peer {
+    pub(super) fn new(side: Side, plan: OwnerPlan, others_config: &Config, now: Instant) -> Peer {
         let connection = match side {
             Side::Client => Connection::client(plan.config.clone(), now),
             Side::Server => Connection::server(plan.config.clone(), now),
@@ -107,7 +107,7 @@ impl Peer {
             next_act: Some(Duration::ZERO),
             output: Output::default(),
             plan: OwnerPlan { wishes: if side == Side::Client { plan.wishes } else { 0 }, ..plan },
-            peer_config: peer_config.clone(),
+            others_config: others_config.clone(),
             input: Vec::new(),
             sending: BTreeMap::new(),
             unreleased: BTreeMap::new(),
@@ -307,12 +307,16 @@ impl Peer {
             1 if !self.unreleased.is_empty() => {
                 let count = self.unreleased.len();
                 let stream = stream(&mut scene.random, count, &mut self.unreleased.keys().copied());
-                stream.into_iter().for_each(|stream| self.release(stream, scene));
+                if let Some(stream) = stream {
+                    self.release(stream, scene);
+                }
             }
             _ => {
                 let ready: Vec<_> = self.ready().collect();
                 let stream = stream(&mut scene.random, ready.len(), &mut ready.into_iter());
-                stream.into_iter().for_each(|stream| self.send(stream, scene));
+                if let Some(stream) = stream {
+                    self.send(stream, scene);
+                }
             }
         }
         self.plan_act(scene);
@@ -412,10 +416,10 @@ impl Peer {
     }
 
     fn outbound(&self, scene: &mut Scene<'_>) -> Outbound {
-        let body_max = self.plan.body_max.min(plan::body_max(self.peer_config.stream_window));
+        let body_max = self.plan.body_max.min(plan::body_max(self.others_config.stream_window));
         let left = scene.random.size(body_max);
         Outbound {
-            informational: if self.side == Side::Server && scene.random.one_in(5) { 1 } else { 0 },
+            informational: usize::from(self.side == Side::Server && scene.random.one_in(5)),
             head_sent: false,
             left,
             // At most some forty pieces: tiny ones are a glitch each for who receives them.
@@ -458,7 +462,7 @@ impl Peer {
     }
 
     fn take_note_of_head(&mut self, stream: u32, head: &FieldList, end: bool, scene: &mut Scene<'_>) {
-        scene.ledger.say_head(self.side, stream, head, self.peer_config.max_header_list_size, end);
+        scene.ledger.say_head(self.side, stream, head, self.others_config.max_header_list_size, end);
         self.output_slack += head.size() + CONTROL_LEN_MAX;
         if end {
             self.sending.remove(&stream);

@@ -67,7 +67,7 @@ pub(crate) fn random_config(random: &mut Random) -> Config {
 }
 
 /// Fields beside the pseudo-headers: names and values that come again, so that tables have hits and evictions.
-pub(super) fn push_fields(random: &mut Random, list: &mut FieldList) {
+pub(crate) fn push_fields(random: &mut Random, list: &mut FieldList) {
     for _ in 0..random.size(FIELDS_MAX) {
         let name = format!("x-{}", random.below(12));
         let value = match random.below(8) {

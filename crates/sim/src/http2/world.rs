@@ -58,14 +58,15 @@ impl World {
         World { random, peers, pipes, monitor, start, cut_at }
     }
 
-    /// Lets the world go on until it is quiet, and judges it.
-    pub(super) fn run(mut self, trace: &mut Trace) {
-        let (now, random, ledger) = (Duration::ZERO, self.random.fork(), Ledger::default());
+    /// Lets the world go on until it is quiet, and judges it. Returns what was seen on the wire.
+    pub(super) fn run(mut self, trace: &mut Trace) -> Monitor {
+        let (now, random, ledger) = (Duration::ZERO, self.random.clone(), Ledger::default());
         let mut scene = Scene { now, start: self.start, random, trace, ledger };
         self.run_until_quiet(&mut scene);
         self.assert_settled(&scene);
         self.probe(&mut scene);
         self.assert_settled(&scene);
+        self.monitor
     }
 
     /// What holds when the world is quiet.
@@ -73,7 +74,9 @@ impl World {
         let phases = Side::BOTH.map(|side| self.peers[side].phase);
         if phases == [Phase::Open; 2] {
             scene.ledger.assert_complete();
-            Side::BOTH.iter().for_each(|&side| self.peers[side].assert_idle());
+            for side in Side::BOTH {
+                self.peers[side].assert_idle();
+            }
             self.monitor.assert_windows_whole();
         } else {
             assert_eq!(phases, [Phase::Over; 2], "stalled: one side left, and the other did not notice");
@@ -151,7 +154,9 @@ impl World {
             Step::Cut => {
                 scene.note(Side::Client, "cut", 0, 0);
                 self.cut_at = None;
-                Side::BOTH.iter().for_each(|&side| self.pipes[side].cut());
+                for side in Side::BOTH {
+                    self.pipes[side].cut();
+                }
             }
         }
     }

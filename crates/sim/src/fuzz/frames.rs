@@ -1,0 +1,205 @@
+//! Any bytes as frames, to a server or to a client.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use thalweg_http2::frame::{FrameHead, HEAD_LEN, PREFACE};
+use thalweg_http2::{
+    Block, Config, Connection, ConnectionError, Event, FieldList, Indexing, Output, StreamId, Tag,
+};
+
+use super::{Features, INPUT_LEN_MAX, feature};
+use crate::http2::{Side, record};
+use crate::random::Random;
+
+/// The lowest bit of an input's first byte says whom its frames come from.
+const FROM_SERVER: u8 = 1;
+/// The streams that a client has open when the frames come.
+const CLIENT_STREAMS: usize = 8;
+/// Worlds that are recorded.
+const RECORDED: u64 = 40;
+
+/// Both directions of some worlds.
+pub(super) fn corpus() -> Vec<Vec<u8>> {
+    let input = |from: Side, mut bytes: Vec<u8>| {
+        bytes.insert(0, if from == Side::Server { FROM_SERVER } else { 0 });
+        bytes.truncate(INPUT_LEN_MAX);
+        bytes
+    };
+    (0..RECORDED).flat_map(|seed| record(seed).into_iter().map(|(from, bytes)| input(from, bytes))).collect()
+}
+
+/// However the bytes are cut, the same happens; whatever an owner does, what is sent back is frames.
+pub(super) fn target(data: &[u8]) -> Features {
+    let Some((&first, input)) = data.split_first() else { return Features::new() };
+    let input = &input[..input.len().min(INPUT_LEN_MAX)];
+    let from_server = first & FROM_SERVER != 0;
+    let mut random = Random::new(feature(data));
+    let whole = Observed::of(from_server, &[input], None);
+    let pieces = cut(&mut random, input);
+    let cut = Observed::of(from_server, &pieces, None);
+    assert_eq!(whole.outcome, cut.outcome, "another outcome when the bytes come in pieces");
+    let differs = whole.heard.iter().zip(&cut.heard).position(|(whole, cut)| whole != cut);
+    let same = differs.is_none() && whole.heard.len() == cut.heard.len();
+    assert!(same, "other events when the bytes come in pieces, from {differs:?} on");
+    Observed::of(from_server, &pieces, Some(random)).features()
+}
+
+fn cut<'a>(random: &mut Random, mut input: &'a [u8]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    while !input.is_empty() {
+        let (piece, rest) = input.split_at(1 + random.size(input.len() - 1));
+        pieces.push(piece);
+        input = rest;
+    }
+    pieces
+}
+
+/// An event; the bytes of DATA are joined.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Heard {
+    Head { kind: &'static str, stream: u32, fields: u64, end: bool },
+    Data { stream: u32, bytes: Vec<u8>, end: bool },
+    Other(&'static str, u32, &'static str),
+}
+
+/// What a connection made of its input.
+struct Observed {
+    heard: Vec<Heard>,
+    outcome: Result<(), ConnectionError>,
+}
+
+impl Observed {
+    /// Presents `pieces` one after the other. With randomness an owner answers what it hears.
+    fn of(from_server: bool, pieces: &[&[u8]], mut owner: Option<Random>) -> Observed {
+        let now = Instant::now();
+        let config = Config { stream_window: 2000, output_target: 700, ..Config::default() };
+        let mut connection =
+            if from_server { Connection::client(config, now) } else { Connection::server(config, now) };
+        if from_server {
+            let head =
+                fields(&[(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")]);
+            for number in 0..CLIENT_STREAMS {
+                let block = Block { fixed: None, extra: &head };
+                connection.open(Tag(number as u64), block, number % 2 == 0).expect("100 are assumed");
+            }
+        }
+        let mut observed = Observed { heard: Vec::new(), outcome: Ok(()) };
+        let (mut output, mut kept) = (Output::default(), Vec::new());
+        let mut sent = Vec::new();
+        for piece in pieces {
+            kept.extend_from_slice(piece);
+            let mut rest = &kept[..];
+            observed.outcome = observed.poll(&mut connection, &mut rest, now, owner.as_mut());
+            kept = rest.to_vec();
+            while connection.take_output(&mut output) {
+                output.copy_to(&mut sent);
+                output.advance(output.len());
+            }
+            if observed.outcome.is_err() {
+                break;
+            }
+        }
+        assert_eq!(observed.outcome.is_err(), connection.is_closed());
+        assert_frames(&sent);
+        observed
+    }
+
+    fn poll(
+        &mut self,
+        connection: &mut Connection,
+        rest: &mut &[u8],
+        now: Instant,
+        mut owner: Option<&mut Random>,
+    ) -> Result<(), ConnectionError> {
+        while let Some(event) = connection.poll_event(rest, now)? {
+            self.hear(connection, &event);
+            // Without an owner nothing is released: when window is given back depends on how the bytes are cut.
+            if let (Some(random), Event::Headers { stream, .. } | Event::Data { stream, .. }) =
+                (&mut owner, event)
+            {
+                answer(connection, stream, random);
+            }
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, connection: &Connection, event: &Event<'_>) {
+        let fields = || feature(format!("{:?}", connection.fields().iter().collect::<Vec<_>>()));
+        let heard = match *event {
+            Event::Headers { stream, end_stream, .. } => {
+                Heard::Head { kind: "headers", stream: stream.get(), fields: fields(), end: end_stream }
+            }
+            Event::Informational { stream, .. } => {
+                Heard::Head { kind: "informational", stream: stream.get(), fields: fields(), end: false }
+            }
+            Event::Trailers { stream, .. } => {
+                Heard::Head { kind: "trailers", stream: stream.get(), fields: fields(), end: true }
+            }
+            Event::Data { stream, bytes, end_stream, .. } => {
+                assert!(end_stream || !bytes.is_empty(), "an event that says nothing");
+                if let Some(Heard::Data { stream: last, bytes: so_far, end }) = self.heard.last_mut()
+                    && *last == stream.get()
+                    && !*end
+                {
+                    so_far.extend_from_slice(bytes);
+                    *end = end_stream;
+                    return;
+                }
+                Heard::Data { stream: stream.get(), bytes: bytes.to_vec(), end: end_stream }
+            }
+            Event::Reset { stream, cause, .. } => Heard::Other("reset", stream.get(), cause.reason),
+            Event::Writable { stream, .. } => Heard::Other("writable", stream.get(), ""),
+            Event::SlotsChanged => Heard::Other("slots changed", 0, ""),
+            Event::GoAway { last_stream, .. } => Heard::Other("goaway", last_stream.get(), ""),
+            Event::Pong { .. } => Heard::Other("pong", 0, ""),
+            _ => panic!("an unknown event: {event:?}"),
+        };
+        self.heard.push(heard);
+    }
+
+    /// Events behind events, and how it ended.
+    fn features(&self) -> Features {
+        let kind = |heard: &Heard| match heard {
+            Heard::Head { kind, end, .. } => (*kind, "", *end),
+            Heard::Data { end, .. } => ("data", "", *end),
+            Heard::Other(kind, _, reason) => (*kind, *reason, false),
+        };
+        let pairs = self.heard.windows(2).map(|pair| feature((kind(&pair[0]), kind(&pair[1]))));
+        pairs.chain([feature(self.outcome.map_err(|error| error.reason))]).collect()
+    }
+}
+
+/// Answers a little, resets, or gives window back: an owner who does not mind what the connection says to that.
+fn answer(connection: &mut Connection, stream: StreamId, random: &mut Random) {
+    let end = random.one_in(3);
+    match random.below(5) {
+        0 => {
+            let head = fields(&[(":status", "200"), ("content-type", "application/grpc")]);
+            connection.send_headers(stream, Block { fixed: None, extra: &head }, end).ok();
+        }
+        1 => {
+            connection.send_data(stream, Bytes::from(vec![7; random.size(5000)]), end).ok();
+        }
+        2 => connection.release(stream, random.size(70_000)),
+        3 if random.one_in(4) => connection.reset(stream, thalweg_http2::ErrorCode::Cancel),
+        _ => connection.ping([1; 8]),
+    }
+}
+
+fn fields(pairs: &[(&str, &str)]) -> FieldList {
+    let mut list = FieldList::new();
+    for (name, value) in pairs {
+        list.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+    }
+    list
+}
+
+fn assert_frames(mut sent: &[u8]) {
+    sent = sent.strip_prefix(&PREFACE[..]).unwrap_or(sent);
+    while let Some((head, rest)) = sent.split_first_chunk::<HEAD_LEN>() {
+        let len = FrameHead::parse(head).len as usize;
+        sent = rest.get(len..).expect("what is sent ends within a frame");
+    }
+    assert!(sent.is_empty(), "what is sent ends within a frame's head");
+}

@@ -1,0 +1,24 @@
+//! Any bytes as the choices of a world: its settings, what its owners do, what happens next.
+
+use super::{Features, feature};
+use crate::http2::play;
+use crate::random::Random;
+use crate::trace::Trace;
+
+/// Bytes in one input of the corpus: choices beyond them follow from the input as well.
+const LEN: usize = 400;
+
+pub(super) fn corpus() -> Vec<Vec<u8>> {
+    let bytes = |seed| {
+        let mut random = Random::new(seed);
+        (0..LEN).map(|_| random.number() as u8).collect()
+    };
+    (1000..1010).map(bytes).collect()
+}
+
+pub(super) fn target(data: &[u8]) -> Features {
+    let mut trace = Trace::quiet();
+    play(Random::of_bytes(data), &mut trace);
+    // Worlds of another order of length.
+    Features::from([feature(trace.steps().ilog2())])
+}

@@ -1,0 +1,18 @@
+//! A bounded run of each fuzz target; `THALWEG_FUZZ_ITERATIONS` asks for more.
+
+use thalweg_sim::fuzz::{Target, run};
+
+#[test]
+fn frames() {
+    run(Target::FRAMES, 60_000);
+}
+
+#[test]
+fn hpack() {
+    run(Target::HPACK, 100_000);
+}
+
+#[test]
+fn operations() {
+    run(Target::OPERATIONS, 2000);
+}
