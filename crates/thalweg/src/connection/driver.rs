@@ -275,8 +275,15 @@ where
     /// Goes to sleep, unless a caller has left something to write since the last look.
     fn sleep(&mut self, cx: &Context<'_>) -> bool {
         let mut state = self.connection.lock();
-        // With output of our own still blocked, more of it can't leave either: the socket's waker will come.
-        if self.output.is_empty() && state.http2.wants_write() {
+        // With output of our own still blocked, more of it can't leave either: the socket's waker will come. But the
+        // connection may have been drained or closed meanwhile, which sets a time to all waiting.
+        let has_news = if self.output.is_empty() {
+            state.http2.wants_write()
+        } else {
+            matches!(state.driver, DriverState::Notified)
+        };
+        if has_news {
+            state.driver = DriverState::Running;
             return false;
         }
         state.driver = DriverState::Asleep(cx.waker().clone());

@@ -128,6 +128,8 @@ pub(crate) struct State {
 enum DriverState {
     /// It is running or already woken, and will look for output before it sleeps.
     Running,
+    /// As `Running`; and somebody had something for it to see since it began its turn.
+    Notified,
     Asleep(Waker),
 }
 
@@ -166,8 +168,9 @@ impl State {
 
     /// There is output, or something else for the driver to see: makes sure that it looks.
     pub(crate) fn notify_driver(&mut self) {
-        if let DriverState::Asleep(waker) = std::mem::replace(&mut self.driver, DriverState::Running) {
-            self.wake.push(waker);
+        match std::mem::replace(&mut self.driver, DriverState::Notified) {
+            DriverState::Asleep(waker) => self.wake.push(waker),
+            DriverState::Running | DriverState::Notified => {}
         }
     }
 
