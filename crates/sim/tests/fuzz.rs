@@ -4,15 +4,15 @@ use thalweg_sim::fuzz::{Target, run};
 
 #[test]
 fn frames() {
-    run(Target::FRAMES, 60_000);
+    run(Target::FRAMES, 30_000);
 }
 
 #[test]
 fn hpack() {
-    run(Target::HPACK, 100_000);
+    run(Target::HPACK, 50_000);
 }
 
 #[test]
 fn operations() {
-    run(Target::OPERATIONS, 2000);
+    run(Target::OPERATIONS, 1000);
 }

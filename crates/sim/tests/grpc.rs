@@ -1,7 +1,7 @@
 //! A gRPC channel and its servers on seeded links.
 
 /// Enough for CI; `THALWEG_SIM_SEEDS` asks for more.
-const SEEDS: u64 = 5000;
+const SEEDS: u64 = 3000;
 
 #[test]
 fn grpc_peers() {

@@ -1,7 +1,7 @@
 //! Two HTTP/2 connections on a seeded link.
 
 /// Enough for CI; `THALWEG_SIM_SEEDS` asks for more.
-const SEEDS: u64 = 6000;
+const SEEDS: u64 = 4000;
 
 #[test]
 fn http2_peers() {
