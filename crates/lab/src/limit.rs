@@ -28,8 +28,32 @@ const PIPELINED_MESSAGES_MAX: u64 = BIDI_OUTSTANDING_MESSAGES_MAX as u64;
 /// How long nothing may move before the measurement is given up.
 const STALL_MS_MAX: u16 = 10_000;
 
-/// Moves the point's messages over a bare socket as `pattern` says.
+/// On how many connections in turn a limit is measured.
+///
+/// Two threads on a socket fall into step with each other or out of it, and stay so: the same bytes move at half or at twice the
+/// speed by chance alone. A limit is what is possible, so the fastest counts.
+const CONNECTIONS_TRIED: u32 = 3;
+
+/// Moves the point's messages over a bare socket as `pattern` says, on a few connections in turn; the fastest counts.
 pub fn measure(
+    point: &Point,
+    pattern: Pattern,
+    client_cpus: Option<&CpuList>,
+    server_cpus: Option<&CpuList>,
+) -> io::Result<LoadResult> {
+    let part = CONNECTIONS_TRIED;
+    let point = Point { warmup: point.warmup / part, duration: point.duration / part, ..point.clone() };
+    let mut fastest: Option<LoadResult> = None;
+    for _ in 0..CONNECTIONS_TRIED {
+        let result = measure_once(&point, pattern, client_cpus, server_cpus)?;
+        if fastest.as_ref().is_none_or(|fastest| result.rate_per_s > fastest.rate_per_s) {
+            fastest = Some(result);
+        }
+    }
+    fastest.ok_or_else(|| io::Error::other("no connection was tried"))
+}
+
+fn measure_once(
     point: &Point,
     pattern: Pattern,
     client_cpus: Option<&CpuList>,
@@ -318,7 +342,7 @@ mod tests {
         };
         let result = measure(&point, pattern, None, None).unwrap();
         assert!(result.messages > 0, "{point}: nothing moved");
-        assert!(result.duration_ns >= 10_000_000);
+        assert!(result.duration_ns >= 10_000_000 / u64::from(CONNECTIONS_TRIED));
         assert_eq!(result.bytes_sent, result.messages * size);
         assert_eq!(result.bytes_received, if pattern == Pattern::OneWay { 0 } else { result.bytes_sent });
         let latency = result.latency_ns.unwrap();
