@@ -5,9 +5,6 @@ use tonic::Status;
 /// Length of the prefix before each message, in bytes: the compressed flag and the length.
 pub const PREFIX_LEN: usize = 5;
 
-/// The largest message that is accepted unless configured otherwise, in bytes: 4 MiB, as in every gRPC stack.
-pub const RECEIVED_SIZE_MAX: usize = 4 * 1024 * 1024;
-
 /// The prefix of a message of `len` bytes.
 #[inline]
 pub fn prefix(compressed: bool, len: usize) -> Result<[u8; PREFIX_LEN], MessageTooLong> {
