@@ -32,8 +32,8 @@ impl SlotKey {
 /// before, so a large message is gathered once and wakes its reader once.
 ///
 /// The stream's receive window is given back when the reader takes the inbox. While the inbox is shorter than
-/// `needed` it is given back at once: a message larger than the window could never arrive otherwise. So a stream
-/// holds at most one window, or one message of at most the permitted size.
+/// `needed` it is given back at once: a message larger than the window could never arrive otherwise. So a slot
+/// holds at most one window, or one message of at most the permitted size; its reader may hold as much again, taken before.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked for by itself")]
 pub(crate) struct Slot {
