@@ -105,8 +105,7 @@ fn an_interrupted_run_says_what_there_is() {
     for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
         let args = ["load", &addresses[0], "--call", call, "-z", "1h", "--warmup", "0s", "-O", "json"];
         let load = Running::start(&args);
-        // Nothing tells from outside that measuring has begun; before that, there is nothing to say.
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        load.until_at_work();
         load.signal(Signal::SIGINT);
         let (code, stdout, stderr) = load.end();
         assert_eq!((code, stderr.as_str()), (Some(130), ""), "{call}");
@@ -141,8 +140,8 @@ fn a_message_beyond_the_servers_limit_is_named() {
 #[test]
 fn a_server_that_goes_away_is_counted_as_errors() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    let load = Running::start(&["load", &addresses[0], "-z", "1500ms", "--warmup", "0s", "-O", "json"]);
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let load = Running::start(&["load", &addresses[0], "-z", "4s", "--warmup", "0s", "-O", "json"]);
+    load.until_at_work();
     drop(server);
     let (code, stdout, _) = load.end();
     let result: Value = serde_json::from_str(&stdout).unwrap();
@@ -154,7 +153,7 @@ fn a_server_that_goes_away_is_counted_as_errors() {
 fn a_server_told_to_stop_lets_its_calls_end() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let load = Running::start(&["load", &addresses[0], "-z", "1h", "--warmup", "0s"]);
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    load.until_at_work();
     server.signal(Signal::SIGINT);
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
     load.signal(Signal::SIGTERM);

@@ -246,7 +246,7 @@ async fn compressed_calls() {
 async fn a_dropped_call_cancels_its_handler() {
     let echo = Echo::default();
     let channel = connect(&serve(echo.clone()).await).await;
-    let call = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("sleep")), &large()).await_for(50).await;
+    let call = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("sleep")), &large()).await_for(500).await;
     assert!(call.is_none(), "it sleeps");
     until(|| echo.cancelled.load(Ordering::SeqCst) == 1).await;
     assert_eq!(channel.lanes()[0].in_flight, 0);
@@ -257,7 +257,7 @@ async fn deadlines_fire_on_both_sides() {
     let echo = Echo::default();
     let channel = connect(&serve(echo.clone()).await).await;
     let mut request = Request::new(raw("sleep"));
-    request.set_timeout(Duration::from_millis(50));
+    request.set_timeout(Duration::from_millis(500));
     let outcome: Result<Response<Raw>, Status> = channel.unary(&ECHO, request, &large()).await;
     assert_eq!(outcome.expect_err("it sleeps").code(), Code::DeadlineExceeded);
     until(|| echo.cancelled.load(Ordering::SeqCst) == 1).await;

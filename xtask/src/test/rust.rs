@@ -35,9 +35,26 @@ pub(super) fn tests(log: &Log) -> Result<String, Failure> {
         (true, 1..) => Ok(format!("{passed} tests")),
         (true, 0) => Err(Failure::failed("no test ran")),
         (false, _) => {
+            // The log is long, and its end is seldom where the failure stands.
+            for line in failures(&stdout) {
+                println!("{line}");
+            }
             Err(Failure::failed(format!("{failed} of {} tests failed, or a build did", passed + failed)))
         }
     }
+}
+
+/// What the runner says of the tests that failed: each binary prints it between a line `failures:` and its summary.
+fn failures(stdout: &str) -> impl Iterator<Item = &str> {
+    let mut within = false;
+    stdout.lines().filter(move |line| {
+        match *line {
+            "failures:" => within = true,
+            line if line.starts_with("test result:") => within = false,
+            _ => {}
+        }
+        within
+    })
 }
 
 pub(super) fn release(log: &Log) -> Result<String, Failure> {
@@ -80,7 +97,16 @@ fn count(line: &str, noun: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{count, failures};
+
+    #[test]
+    fn what_failed_is_picked_out() {
+        let stdout = "test a ... ok\nfailures:\n\n---- b stdout ----\nit is 2\n\ntest result: FAILED.\ntest c ... ok\n";
+        assert_eq!(
+            failures(stdout).collect::<Vec<_>>(),
+            ["failures:", "", "---- b stdout ----", "it is 2", ""]
+        );
+    }
 
     #[test]
     fn summary_lines_are_counted() {

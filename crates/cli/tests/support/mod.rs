@@ -1,8 +1,10 @@
 //! The command under test, and a server of it.
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -52,6 +54,23 @@ impl Running {
         let mut line = String::new();
         self.stdout.read_line(&mut line).unwrap();
         line.trim_end().to_owned()
+    }
+
+    /// Waits until the command has done work for much longer than it takes to start.
+    pub(crate) fn until_at_work(&self) {
+        const AT_WORK: Duration = Duration::from_millis(200);
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let began = Instant::now();
+        // The first number is the time on a processor, ns.
+        let schedstat = format!("/proc/{}/schedstat", self.child.id());
+        let used = || {
+            let text = fs::read_to_string(&schedstat).unwrap();
+            Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+        };
+        while used() < AT_WORK {
+            assert!(began.elapsed() < PATIENCE, "the command does nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
