@@ -21,6 +21,7 @@
 //! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs stands at
 //! [`Channel`] and [`server::Methods`].
 
+mod buffers;
 mod chain;
 pub mod channel;
 mod connection;

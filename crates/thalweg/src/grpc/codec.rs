@@ -7,6 +7,7 @@ use super::{
     compression::Encoding,
     envelope::{self, EnvelopeError, MessageTooLong, PREFIX_LEN, Prefix},
 };
+use crate::buffers;
 use crate::chain::Chain;
 use crate::message::Message;
 
@@ -97,7 +98,7 @@ pub fn decode<M: Message>(
     } else {
         match wire {
             Wire::Gathered(bytes) if keeps_buffer(prefix.len) => {
-                M::decode_owned(Bytes::from(bytes).slice(span))
+                M::decode_owned(buffers::lend(bytes).slice(span))
             }
             wire => M::decode(&wire.as_bytes()[span]),
         }
