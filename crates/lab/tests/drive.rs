@@ -125,6 +125,7 @@ async fn driven_with<S: BenchmarkService>(
         warmup_ns: 0,
         duration_ns: Some(200_000_000),
         total: None,
+        busy_poll_ns: 0,
         cpus: None,
     };
     let patience = Patience { call: call_patience, ..Patience::default() };

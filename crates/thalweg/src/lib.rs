@@ -23,6 +23,7 @@
 
 pub mod channel;
 mod connection;
+mod executor;
 pub mod grpc;
 mod message;
 mod method;
@@ -40,6 +41,7 @@ pub use tonic::metadata;
 pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 
 pub use channel::Channel;
+pub use executor::ExecutorError;
 pub use grpc::compression::{Encoding, EncodingSet};
 pub use message::{DecodeError, Message, Raw};
 pub use method::{InvalidPath, Method};
