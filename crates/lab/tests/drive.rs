@@ -127,6 +127,7 @@ async fn driven_with<S: BenchmarkService>(
         warmup_ns: 0,
         duration_ns: Some(WINDOW_NS),
         total: None,
+        busy_poll_ns: 0,
         cpus: None,
     };
     let patience = Patience { call: call_patience, ..Patience::default() };
