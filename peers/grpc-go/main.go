@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"os"
+
+	"google.golang.org/grpc"
 )
 
 const usage = `usage: peer-grpc-go serve [--listen ADDR]
@@ -18,6 +20,8 @@ const messageBytesMax = 64 << 20
 func main() {
 	var err error
 	switch {
+	case len(os.Args) == 2 && os.Args[1] == "version":
+		fmt.Println("grpc-go", grpc.Version)
 	case len(os.Args) > 1 && os.Args[1] == "serve":
 		err = serve(os.Args[2:])
 	case len(os.Args) > 2 && os.Args[1] == "load":

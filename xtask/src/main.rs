@@ -26,7 +26,8 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--only STEP,...] [--list] [--allow-missing]
                           Run the tests: formatting, lints, layering, unit and simulation tests, outside suites
-  peers [NAME]...         Build the other stacks that we measure against, and try each
+  peers [--list] [NAME]...
+                          Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|pairs [--peers NAME,...]
                           What a call costs, ours beside theirs
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,

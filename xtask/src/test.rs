@@ -8,6 +8,7 @@ mod interop;
 mod layering;
 mod modules;
 mod negative;
+mod peers;
 mod report;
 pub(crate) mod rust;
 
@@ -75,6 +76,11 @@ const STEPS: &[Step] = &[
         run: grpcio::client,
     },
     Step { name: "negative", about: "`thalweg load` against servers that misbehave", run: negative::check },
+    Step {
+        name: "peers",
+        about: "tonic, gRPC C++ and grpc-go keep the contract of peers/README.md",
+        run: peers::check,
+    },
     Step { name: "report", about: "`thalweg lab --quick`, and its page in Chromium", run: report::check },
 ];
 

@@ -3,10 +3,12 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::execute::{Execute, ExecuteError};
-use crate::plan::{Point, Study};
+use crate::plan::{Point, Study, Work};
 use crate::results::{
-    LAB_SCHEMA, LabResults, Machine, NotWritable, Outcome, PointResult, ResultsDirectory, Settings, Versions,
+    LAB_SCHEMA, LabResults, Machine, NotWritable, Outcome, PointResult, ResultsDirectory, Settings,
+    StackInfo, Versions,
 };
+use crate::stack::{Pair, Stack};
 
 /// Told how a study goes on.
 pub trait Observe {
@@ -57,7 +59,14 @@ pub fn conduct(
         machine: Machine::this(),
         versions: Versions::this(),
         settings,
+        stacks: vec![StackInfo {
+            stack: Stack::ours(),
+            version: format!("thalweg {}", env!("CARGO_PKG_VERSION")),
+        }],
+        left_out: Vec::new(),
+        aa: Vec::new(),
         points: Vec::with_capacity(study.points.len()),
+        system_calls: Vec::new(),
     };
     let cut_short = measure_all(study, executor, directory, observer, &mut results).err();
     Conducted { results, cut_short }
@@ -79,7 +88,7 @@ fn measure_all(
             Err(ExecuteError::Study(reason)) => return Err(CutShort::Failed(reason)),
             Err(ExecuteError::Interrupted) => return Err(CutShort::Interrupted),
         };
-        let result = PointResult { point: point.clone(), outcome };
+        let result = PointResult { point: point.clone(), pair: pair(point), round: 0, outcome, usage: None };
         observer.ended(&result);
         results.points.push(result);
         results.ended = timestamp(SystemTime::now());
@@ -87,6 +96,10 @@ fn measure_all(
         pace.done(point);
     }
     Ok(())
+}
+
+fn pair(point: &Point) -> Option<Pair> {
+    matches!(point.work, Work::Call(_)).then(Pair::ours)
 }
 
 /// How long the rest takes: the plan's figure, corrected by how long the points so far really took.

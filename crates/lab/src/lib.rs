@@ -18,3 +18,4 @@ pub mod report;
 pub mod results;
 pub mod services;
 pub mod size;
+pub mod stack;

@@ -1,4 +1,4 @@
-//! The `thalweg.lab/1` schema: everything a study found, and where and how it was found.
+//! The `thalweg.lab/2` schema: everything a study found, and where and how it was found.
 
 use std::fs;
 use std::io::{self, Write};
@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::cpus::CpuList;
 use crate::plan::Point;
 use crate::record::LoadResult;
+use crate::stack::{Pair, Stack};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub const LAB_SCHEMA: &str = "thalweg.lab/1";
+pub const LAB_SCHEMA: &str = "thalweg.lab/2";
 /// The name of the results in the study's directory.
 pub const RESULTS_FILE: &str = "results.json";
 
@@ -26,7 +27,7 @@ pub struct LabResults {
     pub started: String,
     /// When the last point that is here ended: RFC 3339, UTC.
     pub ended: String,
-    /// How many points the plan has; fewer in [`Self::points`] mean that the study was cut short.
+    /// How many windows the plan has for [`Self::points`]; fewer there mean that the study was cut short.
     pub planned: usize,
     /// Where it was measured.
     pub machine: Machine,
@@ -34,8 +35,23 @@ pub struct LabResults {
     pub versions: Versions,
     /// How.
     pub settings: Settings,
+    /// The stacks that were measured, in the order in which they were named, ours first. More than one: the study
+    /// compares them.
+    pub stacks: Vec<StackInfo>,
+    /// Stacks that were asked for and could not be had.
+    pub left_out: Vec<LeftOut>,
+    /// Ours against ours, measured before everything else, as stacks are compared: the noise floor. Empty where
+    /// nothing is compared.
+    pub aa: Vec<AaResult>,
     /// What was found, in the order of measuring.
+    ///
+    /// A *cell* is all of these with an equal [`Point`]. Where nothing is compared, a cell is one window of our own
+    /// pair, or of the bare socket. Where stacks are compared, each pair (and the bare socket, if it was asked for) has
+    /// a window in each round of the cell; round 0 goes through the pairs in order, round 1 back, and so on, so windows
+    /// of one round stand next to each other in time.
     pub points: Vec<PointResult>,
+    /// System calls, counted in runs of their own. Empty where nothing is compared.
+    pub system_calls: Vec<SystemCallsResult>,
 }
 
 /// Where a study was measured.
@@ -74,14 +90,128 @@ pub struct Settings {
     pub server_cpus: Option<CpuList>,
 }
 
-/// One point and what came of it.
+/// A stack that was measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackInfo {
+    /// Its name, with the variant that was asked for.
+    pub stack: Stack,
+    /// What it calls itself: `gRPC C++ 1.51.1`.
+    pub version: String,
+}
+
+/// A stack that was asked for and is not among the results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Its name.
+    pub stack: Stack,
+    /// Why it could not be had.
+    pub reason: String,
+}
+
+/// One window: a point measured once, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointResult {
     /// What was asked.
     pub point: Point,
+    /// Whose client and server; `None` for a bare socket.
+    pub pair: Option<Pair>,
+    /// Which turn of the cell, from 0.
+    pub round: u32,
     /// What was found.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// What both processes used meanwhile, as the kernel accounts it: alike for every stack, unlike
+    /// [`LoadResult::client_cpu`], which is what the driver says of itself. `None` for bare sockets, for windows that
+    /// failed, and where the kernel does not tell.
+    pub usage: Option<Usage>,
+}
+
+/// What the client's and the server's process used in the measured time, warm-up excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Between the two moments at which the parent looked, which are just after those at which the driver said
+    /// `measuring` and `measured`; ns. It is longer than [`LoadResult::duration_ns`] by some 0.1 ms.
+    pub window_ns: u64,
+    /// The driver's.
+    pub client: ProcessUsage,
+    /// The server's.
+    pub server: ProcessUsage,
+}
+
+/// What one process used, with all its threads, those that ended meanwhile included. Totals: divided by
+/// [`LoadResult::messages`] they are per operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// Processor time in user space, ns. [`Self::cpu_ns`] is exact; how it divides into user and system is sampled by
+    /// the kernel's tick, and coarse in short windows.
+    pub user_ns: u64,
+    /// Processor time in the kernel on the process's behalf, ns.
+    pub system_ns: u64,
+    /// Times that a thread gave up its processor to wait.
+    pub voluntary_switches: u64,
+    /// Times that a thread's processor was taken from it.
+    pub involuntary_switches: u64,
+}
+
+impl ProcessUsage {
+    /// Processor time, user and system, ns.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
+    /// Context switches of both kinds.
+    pub fn context_switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+}
+
+/// A window of ours against ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AaResult {
+    /// Which of the two it stands for. A and B are the same program and the same server.
+    pub label: Label,
+    /// The window. Its [`PointResult::pair`] is ours, and rounds interleave A and B as they do pairs.
+    #[serde(flatten)]
+    pub window: PointResult,
+}
+
+/// The two sides of an A/A comparison, which differ in nothing but their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "they mean nothing: that is what they are for")]
+pub enum Label {
+    A,
+    B,
+}
+
+/// System calls per operation of a pair at a point, counted in a run of its own in which counting slowed everything.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SystemCallsResult {
+    /// What was asked. Its times are those of the counting run.
+    pub point: Point,
+    /// Whose client and server.
+    pub pair: Pair,
+    /// What was found.
+    #[serde(flatten)]
+    pub outcome: SystemCallsOutcome,
+}
+
+/// What came of counting system calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SystemCallsOutcome {
+    /// How many there were.
+    Counted(SystemCalls),
+    /// Why they could not be counted.
+    Failed(String),
+}
+
+/// System calls per operation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SystemCalls {
+    /// The driver's.
+    pub client_per_operation: f64,
+    /// The server's.
+    pub server_per_operation: f64,
 }
 
 /// What came of a point.
@@ -105,6 +235,11 @@ impl PointResult {
 }
 
 impl LabResults {
+    /// More than one stack was asked for: the study compares.
+    pub fn is_comparison(&self) -> bool {
+        self.stacks.len() + self.left_out.len() > 1
+    }
+
     /// Every planned point was tried.
     pub fn is_complete(&self) -> bool {
         self.points.len() >= self.planned

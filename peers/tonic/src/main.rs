@@ -23,6 +23,8 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Subcommands {
+    /// Say which stack this is.
+    Version,
     /// Serve BenchmarkService until SIGTERM.
     Serve {
         #[arg(long, default_value = "127.0.0.1:50051")]
@@ -35,6 +37,10 @@ enum Subcommands {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     match Command::parse().command {
+        Subcommands::Version => {
+            println!("tonic 0.14.9");
+            Ok(())
+        }
         Subcommands::Serve { listen } => serve::serve(listen).await,
         Subcommands::Load(load) => load.run().await,
     }

@@ -138,7 +138,7 @@ pub fn doubts(results: &LabResults) -> Vec<String> {
         ));
     }
     let mut remarks = Remarks::default();
-    for PointResult { point, outcome } in &results.points {
+    for PointResult { point, outcome, .. } in &results.points {
         match outcome {
             Outcome::Failed(reason) => remarks.add("Not measured", point, reason),
             Outcome::Measured(measured) => {

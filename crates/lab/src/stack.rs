@@ -1,0 +1,162 @@
+//! What is compared: stacks by their names, and pairs of a client and a server.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Our own stack's name.
+pub const OURS: &str = "thalweg";
+/// What names the bare socket where stacks are named.
+pub const LIMIT: &str = "limit";
+
+/// A gRPC stack, `NAME` or `NAME:VARIANT`: `thalweg`, `grpc-go`, `grpc-cpp:cq`. Its string in JSON.
+///
+/// A variant is one of a stack's kinds of server or client; it goes to the side that knows it, and the other side is
+/// the default one.
+///
+/// ```
+/// use thalweg_lab::stack::Stack;
+///
+/// let stack: Stack = "grpc-cpp:cq".parse().unwrap();
+/// assert_eq!((stack.name(), stack.variant()), ("grpc-cpp", Some("cq")));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Stack {
+    name: String,
+    variant: Option<String>,
+}
+
+/// A client and a server that talk to each other.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Pair {
+    /// Whose driver.
+    pub client: Stack,
+    /// Whose server.
+    pub server: Stack,
+}
+
+/// A text that names no stack.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no stack: write NAME or NAME:VARIANT in lower-case letters, digits and dashes")]
+pub struct NotAStack(String);
+
+impl Stack {
+    /// Ours.
+    pub fn ours() -> Self {
+        Self { name: OURS.to_owned(), variant: None }
+    }
+
+    /// Which stack it is, without the variant: the name of its folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Which kind of its server or client; `None` for the default ones.
+    pub fn variant(&self) -> Option<&str> {
+        self.variant.as_deref()
+    }
+
+    /// It is this very stack, in whatever variant.
+    pub fn is_ours(&self) -> bool {
+        self.name == OURS
+    }
+}
+
+impl Pair {
+    /// Client and server of the same stack.
+    pub fn own(stack: Stack) -> Self {
+        Self { client: stack.clone(), server: stack }
+    }
+
+    /// Our client and our server.
+    pub fn ours() -> Self {
+        Self::own(Stack::ours())
+    }
+}
+
+impl FromStr for Stack {
+    type Err = NotAStack;
+
+    fn from_str(text: &str) -> Result<Self, NotAStack> {
+        let is_word = |word: &str| {
+            let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            !word.starts_with('-') && !word.is_empty() && word.chars().all(is_inner)
+        };
+        let (name, variant) = match text.split_once(':') {
+            Some((name, variant)) => (name, Some(variant)),
+            None => (text, None),
+        };
+        if !is_word(name) || !variant.is_none_or(is_word) {
+            return Err(NotAStack(text.to_owned()));
+        }
+        Ok(Self { name: name.to_owned(), variant: variant.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.variant {
+            None => f.pad(&self.name),
+            Some(variant) => f.pad(&format!("{}:{variant}", self.name)),
+        }
+    }
+}
+
+impl TryFrom<String> for Stack {
+    type Error = NotAStack;
+
+    fn try_from(text: String) -> Result<Self, NotAStack> {
+        text.parse()
+    }
+}
+
+impl From<Stack> for String {
+    fn from(stack: Stack) -> Self {
+        stack.to_string()
+    }
+}
+
+impl fmt::Display for Pair {
+    /// `grpc-go` where both ends are one stack's, `thalweg → grpc-go` for our client at grpc-go's server.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.client == self.server {
+            self.client.fmt(f)
+        } else {
+            f.pad(&format!("{} → {}", self.client, self.server))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_shown() {
+        let check = |text: &str, name: &str, variant: Option<&str>| {
+            let stack: Stack = text.parse().unwrap();
+            assert_eq!((stack.name(), stack.variant()), (name, variant), "{text}");
+            assert_eq!(stack.to_string(), text);
+        };
+        check("thalweg", "thalweg", None);
+        check("grpc-go", "grpc-go", None);
+        check("grpc-cpp:cq", "grpc-cpp", Some("cq"));
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        // A name is a folder's: nothing that could lead elsewhere.
+        for text in ["", ":", "a:", ":b", "a:b:c", "../x", "a/b", "A", "a b", "-a", "a:-b"] {
+            assert_eq!(text.parse::<Stack>(), Err(NotAStack(text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_pair_of_one_stack_has_its_name() {
+        let (ours, theirs) = (Stack::ours(), "grpc-cpp:cq".parse::<Stack>().unwrap());
+        assert_eq!(Pair::own(theirs.clone()).to_string(), "grpc-cpp:cq");
+        assert_eq!(Pair { client: ours, server: theirs }.to_string(), "thalweg → grpc-cpp:cq");
+    }
+}
