@@ -137,6 +137,7 @@ impl LoadArgs {
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
             total: self.total,
+            busy_poll_ns: nanoseconds("--busy-poll", self.runtime.busy_poll)?,
             cpus: self.runtime.cpus.clone(),
         })
     }

@@ -162,6 +162,7 @@ async fn connect(settings: &LoadSettings, patience: Patience) -> Result<Channel,
     let connecting = Channel::builder(&settings.target)
         .lanes(settings.connections as usize)
         .connect_timeout(patience.connect)
+        .busy_poll(Duration::from_nanos(settings.busy_poll_ns))
         .connect();
     match tokio::time::timeout(patience.connect, connecting).await {
         Ok(Ok(channel)) => Ok(channel),
