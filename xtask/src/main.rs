@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod costs;
 mod job;
 mod metadata;
 mod peers;
@@ -25,9 +26,12 @@ Usage: cargo xtask COMMAND
 Commands:
   test [--only STEP,...] [--list] [--allow-missing]
                           Run the tests: formatting, lints, layering, unit and simulation tests, outside suites
-  peers [NAME]...         Build the other stacks that we measure against, and try each
+  peers [--list] [NAME]...
+                          Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|pairs [--peers NAME,...]
                           What a call costs, ours beside theirs
+  costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
+                          with which the test step `costs` compares
 ";
 
 fn main() -> ExitCode {
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(arguments),
         Some("peers") => peers::run(arguments),
         Some("bench") => bench::run(arguments),
+        Some("costs") => costs::run(arguments),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

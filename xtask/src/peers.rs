@@ -1,150 +1,146 @@
-//! Other stacks behind one small contract: `serve --listen ADDR` serves gRPC's BenchmarkService, and `load TARGET` with
-//! the flags of `thalweg load` drives it and prints the keys of the schema `thalweg.load/1`.
+//! Other stacks behind the contract of `peers/README.md`: which there are, and the command that builds them.
 
-use std::path::PathBuf;
+mod build;
+mod built;
+
 use std::process::ExitCode;
-
-use serde_json::Value;
 
 use crate::Ended;
 use crate::arguments::{Arguments, Misuse};
-use crate::job::{Failure, Job, Log};
-use crate::server::{Server, free_port};
-use crate::test::rust;
-use crate::{tools, workspace};
+use crate::job::{Failure, Log};
+
+use build::Recipe;
+pub(crate) use built::{BuiltPeer, LoadResult, measure};
 
 /// One stack.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     about: &'static str,
-    build: fn(&Log) -> Result<PathBuf, Failure>,
+    recipe: Recipe,
 }
 
-/// Ours first.
+/// This workspace, which benchmarks take as one of the stacks.
+const OURS: Peer = Peer { name: "thalweg", about: "this workspace", recipe: Recipe::Workspace };
+
+/// A folder of `peers/` each.
 pub(crate) const PEERS: &[Peer] = &[
-    Peer { name: "thalweg", about: "this workspace", build: rust::thalweg },
-    Peer { name: "tonic", about: "tonic 0.14.9 on its own transport", build: tonic },
-    Peer { name: "grpc-cpp", about: "gRPC C++ as Debian ships it", build: grpc_cpp },
-    Peer { name: "grpc-go", about: "grpc-go 1.85.0", build: grpc_go },
+    Peer { name: "tonic", about: "tonic on its own transport", recipe: Recipe::Cargo },
+    Peer {
+        name: "grpc-cpp",
+        about: "gRPC C++ as Debian ships it",
+        recipe: Recipe::Make {
+            packages: "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc",
+            programs: &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"],
+        },
+    },
+    Peer { name: "grpc-go", about: "grpc-go", recipe: Recipe::Go },
 ];
 
-/// A stack whose program is built.
-#[derive(Clone)]
-pub(crate) struct BuiltPeer {
-    pub(crate) name: &'static str,
-    program: PathBuf,
-}
-
-impl Peer {
-    pub(crate) fn build(self, log: &Log) -> Result<BuiltPeer, Failure> {
-        Ok(BuiltPeer { name: self.name, program: (self.build)(log)? })
-    }
-}
-
-impl BuiltPeer {
-    /// The server on a port of the loopback address.
-    pub(crate) fn serve(&self, port: u16) -> Job {
-        Job::new(&self.program).words(&format!("serve --listen 127.0.0.1:{port}"))
-    }
-
-    /// The load generator against that port; `words` are its flags.
-    pub(crate) fn load(&self, port: u16, words: &str) -> Job {
-        Job::new(&self.program).words(&format!("load 127.0.0.1:{port} {words}"))
-    }
-}
-
-/// What one run of a load generator found.
-pub(crate) struct LoadResult {
-    pub(crate) rate_per_s: f64,
-    pub(crate) p50_ns: f64,
-    pub(crate) calls: u64,
-}
-
-/// Runs `job`, a load generator, and reads its JSON. A call that failed spoils the run.
-pub(crate) fn measure(job: Job, log: &Log) -> Result<LoadResult, Failure> {
-    let job = job.words("-O json");
-    let text = job.text(log)?;
-    let value: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("`{job}` printed no JSON: {error}")))?;
-    let errors = value["errors"].as_object().is_none_or(|errors| !errors.is_empty());
-    if errors {
-        return Err(Failure::failed(format!("`{job}`: errors {}", value["errors"])));
-    }
-    let (rate, p50) = (value["rate_per_s"].as_f64(), value["latency_ns"]["p50"].as_f64());
-    match (rate, p50, value["calls"].as_u64()) {
-        (Some(rate_per_s), Some(p50_ns), Some(calls)) => Ok(LoadResult { rate_per_s, p50_ns, calls }),
-        _ => Err(Failure::failed(format!("`{job}` left keys of thalweg.load/1 out"))),
-    }
-}
-
-/// The peers that a list of names means; all of them for none.
+/// The stacks that a benchmark's list of names means: ours and all peers for none.
 pub(crate) fn named(names: &[&str]) -> Result<Vec<Peer>, Misuse> {
+    let stacks: Vec<Peer> = [OURS].iter().chain(PEERS).copied().collect();
+    select(&stacks, names)
+}
+
+/// Those of `peers` that `names` means, in the order of the names; all of them for none.
+fn select(peers: &[Peer], names: &[&str]) -> Result<Vec<Peer>, Misuse> {
     if names.is_empty() {
-        return Ok(PEERS.to_vec());
+        return Ok(peers.to_vec());
     }
     let find = |name: &&str| {
-        let known = || PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ");
-        let peer = PEERS.iter().find(|peer| peer.name == *name).copied();
-        peer.ok_or_else(|| Misuse(format!("there is no peer `{name}`; the peers are {}", known())))
+        let peer = peers.iter().find(|peer| peer.name == *name).copied();
+        peer.ok_or_else(|| {
+            let known: Vec<&str> = peers.iter().map(|peer| peer.name).collect();
+            Misuse(format!("there is no peer `{name}`; the peers are {}", known.join(", ")))
+        })
     };
     names.iter().map(find).collect()
 }
 
-/// `cargo xtask peers [NAME]…`: builds them and shows that each one's client and server understand each other.
-pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
+/// `cargo xtask peers [--list] [NAME]…`: builds them, and lets each one's client call its own server. One that cannot
+/// be built does not keep the others from it.
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+    let only_list = arguments.flag("--list");
     let names = arguments.rest();
-    let peers = named(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
-    let log = Log::create("peers")?;
-    let mut code = ExitCode::SUCCESS;
-    for peer in peers {
-        match try_out(peer, &log) {
-            Ok((built, calls)) => {
-                println!("ok    {:<9} {calls} calls  {}", peer.name, built.program.display());
-            }
-            Err(failure) => {
-                println!("FAIL  {:<9} {}: {failure} (see {})", peer.name, peer.about, log.path().display());
-                code = ExitCode::FAILURE;
-            }
+    let peers = select(PEERS, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    if only_list {
+        for peer in peers {
+            println!("{:<9} {}", peer.name, peer.about);
         }
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(code)
+    let log = Log::create("peers")?;
+    let mut rows = Vec::new();
+    for peer in peers {
+        eprintln!("building {} …", peer.name);
+        rows.push((peer.name, peer.build(&log)));
+    }
+    for (name, outcome) in &rows {
+        println!("{}", row(name, outcome));
+    }
+    let all = rows.iter().all(|(_, outcome)| outcome.is_ok());
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn try_out(peer: Peer, log: &Log) -> Result<(BuiltPeer, u64), Failure> {
-    let built = peer.build(log)?;
-    let port = free_port()?;
-    let server = Server::start(&built.serve(port), port, log)?;
-    let result = measure(built.load(port, "-n 1000 -c 8 --connections 2 --size 100 --warmup 0s"), log)?;
-    server.stop()?;
-    Ok((built, result.calls))
+/// `tonic     built: tonic 0.14.9`
+fn row(name: &str, outcome: &Result<BuiltPeer, Failure>) -> String {
+    match outcome {
+        Ok(built) => format!("{name:<9} built: {}", built.version),
+        Err(failure) => format!("{name:<9} not built: {}", build::reason(failure)),
+    }
 }
 
-/// Where peers are built: beside the workspace's own target folders, in one that goes with `cargo clean` too.
-fn folder(name: &str) -> PathBuf {
-    workspace::target().join("peers").join(name)
-}
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
 
-fn tonic(log: &Log) -> Result<PathBuf, Failure> {
-    let build = Job::cargo("build --release --locked --target-dir").arg(folder("tonic"));
-    build.directory(workspace::root().join("peers/tonic")).minutes(30).run(log)?;
-    Ok(folder("tonic").join("release/peer-tonic"))
-}
+    use super::*;
+    use crate::workspace;
 
-fn grpc_cpp(log: &Log) -> Result<PathBuf, Failure> {
-    let packages =
-        "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc";
-    tools::debian(packages, &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"], log)?;
-    let mut build_folder = std::ffi::OsString::from("BUILD=");
-    build_folder.push(folder("grpc-cpp"));
-    let build = Job::new("make").arg(build_folder);
-    build.directory(workspace::root().join("peers/grpc-cpp")).minutes(10).run(log)?;
-    Ok(folder("grpc-cpp").join("peer-grpc-cpp"))
-}
+    fn check(names: &[&str], expected: Result<&[&str], &str>) {
+        let selected = select(PEERS, names);
+        let names: Result<Vec<&str>, String> = selected
+            .map(|peers| peers.iter().map(|peer| peer.name).collect())
+            .map_err(|Misuse(message)| message);
+        assert_eq!(names, expected.map(<[&str]>::to_vec).map_err(str::to_owned));
+    }
 
-fn grpc_go(log: &Log) -> Result<PathBuf, Failure> {
-    let program = folder("grpc-go").join("peer-grpc-go");
-    let build = Job::new("go").words("build -o").arg(&program).arg(".");
-    build.directory(workspace::root().join("peers/grpc-go")).minutes(10).run(log)?;
-    Ok(program)
+    #[test]
+    fn names_select_peers_in_their_order() {
+        check(&[], Ok(&["tonic", "grpc-cpp", "grpc-go"]));
+        check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
+        check(&["qt"], Err("there is no peer `qt`; the peers are tonic, grpc-cpp, grpc-go"));
+        check(&["thalweg"], Err("there is no peer `thalweg`; the peers are tonic, grpc-cpp, grpc-go"));
+    }
+
+    #[test]
+    fn benchmarks_may_name_ours_too() {
+        let names = |names: &[&str]| {
+            let Ok(peers) = named(names) else { panic!("{names:?} are not known") };
+            peers.iter().map(|peer| peer.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&["grpc-go", "thalweg"]), ["grpc-go", "thalweg"]);
+        assert_eq!(names(&[])[0], "thalweg");
+    }
+
+    #[test]
+    fn every_folder_of_peers_is_listed() {
+        let entries = fs::read_dir(workspace::root().join("peers")).unwrap().map(Result::unwrap);
+        let folders: BTreeSet<String> = entries
+            .filter(|entry| entry.path().is_dir())
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(folders, PEERS.iter().map(|peer| peer.name.to_owned()).collect());
+    }
+
+    #[test]
+    fn rows_say_what_was_built_and_why_not() {
+        let built = BuiltPeer { name: "tonic", version: "tonic 0.14.9".to_owned(), program: "peer".into() };
+        assert_eq!(row("tonic", &Ok(built)), "tonic     built: tonic 0.14.9");
+        let failure = Failure::missing("there is no `go`:\ninstall it");
+        let expected = "grpc-go   not built: cannot be had here: there is no `go`: install it";
+        assert_eq!(row("grpc-go", &Err(failure)), expected);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use thalweg::{Request, Response, Server, Status, Streaming};
-use thalweg_lab::drive::{DriveError, Patience, drive};
+use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
 use thalweg_lab::services::BenchmarkWorker;
 use thalweg_lab::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
@@ -100,6 +100,8 @@ fn response(size: usize) -> SimpleResponse {
     SimpleResponse { payload, ..SimpleResponse::default() }
 }
 
+/// How long is measured: on a machine that is taken away for a while, there must be something left of it.
+const WINDOW_NS: u64 = 1_000_000_000;
 /// How long a server that stalls is waited for.
 const STALL: Duration = Duration::from_millis(100);
 
@@ -123,13 +125,17 @@ async fn driven_with<S: BenchmarkService>(
         in_flight: 2,
         connections: 1,
         warmup_ns: 0,
-        duration_ns: Some(200_000_000),
+        duration_ns: Some(WINDOW_NS),
         total: None,
+        busy_poll_ns: 0,
         cpus: None,
     };
     let patience = Patience { call: call_patience, ..Patience::default() };
     let serving = tokio::spawn(server.serve());
-    let result = drive(&settings, patience, std::future::pending()).await;
+    let mut moments = Vec::new();
+    let result = drive(&settings, patience, std::future::pending(), |moment| moments.push(moment)).await;
+    let announced: &[Moment] = if result.is_ok() { &[Moment::Measuring, Moment::Measured] } else { &[] };
+    assert_eq!(moments, announced, "both are announced, once, in this order");
     serving.abort();
     result
 }
@@ -203,6 +209,6 @@ async fn a_server_that_behaves_has_no_errors() {
     for call in CallType::ALL {
         let result = driven(BenchmarkWorker, call).await.unwrap();
         assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
-        assert!(result.duration_ns >= 200_000_000, "{call}: {}", result.duration_ns);
+        assert!(result.duration_ns >= WINDOW_NS, "{call}: {}", result.duration_ns);
     }
 }

@@ -9,6 +9,7 @@
 //! connection's output, and wake the driver only if it sleeps. What arrives for a stream is gathered in its
 //! [`Slot`]; the one who waits for it is woken when a whole message is there, and decodes outside the lock.
 
+mod busy_poll;
 mod driver;
 mod receive;
 mod send;

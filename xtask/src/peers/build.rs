@@ -1,0 +1,138 @@
+//! Building a peer: `peers/NAME` becomes the program `target/peers/NAME/peer`, or the reason why not,
+//! `target/peers/NAME/not-built.txt`.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use super::{BuiltPeer, Peer, measure};
+use crate::job::{Failure, Job, Log, is_installed};
+use crate::server::{Server, free_port};
+use crate::test::rust;
+use crate::{tools, workspace};
+
+/// The executable in a peer's folder.
+const PROGRAM: &str = "peer";
+/// Beside it when there is none: why, in one line.
+const NOT_BUILT: &str = "not-built.txt";
+
+/// Calls that a program must make of its own server before it is called built.
+const TRIAL_CALLS: u64 = 1000;
+
+/// What builds a stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Recipe {
+    /// The command `thalweg`, which is no peer and stays where cargo puts it.
+    Workspace,
+    /// A package with a lock file and a binary `peer`.
+    Cargo,
+    /// A module whose root is the program.
+    Go,
+    /// A Makefile that leaves `$(BUILD)/peer`. Debian's `packages` are installed unless each of `programs` is there.
+    Make { packages: &'static str, programs: &'static [&'static str] },
+}
+
+impl Peer {
+    /// Builds the program if it is not up to date, and shows that its client and its server understand each other.
+    pub(crate) fn build(self, log: &Log) -> Result<BuiltPeer, Failure> {
+        if let Recipe::Workspace = self.recipe {
+            let program = rust::thalweg(log)?;
+            return Ok(BuiltPeer { name: self.name, version: self.about.to_owned(), program });
+        }
+        let folder = workspace::target().join("peers").join(self.name);
+        fs::create_dir_all(&folder)?;
+        let tried = self.build_in(&folder, log).map_err(|failure| with_log(failure, log));
+        match &tried {
+            Ok(_) => absent(&folder.join(NOT_BUILT))?,
+            Err(failure) => {
+                // What an earlier source left would be measured as if it were this one.
+                absent(&folder.join(PROGRAM))?;
+                fs::write(folder.join(NOT_BUILT), reason(failure) + "\n")?;
+            }
+        }
+        tried
+    }
+
+    fn build_in(self, folder: &Path, log: &Log) -> Result<BuiltPeer, Failure> {
+        let program = folder.join(PROGRAM);
+        self.recipe.follow(&workspace::root().join("peers").join(self.name), folder, log)?;
+        if !program.is_file() {
+            return Err(Failure::failed(format!("its build left no program `{PROGRAM}`")));
+        }
+        let version = Job::new(&program).words("version").text(log)?;
+        let built = BuiltPeer { name: self.name, version: version.trim_end().to_owned(), program };
+        try_out(&built, log)?;
+        Ok(built)
+    }
+}
+
+impl Recipe {
+    /// From the sources in `source` to the program in `folder`. Build trees lie beside it and go with `cargo clean`.
+    fn follow(self, source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
+        match self {
+            Self::Workspace => Ok(()),
+            Self::Cargo => {
+                let build = Job::cargo("build --release --locked --target-dir").arg(folder);
+                build.directory(source).minutes(30).run(log)?;
+                let program = folder.join(PROGRAM);
+                absent(&program)?;
+                Ok(symlink(PathBuf::from("release").join(PROGRAM), program)?)
+            }
+            Self::Go => {
+                needs("go", "install Go (go.dev/dl), the version that its go.mod names or later")?;
+                let build = Job::new("go").words("build -o").arg(folder.join(PROGRAM)).arg(".");
+                build.directory(source).minutes(15).run(log)
+            }
+            Self::Make { packages, programs } => {
+                tools::debian(packages, programs, log)?;
+                let mut build_folder = std::ffi::OsString::from("BUILD=");
+                build_folder.push(folder);
+                Job::new("make").arg(build_folder).directory(source).minutes(15).run(log)
+            }
+        }
+    }
+}
+
+fn try_out(built: &BuiltPeer, log: &Log) -> Result<(), Failure> {
+    let port = free_port()?;
+    let server = Server::start(&built.serve(port), port, log)?;
+    let load = built.load(port, &format!("-n {TRIAL_CALLS} -c 8 --connections 2 --size 100 --warmup 0s"));
+    let result = measure(load, log)?;
+    server.stop()?;
+    if result.messages != TRIAL_CALLS {
+        return Err(Failure::failed(format!("of {TRIAL_CALLS} calls it counted {}", result.messages)));
+    }
+    Ok(())
+}
+
+/// Why there is no program, in one line.
+pub(super) fn reason(failure: &Failure) -> String {
+    failure.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A program that failed has written why into the log.
+fn with_log(failure: Failure, log: &Log) -> Failure {
+    match failure {
+        Failure::Failed(message) => {
+            let path = log.path().strip_prefix(workspace::root()).unwrap_or(log.path());
+            Failure::Failed(format!("{message} ({} says why)", path.display()))
+        }
+        missing @ Failure::Missing(_) => missing,
+    }
+}
+
+fn needs(program: &str, advice: &str) -> Result<(), Failure> {
+    if is_installed(program) {
+        return Ok(());
+    }
+    Err(Failure::missing(format!("there is no `{program}` on the PATH: {advice}")))
+}
+
+/// Removes a file that may be there.
+fn absent(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}

@@ -1,0 +1,53 @@
+//! Running a peer that is built, and reading what its load generator found.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::job::{Failure, Job, Log};
+
+/// A stack whose program is built.
+#[derive(Clone, Debug)]
+pub(crate) struct BuiltPeer {
+    pub(crate) name: &'static str,
+    /// What the program says it is: `gRPC C++ 1.51.1`.
+    pub(crate) version: String,
+    pub(crate) program: PathBuf,
+}
+
+impl BuiltPeer {
+    /// The server on a port of the loopback address.
+    pub(crate) fn serve(&self, port: u16) -> Job {
+        Job::new(&self.program).words(&format!("serve --listen 127.0.0.1:{port}"))
+    }
+
+    /// The load generator against that port; `words` are its flags.
+    pub(crate) fn load(&self, port: u16, words: &str) -> Job {
+        Job::new(&self.program).words(&format!("load 127.0.0.1:{port} {words}"))
+    }
+}
+
+/// What one run of a load generator found.
+pub(crate) struct LoadResult {
+    pub(crate) rate_per_s: f64,
+    pub(crate) p50_ns: f64,
+    /// Operations that succeeded: calls, or messages of streams.
+    pub(crate) messages: u64,
+}
+
+/// Runs `job`, a load generator, and reads its JSON. A call that failed spoils the run.
+pub(crate) fn measure(job: Job, log: &Log) -> Result<LoadResult, Failure> {
+    let job = job.words("-O json");
+    let text = job.text(log)?;
+    let value: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("`{job}` printed no JSON: {error}")))?;
+    let errors = value["errors"].as_object().is_none_or(|errors| !errors.is_empty());
+    if errors {
+        return Err(Failure::failed(format!("`{job}`: errors {}", value["errors"])));
+    }
+    let (rate, p50) = (value["rate_per_s"].as_f64(), value["latency_ns"]["p50"].as_f64());
+    match (rate, p50, value["messages"].as_u64()) {
+        (Some(rate_per_s), Some(p50_ns), Some(messages)) => Ok(LoadResult { rate_per_s, p50_ns, messages }),
+        _ => Err(Failure::failed(format!("`{job}` left keys of thalweg.load/1 out"))),
+    }
+}
