@@ -20,6 +20,9 @@ function comparison(shared) {
     faster: "thalweg is faster", same: "no difference", slower: "thalweg is slower",
     undecided: "too few windows for a verdict", missing: "not measured",
   };
+  // The depth of a field's colour: the end of the interval that is nearest to 1, as in the other tables.
+  const certain = ([ratio, low, high]) =>
+    Math.min(1, Math.max(0.12, Math.min(...[low ?? ratio, high ?? ratio].map((end) => Math.abs(Math.log(end)))) / Math.log(8)));
   const sideOf = (cell, pair) => cell?.sides.find((side) => side.pair === pair);
 
   // Sizes lie where they lie in the other plots: 0 B two powers of two below the smallest.
@@ -176,6 +179,7 @@ function comparison(shared) {
   function look(index) {
     line = index;
     document.querySelector("[data-look]").value = String(index);
+    document.querySelector("[data-looked]").textContent = lineName(data.lines[line]);
     document.querySelector("[data-operation]").textContent = data.lines[line].operation;
     drawAll();
     costs();
@@ -192,7 +196,7 @@ function comparison(shared) {
       `<div>${swatchOf(hue, [])}<span>${escape(name)}</span><span>${rateText(side.rate)}</span></div><p>${latency(side)}</p>` +
       (side.excluded ?? []).map((reason) => `<p class="failed">left out: ${escape(reason)}</p>`).join("") +
       (side.limited ? `<p>${side.limited} of ${side.windows.length} windows: its client was the limit</p>` : "");
-    const share = cell.share ? `<div>${swatchOf("socket", [2, 3])}<span>bare socket</span><span>${rateText(cell.limit)}</span></div>` : "";
+    const share = cell.share ? `<div>${swatchOf("socket", [2, 3])}<span>bare socket</span><span>${rateText(cell.limit)}</span></div><p>thalweg reaches ${figures.percent(cell.share[0])} of it</p>` : "";
     const ratio = theirs.ratio ? `<p><strong>${ratioText(theirs.ratio[0])} ×${interval(theirs.ratio)}</strong>, ${theirs.ratio[3]} pairs of windows: ${words[theirs.verdict]}</p>` : `<p><strong>${words[theirs.verdict]}</strong></p>`;
     const median = theirs.median ? `<p>median time <strong>${ratioText(theirs.median[0])} ×${interval(theirs.median)}</strong>: ${words[theirs.median_verdict]}</p>` : "";
     return `<b>${lineName(data.lines[index])}, ${data.sizes[size].label}</b>${row("ours", ours.name, own)}${row(hueOf(stack), stack.name, theirs)}${share}${ratio}${median}${strip(own, theirs)}`;
@@ -307,7 +311,7 @@ function comparison(shared) {
         if (!side) return "<td></td>";
         if (side.pair === 0) return `<td class="same own"><b>${rateText(side.rate)}</b><small>ours</small></td>`;
         const { ratio, verdict } = side;
-        const depth = ratio ? Math.min(1, Math.max(0.12, Math.abs(Math.log(ratio[0])) / Math.log(8))) : 0;
+        const depth = ratio ? certain(ratio) : 0;
         const below = ratio ? `${ratioText(ratio[0])} ×${interval(ratio)}` : words[verdict];
         return `<td class="${verdict}" style="--d:${depth.toFixed(2)}"><i aria-hidden="true">${signs[verdict]}</i><span class="unseen">${words[verdict]}, </span><b>${rateText(side.rate)}</b><small>${below}</small></td>`;
       };

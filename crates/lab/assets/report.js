@@ -21,6 +21,7 @@
   };
   const figures = {
     time: (ns) => scaled(ns, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]),
+    percent: (share) => `${(share * 100).toPrecision(share < 0.995 ? 2 : 3)} %`,
     rate: (rate) => `${scaled(rate, [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9]])}/s`,
     throughput: (bytes) => scaled(bytes, [["B/s", 1], ["kB/s", 1e3], ["MB/s", 1e6], ["GB/s", 1e9]]),
   };

@@ -15,8 +15,10 @@ use crate::results::LabResults;
 use crate::size::ByteSize;
 use crate::stack::Pair;
 
-/// The deepest colour of a cell stands for a ratio of this or more, or of its inverse.
+/// The deepest colour of a cell stands for a ratio of at least this or at most its inverse.
 const DEEPEST: f64 = 8.0;
+/// A table of more sizes than this is set closer.
+const SIZES_WIDE: usize = 9;
 /// Losses beyond this many are folded away.
 const LOSSES_OPEN: usize = 6;
 
@@ -86,9 +88,14 @@ fn noise(comparison: &Comparison) -> String {
     let lead = format!(
         "Before anything else thalweg was measured against itself, in {} cells, in the same turns as the others. What \
          came out differs by up to {}: differences smaller than the floor of their kind of call are called none, \
-         whatever their interval says.",
+         whatever their interval says.{}",
         cells.count(),
-        percent(largest.exp() - 1.0)
+        percent(largest.exp() - 1.0),
+        if comparison.lines().iter().all(|&(kind, _)| comparison.noise.is_measured(kind)) {
+            ""
+        } else {
+            " Kinds of call without a row here are held to the largest floor."
+        }
     );
     let rows = concat(floors.iter().map(floor_row));
     format!(
@@ -178,6 +185,7 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> String {
     let name = escaped(&pair.to_string());
     let sizes = comparison.sizes();
     let heads = concat(sizes.iter().map(|size| format!(r#"<th scope="col">{size}</th>"#)));
+    let many = if sizes.len() > SIZES_WIDE { " many" } else { "" };
     let aggregates = comparison.aggregates();
     let rows = comparison.lines().into_iter().enumerate().map(|(index, line)| {
         let aggregate = aggregates.iter().find(|it| it.pair == *pair && (it.kind, it.transport) == line);
@@ -188,7 +196,7 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> String {
         .filter(|contrast| contrast.pair == *pair)
         .map(|contrast| format!("<li>{}</li>", escaped(&bound(&contrast.text))));
     format!(
-        r#"<div class="peer" data-peer="{name}"><h3>thalweg ÷ {name}{version}</h3><div class="scroll"><table class="heat"><caption>Rates of thalweg divided by those of {name}, over message sizes, with the interval of 95 %</caption><thead><tr><th scope="col">Calls</th>{heads}<th scope="col">All sizes</th></tr></thead><tbody>{}</tbody></table></div><ul class="contrasts">{}</ul></div>"#,
+        r#"<div class="peer" data-peer="{name}"><h3>thalweg ÷ {name}{version}</h3><div class="scroll"><table class="heat{many}"><caption>Rates of thalweg divided by those of {name}, over message sizes, with the interval of 95 %</caption><thead><tr><th scope="col">Calls</th>{heads}<th scope="col">All sizes</th></tr></thead><tbody>{}</tbody></table></div><ul class="contrasts">{}</ul></div>"#,
         concat(rows),
         concat(sentences)
     )
@@ -251,10 +259,18 @@ fn heat_cell(cell: &ComparedCell, against: &Against, is_rate: bool, (line, at): 
         Some(ratio) => figure(ratio, interval_figure(ratio).as_deref().unwrap_or(word)),
         None => format!("<b>–</b><small>{word}</small>"),
     };
-    let depth = ratio.map_or(0.0, |it| (it.ratio.ln().abs() / f64::ln(DEEPEST)).clamp(0.12, 1.0));
+    let depth = ratio.map_or(0.0, depth);
     format!(
         r#"<td class="{class}" style="--d:{depth:.2}" data-at="{line},{at}" tabindex="-1"><i aria-hidden="true">{sign}</i><span class="unseen">{word}, </span>{figures}{left_out}</td>"#
     )
+}
+
+/// How deep a cell's colour is, 0..1: as far as the end of the interval that is nearest to 1 lies from it, so that a
+/// large ratio that is not sure is pale.
+fn depth(ratio: Ratio) -> f64 {
+    let ends = ratio.interval.map_or([ratio.ratio; 2], |interval| [interval.low, interval.high]);
+    let nearest = ends.map(|end| end.ln().abs()).into_iter().fold(f64::INFINITY, f64::min);
+    (nearest / DEEPEST.ln()).clamp(0.12, 1.0)
 }
 
 /// The section of clients and servers of different stacks; empty where there are none.
