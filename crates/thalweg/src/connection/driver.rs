@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use thalweg_http2::{ConnectionError, Event, Output};
@@ -48,6 +48,8 @@ pub(crate) struct Driver<IO, E> {
     leftover: Vec<u8>,
     /// Bytes on their way into the socket.
     output: Output,
+    /// Empty between two reads: whom the last one woke.
+    wakers: Vec<Waker>,
     timer: Option<Pin<Box<Sleep>>>,
     phase: Phase,
     /// When a connection that is no longer open last came a step nearer to its end.
@@ -85,6 +87,7 @@ where
             connection,
             leftover: Vec::new(),
             output: Output::default(),
+            wakers: Vec::new(),
             timer: None,
             phase: Phase::Open,
             stepped_at: Instant::now(),
@@ -165,6 +168,9 @@ where
         while let Some(event) = state.http2.poll_event(input, now)? {
             self.endpoint.on_event(&mut state, &event, arrived);
         }
+        state.take_wakers(&mut self.wakers);
+        drop(state);
+        self.wakers.drain(..).for_each(Waker::wake);
         Ok(())
     }
 
@@ -290,6 +296,7 @@ where
         if state.shrunk {
             self.output.shrink();
             self.leftover.shrink_to_fit();
+            self.wakers.shrink_to_fit();
             self.endpoint.shrink();
         }
         true
