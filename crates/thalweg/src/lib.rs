@@ -21,6 +21,8 @@
 //! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs stands at
 //! [`Channel`] and [`server::Methods`].
 
+mod buffers;
+mod chain;
 pub mod channel;
 mod connection;
 mod executor;
@@ -40,6 +42,7 @@ pub use thalweg_http2 as http2;
 pub use tonic::metadata;
 pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 
+pub use chain::Chain;
 pub use channel::Channel;
 pub use executor::ExecutorError;
 pub use grpc::compression::{Encoding, EncodingSet};

@@ -186,23 +186,44 @@ impl Connection {
     ///
     /// See [`SendError`]; nothing was sent.
     pub fn send_data(&mut self, stream: StreamId, bytes: Bytes, end_stream: bool) -> Result<(), SendError> {
-        let takes_now = self.takes_now(bytes.len());
+        self.send_data_parts(stream, [bytes], end_stream)
+    }
+
+    /// As [`send_data`](Connection::send_data), of bytes that lie in several places.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent.
+    pub fn send_data_parts(
+        &mut self,
+        stream: StreamId,
+        parts: impl AsRef<[Bytes]> + IntoIterator<Item = Bytes>,
+        end_stream: bool,
+    ) -> Result<(), SendError> {
+        let len = parts.as_ref().iter().map(Bytes::len).sum();
+        let takes_now = self.takes_now(len);
         let Some((key, state)) = self.streams.find_sendable(stream) else {
             return Err(self.why_not_sendable(stream));
         };
-        if bytes.is_empty() && !end_stream {
+        if len == 0 && !end_stream {
             return Ok(());
         }
         state.send_ended = end_stream;
-        if takes_now && state.fits_now(bytes.len()) {
-            state.send_window.consume(bytes.len());
-            self.begin_frame(stream, bytes.len());
-            self.output.push_payload(bytes);
+        if takes_now && state.fits_now(len) {
+            state.send_window.consume(len);
+            self.begin_frame(stream, len);
+            parts.into_iter().for_each(|part| self.output.push_payload(part));
             self.finish_frame(key, end_stream);
             return Ok(());
         }
-        if !bytes.is_empty() || state.queue.is_empty() {
-            self.queues.push(&mut state.queue, Queued::Data(bytes));
+        for part in parts {
+            if !part.is_empty() {
+                self.queues.push(&mut state.queue, Queued::Data(part));
+            }
+        }
+        if state.queue.is_empty() {
+            // Nothing but END_STREAM.
+            self.queues.push(&mut state.queue, Queued::Data(Bytes::new()));
         }
         state.above_low_water |= state.queue.bytes() >= self.config.send_queue_low_water;
         self.queues.schedule(key, state);

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use thalweg_http2::{ErrorCode, Event, StreamId};
-use tokio::time::Instant;
 use tonic::Status;
 
-use super::dispatch::{self, Answer, Body, ReadyCall};
+use super::dispatch::{Body, ReadyCall, Turn};
 use super::handler::{Handler, response_encoding};
 use super::http::HttpAnswer;
 use super::methods::{Router, ServerMethod};
@@ -50,7 +49,6 @@ pub(crate) struct ServerEndpoint {
     awaiting: Vec<Awaiting>,
     ready: Vec<ReadyCall>,
     streams_ready: Vec<(Arc<Route>, Reply)>,
-    answers: Vec<(Reply, Answer)>,
 }
 
 /// Clients call a handful of methods in turn; each is one head.
@@ -64,7 +62,6 @@ impl ServerEndpoint {
             awaiting: Vec::new(),
             ready: Vec::new(),
             streams_ready: Vec::new(),
-            answers: Vec::new(),
         }
     }
 
@@ -247,21 +244,8 @@ impl Endpoint for ServerEndpoint {
             });
             tokio::spawn(task);
         }
-        if self.ready.is_empty() {
-            return;
-        }
-        let mut clock = Instant::now();
-        for call in self.ready.drain(..) {
-            let route = Arc::clone(&call.route);
-            let Handler::Unary(handler) = &route.method.handler else { continue };
-            self.answers.extend(dispatch::run(call, handler.as_ref(), connection, buffer, &mut clock));
-        }
-        if self.answers.is_empty() {
-            return;
-        }
-        let mut state = connection.lock();
-        for (reply, answer) in self.answers.drain(..) {
-            dispatch::answer(&mut state, &reply, answer);
+        if !self.ready.is_empty() {
+            Turn::new(connection, buffer, self.ready.drain(..)).run();
         }
     }
 
@@ -272,7 +256,6 @@ impl Endpoint for ServerEndpoint {
         );
         self.awaiting.shrink_to_fit();
         self.ready.shrink_to_fit();
-        self.answers.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
     }
 }

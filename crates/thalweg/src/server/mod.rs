@@ -23,7 +23,6 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tonic::Extensions;
 use tonic::metadata::MetadataMap;
 
 pub use methods::{Methods, Service};
@@ -233,12 +232,6 @@ fn hint(error: &io::Error) -> &'static str {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Trailers(pub MetadataMap);
-
-impl Trailers {
-    fn take(extensions: &mut Extensions) -> MetadataMap {
-        extensions.remove::<Self>().map_or_else(MetadataMap::new, |trailers| trailers.0)
-    }
-}
 
 /// A server that has its addresses.
 #[derive(Debug)]

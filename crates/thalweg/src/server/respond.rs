@@ -33,21 +33,33 @@ static TRAILERS_OK: LazyLock<Arc<FixedFields>> = LazyLock::new(|| {
 
 static NO_FIELDS: LazyLock<FieldList> = LazyLock::new(FieldList::new);
 
+/// Answers a call with its handler's result.
+pub(super) fn send_result<Res: Message>(
+    state: &mut State,
+    reply: &Reply,
+    result: &Result<Response<Res>, Status>,
+) {
+    match result {
+        Ok(response) => send_response(state, reply, response),
+        Err(status) => send_status(state, reply, status),
+    }
+}
+
 /// Sends a whole unary response: head, message, and trailers.
-pub(super) fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: Response<Res>) {
-    let (metadata, message, mut extensions) = response.into_parts();
-    if let Err(error) = reply.outgoing.check(&message) {
+fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: &Response<Res>) {
+    let message = response.get_ref();
+    if let Err(error) = reply.outgoing.check(message) {
         return send_status(state, reply, &error);
     }
-    if let Err(error) = send_head(state, reply, &metadata) {
+    if let Err(error) = send_head(state, reply, response.metadata()) {
         return send_status(state, reply, &error);
     }
     let Some((slot, http2, _)) = state.parts(reply.key) else { return };
     if slot.send_closed {
         return;
     }
-    match send_single(http2, reply.stream, &message, &reply.outgoing, false) {
-        Ok(_) => send_trailers(state, reply, Ok(&Trailers::take(&mut extensions))),
+    match send_single(http2, reply.stream, message, &reply.outgoing, false) {
+        Ok(_) => send_trailers(state, reply, Ok(response.extensions().get())),
         Err(error) => send_trailers(state, reply, Err(&error)),
     }
 }
@@ -69,13 +81,19 @@ pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &MetadataMap
 }
 
 /// Ends a response whose head has been sent.
-pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<&MetadataMap, &Status>) {
-    if matches!(outcome, Ok(trailers) if trailers.is_empty()) {
-        send_block(state, reply, Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS }, true);
-    } else {
-        let mut fields = FieldList::new();
-        status::emit(outcome, metadata::SENT_SIZE_MAX, &mut fields);
-        send_block(state, reply, Block { fixed: None, extra: &fields }, true);
+pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Option<&Trailers>, &Status>) {
+    let outcome = match outcome {
+        Ok(None) => None,
+        Ok(Some(trailers)) => Some(Ok(&trailers.0)),
+        Err(status) => Some(Err(status)),
+    };
+    match outcome {
+        None => send_block(state, reply, Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS }, true),
+        Some(outcome) => {
+            let mut fields = FieldList::new();
+            status::emit(outcome, metadata::SENT_SIZE_MAX, &mut fields);
+            send_block(state, reply, Block { fixed: None, extra: &fields }, true);
+        }
     }
     finish(state, reply);
 }
