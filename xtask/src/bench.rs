@@ -4,7 +4,7 @@ mod allocations;
 mod instructions;
 mod memory;
 mod pairs;
-mod table;
+pub(crate) mod table;
 mod valgrind;
 
 use std::process::ExitCode;

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod costs;
 mod job;
 mod metadata;
 mod peers;
@@ -29,6 +30,8 @@ Commands:
                           Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|pairs [--peers NAME,...]
                           What a call costs, ours beside theirs
+  costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
+                          with which the test step `costs` compares
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Some("test") => test::run(arguments),
         Some("peers") => peers::run(arguments),
         Some("bench") => bench::run(arguments),
+        Some("costs") => costs::run(arguments),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -25,6 +25,7 @@ mod buffers;
 mod chain;
 pub mod channel;
 mod connection;
+mod executor;
 pub mod grpc;
 mod message;
 mod method;
@@ -43,6 +44,7 @@ pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Re
 
 pub use chain::Chain;
 pub use channel::Channel;
+pub use executor::ExecutorError;
 pub use grpc::compression::{Encoding, EncodingSet};
 pub use message::{DecodeError, Message, Raw};
 pub use method::{InvalidPath, Method};

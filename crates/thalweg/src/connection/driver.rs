@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use thalweg_http2::{ConnectionError, Event, ExpectedData, Output};
@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
+use super::busy_poll::BusyPoll;
 use super::slot::{BEHIND_LEN, Lent};
 use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
 use crate::buffers;
@@ -54,7 +55,10 @@ pub(crate) struct Driver<IO, E> {
     is_gathering: bool,
     /// Bytes on their way into the socket.
     output: Output,
+    /// Empty between two reads: whom the last one woke.
+    wakers: Vec<Waker>,
     timer: Option<Pin<Box<Sleep>>>,
+    busy_poll: BusyPoll,
     phase: Phase,
     /// When a connection that is no longer open last came a step nearer to its end.
     stepped_at: Instant,
@@ -83,8 +87,9 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     E: Endpoint,
 {
-    /// In a box, since a task holds what it awaits once for each future on the way there.
-    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>) -> Box<Self> {
+    /// In a box, since a task holds what it awaits once for each future on the way there. Before it sleeps it goes on
+    /// trying to read for `busy_poll`.
+    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>, busy_poll: Duration) -> Box<Self> {
         Box::new(Self {
             io,
             endpoint,
@@ -93,7 +98,9 @@ where
             expected: None,
             is_gathering: false,
             output: Output::default(),
+            wakers: Vec::new(),
             timer: None,
+            busy_poll: BusyPoll::new(busy_poll),
             phase: Phase::Open,
             stepped_at: Instant::now(),
         })
@@ -251,6 +258,9 @@ where
             self.endpoint.on_event(&mut state, &event, arrived);
         }
         self.expected = state.http2.expected_data();
+        state.take_wakers(&mut self.wakers);
+        drop(state);
+        self.wakers.drain(..).for_each(Waker::wake);
         Ok(())
     }
 
@@ -376,6 +386,7 @@ where
         if state.shrunk {
             self.output.shrink();
             self.leftover.shrink_to_fit();
+            self.wakers.shrink_to_fit();
             self.endpoint.shrink();
             buffers::shrink();
         }
@@ -387,8 +398,9 @@ where
         self.connection.lock().driver = DriverState::Running;
         for _ in 0..ROUNDS_MAX {
             match self.turn(cx)? {
-                Progress::Made => {}
+                Progress::Made => self.busy_poll.begin(),
                 Progress::Over => return Poll::Ready(Ok(())),
+                Progress::None if self.phase == Phase::Open && self.busy_poll.goes_on() => break,
                 Progress::None => {
                     if self.sleep(cx) {
                         return Poll::Pending;
@@ -396,6 +408,7 @@ where
                 }
             }
         }
+        // Behind the other tasks of this thread, which have their turn first.
         cx.waker().wake_by_ref();
         Poll::Pending
     }
