@@ -357,9 +357,14 @@ impl Slot {
         }
     }
 
-    /// All who wait on this stream.
-    pub(crate) fn take_wakers(&mut self) -> impl Iterator<Item = Waker> + use<> {
-        [self.receiver.take(), self.sender.take(), self.task.take()].into_iter().flatten()
+    /// Moves the wakers of all who wait on this stream into `wake`.
+    #[inline]
+    pub(crate) fn wake_all(&mut self, wake: &mut Vec<Waker>) {
+        for waiting in [&mut self.receiver, &mut self.sender, &mut self.task] {
+            if let Some(waker) = waiting.take() {
+                wake.push(waker);
+            }
+        }
     }
 }
 
