@@ -4,6 +4,8 @@ mod allocations;
 mod instructions;
 mod memory;
 mod pairs;
+mod polling;
+pub(crate) mod spin;
 pub(crate) mod table;
 mod valgrind;
 
@@ -27,6 +29,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "allocations", run: allocations::run, peers: &["thalweg", "tonic"] },
     Bench { name: "memory", run: memory::run, peers: &["thalweg", "tonic"] },
     Bench { name: "pairs", run: pairs::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
+    Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
