@@ -11,7 +11,7 @@ use crate::flow::WINDOW_DEFAULT;
 use crate::frame::{Flags, FrameHead, HEAD_LEN, Kind, MAX_FRAME_SIZE_MIN};
 use crate::output::Output;
 use crate::send_queue::{Queued, QueuedBlock};
-use crate::stream::{State, StreamId, Tag};
+use crate::stream::{State, Stream, StreamId, Tag};
 use crate::stream_table::Key;
 
 /// The largest DATA frame that is sent, in bytes, whatever the peer accepts: no small message waits for more
@@ -94,6 +94,47 @@ impl Connection {
     ///
     /// See [`OpenError`]; nothing was sent. After `NoSlot`, [`Event::SlotsChanged`] says when to try again.
     pub fn open(&mut self, tag: Tag, head: Block<'_>, end_stream: bool) -> Result<StreamId, OpenError> {
+        let state = if end_stream { State::HalfClosedLocal } else { State::Open };
+        let (stream, _) = self.open_stream(tag, state)?;
+        self.emit_headers(stream, head, end_stream);
+        Ok(stream)
+    }
+
+    /// Opens a stream with a whole small request (client): its head, and a message of `len` bytes that `encode`
+    /// appends, which ends it.
+    ///
+    /// Returns with the stream whether the message has gone too. Where that would have to wait (for a window, the
+    /// output, or because it is larger than a frame), `encode` is not called, and
+    /// [`send_data`](Connection::send_data) has to follow.
+    ///
+    /// # Panics
+    ///
+    /// When `encode` appends more or less than `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Connection::open).
+    #[inline]
+    pub fn open_with(
+        &mut self,
+        tag: Tag,
+        head: Block<'_>,
+        len: usize,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(StreamId, bool), OpenError> {
+        if !self.takes_now(len) || len > self.peer.initial_window as usize {
+            return self.open(tag, head, false).map(|stream| (stream, false));
+        }
+        let (stream, key) = self.open_stream(tag, State::HalfClosedLocal)?;
+        self.emit_headers(stream, head, false);
+        self.streams.get_mut(key).send_window.consume(len);
+        self.emit_data(stream, len, true, encode);
+        Ok((stream, true))
+    }
+
+    /// Puts a stream of which nothing was sent yet into the table.
+    #[inline]
+    fn open_stream(&mut self, tag: Tag, state: State) -> Result<(StreamId, Key), OpenError> {
         debug_assert!(self.role == Role::Client, "servers do not open streams");
         if let Err(error) = self.check_open() {
             self.slot_wanted |= error == OpenError::NoSlot;
@@ -101,12 +142,52 @@ impl Connection {
         }
         let id = StreamId::new(self.next_id());
         self.streams.use_id(id);
-        let state = if end_stream { State::HalfClosedLocal } else { State::Open };
-        let mut stream = self.new_stream(id, tag, state);
-        stream.send_ended = end_stream;
-        self.streams.insert(stream);
-        self.emit_headers(id, head, end_stream);
-        Ok(id)
+        let send_ended = state == State::HalfClosedLocal;
+        let key = self.streams.insert(Stream { send_ended, ..self.new_stream(id, tag, state) });
+        Ok((id, key))
+    }
+
+    /// Frames a whole small answer at once, straight into the output (server): its head, a message of `len` bytes
+    /// that `encode` appends, and its trailers. When `encode` says `false` the trailers are not sent: the stream goes
+    /// on behind the message, for others to follow.
+    ///
+    /// `false`, and nothing done, when part of it would have to wait (for the queue, a window, the output, or because
+    /// the message is larger than a frame): then send them one by one.
+    ///
+    /// # Panics
+    ///
+    /// When `encode` appends more or less than `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent.
+    #[inline]
+    pub fn send_answer(
+        &mut self,
+        stream: StreamId,
+        head: Block<'_>,
+        len: usize,
+        encode: impl FnOnce(&mut Vec<u8>) -> bool,
+        trailers: Block<'_>,
+    ) -> Result<bool, SendError> {
+        let takes_now = self.takes_now(len);
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
+        if !takes_now || !state.fits_now(len) {
+            return Ok(false);
+        }
+        state.answered = true;
+        state.send_window.consume(len);
+        self.emit_headers(stream, head, false);
+        let mut is_whole = false;
+        self.emit_data(stream, len, false, |out| is_whole = encode(out));
+        if is_whole {
+            self.streams.get_mut(key).send_ended = true;
+            self.emit_headers(stream, trailers, true);
+            self.end_sent(key);
+        }
+        Ok(true)
     }
 
     /// Sends a response's head or trailers, behind DATA that is queued.
@@ -186,23 +267,44 @@ impl Connection {
     ///
     /// See [`SendError`]; nothing was sent.
     pub fn send_data(&mut self, stream: StreamId, bytes: Bytes, end_stream: bool) -> Result<(), SendError> {
-        let takes_now = self.takes_now(bytes.len());
+        self.send_data_parts(stream, [bytes], end_stream)
+    }
+
+    /// As [`send_data`](Connection::send_data), of bytes that lie in several places.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent.
+    pub fn send_data_parts(
+        &mut self,
+        stream: StreamId,
+        parts: impl AsRef<[Bytes]> + IntoIterator<Item = Bytes>,
+        end_stream: bool,
+    ) -> Result<(), SendError> {
+        let len = parts.as_ref().iter().map(Bytes::len).sum();
+        let takes_now = self.takes_now(len);
         let Some((key, state)) = self.streams.find_sendable(stream) else {
             return Err(self.why_not_sendable(stream));
         };
-        if bytes.is_empty() && !end_stream {
+        if len == 0 && !end_stream {
             return Ok(());
         }
         state.send_ended = end_stream;
-        if takes_now && state.fits_now(bytes.len()) {
-            state.send_window.consume(bytes.len());
-            self.begin_frame(stream, bytes.len());
-            self.output.push_payload(bytes);
+        if takes_now && state.fits_now(len) {
+            state.send_window.consume(len);
+            self.begin_frame(stream, len);
+            parts.into_iter().for_each(|part| self.output.push_payload(part));
             self.finish_frame(key, end_stream);
             return Ok(());
         }
-        if !bytes.is_empty() || state.queue.is_empty() {
-            self.queues.push(&mut state.queue, Queued::Data(bytes));
+        for part in parts {
+            if !part.is_empty() {
+                self.queues.push(&mut state.queue, Queued::Data(part));
+            }
+        }
+        if state.queue.is_empty() {
+            // Nothing but END_STREAM.
+            self.queues.push(&mut state.queue, Queued::Data(Bytes::new()));
         }
         state.above_low_water |= state.queue.bytes() >= self.config.send_queue_low_water;
         self.queues.schedule(key, state);
@@ -273,6 +375,26 @@ impl Connection {
             && (len == 0 || !self.queues.has_starved())
     }
 
+    /// Appends a DATA frame of its own whose payload is `len` bytes that `encode` appends. The window of the stream was
+    /// seen to.
+    #[inline]
+    fn emit_data(
+        &mut self,
+        stream: StreamId,
+        len: usize,
+        end_stream: bool,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.send_window.consume(len);
+        self.pay_for_control_frames(len);
+        let buffer = self.output.buffer();
+        let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
+        FrameHead { len: len as u32, kind: Kind::Data, flags, stream }.emit(buffer);
+        let start = buffer.len();
+        encode(buffer);
+        assert_eq!(buffer.len() - start, len, "`encode` appended another number of bytes than it announced");
+    }
+
     /// Starts a DATA frame of `len` bytes, or adds them to the one that stands last; the payload must follow.
     #[inline]
     fn begin_frame(&mut self, id: StreamId, len: usize) {
@@ -304,9 +426,24 @@ impl Connection {
         }
     }
 
-    /// Appends a header block, its head back-filled; one that is larger than a frame is cut.
+    /// Appends a header block behind its frame's head.
     #[inline]
     pub(super) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) {
+        let Some(bytes) = self.encoder.ready(block) else {
+            return self.emit_encoded(stream, block, end_stream);
+        };
+        // Such blocks are shorter than the smallest frame that a peer can ask for.
+        let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
+        let head = FrameHead { len: bytes.len() as u32, kind: Kind::Headers, flags, stream };
+        let buffer = self.output.buffer();
+        head.emit(buffer);
+        buffer.extend_from_slice(bytes);
+        let len = bytes.len();
+        self.pay_for_control_frames(len);
+    }
+
+    /// Encodes a header block, its frame's head back-filled; one that is larger than a frame is cut.
+    fn emit_encoded(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) {
         let len_max = self.peer.max_frame_size as usize;
         let buffer = self.output.buffer();
         let head_at = buffer.len();

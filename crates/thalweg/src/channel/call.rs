@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status};
 use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, merge};
 use super::{Channel, Lane};
 use crate::Method;
-use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, SlotKey};
+use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
 use crate::grpc::compression::Encoding;
 use crate::grpc::{metadata, request, timeout};
 use crate::message::Message;
@@ -38,7 +38,10 @@ impl Channel {
         let call = self.prepare(method, &metadata, options)?;
         // Pinned here, the attempts are not moved again: their future is large, and most calls have no deadline.
         let attempts = pin!(self.unary_attempts(&call, &message, options));
-        within(call.deadline, attempts).await
+        match call.deadline {
+            None => attempts.await,
+            deadline => within(deadline, attempts).await,
+        }
     }
 
     async fn unary_attempts<Req: Message, Res: Message>(
@@ -243,7 +246,10 @@ impl Future for StreamOpening<'_> {
         let this = self.get_mut();
         let mut state = this.connection.lock();
         let block = this.fields.block();
-        let key = ready!(this.opening.poll(&mut state, block, false, this.message_size_max, cx.waker()))?;
+        let opened = this.opening.poll(&mut state, block, cx.waker(), |http2, key| {
+            Ok(Slot::new(http2.open(key.into(), block, false)?, this.message_size_max))
+        });
+        let key = ready!(opened)?;
         state.notify_driver();
         this.connection.call_started();
         Poll::Ready(Ok(key))

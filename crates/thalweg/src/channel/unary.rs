@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use thalweg_http2::{Block, FieldList, FixedFields, OpenError, Tag};
+use thalweg_http2::{self as http2, Block, FieldList, FixedFields, OpenError, StreamId, Tag};
 use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
@@ -77,25 +77,30 @@ impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<SlotKey, Option<Status>>> {
         let Progress::Opening(opening) = &mut self.progress else { return Poll::Pending };
         let mut state = self.connection.lock();
-        let key =
-            match opening.poll(&mut state, self.fields.block(), false, self.message_size_max, cx.waker()) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(LaneGone)) => return Poll::Ready(Err(None)),
-                Poll::Ready(Ok(key)) => key,
-            };
-        let Some((slot, http2, _)) = state.parts(key) else { return Poll::Ready(Err(None)) };
-        slot.unary = true;
-        slot.send_closed = true;
-        keep_waker(&mut slot.receiver, cx.waker());
-        let sent = send_single(http2, slot.stream, self.message, &self.outgoing, true);
+        let head = self.fields.block();
+        let (message, outgoing) = (self.message, &self.outgoing);
+        let mut sent = Ok(());
+        let opened = opening.poll(&mut state, head, cx.waker(), |http2, key| {
+            let stream;
+            (stream, sent) = send_request(http2, key.into(), head, message, outgoing)?;
+            let mut slot = Slot::new(stream, self.message_size_max);
+            slot.unary = true;
+            slot.send_closed = true;
+            slot.receiver = Some(cx.waker().clone());
+            Ok(slot)
+        });
+        let key = match opened {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(LaneGone)) => return Poll::Ready(Err(None)),
+            Poll::Ready(Ok(key)) => key,
+        };
+        state.notify_driver();
         if let Err(status) = sent {
-            http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
-            state.remove(key);
-            state.notify_driver();
+            if let Some(slot) = state.remove(key) {
+                state.http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
+            }
             return Poll::Ready(Err(Some(status)));
         }
-        // A stream that is gone already has told its slot how it ended.
-        state.notify_driver();
         self.connection.call_started();
         Poll::Ready(Ok(key))
     }
@@ -155,6 +160,34 @@ impl<Req, Res> Drop for UnaryAttempt<'_, Req, Res> {
     }
 }
 
+/// Opens a stream and sends its head and its only message. The second result is what became of the message.
+fn send_request<Req: Message>(
+    http2: &mut http2::Connection,
+    tag: Tag,
+    head: Block<'_>,
+    message: &Req,
+    outgoing: &Outgoing,
+) -> Result<(StreamId, Result<(), Status>), OpenError> {
+    let small = match outgoing.small(message) {
+        Ok(small) => small,
+        // Told once there is a stream: the call takes its turn like all others.
+        Err(status) => return Ok((http2.open(tag, head, false)?, Err(status))),
+    };
+    let stream = if let Some(small) = small {
+        let mut encoded = Ok(());
+        let (stream, is_sent) =
+            http2.open_with(tag, head, small.envelope_len(), |out| encoded = small.encode(out))?;
+        if is_sent {
+            return Ok((stream, encoded));
+        }
+        stream
+    } else {
+        http2.open(tag, head, false)?
+    };
+    // A stream that is gone already tells its slot how it ended.
+    Ok((stream, send_single(http2, stream, message, outgoing, true).map(|_| ())))
+}
+
 /// Takes a finished call apart.
 fn read_reply<Res: Message>(slot: Slot, message_size_max: usize) -> Attempt<Response<Res>> {
     let trailers = match slot.end {
@@ -200,13 +233,13 @@ pub(super) struct Opening {
 pub(super) struct LaneGone;
 
 impl Opening {
+    /// `open` opens the stream, if it is this call's turn. `head` is what it is opened with.
     pub(super) fn poll(
         &mut self,
         state: &mut State,
         head: Block<'_>,
-        end_stream: bool,
-        message_size_max: usize,
         waker: &Waker,
+        open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, OpenError>,
     ) -> Poll<Result<SlotKey, LaneGone>> {
         if state.ended().is_some() {
             return Poll::Ready(Err(LaneGone));
@@ -217,12 +250,8 @@ impl Opening {
             state.slot_waiters.wait(&mut self.ticket, waker);
             return Poll::Pending;
         }
-        let key = state.insert(Slot::new(thalweg_http2::StreamId::new(0), message_size_max));
-        match state.http2.open(Tag::from(key), head, end_stream) {
-            Ok(stream) => {
-                if let Some(slot) = state.slot(key) {
-                    slot.stream = stream;
-                }
+        match state.insert_with(open) {
+            Ok(key) => {
                 state.opened_unsent += 1;
                 if let Some(ticket) = self.ticket.take() {
                     state.slot_waiters.leave(ticket);
@@ -234,19 +263,17 @@ impl Opening {
                     } else {
                         // The protocol tells of a free stream only when it was asked for one since the last time: it is
                         // asked on behalf of those who wait.
-                        let refused = state.http2.open(Tag::default(), head, end_stream);
+                        let refused = state.http2.open(Tag::default(), head, false);
                         debug_assert!(refused.is_err());
                     }
                 }
                 Poll::Ready(Ok(key))
             }
             Err(OpenError::NoSlot) => {
-                state.remove(key);
                 state.slot_waiters.wait(&mut self.ticket, waker);
                 Poll::Pending
             }
             Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => {
-                state.remove(key);
                 // The others in the line are in the same position.
                 let next = state.slot_waiters.next();
                 state.wake_later(next);

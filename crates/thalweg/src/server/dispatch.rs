@@ -4,20 +4,19 @@
 //! no wake-up, no queue. One that has to wait moves to a task of its own. A method whose handlers keep the processor
 //! long is given tasks from the start, so that one connection's calls don't wait for each other.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
+use std::iter::Peekable;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use std::vec;
 
 use tokio::time::Instant;
 use tonic::Status;
 
 use super::endpoint::Route;
-use super::handler::{StartUnary, UnaryCall};
-use super::respond::{self, Reply};
-use super::task::CallTask;
+use super::handler::Handler;
+use super::methods::ServerMethod;
+use super::respond::Reply;
 use crate::connection::Connection;
 use crate::grpc::codec::Wire;
 
@@ -36,57 +35,55 @@ pub(super) enum Body {
     Gathered(Vec<u8>),
 }
 
-/// What to answer once the connection is locked.
-pub(super) enum Answer {
-    Ran(Pin<Box<dyn UnaryCall>>),
-    Failed(Status),
-}
-
-/// Runs `call`. Its answer if it is ready; otherwise the call goes on in a task.
-pub(super) fn run(
-    call: ReadyCall,
-    handler: &dyn StartUnary,
-    connection: &Arc<Connection>,
-    buffer: &[u8],
-    clock: &mut Instant,
-) -> Option<(Reply, Answer)> {
-    let ReadyCall { route, reply, body } = call;
-    let wire = match body {
-        Body::InPlace { start, len } => Wire::Lent(&buffer[start..start + len]),
-        Body::Gathered(wire) => Wire::Gathered(wire),
-    };
-    let size_max = route.method.options.max_decoding_message_size;
-    let started = catch_unwind(AssertUnwindSafe(|| handler.start(&route.head, wire, size_max)));
-    let mut running = match started {
-        Ok(Ok(running)) => running,
-        Ok(Err(status)) => return Some((reply, Answer::Failed(status))),
-        Err(_) => return Some((reply, Answer::Failed(panicked()))),
-    };
-    let pace = &route.method.pace;
-    if pace.is_quick() {
-        // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
-        let mut cx = Context::from_waker(Waker::noop());
-        let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll_run(&mut cx)));
-        pace.note(clock);
-        match polled {
-            Ok(Poll::Ready(())) => return Some((reply, Answer::Ran(running))),
-            Ok(Poll::Pending) => {}
-            Err(_) => return Some((reply, Answer::Failed(panicked()))),
+impl Body {
+    pub(super) fn wire(self, buffer: &[u8]) -> Wire<'_> {
+        match self {
+            Body::InPlace { start, len } => Wire::Lent(&buffer[start..start + len]),
+            Body::Gathered(wire) => Wire::Gathered(wire),
         }
     }
-    tokio::spawn(CallTask::unary(Arc::clone(connection), reply, running, &route));
-    None
+}
+
+/// The calls that one read has made ready.
+pub(super) struct Turn<'a> {
+    pub(super) connection: &'a Arc<Connection>,
+    /// What was read.
+    pub(super) buffer: &'a [u8],
+    /// When the handler before was done.
+    pub(super) clock: Instant,
+    calls: Peekable<vec::Drain<'a, ReadyCall>>,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(
+        connection: &'a Arc<Connection>,
+        buffer: &'a [u8],
+        calls: vec::Drain<'a, ReadyCall>,
+    ) -> Self {
+        Self { connection, buffer, clock: Instant::now(), calls: calls.peekable() }
+    }
+
+    /// The next call, if it is one of `method`.
+    #[inline]
+    pub(super) fn next_of(&mut self, method: &ServerMethod) -> Option<ReadyCall> {
+        self.calls.next_if(|call| std::ptr::eq(&raw const *call.route.method, method))
+    }
+
+    /// Runs all calls.
+    pub(super) fn run(mut self) {
+        while let Some(next) = self.calls.peek() {
+            let method = Arc::clone(&next.route.method);
+            match &method.handler {
+                Handler::Unary(handler) => handler.run(&method, &mut self),
+                // Only unary calls wait for their request.
+                Handler::Streaming(_) => drop(self.calls.next()),
+            }
+        }
+    }
 }
 
 pub(super) fn panicked() -> Status {
     Status::internal("the handler panicked")
-}
-
-pub(super) fn answer(state: &mut crate::connection::State, reply: &Reply, answer: Answer) {
-    match answer {
-        Answer::Ran(mut running) => running.as_mut().reply(state, reply),
-        Answer::Failed(status) => respond::send_status(state, reply, &status),
-    }
 }
 
 /// How quick a method's handlers are.

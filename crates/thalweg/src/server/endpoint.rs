@@ -1,12 +1,12 @@
 //! The server's side of a connection: takes requests apart and finds the methods they are for.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use thalweg_http2::{ErrorCode, Event, StreamId};
-use tokio::time::Instant;
 use tonic::Status;
 
-use super::dispatch::{self, Answer, Body, ReadyCall};
+use super::dispatch::{Body, ReadyCall, Turn};
 use super::handler::{Handler, response_encoding};
 use super::http::HttpAnswer;
 use super::methods::{Router, ServerMethod};
@@ -50,7 +50,6 @@ pub(crate) struct ServerEndpoint {
     awaiting: Vec<Awaiting>,
     ready: Vec<ReadyCall>,
     streams_ready: Vec<(Arc<Route>, Reply)>,
-    answers: Vec<(Reply, Answer)>,
 }
 
 /// Clients call a handful of methods in turn; each is one head.
@@ -64,7 +63,6 @@ impl ServerEndpoint {
             awaiting: Vec::new(),
             ready: Vec::new(),
             streams_ready: Vec::new(),
-            answers: Vec::new(),
         }
     }
 
@@ -74,10 +72,14 @@ impl ServerEndpoint {
             Asked::Call(route) => route.method.options.max_decoding_message_size,
             Asked::Refused(_) | Asked::Http(_) => 0,
         };
-        let mut slot = Slot::new(stream, size_max);
-        slot.discard = !matches!(asked, Asked::Call(_));
-        let key = state.insert(slot);
-        state.http2.set_tag(stream, key.into());
+        let discard = !matches!(asked, Asked::Call(_));
+        let inserted = state.insert_with(|http2, key| {
+            http2.set_tag(stream, key.into());
+            let mut slot = Slot::new(stream, size_max);
+            slot.discard = discard;
+            Ok::<_, Infallible>(slot)
+        });
+        let Ok(key) = inserted;
         match asked {
             Asked::Refused(status) => {
                 let reply = Reply { key, stream, outgoing: Outgoing::default() };
@@ -220,7 +222,7 @@ impl Endpoint for ServerEndpoint {
                 );
                 let Some((slot, _, wake)) = state.parts(key) else { return };
                 slot.end_lost(status);
-                wake.extend(slot.take_wakers());
+                slot.wake_all(wake);
                 if slot.task_running {
                     return;
                 }
@@ -247,21 +249,8 @@ impl Endpoint for ServerEndpoint {
             });
             tokio::spawn(task);
         }
-        if self.ready.is_empty() {
-            return;
-        }
-        let mut clock = Instant::now();
-        for call in self.ready.drain(..) {
-            let route = Arc::clone(&call.route);
-            let Handler::Unary(handler) = &route.method.handler else { continue };
-            self.answers.extend(dispatch::run(call, handler.as_ref(), connection, buffer, &mut clock));
-        }
-        if self.answers.is_empty() {
-            return;
-        }
-        let mut state = connection.lock();
-        for (reply, answer) in self.answers.drain(..) {
-            dispatch::answer(&mut state, &reply, answer);
+        if !self.ready.is_empty() {
+            Turn::new(connection, buffer, self.ready.drain(..)).run();
         }
     }
 
@@ -272,7 +261,6 @@ impl Endpoint for ServerEndpoint {
         );
         self.awaiting.shrink_to_fit();
         self.ready.shrink_to_fit();
-        self.answers.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
     }
 }

@@ -1,21 +1,24 @@
 //! Handlers with their types erased: what the dispatcher calls.
 //!
-//! A unary handler's future keeps its result until the connection is locked, and then encodes it straight into the
-//! connection's output. The other three kinds of methods become one future each that does all its sending and receiving.
+//! A unary handler is polled where its call stands in the turn, and its result encoded straight into the connection's
+//! output. The other three kinds of methods become one future each that does all its sending and receiving.
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use futures_core::Stream;
-use pin_project_lite::pin_project;
+use tokio::time::Instant;
 use tonic::{Extensions, Request, Response, Status};
 
-use super::respond::{self, Reply};
-use super::task::StreamingCall;
-use crate::connection::State;
+use super::dispatch::{ReadyCall, Turn, panicked};
+use super::endpoint::Route;
+use super::methods::ServerMethod;
+use super::respond;
+use super::task::{CallTask, StreamingCall};
 use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
 use crate::grpc::request::RequestHead;
@@ -24,28 +27,15 @@ use crate::streaming::Streaming;
 
 /// What runs a method's calls.
 pub(super) enum Handler {
-    Unary(Box<dyn StartUnary>),
+    Unary(Box<dyn RunUnary>),
     Streaming(Box<dyn StartStreaming>),
 }
 
 /// A unary method, whatever its messages.
-pub(super) trait StartUnary: Send + Sync {
-    /// Decodes the request and calls the handler.
-    fn start(
-        &self,
-        head: &RequestHead,
-        wire: Wire<'_>,
-        size_max: usize,
-    ) -> Result<Pin<Box<dyn UnaryCall>>, Status>;
-}
-
-/// A unary call under way.
-pub(super) trait UnaryCall: Send {
-    /// Runs the handler; once ready, its result is kept for [`reply`](Self::reply).
-    fn poll_run(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()>;
-
-    /// Writes the response.
-    fn reply(self: Pin<&mut Self>, state: &mut State, reply: &Reply);
+pub(super) trait RunUnary: Send + Sync {
+    /// Runs the calls of `method` that stand first in `turn`. The answers of those that are ready join the output, the
+    /// others go on in tasks.
+    fn run(&self, method: &ServerMethod, turn: &mut Turn<'_>);
 }
 
 /// A method of one of the other three kinds, whatever its messages.
@@ -66,7 +56,7 @@ impl<S, F, Req> UnaryMethod<S, F, Req> {
     }
 }
 
-impl<S, F, Fut, Req, Res> StartUnary for UnaryMethod<S, F, Req>
+impl<S, F, Fut, Req, Res> UnaryMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
@@ -74,49 +64,68 @@ where
     Req: Message,
     Res: Message,
 {
-    fn start(
+    /// Decodes the request and calls the handler.
+    fn start(&self, route: &Route, wire: Wire<'_>) -> Result<Fut, Status> {
+        let size_max = route.method.options.max_decoding_message_size;
+        let message = codec::decode_only::<Req>(wire, route.head.encoding, size_max)?;
+        Ok((self.call)(Arc::clone(&self.service), request(&route.head, message)))
+    }
+
+    /// Takes one call as far as it goes at once: its result, or its future in `place`.
+    fn attempt(
         &self,
-        head: &RequestHead,
+        route: &Route,
         wire: Wire<'_>,
-        size_max: usize,
-    ) -> Result<Pin<Box<dyn UnaryCall>>, Status> {
-        let message = codec::decode_only::<Req>(wire, head.encoding, size_max)?;
-        let future = (self.call)(Arc::clone(&self.service), request(head, message));
-        Ok(Box::pin(Running { future: Some(future), result: None }))
-    }
-}
-
-pin_project! {
-    struct Running<Fut, Res> {
-        #[pin]
-        future: Option<Fut>,
-        result: Option<Result<Response<Res>, Status>>,
-    }
-}
-
-impl<Fut, Res> UnaryCall for Running<Fut, Res>
-where
-    Fut: Future<Output = Result<Response<Res>, Status>> + Send,
-    Res: Message,
-{
-    fn poll_run(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut this = self.project();
-        let Some(future) = this.future.as_mut().as_pin_mut() else { return Poll::Ready(()) };
-        match future.poll(cx) {
-            Poll::Pending => Poll::Pending,
+        place: &mut Pin<Box<Option<Fut>>>,
+        clock: &mut Instant,
+    ) -> Option<Result<Response<Res>, Status>> {
+        match self.start(route, wire) {
+            Ok(future) => place.set(Some(future)),
+            Err(status) => return Some(Err(status)),
+        }
+        let pace = &route.method.pace;
+        if !pace.is_quick() {
+            return None;
+        }
+        // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = place.as_mut().as_pin_mut()?.poll(&mut cx);
+        pace.note(clock);
+        match polled {
+            Poll::Pending => None,
             Poll::Ready(result) => {
-                *this.result = Some(result);
-                this.future.set(None);
-                Poll::Ready(())
+                place.set(None);
+                Some(result)
             }
         }
     }
+}
 
-    fn reply(self: Pin<&mut Self>, state: &mut State, reply: &Reply) {
-        match self.project().result.take() {
-            Some(Ok(response)) => respond::send_response(state, reply, response),
-            Some(Err(status)) => respond::send_status(state, reply, &status),
-            None => respond::send_status(state, reply, &Status::internal("the handler has no result")),
+impl<S, F, Fut, Req, Res> RunUnary for UnaryMethod<S, F, Req>
+where
+    S: Send + Sync + 'static,
+    F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response<Res>, Status>> + Send + 'static,
+    Req: Message,
+    Res: Message,
+{
+    fn run(&self, method: &ServerMethod, turn: &mut Turn<'_>) {
+        // One place for all futures that are ready at once.
+        let mut place = Box::pin(None);
+        while let Some(ReadyCall { route, reply, body }) = turn.next_of(method) {
+            let wire = body.wire(turn.buffer);
+            let attempt = || self.attempt(&route, wire, &mut place, &mut turn.clock);
+            match catch_unwind(AssertUnwindSafe(attempt)) {
+                Ok(Some(result)) => respond::send_result(&mut turn.connection.lock(), &reply, &result),
+                Ok(None) => {
+                    let running = std::mem::replace(&mut place, Box::pin(None));
+                    tokio::spawn(CallTask::unary(turn.connection, reply, &route, running));
+                }
+                Err(_) => {
+                    place.set(None);
+                    respond::send_status(&mut turn.connection.lock(), &reply, &panicked());
+                }
+            }
         }
     }
 }

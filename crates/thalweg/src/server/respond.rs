@@ -7,7 +7,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
 use super::Trailers;
-use crate::connection::{Outgoing, SlotKey, State, send_single};
+use crate::connection::{Outgoing, SlotKey, SmallMessage, State, send_single};
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::{metadata, response, status};
 use crate::message::Message;
@@ -33,23 +33,73 @@ static TRAILERS_OK: LazyLock<Arc<FixedFields>> = LazyLock::new(|| {
 
 static NO_FIELDS: LazyLock<FieldList> = LazyLock::new(FieldList::new);
 
-/// Sends a whole unary response: head, message, and trailers.
-pub(super) fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: Response<Res>) {
-    let (metadata, message, mut extensions) = response.into_parts();
-    if let Err(error) = reply.outgoing.check(&message) {
-        return send_status(state, reply, &error);
+/// Answers a call with its handler's result.
+pub(super) fn send_result<Res: Message>(
+    state: &mut State,
+    reply: &Reply,
+    result: &Result<Response<Res>, Status>,
+) {
+    match result {
+        Ok(response) => send_response(state, reply, response),
+        Err(status) => send_status(state, reply, status),
     }
-    if let Err(error) = send_head(state, reply, &metadata) {
+}
+
+/// Sends a whole unary response: head, message, and trailers.
+fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: &Response<Res>) {
+    let message = response.get_ref();
+    let small = match reply.outgoing.small(message) {
+        Ok(small) => small,
+        Err(error) => return send_status(state, reply, &error),
+    };
+    if let Some(small) = small
+        && is_plain(response, reply)
+        && send_plain(state, reply, &small)
+    {
+        return;
+    }
+    if let Err(error) = send_head(state, reply, response.metadata()) {
         return send_status(state, reply, &error);
     }
     let Some((slot, http2, _)) = state.parts(reply.key) else { return };
     if slot.send_closed {
         return;
     }
-    match send_single(http2, reply.stream, &message, &reply.outgoing, false) {
-        Ok(_) => send_trailers(state, reply, Ok(&Trailers::take(&mut extensions))),
+    match send_single(http2, reply.stream, message, &reply.outgoing, false) {
+        Ok(_) => send_trailers(state, reply, Ok(response.extensions().get())),
         Err(error) => send_trailers(state, reply, Err(&error)),
     }
+}
+
+/// Whether a response has no fields of its own.
+#[inline]
+fn is_plain<Res>(response: &Response<Res>, reply: &Reply) -> bool {
+    reply.outgoing.encoding == Encoding::Identity
+        && response.metadata().is_empty()
+        && response.extensions().get::<Trailers>().is_none()
+}
+
+/// Sends a response that is no more than a small message in one go, unless part of it has to wait.
+fn send_plain<Res: Message>(state: &mut State, reply: &Reply, message: &SmallMessage<'_, Res>) -> bool {
+    let Some((slot, http2, _)) = state.parts(reply.key) else { return true };
+    if slot.send_closed {
+        return true;
+    }
+    let head = Block { fixed: Some(&HEAD), extra: &NO_FIELDS };
+    let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
+    let mut encoded = Ok(());
+    let encode = |out: &mut Vec<u8>| {
+        encoded = message.encode(out);
+        encoded.is_ok()
+    };
+    let sent = http2.send_answer(reply.stream, head, message.envelope_len(), encode, trailers);
+    match (sent, encoded) {
+        (Ok(false), _) => return false,
+        (Ok(true), Err(error)) => send_trailers(state, reply, Err(&error)),
+        // The only error is a stream that is gone, of which the slot has been or will be told.
+        (Ok(true), Ok(())) | (Err(_), _) => finish(state, reply),
+    }
+    true
 }
 
 /// Sends the head of a response.
@@ -69,13 +119,19 @@ pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &MetadataMap
 }
 
 /// Ends a response whose head has been sent.
-pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<&MetadataMap, &Status>) {
-    if matches!(outcome, Ok(trailers) if trailers.is_empty()) {
-        send_block(state, reply, Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS }, true);
-    } else {
-        let mut fields = FieldList::new();
-        status::emit(outcome, metadata::SENT_SIZE_MAX, &mut fields);
-        send_block(state, reply, Block { fixed: None, extra: &fields }, true);
+pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Option<&Trailers>, &Status>) {
+    let outcome = match outcome {
+        Ok(None) => None,
+        Ok(Some(trailers)) => Some(Ok(&trailers.0)),
+        Err(status) => Some(Err(status)),
+    };
+    match outcome {
+        None => send_block(state, reply, Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS }, true),
+        Some(outcome) => {
+            let mut fields = FieldList::new();
+            status::emit(outcome, metadata::SENT_SIZE_MAX, &mut fields);
+            send_block(state, reply, Block { fixed: None, extra: &fields }, true);
+        }
     }
     finish(state, reply);
 }
@@ -109,9 +165,7 @@ fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bo
 /// The response is complete: the slot has served its purpose.
 pub(super) fn finish(state: &mut State, reply: &Reply) {
     let Some(mut slot) = state.remove(reply.key) else { return };
-    for waker in slot.take_wakers() {
-        state.wake_later(Some(waker));
-    }
+    state.wake_all_of(&mut slot);
     // RFC 9113 §8.1: a server that has answered asks the client with NO_ERROR to stop sending the rest. While the answer
     // itself waits for flow control, or for a client that does not read, it can't: the reset would take it along, and free
     // the place of the stream for the next request.

@@ -13,7 +13,6 @@ use tonic::{Response, Status};
 use super::Trailers;
 use super::dispatch::panicked;
 use super::endpoint::{CANCELLED, Route};
-use super::handler::UnaryCall;
 use super::respond::{self, Reply};
 use crate::connection::{Connection, End, Incoming, SendLoop, SendOutcome, keep_waker};
 use crate::grpc::compression::Encoding;
@@ -34,27 +33,33 @@ pub(super) struct CallTask {
 }
 
 impl CallTask {
-    pub(super) fn unary(
-        connection: Arc<Connection>,
+    /// `running` is the handler's future, which was not ready at once, or was not polled yet.
+    pub(super) fn unary<Fut, Res>(
+        connection: &Arc<Connection>,
         reply: Reply,
-        mut running: Pin<Box<dyn UnaryCall>>,
         route: &Arc<Route>,
-    ) -> Self {
-        let shared = Arc::clone(&connection);
+        mut running: Pin<Box<Option<Fut>>>,
+    ) -> Self
+    where
+        Fut: Future<Output = Result<Response<Res>, Status>> + Send + 'static,
+        Res: Message,
+    {
+        let shared = Arc::clone(connection);
         let handler = Arc::clone(route);
         let future = Box::pin(async move {
-            poll_fn(|cx| {
+            let result = poll_fn(|cx| {
+                let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
                 let mut clock = Instant::now();
-                let polled = running.as_mut().poll_run(cx);
+                let polled = future.poll(cx);
                 handler.method.pace.note(&mut clock);
                 polled
             })
             .await;
             let mut state = shared.lock();
-            running.as_mut().reply(&mut state, &reply);
+            respond::send_result(&mut state, &reply, &result);
             state.notify_driver();
         });
-        Self::new(connection, reply, route, Some(future))
+        Self::new(Arc::clone(connection), reply, route, Some(future))
     }
 
     /// `start` calls the handler, which may panic before it has a future.
@@ -164,10 +169,7 @@ impl StreamingCall {
     /// Answers with one message.
     pub(super) fn finish_unary<Res: Message>(self, result: Result<Response<Res>, Status>) {
         let mut state = self.connection.lock();
-        match result {
-            Ok(response) => respond::send_response(&mut state, &self.reply, response),
-            Err(status) => respond::send_status(&mut state, &self.reply, &status),
-        }
+        respond::send_result(&mut state, &self.reply, &result);
         state.notify_driver();
     }
 
@@ -185,7 +187,7 @@ impl StreamingCall {
                 slot.head_sent = true;
             }
             // The head is worth a packet of its own only if no message follows at once: the send loop notifies.
-            Ok((messages, Trailers::take(&mut extensions)))
+            Ok((messages, extensions.remove::<Trailers>()))
         });
         let (messages, trailers) = match head {
             Ok(started) => started,
@@ -202,7 +204,7 @@ impl StreamingCall {
         let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
         let mut state = self.connection.lock();
         match outcome {
-            SendOutcome::Done => respond::send_trailers(&mut state, &self.reply, Ok(&trailers)),
+            SendOutcome::Done => respond::send_trailers(&mut state, &self.reply, Ok(trailers.as_ref())),
             SendOutcome::Failed(status) => respond::send_trailers(&mut state, &self.reply, Err(&status)),
             SendOutcome::Gone => {}
         }
