@@ -24,6 +24,7 @@ use crate::size::ByteSize;
 use crate::stack::Pair;
 
 pub use noise::{AaCell, Floor, Noise};
+pub(crate) use words::interval_figure;
 pub use words::{Contrast, Loss, answer, contrasts, losses, ratio_figure, ratio_text, verdicts};
 
 /// What a comparing study found.
