@@ -115,9 +115,7 @@ fn share_of_socket(analysis: &Analysis, window: &PointResult) -> Option<String> 
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
-    cells.map(|cell| quoted(&cell)).collect::<Vec<_>>().join(",")
-        + "
-"
+    cells.map(|cell| quoted(&cell)).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 /// RFC 4180 §2: what holds a comma, a quote or a line break stands in quotes, quotes doubled.
