@@ -138,6 +138,11 @@ impl Connection {
         None
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "an event that is not returned through memory costs 40 instructions less"
+    )]
+    #[inline(always)]
     fn poll_input<'a>(
         &mut self,
         input: &mut &'a [u8],

@@ -11,12 +11,16 @@ use crate::flow::WINDOW_DEFAULT;
 use crate::frame::{Flags, FrameHead, HEAD_LEN, Kind, MAX_FRAME_SIZE_MIN};
 use crate::output::Output;
 use crate::send_queue::{Queued, QueuedBlock};
-use crate::stream::{State, StreamId, Tag};
+use crate::stream::{State, Stream, StreamId, Tag};
 use crate::stream_table::Key;
 
-/// The largest DATA frame that is sent, in bytes, whatever the peer accepts: no small message waits for more
-/// than that behind a large one.
-const DATA_LEN_MAX: u32 = 64 << 10;
+/// The largest DATA frame that is sent while several streams have something to send, in bytes, whatever the peer accepts:
+/// no small message waits for more than that behind a large one.
+const SHARED_DATA_LEN_MAX: u32 = 64 << 10;
+
+/// The largest DATA frame of a stream that has the connection to itself, in bytes: no more than is framed ahead of the
+/// socket by default ([`Config::output_target`](crate::Config::output_target)), so that whoever comes next waits no longer.
+const LONE_DATA_LEN_MAX: u32 = 128 << 10;
 
 /// How many streams may be open before the peer's SETTINGS say it (RFC 9113 §6.5.2 recommends no less for
 /// peers).
@@ -38,8 +42,8 @@ impl PeerSettings {
         max_frame_size: MAX_FRAME_SIZE_MIN,
     };
 
-    fn data_len_max(self) -> usize {
-        self.max_frame_size.min(DATA_LEN_MAX) as usize
+    fn data_len_max(self, is_alone: bool) -> usize {
+        self.max_frame_size.min(if is_alone { LONE_DATA_LEN_MAX } else { SHARED_DATA_LEN_MAX }) as usize
     }
 }
 
@@ -94,6 +98,47 @@ impl Connection {
     ///
     /// See [`OpenError`]; nothing was sent. After `NoSlot`, [`Event::SlotsChanged`] says when to try again.
     pub fn open(&mut self, tag: Tag, head: Block<'_>, end_stream: bool) -> Result<StreamId, OpenError> {
+        let state = if end_stream { State::HalfClosedLocal } else { State::Open };
+        let (stream, _) = self.open_stream(tag, state)?;
+        self.emit_headers(stream, head, end_stream);
+        Ok(stream)
+    }
+
+    /// Opens a stream with a whole small request (client): its head, and a message of `len` bytes that `encode`
+    /// appends, which ends it.
+    ///
+    /// Returns with the stream whether the message has gone too. Where that would have to wait (for a window, the
+    /// output, or because it is larger than a frame), `encode` is not called, and
+    /// [`send_data`](Connection::send_data) has to follow.
+    ///
+    /// # Panics
+    ///
+    /// When `encode` appends more or less than `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Connection::open).
+    #[inline]
+    pub fn open_with(
+        &mut self,
+        tag: Tag,
+        head: Block<'_>,
+        len: usize,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(StreamId, bool), OpenError> {
+        if !self.takes_now(len) || len > self.peer.initial_window as usize {
+            return self.open(tag, head, false).map(|stream| (stream, false));
+        }
+        let (stream, key) = self.open_stream(tag, State::HalfClosedLocal)?;
+        self.emit_headers(stream, head, false);
+        self.streams.get_mut(key).send_window.consume(len);
+        self.emit_data(stream, len, true, encode);
+        Ok((stream, true))
+    }
+
+    /// Puts a stream of which nothing was sent yet into the table.
+    #[inline]
+    fn open_stream(&mut self, tag: Tag, state: State) -> Result<(StreamId, Key), OpenError> {
         debug_assert!(self.role == Role::Client, "servers do not open streams");
         if let Err(error) = self.check_open() {
             self.slot_wanted |= error == OpenError::NoSlot;
@@ -101,12 +146,52 @@ impl Connection {
         }
         let id = StreamId::new(self.next_id());
         self.streams.use_id(id);
-        let state = if end_stream { State::HalfClosedLocal } else { State::Open };
-        let mut stream = self.new_stream(id, tag, state);
-        stream.send_ended = end_stream;
-        self.streams.insert(stream);
-        self.emit_headers(id, head, end_stream);
-        Ok(id)
+        let send_ended = state == State::HalfClosedLocal;
+        let key = self.streams.insert(Stream { send_ended, ..self.new_stream(id, tag, state) });
+        Ok((id, key))
+    }
+
+    /// Frames a whole small answer at once, straight into the output (server): its head, a message of `len` bytes
+    /// that `encode` appends, and its trailers. When `encode` says `false` the trailers are not sent: the stream goes
+    /// on behind the message, for others to follow.
+    ///
+    /// `false`, and nothing done, when part of it would have to wait (for the queue, a window, the output, or because
+    /// the message is larger than a frame): then send them one by one.
+    ///
+    /// # Panics
+    ///
+    /// When `encode` appends more or less than `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// See [`SendError`]; nothing was sent.
+    #[inline]
+    pub fn send_answer(
+        &mut self,
+        stream: StreamId,
+        head: Block<'_>,
+        len: usize,
+        encode: impl FnOnce(&mut Vec<u8>) -> bool,
+        trailers: Block<'_>,
+    ) -> Result<bool, SendError> {
+        let takes_now = self.takes_now(len);
+        let Some((key, state)) = self.streams.find_sendable(stream) else {
+            return Err(self.why_not_sendable(stream));
+        };
+        if !takes_now || !state.fits_now(len) {
+            return Ok(false);
+        }
+        state.answered = true;
+        state.send_window.consume(len);
+        self.emit_headers(stream, head, false);
+        let mut is_whole = false;
+        self.emit_data(stream, len, false, |out| is_whole = encode(out));
+        if is_whole {
+            self.streams.get_mut(key).send_ended = true;
+            self.emit_headers(stream, trailers, true);
+            self.end_sent(key);
+        }
+        Ok(true)
     }
 
     /// Sends a response's head or trailers, behind DATA that is queued.
@@ -289,9 +374,29 @@ impl Connection {
     #[inline]
     fn takes_now(&self, len: usize) -> bool {
         len <= self.send_window.available()
-            && len <= self.peer.data_len_max()
+            && len <= self.peer.data_len_max(false)
             && self.output.len() < self.config.output_target
             && (len == 0 || !self.queues.has_starved())
+    }
+
+    /// Appends a DATA frame of its own whose payload is `len` bytes that `encode` appends. The window of the stream was
+    /// seen to.
+    #[inline]
+    fn emit_data(
+        &mut self,
+        stream: StreamId,
+        len: usize,
+        end_stream: bool,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.send_window.consume(len);
+        self.pay_for_control_frames(len);
+        let buffer = self.output.buffer();
+        let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
+        FrameHead { len: len as u32, kind: Kind::Data, flags, stream }.emit(buffer);
+        let start = buffer.len();
+        encode(buffer);
+        assert_eq!(buffer.len() - start, len, "`encode` appended another number of bytes than it announced");
     }
 
     /// Starts a DATA frame of `len` bytes, or adds them to the one that stands last; the payload must follow.
@@ -299,7 +404,7 @@ impl Connection {
     fn begin_frame(&mut self, id: StreamId, len: usize) {
         self.send_window.consume(len);
         self.pay_for_control_frames(len);
-        let len_max = self.peer.data_len_max();
+        let len_max = self.peer.data_len_max(false);
         let buffer = self.output.buffer();
         let last = &mut self.last_data;
         if last.end == buffer.len() && last.stream == id && last.len + len <= len_max {
@@ -325,9 +430,24 @@ impl Connection {
         }
     }
 
-    /// Appends a header block, its head back-filled; one that is larger than a frame is cut.
+    /// Appends a header block behind its frame's head.
     #[inline]
     pub(super) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) {
+        let Some(bytes) = self.encoder.ready(block) else {
+            return self.emit_encoded(stream, block, end_stream);
+        };
+        // Such blocks are shorter than the smallest frame that a peer can ask for.
+        let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
+        let head = FrameHead { len: bytes.len() as u32, kind: Kind::Headers, flags, stream };
+        let buffer = self.output.buffer();
+        head.emit(buffer);
+        buffer.extend_from_slice(bytes);
+        let len = bytes.len();
+        self.pay_for_control_frames(len);
+    }
+
+    /// Encodes a header block, its frame's head back-filled; one that is larger than a frame is cut.
+    fn emit_encoded(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) {
         let len_max = self.peer.max_frame_size as usize;
         let buffer = self.output.buffer();
         let head_at = buffer.len();
@@ -360,8 +480,8 @@ impl Connection {
             self.emit_headers(id, block.as_block(), end_stream);
             end_stream
         } else {
-            let wanted =
-                stream.queue.bytes().min(self.peer.data_len_max()).min(stream.send_window.available());
+            let frame_len_max = self.peer.data_len_max(!self.queues.has_turns(true));
+            let wanted = stream.queue.bytes().min(frame_len_max).min(stream.send_window.available());
             let len_max = wanted.min(self.send_window.available());
             if len_max == 0 && wanted > 0 {
                 self.queues.starve(key, stream);

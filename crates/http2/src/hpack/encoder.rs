@@ -85,6 +85,15 @@ impl Encoder {
         }
     }
 
+    /// The bytes that [`encode`](Self::encode) would append, where they lie ready: those of fixed fields and no others.
+    #[inline]
+    pub(crate) fn ready(&self, block: Block<'_>) -> Option<&[u8]> {
+        if self.size_change.is_some() || !block.extra.is_empty() {
+            return None;
+        }
+        self.cache.get(block.fixed?.id(), self.table.version())
+    }
+
     /// Gives memory back while the connection is idle. The table stays.
     pub(crate) fn shrink(&mut self) {
         self.table.shrink();

@@ -10,10 +10,10 @@ use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, merge};
+use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, UnaryReply, merge};
 use super::{Channel, Lane};
 use crate::Method;
-use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, SlotKey};
+use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
 use crate::grpc::compression::Encoding;
 use crate::grpc::{metadata, request, timeout};
 use crate::message::Message;
@@ -34,22 +34,29 @@ impl Channel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Res>, Status> {
-        let (metadata, _, message) = request.into_parts();
-        let call = self.prepare(method, &metadata, options)?;
+        let call = self.prepare(method, request.metadata(), options)?;
         // Pinned here, the attempts are not moved again: their future is large, and most calls have no deadline.
-        let attempts = pin!(self.unary_attempts(&call, &message, options));
-        within(call.deadline, attempts).await
+        let attempts = pin!(self.unary_attempts(&call, request.get_ref(), options));
+        let reply = match call.deadline {
+            None => attempts.await,
+            deadline => within(deadline, attempts).await,
+        };
+        // Responses are large: one is made here, and not handed from future to future.
+        reply?.read(options.max_decoding_message_size)
     }
 
-    async fn unary_attempts<Req: Message, Res: Message>(
+    async fn unary_attempts<Req: Message>(
         &self,
         call: &Prepared,
         message: &Req,
         options: &CallOptions,
-    ) -> Result<Response<Res>, Status> {
+    ) -> Result<UnaryReply, Status> {
         let mut tries = Tries::default();
         loop {
-            let (lane, connection) = self.lane(options.wait_for_ready).await?;
+            let (lane, connection) = match self.only_lane() {
+                Some(ready) => ready,
+                None => self.lane(options.wait_for_ready).await?,
+            };
             let outgoing = call.outgoing;
             let size_max = options.max_decoding_message_size;
             match UnaryAttempt::new(&connection, &call.fields, message, outgoing, size_max).await {
@@ -243,7 +250,10 @@ impl Future for StreamOpening<'_> {
         let this = self.get_mut();
         let mut state = this.connection.lock();
         let block = this.fields.block();
-        let key = ready!(this.opening.poll(&mut state, block, false, this.message_size_max, cx.waker()))?;
+        let opened = this.opening.poll(&mut state, block, cx.waker(), |http2, key| {
+            Ok(Slot::new(http2.open(key.into(), block, false)?, this.message_size_max))
+        });
+        let key = ready!(opened)?;
         state.notify_driver();
         this.connection.call_started();
         Poll::Ready(Ok(key))

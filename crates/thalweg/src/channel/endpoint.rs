@@ -131,7 +131,7 @@ fn complete(state: &mut State, key: SlotKey, outcome: Result<Option<Box<Metadata
 fn end(state: &mut State, key: SlotKey, how: End) {
     let Some((slot, _, wake)) = state.parts(key) else { return };
     slot.end(how);
-    wake.extend(slot.take_wakers());
+    slot.wake_all(wake);
 }
 
 /// The response is of no use: the call ends here, and the server is told.

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use thalweg_http2::{ConnectionError, Event, ExpectedData, Output};
@@ -55,6 +55,8 @@ pub(crate) struct Driver<IO, E> {
     is_gathering: bool,
     /// Bytes on their way into the socket.
     output: Output,
+    /// Empty between two reads: whom the last one woke.
+    wakers: Vec<Waker>,
     timer: Option<Pin<Box<Sleep>>>,
     busy_poll: BusyPoll,
     phase: Phase,
@@ -96,6 +98,7 @@ where
             expected: None,
             is_gathering: false,
             output: Output::default(),
+            wakers: Vec::new(),
             timer: None,
             busy_poll: BusyPoll::new(busy_poll),
             phase: Phase::Open,
@@ -255,6 +258,9 @@ where
             self.endpoint.on_event(&mut state, &event, arrived);
         }
         self.expected = state.http2.expected_data();
+        state.take_wakers(&mut self.wakers);
+        drop(state);
+        self.wakers.drain(..).for_each(Waker::wake);
         Ok(())
     }
 
@@ -380,6 +386,7 @@ where
         if state.shrunk {
             self.output.shrink();
             self.leftover.shrink_to_fit();
+            self.wakers.shrink_to_fit();
             self.endpoint.shrink();
             buffers::shrink();
         }

@@ -25,7 +25,7 @@ use tonic::Status;
 
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use receive::Incoming;
-pub(crate) use send::{Outgoing, SendLoop, SendOutcome, fit, send_single};
+pub(crate) use send::{Outgoing, SendLoop, SendOutcome, SmallMessage, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
 
 /// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls that
@@ -74,7 +74,7 @@ impl Connection {
         let mut state = self.lock();
         let Some(mut slot) = state.remove(key) else { return };
         self.call_ended();
-        state.wake.extend(slot.take_wakers());
+        state.wake_all_of(&mut slot);
         state.http2.reset(slot.stream, ErrorCode::Cancel);
         if state.http2.wants_write() {
             state.notify_driver();
@@ -86,7 +86,7 @@ impl Connection {
         let mut state = self.lock();
         let Some((slot, http2, wake)) = state.parts(key) else { return };
         slot.end(End::Lost { status: status.clone(), unprocessed: false });
-        wake.extend(slot.take_wakers());
+        slot.wake_all(wake);
         http2.reset(slot.stream, ErrorCode::Cancel);
         state.notify_driver();
     }
@@ -135,12 +135,18 @@ enum DriverState {
 }
 
 impl State {
-    pub(crate) fn insert(&mut self, mut slot: Slot) -> SlotKey {
-        self.generation = self.generation.wrapping_add(1);
-        let generation = self.generation;
+    /// Adds the slot that `make` gives, unless it fails.
+    pub(crate) fn insert_with<E>(
+        &mut self,
+        make: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, E>,
+    ) -> Result<SlotKey, E> {
+        let place = self.slots.vacant_entry();
+        let generation = self.generation.wrapping_add(1);
+        let key = SlotKey { index: place.key() as u32, generation };
+        let slot = place.insert(make(&mut self.http2, key)?);
         slot.generation = generation;
-        let index = self.slots.insert(slot);
-        SlotKey { index: index as u32, generation }
+        self.generation = generation;
+        Ok(key)
     }
 
     /// None once the slot was removed: a key is never taken for a later stream's.
@@ -167,6 +173,11 @@ impl State {
         self.wake.extend(waker);
     }
 
+    /// Wakes all who wait on a stream when the lock is given back.
+    pub(crate) fn wake_all_of(&mut self, slot: &mut Slot) {
+        slot.wake_all(&mut self.wake);
+    }
+
     /// There is output, or something else for the driver to see: makes sure that it looks.
     pub(crate) fn notify_driver(&mut self) {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
@@ -186,14 +197,21 @@ impl State {
         }
         for (_, slot) in &mut self.slots {
             slot.end_of_connection(status);
-            self.wake.extend(slot.take_wakers());
+            slot.wake_all(&mut self.wake);
         }
         self.slot_waiters.drain_into(&mut self.wake);
+    }
+
+    /// Exchanges the wakers of those to be woken for an empty list, so that both keep their room.
+    fn take_wakers(&mut self, empty: &mut Vec<Waker>) {
+        debug_assert!(empty.is_empty());
+        std::mem::swap(&mut self.wake, empty);
     }
 
     /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
     pub(crate) fn shrink(&mut self) {
         self.http2.shrink();
+        self.wake.shrink_to_fit();
         if self.slots.is_empty() {
             self.slots.shrink_to_fit();
         }

@@ -61,7 +61,21 @@ impl Outgoing {
         }
     }
 
+    /// `message` as one to be encoded in place; `None` where it is too large for that, or may be compressed.
+    #[inline]
+    pub(crate) fn small<'a, T: Message>(
+        &self,
+        message: &'a T,
+    ) -> Result<Option<SmallMessage<'a, T>>, Status> {
+        let len = self.check(message)?;
+        if len > COPY_MAX || (len > 0 && self.encoding.compresses()) {
+            return Ok(None);
+        }
+        Ok(Some(SmallMessage { message, len, prefix: envelope::prefix(false, len)? }))
+    }
+
     /// The encoded length, if the message may be sent.
+    #[inline]
     pub(crate) fn check<T: Message>(&self, message: &T) -> Result<usize, Status> {
         let len = guarded(|| message.encoded_len())?;
         if len > self.message_size_max {
@@ -213,12 +227,10 @@ pub(crate) fn send_single<T: Message>(
     outgoing: &Outgoing,
     end_stream: bool,
 ) -> Result<Result<(), SendError>, Status> {
-    let len = outgoing.check(message)?;
-    if len <= COPY_MAX && (len == 0 || !outgoing.encoding.compresses()) {
-        let prefix = envelope::prefix(false, len)?;
+    if let Some(small) = outgoing.small(message)? {
         let mut encoded = Ok(());
-        let sent = http2.send_data_in_place(stream, PREFIX_LEN + len, end_stream, |out| {
-            encoded = encode_in_place(message, prefix, len, out);
+        let sent = http2.send_data_in_place(stream, small.envelope_len(), end_stream, |out| {
+            encoded = small.encode(out);
         });
         encoded?;
         match sent {
@@ -232,32 +244,43 @@ pub(crate) fn send_single<T: Message>(
     Ok(http2.send_data_parts(stream, wire.take_parts(), end_stream))
 }
 
-/// Appends a message to the connection's output, where room for exactly `len` bytes and the prefix was announced.
-///
-/// A message that panics or miscounts may cost its own call, but not the connection: the room is filled all the same,
-/// behind a compressed flag that does not exist, so that no peer takes it for a message before it learns of the error.
-fn encode_in_place<T: Message>(
-    message: &T,
-    prefix: [u8; PREFIX_LEN],
+/// A message that is encoded straight into the connection's output.
+pub(crate) struct SmallMessage<'a, T> {
+    message: &'a T,
     len: usize,
-    out: &mut Vec<u8>,
-) -> Result<(), Status> {
-    const NO_FLAG: u8 = 0xff;
-    let start = out.len();
-    let end = start + PREFIX_LEN + len;
-    out.extend_from_slice(&prefix);
-    let encoded = guarded(|| message.encode(out));
-    if encoded.is_ok() && out.len() == end {
-        return Ok(());
+    prefix: [u8; PREFIX_LEN],
+}
+
+impl<T: Message> SmallMessage<'_, T> {
+    /// The length of the message with its prefix, in bytes.
+    #[inline]
+    pub(crate) fn envelope_len(&self) -> usize {
+        PREFIX_LEN + self.len
     }
-    let written = out.len();
-    out.resize(end, 0);
-    out[start] = NO_FLAG;
-    encoded?;
-    Err(Status::internal(format!(
-        "the message announced {len} bytes and encoded {}",
-        written.saturating_sub(start + PREFIX_LEN)
-    )))
+
+    /// Appends the message and its prefix, where room for exactly [`envelope_len`](Self::envelope_len) bytes was announced.
+    ///
+    /// A message that panics or miscounts may cost its own call, but not the connection: the room is filled all the same,
+    /// behind a compressed flag that does not exist, so that no peer takes it for a message before it learns of the error.
+    #[inline]
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), Status> {
+        let start = out.len();
+        out.extend_from_slice(&self.prefix);
+        let encoded = guarded(|| self.message.encode(out));
+        if encoded.is_ok() && out.len() - start == self.envelope_len() {
+            return Ok(());
+        }
+        encoded.and(Err(self.fill(start, out)))
+    }
+
+    #[cold]
+    fn fill(&self, start: usize, out: &mut Vec<u8>) -> Status {
+        const NO_FLAG: u8 = 0xff;
+        let encoded = out.len().saturating_sub(start + PREFIX_LEN);
+        out.resize(start + self.envelope_len(), 0);
+        out[start] = NO_FLAG;
+        Status::internal(format!("the message announced {} bytes and encoded {encoded}", self.len))
+    }
 }
 
 /// Runs code of a message. It often runs under the connection's lock, which other calls need, too.

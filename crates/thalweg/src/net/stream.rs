@@ -22,17 +22,48 @@ pub(crate) struct Accepted {
 }
 
 /// A connected socket, watched by the runtime in which it was made.
-///
-/// It is watched for what can be read alone, until a write finds it full for the first time. A UNIX socket tells whoever
-/// waits for room of every message that the peer takes: that would wake us once more for each call.
 #[derive(Debug)]
 pub(crate) struct Socket {
     /// `Some` but while it is being watched anew.
     fd: Option<AsyncFd<socket2::Socket>>,
-    watches_room: bool,
+    room: Room,
     /// A read asks the kernel itself, whether or not the runtime has heard of anything: it only hears when it polls.
     is_eager: bool,
 }
+
+/// Whether the runtime watches for room to write.
+#[derive(Debug)]
+enum Room {
+    /// Always. TCP tells of room only after a write that found none.
+    Watched,
+    /// A UNIX socket that was never full. It tells of room whenever the peer takes something, which wakes a thread that
+    /// sleeps once more for each batch. With a call or two under way that is a gain: it is awake when the answer comes. With
+    /// many it is a loss, so they are told apart by how much is written at once.
+    Adaptive { is_watched: bool, mean_bytes: usize },
+}
+
+/// Writes of more bytes than this, on average, carry many calls: room is watched no longer. An empty call takes some 45 bytes.
+const BATCH_BYTES_MIN: usize = 384;
+/// Below this they carry few, and room is watched again.
+const SINGLE_BYTES_MAX: usize = 192;
+
+impl Room {
+    /// Takes note of a write; what is to be watched from now on if that changes.
+    fn note(&mut self, written: usize) -> Option<Interest> {
+        let Self::Adaptive { is_watched, mean_bytes } = self else { return None };
+        // Over the last 16 writes or so, in which one large message does not count as many: 64 KiB / 16 is 4 KiB.
+        *mean_bytes = *mean_bytes - *mean_bytes / 16 + written.min(BATCH_BYTES_MIN * 2) / 16;
+        let changes =
+            if *is_watched { *mean_bytes > BATCH_BYTES_MIN } else { *mean_bytes < SINGLE_BYTES_MAX };
+        if !changes {
+            return None;
+        }
+        *is_watched = !*is_watched;
+        Some(if *is_watched { BOTH } else { Interest::READABLE })
+    }
+}
+
+const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 impl Accepted {
     /// Connects, with the runtime that this is called in.
@@ -60,8 +91,11 @@ impl Accepted {
 
     /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
     pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
-        let fd = Some(watch(self.socket, Interest::READABLE)?);
-        Ok(Socket { fd, watches_room: false, is_eager })
+        let room = match self.socket.local_addr()?.is_unix() {
+            true => Room::Adaptive { is_watched: true, mean_bytes: 0 },
+            false => Room::Watched,
+        };
+        Ok(Socket { fd: Some(watch(self.socket, BOTH)?), room, is_eager })
     }
 }
 
@@ -70,15 +104,32 @@ impl Socket {
         self.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// From now on the runtime tells when there is room to write, too.
-    fn watch_room(&mut self, cx: &Context<'_>) -> io::Result<()> {
+    fn watch_for(&mut self, interest: Interest, cx: &Context<'_>) -> io::Result<()> {
         if let Some(fd) = self.fd.take() {
-            self.fd = Some(watch(fd.into_inner(), Interest::READABLE | Interest::WRITABLE)?);
-            self.watches_room = true;
+            self.fd = Some(watch(fd.into_inner(), interest)?);
             // Whoever waited to read is forgotten with the old registration, and has to ask again.
             cx.waker().wake_by_ref();
         }
         Ok(())
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if let Room::Adaptive { is_watched, .. } = self.room {
+            if let Some(written) = unless_it_would_block(send(self.fd()?.get_ref(), slices))? {
+                return Poll::Ready(Ok(written));
+            }
+            self.room = Room::Watched;
+            if !is_watched {
+                self.watch_for(BOTH, cx)?;
+            }
+        }
+        let fd = self.fd()?;
+        loop {
+            let mut writable = ready!(fd.poll_write_ready(cx))?;
+            if let Ok(outcome) = writable.try_io(|fd| send(fd.get_ref(), slices)) {
+                return Poll::Ready(outcome);
+            }
+        }
     }
 }
 
@@ -120,19 +171,11 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if !self.watches_room {
-            if let Some(written) = unless_it_would_block(send(self.fd()?.get_ref(), slices))? {
-                return Poll::Ready(Ok(written));
-            }
-            self.watch_room(cx)?;
+        let written = ready!(self.poll_send(cx, slices))?;
+        if let Some(interest) = self.room.note(written) {
+            self.watch_for(interest, cx)?;
         }
-        let fd = self.fd()?;
-        loop {
-            let mut writable = ready!(fd.poll_write_ready(cx))?;
-            if let Ok(outcome) = writable.try_io(|fd| send(fd.get_ref(), slices)) {
-                return Poll::Ready(outcome);
-            }
-        }
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The server's side of a connection: takes requests apart and finds the methods they are for.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use thalweg_http2::{ErrorCode, Event, StreamId};
@@ -71,10 +72,14 @@ impl ServerEndpoint {
             Asked::Call(route) => route.method.options.max_decoding_message_size,
             Asked::Refused(_) | Asked::Http(_) => 0,
         };
-        let mut slot = Slot::new(stream, size_max);
-        slot.discard = !matches!(asked, Asked::Call(_));
-        let key = state.insert(slot);
-        state.http2.set_tag(stream, key.into());
+        let discard = !matches!(asked, Asked::Call(_));
+        let inserted = state.insert_with(|http2, key| {
+            http2.set_tag(stream, key.into());
+            let mut slot = Slot::new(stream, size_max);
+            slot.discard = discard;
+            Ok::<_, Infallible>(slot)
+        });
+        let Ok(key) = inserted;
         match asked {
             Asked::Refused(status) => {
                 let reply = Reply { key, stream, outgoing: Outgoing::default() };
@@ -217,7 +222,7 @@ impl Endpoint for ServerEndpoint {
                 );
                 let Some((slot, _, wake)) = state.parts(key) else { return };
                 slot.end_lost(status);
-                wake.extend(slot.take_wakers());
+                slot.wake_all(wake);
                 if slot.task_running {
                     return;
                 }

@@ -7,7 +7,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Response, Status};
 
 use super::Trailers;
-use crate::connection::{Outgoing, SlotKey, State, send_single};
+use crate::connection::{Outgoing, SlotKey, SmallMessage, State, send_single};
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::{metadata, response, status};
 use crate::message::Message;
@@ -48,8 +48,15 @@ pub(super) fn send_result<Res: Message>(
 /// Sends a whole unary response: head, message, and trailers.
 fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: &Response<Res>) {
     let message = response.get_ref();
-    if let Err(error) = reply.outgoing.check(message) {
-        return send_status(state, reply, &error);
+    let small = match reply.outgoing.small(message) {
+        Ok(small) => small,
+        Err(error) => return send_status(state, reply, &error),
+    };
+    if let Some(small) = small
+        && is_plain(response, reply)
+        && send_plain(state, reply, &small)
+    {
+        return;
     }
     if let Err(error) = send_head(state, reply, response.metadata()) {
         return send_status(state, reply, &error);
@@ -62,6 +69,37 @@ fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: &Resp
         Ok(_) => send_trailers(state, reply, Ok(response.extensions().get())),
         Err(error) => send_trailers(state, reply, Err(&error)),
     }
+}
+
+/// Whether a response has no fields of its own.
+#[inline]
+fn is_plain<Res>(response: &Response<Res>, reply: &Reply) -> bool {
+    reply.outgoing.encoding == Encoding::Identity
+        && response.metadata().is_empty()
+        && response.extensions().get::<Trailers>().is_none()
+}
+
+/// Sends a response that is no more than a small message in one go, unless part of it has to wait.
+fn send_plain<Res: Message>(state: &mut State, reply: &Reply, message: &SmallMessage<'_, Res>) -> bool {
+    let Some((slot, http2, _)) = state.parts(reply.key) else { return true };
+    if slot.send_closed {
+        return true;
+    }
+    let head = Block { fixed: Some(&HEAD), extra: &NO_FIELDS };
+    let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
+    let mut encoded = Ok(());
+    let encode = |out: &mut Vec<u8>| {
+        encoded = message.encode(out);
+        encoded.is_ok()
+    };
+    let sent = http2.send_answer(reply.stream, head, message.envelope_len(), encode, trailers);
+    match (sent, encoded) {
+        (Ok(false), _) => return false,
+        (Ok(true), Err(error)) => send_trailers(state, reply, Err(&error)),
+        // The only error is a stream that is gone, of which the slot has been or will be told.
+        (Ok(true), Ok(())) | (Err(_), _) => finish(state, reply),
+    }
+    true
 }
 
 /// Sends the head of a response.
@@ -127,9 +165,7 @@ fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bo
 /// The response is complete: the slot has served its purpose.
 pub(super) fn finish(state: &mut State, reply: &Reply) {
     let Some(mut slot) = state.remove(reply.key) else { return };
-    for waker in slot.take_wakers() {
-        state.wake_later(Some(waker));
-    }
+    state.wake_all_of(&mut slot);
     // RFC 9113 §8.1: a server that has answered asks the client with NO_ERROR to stop sending the rest. While the answer
     // itself waits for flow control, or for a client that does not read, it can't: the reset would take it along, and free
     // the place of the stream for the next request.
