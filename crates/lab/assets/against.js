@@ -5,8 +5,8 @@ function comparison(shared) {
   const data = JSON.parse(document.getElementById("against-data").textContent);
   const { figures, colour, swatchOf, axes, tooltip, placeTip, choose } = shared;
   const ours = data.pairs[0];
-  // Pairs of one stack are lines of the plots; the others are in the matrix only.
-  const stacks = data.pairs.map((pair, index) => ({ ...pair, index })).filter(({ client, server }) => client === server);
+  // Mixed pairs are in the matrix only.
+  const stacks = data.pairs.map((pair, index) => ({ ...pair, index })).filter(({ mixed }) => !mixed);
   const hues = ["ours", "peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];
   const hueOf = (stack) => hues[stacks.indexOf(stack) % hues.length];
   const hidden = new Set();
@@ -17,7 +17,7 @@ function comparison(shared) {
   const rateText = (rate) => (rate === undefined ? "–" : figures.rate(rate));
   const interval = (numbers) => (numbers[1] === null ? "" : ` (${ratioText(numbers[1])}–${ratioText(numbers[2])})`);
   const words = {
-    faster: "thalweg is faster", same: "no difference", slower: "thalweg is slower",
+    faster: `${ours.name} is faster`, same: "no difference", slower: `${ours.name} is slower`,
     undecided: "too few windows for a verdict", missing: "not measured",
   };
   // The depth of a field's colour: the end of the interval that is nearest to 1, as in the other tables.
@@ -157,7 +157,7 @@ function comparison(shared) {
     const time = (cost) => (cost ? `${figures.time(cost[0] + cost[1])}<small>${figures.time(cost[0])} + ${figures.time(cost[1])}</small>` : "–");
     const number = (value) => (value === null || value === undefined ? "–" : value >= 0.0095 ? String(Number(value.toPrecision(2))) : value.toFixed(3).replace("0.000", "0"));
     const groups = ["CPU time", "Context switches", "System calls"];
-    const head = `<thead><tr><th scope="col" rowspan="2">Size</th><th scope="col" class="words" rowspan="2">Stack</th><th scope="col" rowspan="2">Rate</th><th scope="col" rowspan="2">thalweg ÷ it</th>` +
+    const head = `<thead><tr><th scope="col" rowspan="2">Size</th><th scope="col" class="words" rowspan="2">Stack</th><th scope="col" rowspan="2">Rate</th><th scope="col" rowspan="2">${escape(ours.name)} ÷ it</th>` +
       `${groups.map((name) => `<th scope="colgroup" colspan="2">${name}</th>`).join("")}</tr><tr>${groups.map(() => `<th scope="col">client</th><th scope="col">server</th>`).join("")}</tr></thead>`;
     const row = (cell, side, isFirst) => {
       const [client, server] = side.cost ?? [];
@@ -196,7 +196,7 @@ function comparison(shared) {
       `<div>${swatchOf(hue, [])}<span>${escape(name)}</span><span>${rateText(side.rate)}</span></div><p>${latency(side)}</p>` +
       (side.excluded ?? []).map((reason) => `<p class="failed">left out: ${escape(reason)}</p>`).join("") +
       (side.limited ? `<p>${side.limited} of ${side.windows.length} windows: its client was the limit</p>` : "");
-    const share = cell.share ? `<div>${swatchOf("socket", [2, 3])}<span>bare socket</span><span>${rateText(cell.limit)}</span></div><p>thalweg reaches ${figures.percent(cell.share[0])} of it</p>` : "";
+    const share = cell.share ? `<div>${swatchOf("socket", [2, 3])}<span>bare socket</span><span>${rateText(cell.limit)}</span></div><p>${escape(ours.name)} reaches ${figures.percent(cell.share[0])} of it</p>` : "";
     const ratio = theirs.ratio ? `<p><strong>${ratioText(theirs.ratio[0])} ×${interval(theirs.ratio)}</strong>, ${theirs.ratio[3]} pairs of windows: ${words[theirs.verdict]}</p>` : `<p><strong>${words[theirs.verdict]}</strong></p>`;
     const median = theirs.median ? `<p>median time <strong>${ratioText(theirs.median[0])} ×${interval(theirs.median)}</strong>: ${words[theirs.median_verdict]}</p>` : "";
     return `<b>${lineName(data.lines[index])}, ${data.sizes[size].label}</b>${row("ours", ours.name, own)}${row(hueOf(stack), stack.name, theirs)}${share}${ratio}${median}${strip(own, theirs)}`;
@@ -298,7 +298,7 @@ function comparison(shared) {
   function makeMatrix() {
     const select = document.querySelector("[data-matrix]");
     if (!select) return;
-    const mixed = (cell) => cell.sides.some(({ pair }) => data.pairs[pair].client !== data.pairs[pair].server);
+    const mixed = (cell) => cell.sides.some(({ pair }) => data.pairs[pair].mixed);
     const cells = data.lines.flatMap((one) => one.cells.filter(mixed).map((cell) => ({ one, cell })));
     select.innerHTML = cells.map(({ one, cell }, i) => `<option value="${i}">${lineName(one)}, ${data.sizes[cell.size].label}</option>`).join("");
     const names = (end) => [...new Set(data.pairs.map((pair) => pair[end]))];

@@ -75,8 +75,8 @@ pub struct Plateau {
     pub leaves: Option<(ByteSize, u64)>,
 }
 
-/// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines, and compares each with the socket's. The windows of a
-/// point are one cell.
+/// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines, and compares each with
+/// the socket's. The windows of a point are one cell.
 pub fn analyse(results: &LabResults) -> Analysis {
     let ours = results.reference();
     let mut lines: Vec<Line> = Vec::new();

@@ -30,11 +30,13 @@ pub use words::{Contrast, Loss, answer, contrasts, losses, ratio_figure, ratio_t
 /// What a comparing study found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The [reference](LabResults::reference), with which all others are compared: our client at our server.
+    /// The [reference](LabResults::reference), with which all others are compared: our client at our server, or our
+    /// client at the server that all clients meet, or our server as the client that meets all servers finds it.
     pub ours: Pair,
-    /// Other stacks, each with its own client at its own server, in the order of measuring.
+    /// Other stacks, each with its own client at its own server, in the order of measuring. Where the reference is a
+    /// pair of two stacks, all other pairs.
     pub peers: Vec<Pair>,
-    /// Pairs of a client and a server of different stacks, in the order of measuring.
+    /// Other pairs of a client and a server of different stacks, in the order of measuring.
     pub mixed: Vec<Pair>,
     /// How small a difference the study can see.
     pub noise: Noise,
@@ -207,7 +209,8 @@ pub fn compare(results: &LabResults) -> Comparison {
     let ours = results.reference();
     let gathered = gathered(&results.points);
     let others = distinct(gathered.iter().filter_map(|windows| windows.pair).filter(|pair| **pair != ours));
-    let (peers, mixed): (Vec<_>, Vec<_>) = others.into_iter().partition(|pair| pair.client == pair.server);
+    let is_peer = |pair: &Pair| pair.client == pair.server || ours.client != ours.server;
+    let (peers, mixed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_peer);
     let noise = Noise::of(&results.aa);
     let limits = analyse(results);
     let study = Study { results, ours: &ours, gathered, limits, noise: &noise };

@@ -11,6 +11,7 @@ use crate::analyse::compare::{self, Comparison, compare};
 use crate::analyse::{Analysis, Headline, Kind, analyse, answer, doubts, findings, headlines};
 use crate::figures::{bound, span};
 use crate::results::LabResults;
+use crate::stack::Pair;
 
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const AGAINST: &str = include_str!("../../assets/against.html");
@@ -40,7 +41,7 @@ pub fn html(results: &LabResults) -> String {
             ("headlines", comparison.as_ref().map_or_else(|| cards(&analysis), against::cards)),
             ("doubts", doubts_section(&doubts(results))),
             ("against", comparison.as_ref().map_or_else(String::new, |it| against::sections(results, it))),
-            ("alone", if comparison.is_some() { alone(&analysis) } else { String::new() }),
+            ("alone", comparison.as_ref().map_or_else(String::new, |it| alone(&it.ours, &analysis))),
             ("findings", findings_list(&analysis)),
             ("spikes", figures::spikes_table(&analysis)),
             ("transport_options", options(analysis.transports().iter().map(ToString::to_string))),
@@ -73,10 +74,11 @@ fn first_words(analysis: &Analysis, comparison: Option<&Comparison>) -> String {
 }
 
 /// What parts the comparison from the study of our own pair, with that study's own headlines.
-fn alone(analysis: &Analysis) -> String {
+fn alone(ours: &Pair, analysis: &Analysis) -> String {
     format!(
-        r#"<section class="part"><p class="eyebrow">thalweg alone</p><p class="about">From here on the page is about thalweg’s own client at its own server, and the bare socket.</p><div class="cards">{}</div></section>"#,
-        cards(analysis)
+        r#"<section class="part"><p class="eyebrow">{ours} alone</p><p class="about">From here on the page is about {ours}, client and server, and the bare socket.</p><div class="cards">{}</div></section>"#,
+        cards(analysis),
+        ours = escaped(&ours.to_string()),
     )
 }
 
@@ -126,7 +128,9 @@ fn place(results: &LabResults) -> String {
     let cores = if machine.cores == 1 { "core" } else { "cores" };
     let at_both_ends = if results.is_comparison() {
         let stacks: Vec<&str> = results.stacks.iter().map(|info| info.version.as_str()).collect();
-        format!("{}, each with its own client and server", stacks.join(", "))
+        let pairs =
+            if results.reference() == Pair::ours() { ", each with its own client and server" } else { "" };
+        format!("{}{pairs}", stacks.join(", "))
     } else {
         format!("thalweg {} at both ends", results.versions.thalweg)
     };

@@ -170,6 +170,21 @@ fn a_client_at_another_server_is_no_peer_of_its_own() {
 }
 
 #[test]
+fn where_all_meet_one_server_ours_is_our_client_there() {
+    let at_cpp = |client: &str| Pair { client: client.parse().unwrap(), server: "grpc-cpp".parse().unwrap() };
+    let mut results = rounds((UNARY_16, KIB), &[], &[]);
+    for (client, rate) in [("thalweg", 100.0), ("tonic", 80.0), ("grpc-cpp", 120.0)] {
+        let window = |round| window(Some(at_cpp(client)), (UNARY_16, KIB), round, rate);
+        results.points.extend((0..3).map(window));
+    }
+    let comparison = compare(&results);
+    assert_eq!(comparison.ours, at_cpp("thalweg"));
+    assert_eq!((comparison.peers.len(), comparison.mixed.len()), (2, 0));
+    let verdict = |client| comparison.cells[0].against(&at_cpp(client)).unwrap().rate.verdict;
+    assert_eq!((verdict("tonic"), verdict("grpc-cpp")), (Verdict::Faster, Verdict::Slower));
+}
+
+#[test]
 fn sentences_name_both_winners() {
     let mut results = rounds((UNARY_16, ByteSize(0)), &[800.0; 3], &[100.0; 3]);
     let rest = [(KIB, 200.0, 100.0), (ByteSize(4096), 80.0, 100.0), (ByteSize(8192), 100.0, 100.0)];

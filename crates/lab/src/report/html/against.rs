@@ -57,6 +57,7 @@ pub(super) fn sections(results: &LabResults, comparison: &Comparison) -> String 
     filled(
         AGAINST,
         &[
+            ("ours", escaped(&comparison.ours.to_string())),
             ("noise", noise(comparison)),
             ("stacks", stacks(results)),
             ("losses", losses_block(comparison)),
@@ -143,8 +144,7 @@ fn stacks(results: &LabResults) -> String {
 fn losses_block(comparison: &Comparison) -> String {
     let losses = losses(comparison);
     if losses.is_empty() {
-        return r#"<p class="about">No peer is faster than thalweg in any case that was measured.</p>"#
-            .to_owned();
+        return r#"<p class="about">No peer is faster in any case that was measured.</p>"#.to_owned();
     }
     let item = |loss: &crate::analyse::compare::Loss| {
         let (pair, size, transport) = (&loss.pair, loss.size, loss.transport);
@@ -180,9 +180,11 @@ fn peer_buttons(comparison: &Comparison) -> String {
 
 /// The table of one peer, and what it says in sentences.
 fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> String {
-    let version = results.stacks.iter().find(|info| info.stack == pair.server);
+    let own = Some(&pair.server).filter(|_| pair.client == pair.server);
+    let version = results.stacks.iter().find(|info| Some(&info.stack) == own);
     let version = version.map_or(String::new(), |info| format!(" <small>{}</small>", escaped(&info.version)));
     let name = escaped(&pair.to_string());
+    let ours = escaped(&comparison.ours.to_string());
     let sizes = comparison.sizes();
     let heads = concat(sizes.iter().map(|size| format!(r#"<th scope="col">{size}</th>"#)));
     let many = if sizes.len() > SIZES_WIDE { " many" } else { "" };
@@ -196,7 +198,7 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> String {
         .filter(|contrast| contrast.pair == *pair)
         .map(|contrast| format!("<li>{}</li>", escaped(&bound(&contrast.text))));
     format!(
-        r#"<div class="peer" data-peer="{name}"><h3>thalweg ÷ {name}{version}</h3><div class="scroll"><table class="heat{many}"><caption>Rates of thalweg divided by those of {name}, over message sizes, with the interval of 95 %</caption><thead><tr><th scope="col">Calls</th>{heads}<th scope="col">All sizes</th></tr></thead><tbody>{}</tbody></table></div><ul class="contrasts">{}</ul></div>"#,
+        r#"<div class="peer" data-peer="{name}"><h3>{ours} ÷ {name}{version}</h3><div class="scroll"><table class="heat{many}"><caption>Rates of {ours} divided by those of {name}, over message sizes, with the interval of 95 %</caption><thead><tr><th scope="col">Calls</th>{heads}<th scope="col">All sizes</th></tr></thead><tbody>{}</tbody></table></div><ul class="contrasts">{}</ul></div>"#,
         concat(rows),
         concat(sentences)
     )

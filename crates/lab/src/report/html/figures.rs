@@ -7,7 +7,6 @@ use crate::figures::{count, percent, throughput, time};
 use crate::plan::Work;
 use crate::record::{LoadResult, Spike};
 use crate::results::LabResults;
-use crate::stack::Pair;
 
 /// Of each line of calls the wait that lies farthest from the median beside it, farthest first.
 pub(super) fn spikes_table(analysis: &Analysis) -> String {
@@ -69,7 +68,7 @@ pub(super) fn figures_table(results: &LabResults, analysis: &Analysis) -> String
         format!(r#"<th scope="col"{class}><button type="button">{name}</button></th>"#)
     });
     let heads = heads.concat();
-    let ours = Pair::ours();
+    let ours = results.reference();
     let gathered = gathered(&results.points);
     let own = gathered.iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours));
     let rows = concat(own.map(|windows| row(windows, analysis)));

@@ -73,8 +73,8 @@ pub(super) fn method(results: &LabResults) -> String {
 /// What a comparison adds.
 fn comparing() -> Vec<String> {
     [
-        "Each stack’s own client calls its own server, with the same arguments, on the same processors, and does the \
-         same work: messages of the same size, replies verified, operations counted alike."
+        "Each stack’s own client calls its own server, unless a pair names two stacks. All are given the same \
+         arguments and processors, and do the same work: messages of the same size, replies verified, operations counted alike."
             .to_owned(),
         "Stacks take turns in short windows, there and back (A B C, C B A, …): what slows the machine slows all of \
          them, and each is measured as often before as after the others."

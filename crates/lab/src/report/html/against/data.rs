@@ -22,6 +22,8 @@ struct Data {
 #[derive(Serialize)]
 struct PairName {
     name: String,
+    /// It is in the matrix only.
+    mixed: bool,
     client: String,
     server: String,
 }
@@ -95,6 +97,7 @@ pub(super) fn json(comparison: &Comparison) -> String {
     let sizes = comparison.sizes();
     let names = pairs.iter().map(|pair| PairName {
         name: pair.to_string(),
+        mixed: comparison.mixed.contains(pair),
         client: pair.client.to_string(),
         server: pair.server.to_string(),
     });
@@ -118,18 +121,18 @@ fn cells(comparison: &Comparison, (kind, transport): (Kind, Transport), pairs: &
         size: sizes.iter().position(|&size| size == cell.size).unwrap_or_default(),
         limit: cell.limit.map(|limit| short(limit.rate_per_s)),
         share: cell.limit.map(|limit| numbers(limit.share)),
-        sides: sides(cell, pairs),
+        sides: sides(comparison, cell, pairs),
     };
     comparison.line(kind, transport).map(of_cell).collect()
 }
 
-fn sides(cell: &ComparedCell, pairs: &[&Pair]) -> Vec<SideData> {
+fn sides(comparison: &Comparison, cell: &ComparedCell, pairs: &[&Pair]) -> Vec<SideData> {
     let ours = side_data(0, &cell.ours, None);
     let others = pairs.iter().enumerate().skip(1).filter_map(|(index, pair)| {
         let against = cell.against(pair)?;
         let side = side_data(index, &against.theirs, Some(against));
         // Of a mixed pair the page shows the rate and the ratio only.
-        let is_mixed = pair.client != pair.server;
+        let is_mixed = comparison.mixed.contains(pair);
         Some(if is_mixed {
             SideData { latency: None, cost: None, windows: Vec::new(), ..side }
         } else {
