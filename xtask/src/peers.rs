@@ -139,7 +139,7 @@ fn grpc_cpp(log: &Log) -> Result<PathBuf, Failure> {
     build_folder.push(folder("grpc-cpp"));
     let build = Job::new("make").arg(build_folder);
     build.directory(workspace::root().join("peers/grpc-cpp")).minutes(10).run(log)?;
-    Ok(folder("grpc-cpp").join("peer-grpc-cpp"))
+    Ok(folder("grpc-cpp").join("peer"))
 }
 
 fn grpc_go(log: &Log) -> Result<PathBuf, Failure> {
