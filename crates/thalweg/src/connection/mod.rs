@@ -62,6 +62,7 @@ impl Connection {
     }
 
     /// The lock under which callers encode. Never held while user code runs.
+    #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
         // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
         Locked { state: Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)) }
@@ -227,22 +228,33 @@ pub(crate) struct Locked<'a> {
 
 impl std::ops::Deref for Locked<'_> {
     type Target = State;
+    #[inline]
     fn deref(&self) -> &State {
         self.state.as_ref().expect("held until dropped")
     }
 }
 
 impl std::ops::DerefMut for Locked<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut State {
         self.state.as_mut().expect("held until dropped")
     }
 }
 
 impl Drop for Locked<'_> {
+    #[inline]
     fn drop(&mut self) {
+        if !self.wake.is_empty() {
+            self.release_and_wake();
+        }
+    }
+}
+
+impl Locked<'_> {
+    #[cold]
+    fn release_and_wake(&mut self) {
         let Some(mut state) = self.state.take() else { return };
         match state.wake.len() {
-            0 => {}
             1 => {
                 let waker = state.wake.pop();
                 drop(state);
