@@ -1,26 +1,40 @@
 #pragma once
 
-#include <chrono>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "flags.h"
+
+// The default first.
+inline const std::vector<std::string_view> kClientVariants = {"own", "shared", "one"};
+enum class ClientVariant { kOwn, kShared, kOne };
+
+inline const std::vector<std::string_view> kCallTypes = {"unary", "client-stream", "server-stream", "bidi-stream"};
+enum class CallType { kUnary, kClientStream, kServerStream, kBidiStream };
+
 // What a run of the load generator is asked to do.
-struct Load {
+struct LoadOptions {
   std::string target;
-  std::string call = "unary";
-  int size_bytes = 0;
-  int in_flight = 1;  // Over all connections.
-  int connections = 1;
-  std::optional<std::chrono::nanoseconds> duration;
+  CallType call = CallType::kUnary;
+  int size = 0;
+  uint32_t in_flight = 0;  // Over all connections.
+  uint32_t connections = 1;
+  // One of the two ends the run.
+  std::optional<uint64_t> duration_ns;
   std::optional<uint64_t> total;
-  std::chrono::nanoseconds warmup = std::chrono::seconds(1);
+  uint64_t warmup_ns = 0;
+  uint64_t timeout_ns = 10'000'000'000;
+  ClientVariant variant = ClientVariant::kOwn;
+  bool announce = false;
   bool json = false;
 };
 
-// Throws std::invalid_argument for a command line that makes no sense.
-Load ParseLoad(const std::vector<std::string>& words);
+// Throws Misuse.
+LoadOptions ParseLoad(Flags flags);
 
-// Drives BenchmarkService in a closed loop, prints what it found; the exit code.
-int RunLoad(const Load& load);
+// Drives BenchmarkService in a closed loop, prints what it found; the exit code. Throws when there is nothing to say.
+int RunLoad(const LoadOptions& options);

@@ -1,64 +1,115 @@
 #include "serve.h"
 
-#include <grpcpp/grpcpp.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
-#include <memory>
-#include <stdexcept>
 
-#include "grpc/testing/benchmark_service.grpc.pb.h"
+#include "last_log.h"
+#include "misuse.h"
+#include "service.h"
+#include "settings.h"
 
 namespace {
 
-using grpc::testing::BenchmarkService;
-using grpc::testing::SimpleRequest;
-using grpc::testing::SimpleResponse;
+// How long calls under way may take to end. Endless streams last until they are cancelled, so it is short.
+constexpr auto kGrace = std::chrono::milliseconds(100);
 
-// The callback interface: gRPC C++'s own threads run the handler.
-class Worker final : public BenchmarkService::CallbackService {
-  grpc::ServerUnaryReactor* UnaryCall(grpc::CallbackServerContext* context, const SimpleRequest* request,
-                                      SimpleResponse* response) override {
-    // None is no payload, so that an empty message is empty.
-    if (request->response_size() > 0) {
-      response->mutable_payload()->mutable_body()->resize(request->response_size());
-    }
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
-  }
-};
+constexpr std::string_view kUnix = "unix:";
 
-}  // namespace
+bool IsUnixPath(const std::string& address) { return address.rfind(kUnix, 0) == 0; }
 
-int Serve(const std::vector<std::string>& words) {
-  std::string listen = "127.0.0.1:50051";
-  if (words.size() == 2 && words[0] == "--listen") {
-    listen = words[1];
-  } else if (!words.empty()) {
-    throw std::invalid_argument("serve knows --listen ADDR only");
-  }
+// gRPC removes the socket that it finds at a path, be it another server's that listens. So it is looked at first.
+void RefuseTakenPath(const std::string& address) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string path = address.substr(kUnix.size());
+  if (path.size() >= sizeof(name.sun_path)) throw std::runtime_error("cannot listen on " + address + ": the path is too long");
+  path.copy(name.sun_path, path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool is_taken = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;
+  close(fd);
+  if (is_taken) throw std::runtime_error("cannot listen on " + address + ": Address already in use");
+}
 
-  // Blocked before gRPC starts its threads, so that this thread alone takes the signal.
+// Where a listener really listens: a port of 0 has become another.
+std::string WithPort(const std::string& address, int port) {
+  if (address.rfind("unix", 0) == 0) return address;
+  return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+}
+
+// Blocked before gRPC starts its threads, so that none of them takes the signal.
+sigset_t BlockEndingSignals() {
   sigset_t ending;
   sigemptyset(&ending);
   sigaddset(&ending, SIGTERM);
   sigaddset(&ending, SIGINT);
   pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  return ending;
+}
 
-  Worker worker;
+void CheckAddress(const std::string& address) {
+  const bool is_unix = address.rfind("unix:", 0) == 0 || address.rfind("unix-abstract:", 0) == 0;
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
+    throw Misuse("`--listen " + address + "`: HOST:PORT, unix:PATH or unix-abstract:NAME is wanted");
+  }
+  if (!is_unix) ParseNumber("--listen " + address, address.substr(colon + 1), 0, 65535);
+}
+
+}  // namespace
+
+ServeOptions ParseServe(Flags flags) {
+  ServeOptions options;
+  while (const auto flag = flags.Next()) {
+    if (*flag == "--listen") {
+      options.listen.push_back(flags.Value(*flag));
+      CheckAddress(options.listen.back());
+    } else if (*flag == "--variant") {
+      options.variant = ParseChoice(*flag, flags.Value(*flag), kServerVariants);
+    } else {
+      throw Misuse("`" + *flag + "` is not understood: serve knows --listen and --variant");
+    }
+  }
+  if (options.listen.empty()) throw Misuse("serve wants --listen ADDR");
+  return options;
+}
+
+int Serve(const ServeOptions& options) {
+  const sigset_t ending = BlockEndingSignals();
+  const LastLog log;
+  // Service and server are never destroyed: their threads work on until the process ends.
+  Service* const service = (options.variant == 0 ? MakeCallbackService() : MakeCompletionQueueService()).release();
+
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(listen, grpc::InsecureServerCredentials());
-  builder.SetMaxReceiveMessageSize(-1);
-  builder.RegisterService(&worker);
-  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (server == nullptr) throw std::runtime_error("cannot listen on " + listen);
-  std::printf("gRPC C++ %s serves on %s\n", grpc::Version().c_str(), listen.c_str());
+  ApplySettings(builder);
+  // The builder writes the real ports here.
+  std::vector<int> ports(options.listen.size());
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (IsUnixPath(options.listen[i])) RefuseTakenPath(options.listen[i]);
+    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  service->Register(builder);
+  grpc::Server* const server = builder.BuildAndStart().release();
+  for (size_t i = 0; i < ports.size(); ++i) {
+    if (server == nullptr && ports[i] <= 0) {
+      throw std::runtime_error("cannot listen on " + options.listen[i] + ": " + log.Reason());
+    }
+  }
+  if (server == nullptr) throw std::runtime_error("the server does not start: " + log.Reason());
+  service->Start();
+
+  for (size_t i = 0; i < ports.size(); ++i) std::printf("listening on %s\n", WithPort(options.listen[i], ports[i]).c_str());
   std::fflush(stdout);
 
   int signal_number = 0;
   sigwait(&ending, &signal_number);
-  server->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  server->Shutdown(std::chrono::system_clock::now() + kGrace);
+  for (const std::string& address : options.listen) {
+    if (IsUnixPath(address)) unlink(address.c_str() + kUnix.size());
+  }
   return 0;
 }

@@ -2,7 +2,10 @@ module thalweg/peers/grpc-go
 
 go 1.26.0
 
-require google.golang.org/grpc v1.85.0
+require (
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	google.golang.org/grpc v1.85.0
+)
 
 require (
 	golang.org/x/net v0.60.0 // indirect

@@ -1,37 +1,61 @@
-// A peer of the laboratory: gRPC's BenchmarkService and a load generator on grpc-go. Its command line and its JSON are
-// those of `thalweg serve` and `thalweg load`, as far as it goes.
+// A peer of the laboratory: gRPC's BenchmarkService and a load generator, both on grpc-go, behind the contract of
+// peers/README.md.
 package main
 
 import (
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 
 	"google.golang.org/grpc"
 )
 
-const usage = `usage: peer-grpc-go serve [--listen ADDR]
-       peer-grpc-go load TARGET [--call unary] [--size BYTES] [-c IN_FLIGHT] [--connections N]
-                         [-z DURATION | -n TOTAL] [--warmup DURATION] [-O text|json]
-`
+// The largest payload that is served or asked for: above the largest of any study.
+const payloadBytesMax = 64 << 20
 
-// Above the largest message of any study.
-const messageBytesMax = 64 << 20
+// misuse is an error in what was asked for: exit code 2, where others are 1.
+type misuse struct{ error }
 
 func main() {
-	var err error
+	err := run(os.Args[1:])
+	var bad misuse
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == "version":
-		fmt.Println("grpc-go", grpc.Version)
-	case len(os.Args) > 1 && os.Args[1] == "serve":
-		err = serve(os.Args[2:])
-	case len(os.Args) > 2 && os.Args[1] == "load":
-		err = load(os.Args[2], os.Args[3:])
-	default:
-		fmt.Fprint(os.Stderr, usage)
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Println("usage: peer version | variants | serve --listen ADDR... | load TARGET [flags]: see peers/README.md")
+	case errors.As(err, &bad):
+		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
-	}
-	if err != nil {
+	default:
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
+	}
+}
+
+func run(words []string) error {
+	if len(words) == 0 {
+		return misuse{errors.New("no command was given: version, variants, serve or load")}
+	}
+	command, words := words[0], words[1:]
+	switch command {
+	case "version", "variants":
+		if len(words) > 0 {
+			return misuse{fmt.Errorf("%s: `%s` is not understood", command, words[0])}
+		}
+		if command == "version" {
+			fmt.Println("grpc-go", grpc.Version)
+		} else {
+			fmt.Println("server\nclient")
+		}
+		return nil
+	case "serve":
+		return serve(words)
+	case "load":
+		return load(words)
+	case "help", "--help", "-h":
+		return flag.ErrHelp
+	default:
+		return misuse{fmt.Errorf("there is no command `%s`: version, variants, serve or load", command)}
 	}
 }

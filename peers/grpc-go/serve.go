@@ -1,57 +1,96 @@
 package main
 
 import (
-	"context"
-	"flag"
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	testing "google.golang.org/grpc/interop/grpc_testing"
-	"google.golang.org/grpc/status"
+	pb "google.golang.org/grpc/interop/grpc_testing"
 )
 
-type worker struct {
-	testing.UnimplementedBenchmarkServiceServer
-}
-
-func (worker) UnaryCall(_ context.Context, request *testing.SimpleRequest) (*testing.SimpleResponse, error) {
-	if request.ResponseSize < 0 {
-		return nil, status.Error(codes.InvalidArgument, "response_size is negative")
-	}
-	return &testing.SimpleResponse{Payload: payload(int(request.ResponseSize))}, nil
-}
-
-// None is no payload, so that an empty message is empty.
-func payload(size int) *testing.Payload {
-	if size == 0 {
-		return nil
-	}
-	return &testing.Payload{Body: make([]byte, size)}
-}
+// How long calls may take to notice that the server ends.
+const stopTime = 500 * time.Millisecond
 
 // Serves until SIGTERM or SIGINT.
 func serve(words []string) error {
-	flags := flag.NewFlagSet("serve", flag.ExitOnError)
-	listen := flags.String("listen", "127.0.0.1:50051", "host:port")
-	flags.Parse(words)
+	var addresses []address
+	flags := newFlags("serve")
+	flags.Func("listen", "HOST:PORT, unix:PATH or unix-abstract:NAME", func(text string) error {
+		parsed, err := parseAddress(text)
+		addresses = append(addresses, parsed)
+		return err
+	})
+	variantFlag(flags)
+	if _, err := parse(flags, words, 0); err != nil {
+		return err
+	}
+	if len(addresses) == 0 {
+		return misuse{errors.New("serve needs --listen ADDR")}
+	}
 
-	listener, err := net.Listen("tcp", *listen)
+	ending := make(chan os.Signal, 1)
+	signal.Notify(ending, syscall.SIGTERM, syscall.SIGINT)
+	listeners, err := listen(addresses)
 	if err != nil {
 		return err
 	}
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(messageBytesMax), grpc.MaxSendMsgSize(messageBytesMax))
-	testing.RegisterBenchmarkServiceServer(server, worker{})
-	ending := make(chan os.Signal, 1)
-	signal.Notify(ending, syscall.SIGTERM, syscall.SIGINT)
+	server := grpc.NewServer(serverOptions()...)
+	pb.RegisterBenchmarkServiceServer(server, service{})
+	ended := make(chan error, len(listeners))
+	for _, listener := range listeners {
+		go func() { ended <- server.Serve(listener) }()
+	}
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving ended: %w", err)
+	case <-ending:
+	}
+	stopped := make(chan struct{})
 	go func() {
-		<-ending
+		// This closes the listeners first, which removes their files.
 		server.Stop()
+		close(stopped)
 	}()
-	fmt.Printf("grpc-go %s serves on %s\n", grpc.Version, listener.Addr())
-	return server.Serve(listener)
+	select {
+	case <-stopped:
+	case <-time.After(stopTime):
+	}
+	return nil
+}
+
+// listen opens all listeners and then says so, a line each.
+func listen(addresses []address) ([]net.Listener, error) {
+	var listeners []net.Listener
+	var lines strings.Builder
+	for _, a := range addresses {
+		listener, err := net.Listen(a.network, a.place)
+		if err != nil {
+			for _, other := range listeners {
+				other.Close()
+			}
+			return nil, fmt.Errorf("cannot listen on %s: %w", a.text, err)
+		}
+		listeners = append(listeners, listener)
+		text := a.text
+		if a.network == "tcp" {
+			text = listener.Addr().String()
+		}
+		fmt.Fprintln(&lines, "listening on", text)
+	}
+	_, err := os.Stdout.WriteString(lines.String())
+	return listeners, err
+}
+
+func serverOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(math.MaxInt32),
+		grpc.MaxSendMsgSize(math.MaxInt32),
+	}
 }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod costs;
 mod job;
 mod metadata;
 mod peers;
@@ -27,8 +28,10 @@ Commands:
                           Run the tests: formatting, lints, layering, unit and simulation tests, outside suites
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
-  bench instructions|allocations|memory|pairs [--peers NAME,...]
+  bench instructions|allocations|memory|pairs|polling|idle|beside [--peers NAME,...]
                           What a call costs, ours beside theirs
+  costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
+                          with which the test step `costs` compares
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +40,9 @@ fn main() -> ExitCode {
         Some("test") => test::run(arguments),
         Some("peers") => peers::run(arguments),
         Some("bench") => bench::run(arguments),
+        // Not for people: `bench polling` runs it, a process a side.
+        Some("spin") => bench::spin::run(arguments),
+        Some("costs") => costs::run(arguments),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -24,7 +24,7 @@ pub(crate) struct Peer {
 const OURS: Peer = Peer { name: "thalweg", about: "this workspace", recipe: Recipe::Workspace };
 
 /// A folder of `peers/` each.
-const PEERS: &[Peer] = &[
+pub(crate) const PEERS: &[Peer] = &[
     Peer { name: "tonic", about: "tonic on its own transport", recipe: Recipe::Cargo },
     Peer {
         name: "grpc-cpp",

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check that a change must pass, one after the other.
 
+mod costs;
 mod dependencies;
 mod grpcio;
 mod h2spec;
@@ -7,6 +8,7 @@ mod interop;
 mod layering;
 mod modules;
 mod negative;
+mod peers;
 mod report;
 pub(crate) mod rust;
 
@@ -42,6 +44,11 @@ const STEPS: &[Step] = &[
         run: dependencies::check,
     },
     Step { name: "release", about: "the release build that the suites run against", run: rust::release },
+    Step {
+        name: "costs",
+        about: "instructions and allocations of the main calls are the committed ones",
+        run: costs::check,
+    },
     Step { name: "h2spec", about: "h2spec 2.2.1, strict, against `thalweg serve`", run: h2spec::server },
     Step {
         name: "h2specd",
@@ -69,6 +76,11 @@ const STEPS: &[Step] = &[
         run: grpcio::client,
     },
     Step { name: "negative", about: "`thalweg load` against servers that misbehave", run: negative::check },
+    Step {
+        name: "peers",
+        about: "tonic, gRPC C++ and grpc-go keep the contract of peers/README.md",
+        run: peers::check,
+    },
     Step { name: "report", about: "`thalweg lab --quick`, and its page in Chromium", run: report::check },
 ];
 

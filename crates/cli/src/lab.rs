@@ -1,23 +1,27 @@
 //! `thalweg lab`.
 
-use std::io::{self, IsTerminal, Write};
+mod progress;
+mod stacks;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use thalweg_lab::conduct::{Conducted, CutShort, Observe, conduct};
-use thalweg_lab::figures::{count, span, time};
+use thalweg_lab::conduct::{Conducted, CutShort, Setup, conduct};
 use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::plan::{self, Point, SizesOptions, Study, Transport};
-use thalweg_lab::process::ProcessExecutor;
+use thalweg_lab::plan::{self, SizesOptions, Study, Transport};
+use thalweg_lab::process::{ProcessExecutor, Program};
 use thalweg_lab::record::CallType;
 use thalweg_lab::report;
-use thalweg_lab::results::{self, LabResults, Outcome, PointResult, ResultsDirectory, Settings};
+use thalweg_lab::results::{self, LabResults, ResultsDirectory, Settings};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::Failure;
+use progress::Progress;
+use stacks::{AgainstArgs, Stacks};
 
 /// Measure all kinds of call over message sizes, on a server that this command starts, and write a report
 #[derive(Debug, Args)]
@@ -26,7 +30,7 @@ pub(crate) struct LabArgs {
     #[arg(value_enum, default_value_t = StudyName::Sizes)]
     study: StudyName,
 
-    /// Fewer sizes and shorter points: within 90 seconds instead of 15 minutes
+    /// Fewer sizes and shorter points: within 90 seconds, or 6 minutes where stacks are compared
     #[arg(long)]
     quick: bool,
 
@@ -42,7 +46,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "SIZES", value_delimiter = ',')]
     sizes: Option<Vec<ByteSize>>,
 
-    /// tcp, uds or tcp,uds [default: both]
+    /// tcp, uds or tcp,uds [default: both; comparing with --quick: tcp]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     transports: Option<Vec<Transport>>,
 
@@ -54,12 +58,15 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
 
-    /// The whole study takes no longer than this [default: 13min; with --quick: 75s]
+    /// The whole study takes no longer than this [default: 13min, --quick 75s; comparing four stacks: 45min, --quick 330s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
 
+    #[command(flatten)]
+    against: AgainstArgs,
+
     /// Measure nothing: write the report of a results.json that exists
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "calls", "sizes", "transports", "budget"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "calls", "sizes", "transports", "budget", "against"])]
     from: Option<PathBuf>,
 }
 
@@ -77,24 +84,21 @@ pub(crate) fn run(mut args: LabArgs) -> Result<ExitCode, Failure> {
         return show(&directory, &results);
     }
 
-    let study = match args.study {
-        StudyName::Sizes => plan::sizes(&args.options()).map_err(Failure::bad_arguments)?,
-    };
+    let mut stacks = args.against.stacks();
+    // What cannot be planned is said before anything is built or started.
+    args.study(&stacks)?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot find this program to start it as a server: {error}"))
-    })?;
-    let interrupt = Interrupt::on_signals()
-        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let mut executor = ProcessExecutor::start(program, interrupt).map_err(Failure::failed)?;
+    let (programs, mut executor) = start(&args.against, &mut stacks)?;
+    let study = args.study(&stacks)?;
+    let (stacks, left_out) = stacks.told(&programs);
     let settings = Settings {
         arguments: std::env::args().skip(1).collect(),
         client_cpus: executor.client_cpus().cloned(),
         server_cpus: executor.server_cpus().cloned(),
     };
+    let setup = Setup { settings, stacks, left_out };
     let mut progress = Progress::new(&study);
-    let Conducted { results, cut_short } =
-        conduct(&study, settings, &mut executor, &directory, &mut progress);
+    let Conducted { results, cut_short } = conduct(&study, setup, &mut executor, &directory, &mut progress);
     progress.end();
     drop(executor);
 
@@ -108,17 +112,41 @@ pub(crate) fn run(mut args: LabArgs) -> Result<ExitCode, Failure> {
 }
 
 impl LabArgs {
-    fn options(self) -> SizesOptions {
-        let study = if self.quick { SizesOptions::quick() } else { SizesOptions::whole() };
+    fn study(&self, stacks: &Stacks) -> Result<Study, Failure> {
+        match self.study {
+            StudyName::Sizes => plan::sizes(&self.options(stacks)).map_err(Failure::bad_arguments),
+        }
+    }
+
+    fn options(&self, stacks: &Stacks) -> SizesOptions {
+        let study = stacks.options(self.quick);
         SizesOptions {
-            sizes: self.sizes.unwrap_or(study.sizes),
-            calls: self.calls.unwrap_or(study.calls),
-            transports: self.transports.unwrap_or(study.transports),
+            sizes: self.sizes.clone().unwrap_or(study.sizes),
+            calls: self.calls.clone().unwrap_or(study.calls),
+            transports: self.transports.clone().unwrap_or(study.transports),
             in_flight: self.in_flight,
             connections: self.connections,
             budget: self.budget.unwrap_or(study.budget),
+            comparison: study.comparison,
         }
     }
+}
+
+/// The programs of all stacks, and the executor with their servers running.
+fn start(
+    args: &AgainstArgs,
+    stacks: &mut Stacks,
+) -> Result<(BTreeMap<String, Program>, ProcessExecutor), Failure> {
+    let ours = std::env::current_exe().map(Program::ours).map_err(|error| {
+        Failure::failed(format!("cannot find this program to start it as a server: {error}"))
+    })?;
+    let programs = stacks.programs(args, ours)?;
+    let interrupt = Interrupt::on_signals()
+        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let mut executor = ProcessExecutor::new(programs.clone(), interrupt)
+        .map_err(|error| Failure::failed(format!("cannot see the processors: {error}")))?;
+    stacks.serve(&mut executor)?;
+    Ok((programs, executor))
 }
 
 /// `lab-2026-11-21T08-00-00` here.
@@ -135,76 +163,5 @@ fn show(directory: &ResultsDirectory, results: &LabResults) -> Result<ExitCode, 
         // Who pipes into `head` has seen enough.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
         _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// A bar on a terminal, a line for each point elsewhere; both on stderr.
-struct Progress {
-    bar: Option<ProgressBar>,
-    total: usize,
-    done: usize,
-    left: Duration,
-}
-
-impl Progress {
-    fn new(study: &Study) -> Self {
-        let (total, left) = (study.points.len(), study.total());
-        let about = format!("{total} points, about {}", span(left));
-        let bar = if io::stderr().is_terminal() {
-            let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {prefix} left  {wide_msg}");
-            bar.set_style(style.expect("the template is a constant"));
-            bar.println(about);
-            Some(bar)
-        } else {
-            eprintln!("{about}");
-            None
-        };
-        Self { bar, total, done: 0, left }
-    }
-
-    /// Takes the bar away, so that what is printed next stands on a clean line.
-    fn end(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-impl Observe for Progress {
-    fn begins(&mut self, point: &Point, left: Duration) {
-        self.left = left;
-        if let Some(bar) = &self.bar {
-            bar.set_prefix(span(left));
-            bar.set_message(point.to_string());
-        }
-    }
-
-    fn ended(&mut self, result: &PointResult) {
-        self.done += 1;
-        let line = format!("[{}/{}] {}: {}", self.done, self.total, result.point, summary(&result.outcome));
-        match &self.bar {
-            Some(bar) => {
-                bar.inc(1);
-                if matches!(result.outcome, Outcome::Failed(_)) {
-                    bar.println(line);
-                }
-            }
-            None => eprintln!("{line}; {} left", span(self.left.saturating_sub(result.point.total()))),
-        }
-    }
-}
-
-fn summary(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::Failed(reason) => format!("failed: {reason}"),
-        Outcome::Measured(result) => {
-            let median = result.latency_ns.map(|latency| format!(", median {}", time(latency.p50 as f64)));
-            let errors = match result.error_count() {
-                0 => String::new(),
-                errors => format!(", {errors} errors"),
-            };
-            format!("{}/s{}{errors}", count(result.rate_per_s), median.unwrap_or_default())
-        }
     }
 }

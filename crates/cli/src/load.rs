@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use thalweg_lab::drive::{DriveError, Patience, drive};
+use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
@@ -62,6 +62,10 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     timeout: Duration,
 
+    /// Say on stdout when measuring begins and ends: the lines `measuring` and `measured`, before the result
+    #[arg(long)]
+    announce: bool,
+
     /// How the result is written
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -93,11 +97,23 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             interrupt.await;
             interrupted.set(true);
         };
-        drive(&settings, patience, interrupt).await.map_err(failure)
+        let announce = |moment: Moment| {
+            if args.announce {
+                say(moment);
+            }
+        };
+        drive(&settings, patience, interrupt, announce).await.map_err(failure)
     });
     let result = driven.inspect_err(|_| output.abandon())?;
     output.write(&rendered(&result, args.format))?;
     verdict(&result, interrupted.get())
+}
+
+/// The moment's line, flushed: whoever waits for it looks at both processes now.
+fn say(moment: Moment) {
+    let mut stdout = io::stdout().lock();
+    // Who does not read any more does not wait either; that the result cannot be written is said later.
+    let _ = writeln!(stdout, "{}", moment.name()).and_then(|()| stdout.flush());
 }
 
 impl LoadArgs {
@@ -121,6 +137,7 @@ impl LoadArgs {
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
             total: self.total,
+            busy_poll_ns: nanoseconds("--busy-poll", self.runtime.busy_poll)?,
             cpus: self.runtime.cpus.clone(),
         })
     }

@@ -1,6 +1,7 @@
 //! Processors and threads for the commands that do network work.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use clap::Args;
 use thalweg_lab::cpus::CpuList;
@@ -18,6 +19,10 @@ pub(crate) struct RuntimeArgs {
     /// How many threads do the work
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+
+    /// Before a connection on which nothing moves sleeps, go on looking for so long: latency for a processor
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    pub(crate) busy_poll: Duration,
 }
 
 impl RuntimeArgs {

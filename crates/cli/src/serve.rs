@@ -62,7 +62,8 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress]) -> Result<BoundServ
             BenchmarkServiceServer::new(BenchmarkWorker).max_decoding_message_size(message_bytes_max),
         )
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
-        .shutdown_grace(args.grace);
+        .shutdown_grace(args.grace)
+        .busy_poll(args.runtime.busy_poll);
     if let Some(streams) = args.max_concurrent_streams {
         server = server.max_concurrent_streams(streams);
     }

@@ -59,7 +59,7 @@ mod stream;
 mod stream_table;
 
 pub use config::Config;
-pub use connection::Connection;
+pub use connection::{Connection, ExpectedData};
 pub use error::{ConnectionError, ErrorCode, Initiator, OpenError, SendError};
 pub use event::{Event, ResetCause};
 pub use fields::{Block, Field, FieldList, FixedFields, Indexing};

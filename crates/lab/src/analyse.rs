@@ -1,12 +1,17 @@
 //! What the figures of a study say. Pure: results in, findings out.
 
+pub mod bootstrap;
+pub mod compare;
+pub mod windows;
 mod words;
 
 use crate::plan::{Pattern, Transport, Work};
 use crate::record::{CallType, Latency, Spike};
 use crate::results::LabResults;
 use crate::size::ByteSize;
+use crate::stack::Pair;
 
+pub use compare::{Comparison, compare};
 pub use words::{Finding, Headline, answer, doubts, findings, headlines};
 
 /// A median latency above this many times the plateau's has left it.
@@ -71,12 +76,17 @@ pub struct Plateau {
     pub leaves: Option<(ByteSize, u64)>,
 }
 
-/// Arranges what was measured as lines, and compares each with the socket's.
+/// Arranges what our own pair and the bare sockets did as lines, and compares each with the socket's. The windows of a
+/// point are one cell.
 pub fn analyse(results: &LabResults) -> Analysis {
+    let ours = Pair::ours();
     let mut lines: Vec<Line> = Vec::new();
-    for result in &results.points {
-        let point = &result.point;
-        let Some((measured, latency)) = result.measured().and_then(|it| Some((it, it.latency_ns?))) else {
+    for windows in windows::gathered(&results.points) {
+        if windows.pair.is_some_and(|pair| *pair != ours) {
+            continue;
+        }
+        let point = windows.point;
+        let Some((measured, latency)) = windows.merged().and_then(|it| it.latency_ns.map(|l| (it, l))) else {
             continue;
         };
         let kind = Kind { work: point.work, in_flight: point.in_flight };
@@ -91,7 +101,7 @@ pub fn analyse(results: &LabResults) -> Analysis {
             bytes_per_s: measured.rate_per_s * point.size_bytes.0 as f64,
             latency,
             valid: measured.is_valid(),
-            spikes: measured.spikes.clone(),
+            spikes: measured.spikes,
             share_of_socket: None,
         });
     }
@@ -131,14 +141,14 @@ impl Analysis {
         self.lines.iter().find(|line| (line.kind, line.transport) == (kind, transport))
     }
 
-    /// The bare socket's line that limits this one: of the same pattern, with as many in flight, or else with the
+    /// The bare socket's line that limits this kind: of the same pattern, with as many in flight, or else with the
     /// most.
-    pub fn limit_of(&self, line: &Line) -> Option<&Line> {
-        let Work::Call(call) = line.kind.work else { return None };
+    pub fn limit_of(&self, kind: Kind, transport: Transport) -> Option<&Line> {
+        let Work::Call(call) = kind.work else { return None };
         let work = Work::Socket(Pattern::of(call));
-        let limits = || self.lines.iter().filter(|l| (l.kind.work, l.transport) == (work, line.transport));
+        let limits = || self.lines.iter().filter(|l| (l.kind.work, l.transport) == (work, transport));
         let same = (call == CallType::Unary)
-            .then(|| limits().find(|limit| limit.kind.in_flight == line.kind.in_flight))
+            .then(|| limits().find(|limit| limit.kind.in_flight == kind.in_flight))
             .flatten();
         same.or_else(|| limits().max_by_key(|limit| limit.kind.in_flight))
     }
@@ -154,7 +164,7 @@ impl Analysis {
 
     fn with_shares(mut self, all: &Self) -> Self {
         for line in &mut self.lines {
-            let Some(limit) = all.limit_of(line) else { continue };
+            let Some(limit) = all.limit_of(line.kind, line.transport) else { continue };
             for cell in &mut line.cells {
                 let most = limit.at(cell.size).map(|limit| limit.rate_per_s).filter(|&rate| rate > 0.0);
                 cell.share_of_socket = most.map(|most| cell.rate_per_s / most);

@@ -1,21 +1,45 @@
-//! Conducts a study: measures its points in turn and keeps what was found as it comes.
+//! Conducts a study: measures its windows in turn and keeps what was found as it comes.
 
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::execute::{Execute, ExecuteError};
-use crate::plan::{Point, Study, Work};
+use crate::execute::{Execute, ExecuteError, Measured};
+use crate::plan::{Purpose, Study, Window};
 use crate::results::{
-    LAB_SCHEMA, LabResults, Machine, NotWritable, Outcome, PointResult, ResultsDirectory, Settings,
-    StackInfo, Versions,
+    AaResult, LAB_SCHEMA, LabResults, LeftOut, Machine, NotWritable, Outcome, PointResult, ResultsDirectory,
+    Settings, StackInfo, SystemCallsOutcome, SystemCallsResult, Versions,
 };
-use crate::stack::{Pair, Stack};
+
+/// How long results may lie unsaved while windows are short; and saving, which takes longer the more there is, may
+/// take one part in so many of the time.
+const SAVE_EVERY: Duration = Duration::from_secs(2);
+const SAVING_PARTS: u32 = 50;
 
 /// Told how a study goes on.
 pub trait Observe {
-    /// The point is measured next; `left` is what it and those after it will take.
-    fn begins(&mut self, point: &Point, left: Duration);
-    /// The point is done.
-    fn ended(&mut self, result: &PointResult);
+    /// The window is measured next; `left` is what it and those after it will take.
+    fn begins(&mut self, window: &Window, left: Duration);
+    /// The window is done.
+    fn ended(&mut self, window: &Window, came_of_it: CameOfIt<'_>);
+}
+
+/// What came of a window.
+#[derive(Clone, Copy, Debug)]
+pub enum CameOfIt<'r> {
+    /// Figures, or none.
+    Outcome(&'r Outcome),
+    /// System calls, or none.
+    SystemCalls(&'r SystemCallsOutcome),
+}
+
+/// What stands in the results besides what is found.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How it is measured.
+    pub settings: Settings,
+    /// What is measured, ours first.
+    pub stacks: Vec<StackInfo>,
+    /// What was asked for and is not.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// What ended a study.
@@ -23,7 +47,7 @@ pub trait Observe {
 pub struct Conducted {
     /// What was found, also when the study was cut short.
     pub results: LabResults,
-    /// Why not every point was tried.
+    /// Why not every window was tried.
     pub cut_short: Option<CutShort>,
 }
 
@@ -41,10 +65,10 @@ pub enum CutShort {
     NotWritable(#[from] NotWritable),
 }
 
-/// Measures every point of the study with `executor`, and saves all that was found after each.
+/// Measures every window of the study with `executor`, and saves what was found now and then, and at the end.
 pub fn conduct(
     study: &Study,
-    settings: Settings,
+    setup: Setup,
     executor: &mut dyn Execute,
     directory: &ResultsDirectory,
     observer: &mut dyn Observe,
@@ -55,20 +79,19 @@ pub fn conduct(
         study: study.name.to_owned(),
         started: timestamp(began),
         ended: timestamp(began),
-        planned: study.points.len(),
+        planned: study.figures(),
         machine: Machine::this(),
         versions: Versions::this(),
-        settings,
-        stacks: vec![StackInfo {
-            stack: Stack::ours(),
-            version: format!("thalweg {}", env!("CARGO_PKG_VERSION")),
-        }],
-        left_out: Vec::new(),
+        settings: setup.settings,
+        stacks: setup.stacks,
+        left_out: setup.left_out,
         aa: Vec::new(),
-        points: Vec::with_capacity(study.points.len()),
+        points: Vec::with_capacity(study.figures()),
         system_calls: Vec::new(),
     };
-    let cut_short = measure_all(study, executor, directory, observer, &mut results).err();
+    let measured = measure_all(study, executor, directory, observer, &mut results);
+    let saved = directory.save(&results);
+    let cut_short = measured.and(saved.map_err(CutShort::from)).err();
     Conducted { results, cut_short }
 }
 
@@ -80,29 +103,82 @@ fn measure_all(
     results: &mut LabResults,
 ) -> Result<(), CutShort> {
     let mut pace = Pace::new(study);
-    for point in &study.points {
-        observer.begins(point, pace.left());
-        let outcome = match executor.run(point) {
-            Ok(result) => Outcome::Measured(Box::new(result)),
-            Err(ExecuteError::Point(reason)) => Outcome::Failed(reason),
-            Err(ExecuteError::Study(reason)) => return Err(CutShort::Failed(reason)),
-            Err(ExecuteError::Interrupted) => return Err(CutShort::Interrupted),
-        };
-        let result = PointResult { point: point.clone(), pair: pair(point), round: 0, outcome, usage: None };
-        observer.ended(&result);
-        results.points.push(result);
+    let mut saving = Saving::new();
+    for window in &study.windows {
+        observer.begins(window, pace.left());
+        match window.purpose {
+            Purpose::Figures => {
+                let result = measure(window, executor)?;
+                observer.ended(window, CameOfIt::Outcome(&result.outcome));
+                results.points.push(result);
+            }
+            Purpose::NoiseFloor(label) => {
+                let result = AaResult { label, window: measure(window, executor)? };
+                observer.ended(window, CameOfIt::Outcome(&result.window.outcome));
+                results.aa.push(result);
+            }
+            Purpose::SystemCalls => {
+                let result = count_system_calls(window, executor)?;
+                observer.ended(window, CameOfIt::SystemCalls(&result.outcome));
+                results.system_calls.push(result);
+            }
+        }
         results.ended = timestamp(SystemTime::now());
-        directory.save(results)?;
-        pace.done(point);
+        saving.save_if_due(directory, results)?;
+        pace.done(window);
     }
     Ok(())
 }
 
-fn pair(point: &Point) -> Option<Pair> {
-    matches!(point.work, Work::Call(_)).then(Pair::ours)
+fn measure(window: &Window, executor: &mut dyn Execute) -> Result<PointResult, CutShort> {
+    let (outcome, usage) = match went_on(executor.run(window))? {
+        Ok(Measured { load, usage }) => (Outcome::Measured(Box::new(load)), usage),
+        Err(reason) => (Outcome::Failed(reason), None),
+    };
+    let Window { point, pair, round, .. } = window.clone();
+    Ok(PointResult { point, pair, round, outcome, usage })
 }
 
-/// How long the rest takes: the plan's figure, corrected by how long the points so far really took.
+fn count_system_calls(window: &Window, executor: &mut dyn Execute) -> Result<SystemCallsResult, CutShort> {
+    let outcome = match went_on(executor.count_system_calls(window))? {
+        Ok(counted) => SystemCallsOutcome::Counted(counted),
+        Err(reason) => SystemCallsOutcome::Failed(reason),
+    };
+    let pair = window.pair.clone().expect("system calls are counted of pairs");
+    Ok(SystemCallsResult { point: window.point.clone(), pair, outcome })
+}
+
+/// What a window found or why it failed, unless it was the last one.
+fn went_on<T>(executed: Result<T, ExecuteError>) -> Result<Result<T, String>, CutShort> {
+    match executed {
+        Ok(found) => Ok(Ok(found)),
+        Err(ExecuteError::Window(reason)) => Ok(Err(reason)),
+        Err(ExecuteError::Study(reason)) => Err(CutShort::Failed(reason)),
+        Err(ExecuteError::Interrupted) => Err(CutShort::Interrupted),
+    }
+}
+
+/// When to save.
+struct Saving {
+    due: Instant,
+}
+
+impl Saving {
+    fn new() -> Self {
+        Self { due: Instant::now() }
+    }
+
+    fn save_if_due(&mut self, directory: &ResultsDirectory, results: &LabResults) -> Result<(), NotWritable> {
+        let began = Instant::now();
+        if began >= self.due {
+            directory.save(results)?;
+            self.due = Instant::now() + SAVE_EVERY.max(began.elapsed() * SAVING_PARTS);
+        }
+        Ok(())
+    }
+}
+
+/// How long the rest takes: the plan's figure, corrected by how long the windows so far really took.
 struct Pace {
     started: Instant,
     planned_done: Duration,
@@ -111,13 +187,13 @@ struct Pace {
 
 impl Pace {
     fn new(study: &Study) -> Self {
-        let planned_left = study.points.iter().map(Point::total).sum();
+        let planned_left = study.windows.iter().map(Window::total).sum();
         Self { started: Instant::now(), planned_done: Duration::ZERO, planned_left }
     }
 
-    fn done(&mut self, point: &Point) {
-        self.planned_done += point.total();
-        self.planned_left = self.planned_left.saturating_sub(point.total());
+    fn done(&mut self, window: &Window) {
+        self.planned_done += window.total();
+        self.planned_left = self.planned_left.saturating_sub(window.total());
     }
 
     fn left(&self) -> Duration {

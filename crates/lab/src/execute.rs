@@ -1,21 +1,34 @@
-//! What a study needs of whoever measures its points.
+//! What a study needs of whoever measures its windows.
 
-use crate::plan::Point;
+use crate::plan::Window;
 use crate::record::LoadResult;
+use crate::results::{SystemCalls, Usage};
 
-/// Measures points. It prints nothing.
+/// Measures windows. It prints nothing.
 pub trait Execute {
-    /// Measures one point.
-    fn run(&mut self, point: &Point) -> Result<LoadResult, ExecuteError>;
+    /// Measures one window.
+    fn run(&mut self, window: &Window) -> Result<Measured, ExecuteError>;
+
+    /// Counts the system calls per operation of the window's pair at its point.
+    fn count_system_calls(&mut self, window: &Window) -> Result<SystemCalls, ExecuteError>;
 }
 
-/// Why a point was not measured.
+/// What was found in a window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// What the driver found.
+    pub load: LoadResult,
+    /// What both processes used meanwhile; `None` where the kernel did not tell.
+    pub usage: Option<Usage>,
+}
+
+/// Why a window was not measured.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExecuteError {
-    /// This point failed; others may not.
+    /// This window failed; others may not.
     #[error("{0}")]
-    Point(String),
-    /// No further point can be measured.
+    Window(String),
+    /// No further window can be measured.
     #[error("{0}")]
     Study(String),
     /// The user asked to stop.

@@ -155,6 +155,7 @@ impl Measured {
                 warmup_ns: u64::try_from(point.warmup.as_nanos()).unwrap_or(u64::MAX),
                 duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
                 total: None,
+                busy_poll_ns: 0,
                 cpus,
             },
             started: self.started,

@@ -316,6 +316,7 @@ mod tests {
                 warmup_ns: 0,
                 duration_ns: Some(2_000_000_000),
                 total: None,
+                busy_poll_ns: 0,
                 cpus: None,
             },
             started: SystemTime::UNIX_EPOCH + Duration::from_nanos(1_000_000_001),

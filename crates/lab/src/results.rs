@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuList;
+pub use crate::plan::Label;
 use crate::plan::Point;
 use crate::record::LoadResult;
 use crate::stack::{Pair, Stack};
@@ -138,8 +139,8 @@ pub struct Usage {
     pub server: ProcessUsage,
 }
 
-/// What one process used, with all its threads, those that ended meanwhile included. Totals: divided by
-/// [`LoadResult::messages`] they are per operation.
+/// What one process used, with all its threads. Totals: divided by [`LoadResult::messages`] they are per operation.
+/// Processor time includes that of threads that ended meanwhile; their context switches nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessUsage {
     /// Processor time in user space, ns. [`Self::cpu_ns`] is exact; how it divides into user and system is sampled by
@@ -168,19 +169,12 @@ impl ProcessUsage {
 /// A window of ours against ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AaResult {
-    /// Which of the two it stands for. A and B are the same program and the same server.
+    /// Which of the two it stands for. A and B are the same program, each with a server process of its own, as the
+    /// stacks that are compared have.
     pub label: Label,
     /// The window. Its [`PointResult::pair`] is ours, and rounds interleave A and B as they do pairs.
     #[serde(flatten)]
     pub window: PointResult,
-}
-
-/// The two sides of an A/A comparison, which differ in nothing but their names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "they mean nothing: that is what they are for")]
-pub enum Label {
-    A,
-    B,
 }
 
 /// System calls per operation of a pair at a point, counted in a run of its own in which counting slowed everything.

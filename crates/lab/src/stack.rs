@@ -37,6 +37,19 @@ pub struct Pair {
     pub server: Stack,
 }
 
+/// Which clients meet which servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// Each stack's client its own server.
+    Own,
+    /// This stack's client every server.
+    Client(Stack),
+    /// Every client this stack's server.
+    Server(Stack),
+    /// Every client every server.
+    Matrix,
+}
+
 /// A text that names no stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no stack: write NAME or NAME:VARIANT in lower-case letters, digits and dashes")]
@@ -73,6 +86,30 @@ impl Pair {
     /// Our client and our server.
     pub fn ours() -> Self {
         Self::own(Stack::ours())
+    }
+}
+
+impl Pairing {
+    /// The stack that everything is paired with.
+    pub fn partner(&self) -> Option<&Stack> {
+        match self {
+            Self::Client(stack) | Self::Server(stack) => Some(stack),
+            Self::Own | Self::Matrix => None,
+        }
+    }
+
+    /// The pairs of these stacks, in their order.
+    pub fn pairs(&self, stacks: &[Stack]) -> Vec<Pair> {
+        let pair = |client: &Stack, server: &Stack| Pair { client: client.clone(), server: server.clone() };
+        match self {
+            Self::Own => stacks.iter().cloned().map(Pair::own).collect(),
+            Self::Client(client) => stacks.iter().map(|server| pair(client, server)).collect(),
+            Self::Server(server) => stacks.iter().map(|client| pair(client, server)).collect(),
+            Self::Matrix => stacks
+                .iter()
+                .flat_map(|client| stacks.iter().map(move |server| pair(client, server)))
+                .collect(),
+        }
     }
 }
 
@@ -151,6 +188,21 @@ mod tests {
         for text in ["", ":", "a:", ":b", "a:b:c", "../x", "a/b", "A", "a b", "-a", "a:-b"] {
             assert_eq!(text.parse::<Stack>(), Err(NotAStack(text.to_owned())));
         }
+    }
+
+    #[test]
+    fn stacks_are_paired_as_asked() {
+        let check = |pairing: Pairing, expected: &[&str]| {
+            let stacks = ["thalweg", "tonic"].map(|name| name.parse().unwrap());
+            let pairs: Vec<String> = pairing.pairs(&stacks).iter().map(ToString::to_string).collect();
+            assert_eq!(pairs, expected, "{pairing:?}");
+        };
+        let go = || "grpc-go".parse::<Stack>().unwrap();
+        check(Pairing::Own, &["thalweg", "tonic"]);
+        check(Pairing::Client(go()), &["grpc-go → thalweg", "grpc-go → tonic"]);
+        check(Pairing::Server(go()), &["thalweg → grpc-go", "tonic → grpc-go"]);
+        check(Pairing::Server(Stack::ours()), &["thalweg", "tonic → thalweg"]);
+        check(Pairing::Matrix, &["thalweg", "thalweg → tonic", "tonic → thalweg", "tonic"]);
     }
 
     #[test]

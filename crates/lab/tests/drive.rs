@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use thalweg::{Request, Response, Server, Status, Streaming};
-use thalweg_lab::drive::{DriveError, Patience, drive};
+use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
 use thalweg_lab::services::BenchmarkWorker;
 use thalweg_lab::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
@@ -127,11 +127,15 @@ async fn driven_with<S: BenchmarkService>(
         warmup_ns: 0,
         duration_ns: Some(WINDOW_NS),
         total: None,
+        busy_poll_ns: 0,
         cpus: None,
     };
     let patience = Patience { call: call_patience, ..Patience::default() };
     let serving = tokio::spawn(server.serve());
-    let result = drive(&settings, patience, std::future::pending()).await;
+    let mut moments = Vec::new();
+    let result = drive(&settings, patience, std::future::pending(), |moment| moments.push(moment)).await;
+    let announced: &[Moment] = if result.is_ok() { &[Moment::Measuring, Moment::Measured] } else { &[] };
+    assert_eq!(moments, announced, "both are announced, once, in this order");
     serving.abort();
     result
 }

@@ -4,20 +4,33 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use thalweg_lab::conduct::{Conducted, CutShort, Observe, conduct};
-use thalweg_lab::execute::{Execute, ExecuteError};
-use thalweg_lab::plan::{self, Point, SizesOptions, Study};
-use thalweg_lab::record::LoadResult;
+use thalweg_lab::conduct::{CameOfIt, Conducted, CutShort, Observe, Setup, conduct};
+use thalweg_lab::execute::{Execute, ExecuteError, Measured};
+use thalweg_lab::plan::{self, SizesOptions, Study, Window};
 use thalweg_lab::report;
-use thalweg_lab::results::{self, LabResults, Outcome, PointResult, ResultsDirectory, Settings};
+use thalweg_lab::results::{
+    self, LabResults, LeftOut, Outcome, ProcessUsage, ResultsDirectory, Settings, StackInfo, SystemCalls,
+    SystemCallsOutcome, Usage,
+};
+use thalweg_lab::size::ByteSize;
+use thalweg_lab::stack::{Pair, Stack};
 
 /// Answers each point with the next of its answers, and with a result once they are used up.
 struct Scripted(Vec<Result<(), ExecuteError>>);
 
 impl Execute for Scripted {
-    fn run(&mut self, _: &Point) -> Result<LoadResult, ExecuteError> {
+    fn run(&mut self, _: &Window) -> Result<Measured, ExecuteError> {
         if self.0.is_empty() { Ok(()) } else { self.0.remove(0) }?;
-        Ok(sample().points[0].measured().expect("the sample's points are measured").clone())
+        let load = sample().points[0].measured().expect("the sample's points are measured").clone();
+        let process = |ns| ProcessUsage { user_ns: ns, system_ns: 2 * ns, ..ProcessUsage::default() };
+        let usage =
+            Usage { window_ns: load.duration_ns, client: process(1_000_000), server: process(2_000_000) };
+        Ok(Measured { load, usage: Some(usage) })
+    }
+
+    fn count_system_calls(&mut self, _: &Window) -> Result<SystemCalls, ExecuteError> {
+        if self.0.is_empty() { Ok(()) } else { self.0.remove(0) }?;
+        Ok(SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 })
     }
 }
 
@@ -29,12 +42,12 @@ struct Counting {
 }
 
 impl Observe for Counting {
-    fn begins(&mut self, _: &Point, left: Duration) {
+    fn begins(&mut self, _: &Window, left: Duration) {
         assert!(left > Duration::ZERO);
         self.begun += 1;
     }
 
-    fn ended(&mut self, _: &PointResult) {
+    fn ended(&mut self, _: &Window, _: CameOfIt<'_>) {
         self.ended += 1;
     }
 }
@@ -42,11 +55,22 @@ impl Observe for Counting {
 /// Conducts a quick study and returns what came of it, how many points were begun and ended, and what lies in the
 /// directory afterwards.
 fn check(name: &str, answers: Vec<Result<(), ExecuteError>>) -> (Conducted, Counting, Option<LabResults>) {
+    check_study(name, &study(), answers)
+}
+
+fn check_study(
+    name: &str,
+    study: &Study,
+    answers: Vec<Result<(), ExecuteError>>,
+) -> (Conducted, Counting, Option<LabResults>) {
     let path = scratch(name);
     let directory = ResultsDirectory::create(&path).unwrap();
     let settings = Settings { arguments: Vec::new(), client_cpus: None, server_cpus: None };
+    let stacks = vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned() }];
+    let left_out = vec![LeftOut { stack: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() }];
+    let setup = Setup { settings, stacks, left_out };
     let mut observer = Counting::default();
-    let conducted = conduct(&study(), settings, &mut Scripted(answers), &directory, &mut observer);
+    let conducted = conduct(study, setup, &mut Scripted(answers), &directory, &mut observer);
     let saved = results::read(&path.join(results::RESULTS_FILE)).ok();
     report::write(&directory, &conducted.results).unwrap();
     for file in [results::RESULTS_FILE, report::CSV_FILE, report::REPORT_FILE] {
@@ -60,7 +84,7 @@ fn check(name: &str, answers: Vec<Result<(), ExecuteError>>) -> (Conducted, Coun
 #[test]
 fn every_point_is_measured_and_saved() {
     let (conducted, observer, saved) = check("whole", Vec::new());
-    let points = study().points.len();
+    let points = study().windows.len();
     assert!(conducted.cut_short.is_none());
     assert_eq!((observer.begun, observer.ended), (points, points));
     assert!(conducted.results.is_complete() && !conducted.results.has_failures());
@@ -80,9 +104,9 @@ fn an_interrupted_study_keeps_what_it_has() {
 #[test]
 fn a_point_that_fails_does_not_end_the_study() {
     let reason = "no, \"thank\" you <b>".to_owned();
-    let (conducted, observer, _) = check("failed", vec![Err(ExecuteError::Point(reason.clone()))]);
+    let (conducted, observer, _) = check("failed", vec![Err(ExecuteError::Window(reason.clone()))]);
     assert!(conducted.cut_short.is_none());
-    assert_eq!(observer.ended, study().points.len());
+    assert_eq!(observer.ended, study().windows.len());
     assert!(conducted.results.has_failures());
     assert_eq!(conducted.results.points[0].outcome, Outcome::Failed(reason));
     let page = report::html(&conducted.results);
@@ -97,6 +121,25 @@ fn a_server_that_is_gone_ends_the_study() {
     let cut_short = conducted.cut_short.map(|why| why.to_string());
     assert_eq!(cut_short.as_deref(), Some("the server ended"));
     assert_eq!(saved.map(|saved| saved.points.len()), Some(1));
+}
+
+#[test]
+fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
+    let pairs = ["thalweg", "tonic"].map(|name| Pair::own(name.parse().unwrap())).to_vec();
+    let options = SizesOptions { sizes: vec![ByteSize(0)], ..SizesOptions::quick_comparison(pairs, true) };
+    let study = plan::sizes(&options).unwrap();
+    // The first is a window of the noise floor.
+    let failed = vec![Err(ExecuteError::Window("not today".to_owned()))];
+    let (conducted, observer, saved) = check_study("comparison", &study, failed);
+    let results = conducted.results;
+    assert_eq!(observer.ended, study.windows.len());
+    assert_eq!(results.aa.len() + results.points.len() + results.system_calls.len(), study.windows.len());
+    assert_eq!(results.points.len(), results.planned);
+    assert_eq!(results.aa[0].window.outcome, Outcome::Failed("not today".to_owned()));
+    assert!(results.points.iter().all(|point| point.usage.is_some()));
+    let counted = SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 };
+    assert!(results.system_calls.iter().all(|it| it.outcome == SystemCallsOutcome::Counted(counted)));
+    assert_eq!(saved, Some(results), "all of it survives JSON");
 }
 
 #[test]

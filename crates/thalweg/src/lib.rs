@@ -21,8 +21,11 @@
 //! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs stands at
 //! [`Channel`] and [`server::Methods`].
 
+mod buffers;
+mod chain;
 pub mod channel;
 mod connection;
+mod executor;
 pub mod grpc;
 mod message;
 mod method;
@@ -39,7 +42,9 @@ pub use thalweg_http2 as http2;
 pub use tonic::metadata;
 pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 
+pub use chain::Chain;
 pub use channel::Channel;
+pub use executor::ExecutorError;
 pub use grpc::compression::{Encoding, EncodingSet};
 pub use message::{DecodeError, Message, Raw};
 pub use method::{InvalidPath, Method};

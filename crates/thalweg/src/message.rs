@@ -4,6 +4,8 @@ use std::error::Error;
 
 use bytes::Bytes;
 
+use crate::chain::Chain;
+
 /// A message that a call can send or receive.
 ///
 /// With the feature `prost` (on by default) every `prost::Message` that is `Default` is one. Other serialisations
@@ -42,6 +44,13 @@ pub trait Message: Sized + Send + 'static {
     /// Appends exactly [`encoded_len`](Message::encoded_len) bytes to `out`, and leaves what is there alone.
     fn encode(&self, out: &mut Vec<u8>);
 
+    /// As [`encode`](Message::encode), where parts that are [`Bytes`] can be kept instead of copied.
+    ///
+    /// The transport calls this for large messages.
+    fn encode_chained(&self, out: &mut Chain) {
+        self.encode(out.buffer());
+    }
+
     /// Decodes one message which fills the whole of `wire`.
     ///
     /// `wire` lies in the connection's receive buffer: nothing of it outlives the call.
@@ -78,6 +87,10 @@ impl<T: prost::Message + Default + 'static> Message for T {
         self.encode_raw(out);
     }
 
+    fn encode_chained(&self, out: &mut Chain) {
+        self.encode_raw(out);
+    }
+
     fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
         // Not `decode`: messages are large, and its result would be moved into ours.
         let mut message = T::default();
@@ -105,6 +118,10 @@ impl Message for Raw {
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.0);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        out.push(self.0.clone());
     }
 
     fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
@@ -148,6 +165,9 @@ mod tests {
         assert_eq!(&out[6..], wire);
         assert_eq!(&out[..6], b"before");
         assert_eq!(message.encoded_len(), wire.len());
+        let mut chain = Chain::default();
+        message.encode_chained(&mut chain);
+        assert_eq!(chain.take_parts().concat(), wire);
         assert_eq!(&M::decode(wire).unwrap(), message);
         assert_eq!(&M::decode_owned(Bytes::copy_from_slice(wire)).unwrap(), message);
     }
@@ -167,6 +187,18 @@ mod tests {
         let body = Payload::decode_owned(wire.clone()).unwrap().body;
         assert_eq!(body.as_ptr(), wire[2..].as_ptr());
         assert_eq!(Raw::decode_owned(wire.clone()).unwrap().0.as_ptr(), wire.as_ptr());
+    }
+
+    #[test]
+    fn large_bytes_are_not_copied_when_they_are_sent() {
+        let body = Bytes::from(vec![1; 100_000]);
+        let mut chain = Chain::default();
+        Payload { name: "a".into(), body: body.clone() }.encode_chained(&mut chain);
+        Raw(body.clone()).encode_chained(&mut chain);
+        let parts = chain.take_parts();
+        let (head, wires) = parts.split_first().unwrap();
+        assert_eq!(&head[..], b"\x0a\x01a\x12\xa0\x8d\x06");
+        assert!(wires.iter().all(|wire| wire.as_ptr() == body.as_ptr()));
     }
 
     #[test]

@@ -1,21 +1,25 @@
-//! A peer of the laboratory: gRPC's BenchmarkService and a load generator, both on tonic's own transport. Its command
-//! line and its JSON are those of `thalweg serve` and `thalweg load`, as far as it goes.
+//! A peer of the laboratory: gRPC's BenchmarkService and a load generator, both on tonic's own transport, behind the
+//! contract of `peers/README.md`.
 
+mod address;
 mod load;
-mod messages;
 mod serve;
+mod zeros;
 
-/// What tonic-build generated.
-mod benchmark {
-    include!(concat!(env!("OUT_DIR"), "/grpc.testing.BenchmarkService.rs"));
+/// What tonic's generator makes of `grpc.testing`.
+mod proto {
+    #![allow(dead_code, reason = "BenchmarkService uses a part of the messages")]
+    include!(concat!(env!("OUT_DIR"), "/grpc.testing.rs"));
 }
 
-use std::error::Error;
-use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 
 #[derive(Parser)]
+#[command(name = "peer", about = "gRPC's BenchmarkService and a load generator on tonic's own transport")]
 struct Command {
     #[command(subcommand)]
     command: Subcommands,
@@ -23,25 +27,77 @@ struct Command {
 
 #[derive(Subcommand)]
 enum Subcommands {
-    /// Say which stack this is.
+    /// Say which stack this is
     Version,
-    /// Serve BenchmarkService until SIGTERM.
-    Serve {
-        #[arg(long, default_value = "127.0.0.1:50051")]
-        listen: SocketAddr,
-    },
-    /// Drive BenchmarkService.
-    Load(load::Load),
+    /// Say which kinds of server and client there are
+    Variants,
+    /// Serve BenchmarkService until SIGTERM or SIGINT
+    Serve(serve::ServeArgs),
+    /// Drive BenchmarkService in a closed loop
+    Load(load::LoadArgs),
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    match Command::parse().command {
-        Subcommands::Version => {
-            println!("tonic 0.14.9");
-            Ok(())
+/// Why a command ended without a result.
+enum Failure {
+    /// What was asked for makes no sense: exit code 2.
+    Misuse(String),
+    /// It does, and it failed: exit code 1.
+    Failed(String),
+}
+
+/// What a peer without a choice of servers or clients answers to `--variant`.
+const NO_VARIANT: &str = "tonic's peer has no variants";
+
+/// Memory for one message: above the largest of any study.
+const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+
+fn main() -> ExitCode {
+    let command = match Command::try_parse() {
+        Ok(command) => command.command,
+        Err(error) if !error.use_stderr() => error.exit(),
+        Err(error) => {
+            // The first paragraph says what is wrong; the others repeat the usage.
+            let text = error.to_string();
+            let first = text.split("\n\n").next().unwrap_or_default();
+            eprintln!("{}", first.split_whitespace().collect::<Vec<_>>().join(" "));
+            return ExitCode::from(2);
         }
-        Subcommands::Serve { listen } => serve::serve(listen).await,
-        Subcommands::Load(load) => load.run().await,
+    };
+    let ended = match command {
+        Subcommands::Version => {
+            println!("tonic {}", env!("TONIC_VERSION"));
+            Ok(ExitCode::SUCCESS)
+        }
+        Subcommands::Variants => {
+            println!("server\nclient");
+            Ok(ExitCode::SUCCESS)
+        }
+        Subcommands::Serve(args) => serve::run(args),
+        Subcommands::Load(args) => load::run(args),
+    };
+    match ended {
+        Ok(code) => code,
+        Err(Failure::Misuse(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Failed(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
     }
+}
+
+/// A thread for each processor that this process may use. On one processor, the thread that waits does the work too:
+/// no hand-over between threads.
+fn runtime() -> Result<Runtime, Failure> {
+    let mut builder = match std::thread::available_parallelism().map_or(1, NonZeroUsize::get) {
+        1 => Builder::new_current_thread(),
+        threads => {
+            let mut builder = Builder::new_multi_thread();
+            builder.worker_threads(threads);
+            builder
+        }
+    };
+    builder.enable_all().build().map_err(|error| Failure::Failed(format!("cannot start threads: {error}")))
 }

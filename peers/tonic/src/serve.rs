@@ -1,38 +1,96 @@
-//! The server.
+//! `peer serve`.
 
-use std::error::Error;
-use std::net::SocketAddr;
+mod listener;
+mod service;
 
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
-use tonic::{Request, Response, Status};
+use tonic::transport::server::{Router, TcpIncoming};
 
-use crate::benchmark::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
-use crate::messages::{SimpleRequest, SimpleResponse, payload};
+use crate::address::Address;
+use crate::proto::benchmark_service_server::BenchmarkServiceServer;
+use crate::{Failure, NO_VARIANT, runtime};
+use listener::Listener;
+use service::Benchmark;
 
-/// Above the largest message of any study.
-pub const MESSAGE_SIZE_MAX: usize = 64 << 20;
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
+    #[arg(long, value_name = "ADDR", required = true)]
+    listen: Vec<Address>,
 
-struct Worker;
+    /// There is none
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+}
 
-#[tonic::async_trait]
-impl BenchmarkService for Worker {
-    async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
-        let size = usize::try_from(request.get_ref().response_size);
-        let size = size.map_err(|_| Status::invalid_argument("response_size is negative"))?;
-        Ok(Response::new(SimpleResponse { payload: payload(size) }))
+pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    if let Some(variant) = args.variant {
+        return Err(Failure::Misuse(format!("--variant {variant}: {NO_VARIANT}")));
+    }
+    let runtime = runtime()?;
+    let served = runtime.block_on(serve(&args.listen));
+    // Calls may be under way for as long as their clients like: they end here.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS).map_err(Failure::Failed)
+}
+
+async fn serve(addresses: &[Address]) -> Result<(), String> {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+        return Err("signals cannot be waited for".to_owned());
+    };
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let bound = Listener::bind(address).await;
+        listeners.push(bound.map_err(|error| format!("cannot listen on {address}: {error}"))?);
+    }
+    announce(&listeners).map_err(|error| format!("cannot write to stdout: {error}"))?;
+
+    let mut serving = JoinSet::new();
+    // Kept until the end: dropping one removes its file.
+    let mut files = Vec::new();
+    for listener in listeners {
+        match listener {
+            Listener::Tcp { listener, .. } => {
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                serving.spawn(router().serve_with_incoming(incoming));
+            }
+            Listener::Unix { listener, file, .. } => {
+                files.push(file);
+                serving.spawn(router().serve_with_incoming(UnixListenerStream::new(listener)));
+            }
+        }
+    }
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        Some(ended) = serving.join_next() => Err(match ended {
+            Ok(Err(error)) => format!("serving ended: {error}"),
+            Ok(Ok(())) => "serving ended".to_owned(),
+            Err(error) => format!("serving ended: {error}"),
+        }),
     }
 }
 
-pub async fn serve(listen: SocketAddr) -> Result<(), Box<dyn Error>> {
-    let mut terminated = signal(SignalKind::terminate())?;
-    let service = BenchmarkServiceServer::new(Worker)
-        .max_decoding_message_size(MESSAGE_SIZE_MAX)
-        .max_encoding_message_size(MESSAGE_SIZE_MAX);
-    println!("tonic serves on {listen}");
-    let serving = Server::builder().tcp_nodelay(true).add_service(service);
-    let until = async move {
-        terminated.recv().await;
-    };
-    Ok(serving.serve_with_shutdown(listen, until).await?)
+/// One line for each listener, flushed: a script waits for it.
+fn announce(listeners: &[Listener]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for listener in listeners {
+        writeln!(stdout, "listening on {}", listener.address())?;
+    }
+    stdout.flush()
+}
+
+fn router() -> Router {
+    let service = BenchmarkServiceServer::new(Benchmark)
+        .max_decoding_message_size(usize::MAX)
+        .max_encoding_message_size(usize::MAX);
+    Server::builder().add_service(service)
 }

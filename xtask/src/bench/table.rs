@@ -1,7 +1,7 @@
 //! Small tables on the terminal.
 
 /// Prints rows of equally many cells under `heads`: the first column to the left, the others to the right.
-pub(super) fn print(heads: &[&str], rows: &[Vec<String>]) {
+pub(crate) fn print(heads: &[&str], rows: &[Vec<String>]) {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());
         cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
@@ -19,7 +19,7 @@ pub(super) fn print(heads: &[&str], rows: &[Vec<String>]) {
 }
 
 /// `12345.6` as `12,346`.
-pub(super) fn grouped(number: f64) -> String {
+pub(crate) fn grouped(number: f64) -> String {
     let digits = format!("{:.0}", number.abs());
     let mut text = String::new();
     for (position, digit) in digits.chars().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn grouped(number: f64) -> String {
 }
 
 /// The middle value, and the least and the greatest.
-pub(super) fn median_and_range(mut values: Vec<f64>) -> (f64, f64, f64) {
+pub(crate) fn median_and_range(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     let (Some(least), Some(greatest)) = (values.first(), values.last()) else { return (0.0, 0.0, 0.0) };
     let middle = values.len() / 2;

@@ -11,8 +11,8 @@ use crate::job::{Failure, Job, Log};
 pub(crate) struct BuiltPeer {
     pub(crate) name: &'static str,
     /// What the program says it is: `gRPC C++ 1.51.1`.
-    pub(super) version: String,
-    pub(super) program: PathBuf,
+    pub(crate) version: String,
+    pub(crate) program: PathBuf,
 }
 
 impl BuiltPeer {
@@ -31,7 +31,8 @@ impl BuiltPeer {
 pub(crate) struct LoadResult {
     pub(crate) rate_per_s: f64,
     pub(crate) p50_ns: f64,
-    pub(crate) calls: u64,
+    /// Operations that succeeded: calls, or messages of streams.
+    pub(crate) messages: u64,
 }
 
 /// Runs `job`, a load generator, and reads its JSON. A call that failed spoils the run.
@@ -45,8 +46,8 @@ pub(crate) fn measure(job: Job, log: &Log) -> Result<LoadResult, Failure> {
         return Err(Failure::failed(format!("`{job}`: errors {}", value["errors"])));
     }
     let (rate, p50) = (value["rate_per_s"].as_f64(), value["latency_ns"]["p50"].as_f64());
-    match (rate, p50, value["calls"].as_u64()) {
-        (Some(rate_per_s), Some(p50_ns), Some(calls)) => Ok(LoadResult { rate_per_s, p50_ns, calls }),
+    match (rate, p50, value["messages"].as_u64()) {
+        (Some(rate_per_s), Some(p50_ns), Some(messages)) => Ok(LoadResult { rate_per_s, p50_ns, messages }),
         _ => Err(Failure::failed(format!("`{job}` left keys of thalweg.load/1 out"))),
     }
 }

@@ -26,6 +26,7 @@ use crate::stream::{StreamId, Tag};
 use crate::stream_table::{Absent, Key, StreamTable};
 
 use receive::Expect;
+pub use receive::ExpectedData;
 use receive_headers::Gathering;
 use send::{LastData, PeerSettings};
 use shutdown::{Closed, Drain};

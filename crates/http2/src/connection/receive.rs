@@ -8,7 +8,7 @@ use crate::error::{ConnectionError, ErrorCode, Fault, StreamError};
 use crate::event::Event;
 use crate::frame::padding::{NO_PADDING_LENGTH, TOO_MUCH_PADDING};
 use crate::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
-use crate::stream::{Stream, StreamId};
+use crate::stream::{Stream, StreamId, Tag};
 use crate::stream_table::{Absent, Key};
 
 /// What the next byte of input is.
@@ -20,6 +20,17 @@ pub(super) enum Expect {
     Frame,
     /// The rest of a DATA frame.
     Data(Incoming),
+}
+
+/// What the next bytes of the input are, as [`Connection::expected_data`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpectedData {
+    /// The stream whose body they are part of.
+    pub stream: StreamId,
+    /// What the owner hung on it.
+    pub tag: Tag,
+    /// How many they are: the rest of a frame. More than 0.
+    pub len: usize,
 }
 
 /// A DATA frame whose head was read.
@@ -58,6 +69,35 @@ impl Connection {
             return Ok(self.end_batch());
         }
         self.poll_input(input, now)
+    }
+
+    /// What comes next, if that is known to be DATA of a stream that is open: the rest of a frame whose beginning
+    /// was in the last input. The owner may put it where it belongs as it reads it, and then say so with
+    /// [`data_placed`](Connection::data_placed), or present it as input as ever.
+    #[inline]
+    pub fn expected_data(&self) -> Option<ExpectedData> {
+        let Expect::Data(Incoming { stream: Some(stream), data_left, .. }) = self.expect else { return None };
+        if data_left == 0 || self.closed != Closed::No {
+            return None;
+        }
+        let tag = self.streams.get(self.streams.find(stream)?).tag;
+        Some(ExpectedData { stream, tag, len: data_left as usize })
+    }
+
+    /// Takes note that the owner has put `len` bytes of [`expected_data`](Connection::expected_data), at most
+    /// all of them, where they belong: they count as an [`Event::Data`] that was polled. If END_STREAM came with them, the event
+    /// that says so is returned, without bytes. What was read behind them is input as ever.
+    ///
+    /// The stream may have been reset, or the connection closed, since it was asked: then there is nothing to say.
+    pub fn data_placed(&mut self, len: usize) -> Option<Event<'static>> {
+        let Expect::Data(incoming) = self.expect else { return None };
+        if self.closed != Closed::No {
+            return None;
+        }
+        debug_assert!(len <= incoming.data_left as usize, "more was placed than was expected");
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        let data_left = incoming.data_left.saturating_sub(len);
+        self.receive_data_part(Incoming { data_left, ..incoming }, &mut &[][..])
     }
 
     /// When there is more to say than what is in the input, or nothing.

@@ -1,11 +1,13 @@
 //! Sentences, computed from figures.
 
+use super::windows::without_figures;
 use super::{Analysis, Cell, Kind, Line, PLATEAU_FACTOR, Plateau};
 use crate::figures::{count, percent, throughput, time, times};
-use crate::plan::{Point, Transport, Work};
+use crate::plan::{Transport, Work};
 use crate::record::CallType;
 use crate::results::{LabResults, Outcome, PointResult};
 use crate::size::ByteSize;
+use crate::stack::Pair;
 
 /// Rates that differ by less than this share are no difference.
 const TIE: f64 = 0.05;
@@ -116,10 +118,11 @@ pub fn findings(analysis: &Analysis) -> Vec<Finding> {
 
 /// What a reader must know before using the figures. Empty in a good study.
 pub fn doubts(results: &LabResults) -> Vec<String> {
+    let unit = if results.is_comparison() { "windows" } else { "points" };
     let mut doubts = Vec::new();
     if !results.is_complete() {
-        let done = results.points.len();
-        doubts.push(format!("The study was cut short: {done} of {} points were measured.", results.planned));
+        let (done, planned) = (results.points.len(), results.planned);
+        doubts.push(format!("The study was cut short: {done} of {planned} {unit} were measured."));
     }
     if results.versions.build != "release" {
         let build = &results.versions.build;
@@ -138,54 +141,60 @@ pub fn doubts(results: &LabResults) -> Vec<String> {
         ));
     }
     let mut remarks = Remarks::default();
-    for PointResult { point, outcome, .. } in &results.points {
-        match outcome {
-            Outcome::Failed(reason) => remarks.add("Not measured", point, reason),
+    let windows = results.aa.iter().map(|aa| &aa.window).chain(&results.points);
+    for window in windows.clone() {
+        match &window.outcome {
+            Outcome::Failed(reason) => remarks.add("Not measured", window, reason),
             Outcome::Measured(measured) => {
                 if measured.messages == 0 && measured.errors.is_empty() {
-                    remarks.add("Not measured", point, "nothing came to its end in the measured time");
+                    remarks.add("Not measured", window, "nothing came to its end in the measured time");
                 }
                 for (code, count) in &measured.errors {
-                    remarks.add("Calls failed", point, &format!("{count} with {code}"));
+                    remarks.add("Calls failed", window, &format!("{count} with {code}"));
                 }
                 for note in &measured.notes {
-                    remarks.add(if note.invalidates { "Not valid" } else { "Note" }, point, &note.text);
+                    remarks.add(if note.invalidates { "Not valid" } else { "Note" }, window, &note.text);
                 }
             }
         }
     }
-    doubts.extend(remarks.sentences(results.points.len()));
+    doubts.extend(remarks.sentences(windows.count(), unit));
     doubts
 }
 
-/// Remarks on points. Those that differ in their figures only are one, so that what is wrong with a hundred points
+/// Remarks on windows. Those that differ in their figures only are one, so that what is wrong with a hundred windows
 /// is said once.
 #[derive(Default)]
 struct Remarks<'a>(Vec<Remark<'a>>);
 
 struct Remark<'a> {
     weight: &'static str,
-    /// The first point it was made of, and its words there.
-    first: (&'a Point, String),
+    /// The first window it was made of, and its words there.
+    first: (&'a PointResult, String),
     count: usize,
 }
 
 impl<'a> Remarks<'a> {
-    fn add(&mut self, weight: &'static str, point: &'a Point, text: &str) {
-        let without_figures = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+    fn add(&mut self, weight: &'static str, window: &'a PointResult, text: &str) {
         let same = |remark: &&mut Remark| {
             remark.weight == weight && without_figures(&remark.first.1) == without_figures(text)
         };
         match self.0.iter_mut().find(same) {
             Some(remark) => remark.count += 1,
-            None => self.0.push(Remark { weight, first: (point, text.to_owned()), count: 1 }),
+            None => self.0.push(Remark { weight, first: (window, text.to_owned()), count: 1 }),
         }
     }
 
-    fn sentences(self, points: usize) -> impl Iterator<Item = String> {
-        self.0.into_iter().map(move |Remark { weight, first: (point, text), count }| match count {
-            1 => format!("{weight}: {point}: {text}."),
-            _ => format!("{weight} in {count} of {points} points, first in {point}: {text}."),
+    fn sentences(self, windows: usize, unit: &'static str) -> impl Iterator<Item = String> {
+        self.0.into_iter().map(move |Remark { weight, first: (window, text), count }| {
+            let point = match &window.pair {
+                Some(pair) if *pair != Pair::ours() => format!("{pair}, {}", window.point),
+                _ => window.point.to_string(),
+            };
+            match count {
+                1 => format!("{weight}: {point}: {text}."),
+                _ => format!("{weight} in {count} of {windows} {unit}, first in {point}: {text}."),
+            }
         })
     }
 }

@@ -5,7 +5,6 @@
 //! is encoded. What [`CallType`] says ends them.
 
 mod bidi;
-mod kernel;
 mod run;
 mod stride;
 mod supervise;
@@ -16,10 +15,10 @@ use std::time::Duration;
 use thalweg::channel::ConnectError;
 use thalweg::{Channel, Request, Status};
 
+use crate::kernel::Established;
 use crate::record::{LoadResult, LoadSettings};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
-use kernel::Established;
 use worker::Call;
 
 pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
@@ -46,6 +45,25 @@ impl Default for Patience {
             connect: Duration::from_secs(10),
             call: Duration::from_secs(10),
             interrupted: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What whoever watches a run from outside waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The warm-up is over: the measured time begins.
+    Measuring,
+    /// The measured time has ended, and what began in it.
+    Measured,
+}
+
+impl Moment {
+    /// The line that says so on a driver's stdout.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measuring => "measuring",
+            Self::Measured => "measured",
         }
     }
 }
@@ -90,6 +108,7 @@ pub enum DriveError {
 ///
 /// It runs on the caller's tokio runtime; `settings.cpus` is for the record, pinning is the caller's. One call is made
 /// before the warm-up, so that a server that is not there or not this service is an error and not a run of failures.
+/// `announce` is told both [`Moment`]s when they come, on the thread that drives: it must not take long.
 ///
 /// # Errors
 ///
@@ -98,6 +117,7 @@ pub async fn drive(
     settings: &LoadSettings,
     patience: Patience,
     interrupt: impl Future<Output = ()>,
+    announce: impl FnMut(Moment),
 ) -> Result<LoadResult, DriveError> {
     let size = checked(settings)?;
     let mut interrupt = std::pin::pin!(interrupt);
@@ -115,7 +135,7 @@ pub async fn drive(
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
 
-    let mut result = supervise::supervise(settings, call, patience, interrupt).await;
+    let mut result = supervise::supervise(settings, call, patience, interrupt, announce).await;
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
     Ok(result)
@@ -142,6 +162,7 @@ async fn connect(settings: &LoadSettings, patience: Patience) -> Result<Channel,
     let connecting = Channel::builder(&settings.target)
         .lanes(settings.connections as usize)
         .connect_timeout(patience.connect)
+        .busy_poll(Duration::from_nanos(settings.busy_poll_ns))
         .connect();
     match tokio::time::timeout(patience.connect, connecting).await {
         Ok(Ok(channel)) => Ok(channel),

@@ -188,6 +188,7 @@ mod tests {
             warmup_ns: 100,
             duration_ns,
             total,
+            busy_poll_ns: 0,
             cpus: None,
         };
         Run::begin(&settings, 1)

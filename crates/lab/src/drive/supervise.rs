@@ -8,9 +8,9 @@ use thalweg::Status;
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::Patience;
 use super::run::Run;
 use super::worker::{Call, Progress, Worker};
+use super::{Moment, Patience};
 use crate::record::{self, Connections, CpuTime, LoadResult, LoadSettings, Note};
 
 /// How often workers are looked at, at the most.
@@ -24,6 +24,7 @@ pub(super) async fn supervise(
     call: Call,
     patience: Patience,
     interrupt: impl Future<Output = ()>,
+    mut announce: impl FnMut(Moment),
 ) -> LoadResult {
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
@@ -48,6 +49,7 @@ pub(super) async fn supervise(
             () = &mut warm_up, if !warm => {
                 warm = true;
                 cpu_before = cpu();
+                announce(Moment::Measuring);
             }
             _ = look.tick() => crew.send_away_the_stuck(),
             () = &mut interrupt, if interrupted_at.is_none() => {
@@ -61,6 +63,11 @@ pub(super) async fn supervise(
     }
 
     let client_cpu = cpu() - cpu_before;
+    if !warm {
+        // A run that ended before the timer had its turn; whoever waits for the line gets it.
+        announce(Moment::Measuring);
+    }
+    announce(Moment::Measured);
     let mut result = finish(&run, settings, started, client_cpu);
     note_saturation(&mut result, threads);
     if interrupted_at.is_some() {

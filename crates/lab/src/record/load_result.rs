@@ -86,6 +86,9 @@ pub struct LoadSettings {
     pub duration_ns: Option<u64>,
     /// How many operations to measure, when a count ends the run.
     pub total: Option<u64>,
+    /// How long a connection of the client looks for an answer before it sleeps; 0: not at all.
+    #[serde(default)]
+    pub busy_poll_ns: u64,
     /// Processors the client was kept on.
     pub cpus: Option<CpuList>,
 }

@@ -14,8 +14,9 @@ use tonic::Status;
 use super::endpoint::ClientEndpoint;
 use super::target::Target;
 use crate::connection::{Connection, Driver};
+use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
-use crate::net::{Endpoint, Socket};
+use crate::net::{Accepted, Endpoint};
 
 /// Makes the connections of one channel.
 #[derive(Debug)]
@@ -24,9 +25,18 @@ pub(crate) struct Connector {
     pub(crate) transport: Transport,
     /// For one attempt over all addresses, from the name to the server's SETTINGS.
     pub(crate) timeout: Duration,
-    pub(crate) http2: thalweg_http2::Config,
+    pub(crate) connection: ConnectionOptions,
     /// Where in 0..=1 the next pause between two attempts lies in its range.
     pub(crate) jitter: fn() -> f64,
+}
+
+/// What the connections of one channel have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectionOptions {
+    pub(crate) http2: thalweg_http2::Config,
+    pub(crate) busy_poll: Duration,
+    /// The threads that connections run on, if not on the caller's runtime. Each connection keeps them.
+    pub(crate) executor: Option<Arc<Executor>>,
 }
 
 /// What carries the bytes of a channel's connections.
@@ -38,7 +48,7 @@ pub(crate) enum Transport {
     Custom(Arc<OpenCustom>),
 }
 
-type OpenCustom = dyn Fn(String, thalweg_http2::Config) -> Opening + Send + Sync;
+type OpenCustom = dyn Fn(String, ConnectionOptions) -> Opening + Send + Sync;
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
 
 impl Transport {
@@ -48,11 +58,11 @@ impl Transport {
         Fut: Future<Output = io::Result<IO>> + Send + 'static,
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        Self::Custom(Arc::new(move |peer, config| {
+        Self::Custom(Arc::new(move |peer, options| {
             let connecting = connect();
             Box::pin(async move {
                 let io = connecting.await.map_err(|error| refused(&peer, &error))?;
-                open(io, peer, config).await
+                open(io, peer, options).await
             })
         }))
     }
@@ -71,7 +81,7 @@ impl Connector {
     pub(crate) async fn connect(&self) -> Result<Arc<Connection>, Status> {
         let deadline = Instant::now() + self.timeout;
         if let Transport::Custom(open) = &self.transport {
-            let opening = open(self.target.to_string(), self.http2.clone());
+            let opening = open(self.target.to_string(), self.connection.clone());
             let outcome = timeout_at(deadline, opening).await;
             return outcome.unwrap_or_else(|_| Err(self.timed_out("the other end had not answered")));
         }
@@ -97,8 +107,10 @@ impl Connector {
     }
 
     async fn connect_to(&self, endpoint: &Endpoint) -> Result<Arc<Connection>, Status> {
-        let socket = Socket::connect(endpoint).await.map_err(|error| refused(endpoint, &error))?;
-        open(socket, endpoint.to_string(), self.http2.clone()).await
+        let connected =
+            async { Accepted::connect(endpoint).await?.watch(!self.connection.busy_poll.is_zero()) };
+        let socket = connected.await.map_err(|error| refused(endpoint, &error))?;
+        open(socket, endpoint.to_string(), self.connection.clone()).await
     }
 
     fn timed_out(&self, when: &str) -> Status {
@@ -111,15 +123,21 @@ impl Connector {
 pub(crate) async fn open<IO>(
     io: IO,
     peer: String,
-    config: thalweg_http2::Config,
+    options: ConnectionOptions,
 ) -> Result<Arc<Connection>, Status>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let http2 = thalweg_http2::Connection::client(config, Instant::now().into_std());
+    let ConnectionOptions { http2, busy_poll, executor } = options;
+    let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer);
     let endpoint = ClientEndpoint::new(EncodingSet::ALL);
-    tokio::spawn(Driver::new(io, endpoint, Arc::clone(&connection)));
+    let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
+    tokio::spawn(async move {
+        driver.await;
+        // A channel that was dropped leaves its threads to the calls that are still under way.
+        drop(executor);
+    });
     let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
     let mut ticket = None;
     poll_fn(|cx| {

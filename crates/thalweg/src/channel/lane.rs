@@ -11,6 +11,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tonic::Status;
@@ -18,10 +19,13 @@ use tonic::Status;
 use super::backoff;
 use super::connect::Connector;
 use crate::connection::Connection;
+use crate::executor::Seat;
 
 #[derive(Debug)]
 pub(crate) struct Lane {
     connector: Arc<Connector>,
+    /// Where it connects and its connection runs, if not where the call runs that asks for it.
+    seat: Option<Seat>,
     state: RwLock<State>,
     /// Calls that wait for another state. They go on in the order of their coming: with tokio's `watch` it would be a
     /// random one, and a simulation would not replay.
@@ -43,7 +47,8 @@ enum State {
 
 impl Lane {
     pub(crate) fn new(connector: Arc<Connector>) -> Self {
-        Self { connector, state: RwLock::new(State::Idle), changed: Notify::new() }
+        let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
+        Self { connector, seat, state: RwLock::new(State::Idle), changed: Notify::new() }
     }
 
     /// The connection, if there is one at this moment.
@@ -134,7 +139,8 @@ impl Lane {
         });
         let Some(failures) = begun else { return };
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
-        tokio::spawn(async move {
+        let runtime = self.seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
+        runtime.spawn(async move {
             let connector = &attempt.lane.connector;
             let outcome = match connector.connect().await {
                 Ok(connection) => State::Ready(connection),

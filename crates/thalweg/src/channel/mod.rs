@@ -22,10 +22,11 @@ pub use target::TargetError;
 
 use crate::Method;
 use crate::connection::{self, Connection};
+use crate::executor::{ExecutorError, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
-use connect::{Connector, Transport};
+use connect::{ConnectionOptions, Connector, Transport};
 use lane::Lane;
 use target::Target;
 
@@ -67,6 +68,8 @@ pub struct ChannelBuilder {
     authority: Option<String>,
     http2: thalweg_http2::Config,
     transport: Transport,
+    busy_poll: Duration,
+    executor: ExecutorOptions,
     jitter: fn() -> f64,
 }
 
@@ -101,6 +104,8 @@ impl Channel {
             authority: None,
             http2: thalweg_http2::Config::default(),
             transport: Transport::Sockets,
+            busy_poll: Duration::ZERO,
+            executor: ExecutorOptions::default(),
             jitter: random_unit,
         }
     }
@@ -233,6 +238,36 @@ impl ChannelBuilder {
         self
     }
 
+    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero, the default: not at all.
+    ///
+    /// An answer that comes in that time is seen within about a microsecond, where waking a thread takes some tens. What
+    /// it costs is a whole processor for each thread that has such a connection, while calls come and for `duration`
+    /// after the last byte. Between two tries the other tasks of the thread have their turn. It is worth it for few calls in
+    /// flight on processors that are spare, best with a thread of its own for each ([`threads`](Self::threads)) or on
+    /// a single-threaded runtime: on one of several threads each try makes another thread look for work.
+    pub fn busy_poll(mut self, duration: Duration) -> Self {
+        self.busy_poll = duration;
+        self
+    }
+
+    /// Runs the connections on `count` threads of the channel's own, in place of the runtime in which calls are made: the
+    /// callers' threads encode and decode messages, these ones move bytes. A lane stays on its thread, and threads get
+    /// equally many lanes, so more threads than lanes are of no use.
+    ///
+    /// The threads end when the channel has been dropped and its last call is over. A
+    /// [`connector`](Self::connector) runs on them too.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.executor.threads = Some(count);
+        self
+    }
+
+    /// Keeps each of the [`threads`](Self::threads) on one of these processors, in turn; without `threads`, there is
+    /// one for each processor named. Only on Linux.
+    pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.executor.cpus = cpus.into_iter().collect();
+        self
+    }
+
     /// Where in 0..=1 each pause between two attempts to connect lies in its range of ±20 %, in place of a random number: for
     /// simulations that must replay.
     #[doc(hidden)]
@@ -244,8 +279,8 @@ impl ChannelBuilder {
     /// The channel; it connects when the first call comes.
     ///
     /// # Errors
-    /// When the target, the authority or the user agent can't be understood. Whether there is a server is not looked
-    /// at.
+    /// When the target, the authority or the user agent can't be understood, or the channel's own
+    /// [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
     pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
         let target = Target::parse(&self.target)?;
         let authority = self.authority.unwrap_or_else(|| target.authority());
@@ -258,7 +293,11 @@ impl ChannelBuilder {
             target,
             transport: self.transport,
             timeout: self.connect_timeout,
-            http2: self.http2,
+            connection: ConnectionOptions {
+                http2: self.http2,
+                busy_poll: self.busy_poll,
+                executor: self.executor.start("thalweg-channel")?.map(Arc::new),
+            },
             jitter: self.jitter,
         });
         let lanes = (0..self.lanes).map(|_| Arc::new(Lane::new(Arc::clone(&connector)))).collect();
@@ -295,6 +334,9 @@ pub enum ConnectError {
     /// The user agent can't be sent.
     #[error(transparent)]
     UserAgent(#[from] InvalidUserAgent),
+    /// The channel's own threads can't run.
+    #[error("the channel's threads: {0}")]
+    Threads(#[from] ExecutorError),
     /// No address of the target could be connected to.
     #[error("{0}")]
     Unavailable(String),

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
-use thalweg_http2::{ConnectionError, Event, Output};
+use thalweg_http2::{ConnectionError, Event, ExpectedData, Output};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
+use super::busy_poll::BusyPoll;
+use super::slot::{BEHIND_LEN, Lent};
 use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
+use crate::buffers;
 
 /// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
 pub(crate) trait Endpoint: Send + Unpin + 'static {
@@ -46,11 +49,16 @@ pub(crate) struct Driver<IO, E> {
     connection: Arc<Connection>,
     /// The beginning of a frame whose rest has not arrived.
     leftover: Vec<u8>,
+    /// What the next bytes are, if they are the rest of a DATA frame.
+    expected: Option<ExpectedData>,
+    /// The last read went straight to a large message: the next frame's head tells where most of what comes belongs.
+    is_gathering: bool,
     /// Bytes on their way into the socket.
     output: Output,
     /// Empty between two reads: whom the last one woke.
     wakers: Vec<Waker>,
     timer: Option<Pin<Box<Sleep>>>,
+    busy_poll: BusyPoll,
     phase: Phase,
     /// When a connection that is no longer open last came a step nearer to its end.
     stepped_at: Instant,
@@ -79,16 +87,20 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     E: Endpoint,
 {
-    /// In a box, since a task holds what it awaits once for each future on the way there.
-    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>) -> Box<Self> {
+    /// In a box, since a task holds what it awaits once for each future on the way there. Before it sleeps it goes on
+    /// trying to read for `busy_poll`.
+    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>, busy_poll: Duration) -> Box<Self> {
         Box::new(Self {
             io,
             endpoint,
             connection,
             leftover: Vec::new(),
+            expected: None,
+            is_gathering: false,
             output: Output::default(),
             wakers: Vec::new(),
             timer: None,
+            busy_poll: BusyPoll::new(busy_poll),
             phase: Phase::Open,
             stepped_at: Instant::now(),
         })
@@ -130,25 +142,103 @@ where
 
     /// Reads once and lets the protocol, and what it made ready, run.
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        if let Some(expected) = self.expected
+            && self.phase == Phase::Open
+        {
+            let key = expected.tag.into();
+            let lent = self.connection.lock().slot(key).and_then(|slot| slot.lend(expected.len));
+            if let Some(lent) = lent {
+                return self.read_to_message(cx, expected, lent);
+            }
+        }
         let kept = self.leftover.len();
         let mut buffer = ReadBuffer::take(kept);
         buffer.bytes[..kept].copy_from_slice(&self.leftover);
-        let mut unread = ReadBuf::new(&mut buffer.bytes[kept..]);
-        let read = match Pin::new(&mut self.io).poll_read(cx, &mut unread) {
-            Poll::Pending => return Ok(Progress::None),
-            Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {
-                return Ok(Progress::Made);
-            }
-            Poll::Ready(Err(error)) => return Err(error),
-            Poll::Ready(Ok(())) => unread.filled().len(),
+        let end = if self.is_gathering { kept + BEHIND_LEN } else { buffer.bytes.len() };
+        let Poll::Ready(read) = self.poll_read(cx, &mut ReadBuf::new(&mut buffer.bytes[kept..end]))? else {
+            return Ok(Progress::None);
         };
-        if read == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        self.is_gathering = false;
+        if self.phase == Phase::Open {
+            self.take_in(&buffer.bytes[..kept + read]);
         }
-        if self.phase != Phase::Open {
-            return Ok(Progress::Made);
+        Ok(Progress::Made)
+    }
+
+    /// Reads what belongs to a large message to where the message is gathered, and a little behind it. A byte so goes from
+    /// the socket to its place in one step.
+    fn read_to_message(
+        &mut self,
+        cx: &mut Context<'_>,
+        expected: ExpectedData,
+        lent: Lent,
+    ) -> io::Result<Progress> {
+        let Lent { mut inbox, room } = lent;
+        let outcome = self.poll_read_behind(cx, &mut inbox, room + BEHIND_LEN);
+        let read = if let Ok(Poll::Ready(read)) = outcome { read } else { 0 };
+        let placed = read.min(room);
+        let mut buffer = ReadBuffer::take(0);
+        let behind = &mut buffer.bytes[..read - placed];
+        behind.copy_from_slice(&inbox[inbox.len() - behind.len()..]);
+        inbox.truncate(inbox.len() - behind.len());
+        self.bring_back(expected, inbox, placed);
+        if outcome?.is_pending() {
+            return Ok(Progress::None);
         }
-        let arrived = &buffer.bytes[..kept + read];
+        self.is_gathering = true;
+        self.take_in(behind);
+        Ok(Progress::Made)
+    }
+
+    /// Gives the inbox back to its slot with `placed` bytes more, as if they had been an event.
+    fn bring_back(&mut self, expected: ExpectedData, inbox: Vec<u8>, placed: usize) {
+        let ExpectedData { stream, tag, .. } = expected;
+        let mut state = self.connection.lock();
+        match state.parts(tag.into()) {
+            Some((slot, http2, _)) => slot.bring_back(inbox, placed, http2),
+            None => state.http2.release(stream, placed),
+        }
+        if placed > 0 {
+            let event = state.http2.data_placed(placed);
+            let event = event.unwrap_or(Event::Data { stream, tag, bytes: &[], end_stream: false });
+            self.endpoint.on_event(&mut state, &event, &[]);
+        }
+    }
+
+    /// Reads at most `len` bytes to the end of `inbox`, which has room for them.
+    fn poll_read_behind(
+        &mut self,
+        cx: &mut Context<'_>,
+        inbox: &mut Vec<u8>,
+        len: usize,
+    ) -> io::Result<Poll<usize>> {
+        let room = &mut inbox.spare_capacity_mut()[..len];
+        let start = room.as_ptr().cast::<u8>();
+        let mut unread = ReadBuf::uninit(room);
+        let Poll::Ready(read) = self.poll_read(cx, &mut unread)? else { return Ok(Poll::Pending) };
+        assert_eq!(unread.filled().as_ptr(), start, "a read may not exchange the buffer");
+        // SAFETY: `read` bytes from the end on are filled, as `ReadBuf` has kept account, and they are the inbox's own.
+        unsafe { inbox.set_len(inbox.len() + read) };
+        Ok(Poll::Ready(read))
+    }
+
+    /// Reads once, at least a byte.
+    fn poll_read(&mut self, cx: &mut Context<'_>, unread: &mut ReadBuf<'_>) -> io::Result<Poll<usize>> {
+        loop {
+            match Pin::new(&mut self.io).poll_read(cx, unread) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Ready(Ok(())) if unread.filled().is_empty() => {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                Poll::Ready(Ok(())) => return Ok(Poll::Ready(unread.filled().len())),
+            }
+        }
+    }
+
+    /// Lets the protocol, and what it made ready, run on what arrived.
+    fn take_in(&mut self, arrived: &[u8]) {
         let mut input = arrived;
         let outcome = self.receive(&mut input, arrived);
         self.leftover.clear();
@@ -157,7 +247,6 @@ where
             Err(error) => self.fail(&error, arrived),
         }
         self.endpoint.run_ready(&self.connection, arrived);
-        Ok(Progress::Made)
     }
 
     fn receive(&mut self, input: &mut &[u8], arrived: &[u8]) -> Result<(), ConnectionError> {
@@ -168,6 +257,7 @@ where
         while let Some(event) = state.http2.poll_event(input, now)? {
             self.endpoint.on_event(&mut state, &event, arrived);
         }
+        self.expected = state.http2.expected_data();
         state.take_wakers(&mut self.wakers);
         drop(state);
         self.wakers.drain(..).for_each(Waker::wake);
@@ -298,6 +388,7 @@ where
             self.leftover.shrink_to_fit();
             self.wakers.shrink_to_fit();
             self.endpoint.shrink();
+            buffers::shrink();
         }
         true
     }
@@ -307,8 +398,9 @@ where
         self.connection.lock().driver = DriverState::Running;
         for _ in 0..ROUNDS_MAX {
             match self.turn(cx)? {
-                Progress::Made => {}
+                Progress::Made => self.busy_poll.begin(),
                 Progress::Over => return Poll::Ready(Ok(())),
+                Progress::None if self.phase == Phase::Open && self.busy_poll.goes_on() => break,
                 Progress::None => {
                     if self.sleep(cx) {
                         return Poll::Pending;
@@ -316,6 +408,7 @@ where
                 }
             }
         }
+        // Behind the other tasks of this thread, which have their turn first.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -9,6 +9,7 @@
 //! connection's output, and wake the driver only if it sleeps. What arrives for a stream is gathered in its
 //! [`Slot`]; the one who waits for it is woken when a whole message is there, and decodes outside the lock.
 
+mod busy_poll;
 mod driver;
 mod receive;
 mod send;
@@ -254,20 +255,11 @@ impl Locked<'_> {
     #[cold]
     fn release_and_wake(&mut self) {
         let Some(mut state) = self.state.take() else { return };
-        match state.wake.len() {
-            1 => {
-                let waker = state.wake.pop();
-                drop(state);
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
-            }
-            _ => {
-                let mut wakers = std::mem::take(&mut state.wake);
-                drop(state);
-                wakers.drain(..).for_each(Waker::wake);
-            }
-        }
+        // To wake one, mostly the driver, takes no memory.
+        let last = state.wake.pop();
+        let others = if state.wake.is_empty() { Vec::new() } else { std::mem::take(&mut state.wake) };
+        drop(state);
+        others.into_iter().chain(last).for_each(Waker::wake);
     }
 }
 

@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use futures_core::Stream;
 use thalweg_http2::SendError;
 use tonic::Status;
 
 use super::slot::keep_waker;
 use super::{Connection, SlotKey};
+use crate::chain::Chain;
 use crate::grpc::codec;
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, PREFIX_LEN};
@@ -49,13 +49,13 @@ impl Default for Outgoing {
 
 impl Outgoing {
     /// Appends one message with its prefix.
-    pub(crate) fn encode<T: Message>(&self, message: &T, out: &mut Vec<u8>) -> Result<(), Status> {
-        self.check(message)?;
-        let start = out.len();
-        match guarded(|| codec::encode(message, self.encoding, out)) {
+    pub(crate) fn encode<T: Message>(&self, message: &T, out: &mut Chain) -> Result<(), Status> {
+        let len = self.check(message)?;
+        let mark = out.mark();
+        match guarded(|| codec::encode_chained(message, len, self.encoding, out)) {
             Ok(encoded) => Ok(encoded?),
             Err(status) => {
-                out.truncate(start);
+                out.truncate(mark);
                 Err(status)
             }
         }
@@ -109,7 +109,7 @@ pub(crate) struct SendLoop<S> {
     key: SlotKey,
     source: S,
     outgoing: Outgoing,
-    batch: Vec<u8>,
+    batch: Chain,
     /// The source has ended; what is left is to hand the last batch over.
     ended: Option<Result<(), Status>>,
     /// Whether END_STREAM goes with the last batch (a client's half-close) or trailers follow (a server).
@@ -128,7 +128,7 @@ where
         outgoing: Outgoing,
         end_stream: bool,
     ) -> Self {
-        Self { connection, key, source, outgoing, batch: Vec::new(), ended: None, end_stream }
+        Self { connection, key, source, outgoing, batch: Chain::default(), ended: None, end_stream }
     }
 
     pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendOutcome> {
@@ -199,12 +199,14 @@ struct Gone;
 pub(crate) fn hand_over(
     http2: &mut thalweg_http2::Connection,
     stream: thalweg_http2::StreamId,
-    batch: &mut Vec<u8>,
+    batch: &mut Chain,
     end_stream: bool,
 ) -> Result<(), SendError> {
-    if batch.len() <= COPY_MAX {
+    if let Some(bytes) = batch.as_contiguous()
+        && bytes.len() <= COPY_MAX
+    {
         let in_place =
-            http2.send_data_in_place(stream, batch.len(), end_stream, |out| out.extend_from_slice(batch));
+            http2.send_data_in_place(stream, bytes.len(), end_stream, |out| out.extend_from_slice(bytes));
         match in_place {
             Ok(true) => {
                 batch.clear();
@@ -214,7 +216,7 @@ pub(crate) fn hand_over(
             Err(error) => return Err(error),
         }
     }
-    http2.send_data(stream, Bytes::from(std::mem::take(batch)), end_stream)
+    http2.send_data_parts(stream, batch.take_parts(), end_stream)
 }
 
 /// Sends one message that is the only one, straight into the connection's output where it fits.
@@ -237,9 +239,9 @@ pub(crate) fn send_single<T: Message>(
             Err(error) => return Ok(Err(error)),
         }
     }
-    let mut wire = Vec::new();
+    let mut wire = Chain::default();
     outgoing.encode(message, &mut wire)?;
-    Ok(http2.send_data(stream, Bytes::from(wire), end_stream))
+    Ok(http2.send_data_parts(stream, wire.take_parts(), end_stream))
 }
 
 /// A message that is encoded straight into the connection's output.

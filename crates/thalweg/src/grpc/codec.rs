@@ -7,6 +7,8 @@ use super::{
     compression::Encoding,
     envelope::{self, EnvelopeError, MessageTooLong, PREFIX_LEN, Prefix},
 };
+use crate::buffers;
+use crate::chain::Chain;
 use crate::message::{DecodeError, Message};
 
 /// Appends `message` with its prefix to `out`, compressed where that makes it smaller.
@@ -19,6 +21,36 @@ pub fn encode<M: Message>(message: &M, encoding: Encoding, out: &mut Vec<u8>) ->
     }
     out.reserve(PREFIX_LEN + len);
     envelope::emit(out, false, |out| message.encode(out))
+}
+
+/// A message of at least this many bytes may consist of parts that are better kept than copied.
+const CHAINED_LEN_MIN: usize = 4 * 1024;
+
+/// As [`encode`], where large parts of `message` need not be copied. `len` is its encoded length.
+///
+/// On an error `out` is as it was.
+pub fn encode_chained<M: Message>(
+    message: &M,
+    len: usize,
+    encoding: Encoding,
+    out: &mut Chain,
+) -> Result<(), MessageTooLong> {
+    if len < CHAINED_LEN_MIN || encoding.compresses() {
+        return encode(message, encoding, out.buffer());
+    }
+    let (mark, before) = (out.mark(), out.len());
+    out.buffer().extend_from_slice(&[0; PREFIX_LEN]);
+    message.encode_chained(out);
+    match envelope::prefix(false, out.len() - before - PREFIX_LEN) {
+        Ok(prefix) => {
+            out.buffer()[mark.buffer_len..mark.buffer_len + PREFIX_LEN].copy_from_slice(&prefix);
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(mark);
+            Err(error)
+        }
+    }
 }
 
 /// Received bytes, from the prefix of a message on.
@@ -67,7 +99,7 @@ pub fn decode<M: Message>(
     } else {
         match wire {
             Wire::Gathered(bytes) if keeps_buffer(prefix.len) => {
-                M::decode_owned(Bytes::from(bytes).slice(span))
+                M::decode_owned(buffers::lend(bytes).slice(span))
             }
             wire => M::decode(&wire.as_bytes()[span]),
         }
@@ -120,6 +152,10 @@ mod tests {
         assert_eq!(&wire[..6], b"before");
         let prefix = Prefix::parse(&wire[6..], usize::MAX).unwrap().unwrap();
         assert_eq!((prefix.compressed, prefix.envelope_len()), (compressed, wire.len() - 6));
+        let mut chain = Chain::default();
+        chain.buffer().extend_from_slice(b"before");
+        encode_chained(&message, message.0.len(), encoding, &mut chain).unwrap();
+        assert_eq!(chain.take_parts().concat(), wire);
         let decoded = |wire| decode::<Raw>(prefix, wire, encoding, message.0.len()).unwrap();
         assert_eq!(decoded(Wire::Lent(&wire[6..])), message);
         assert_eq!(decoded(Wire::Gathered(wire[6..].to_vec())), message);
@@ -129,7 +165,9 @@ mod tests {
     fn messages_are_compressed_where_it_pays() {
         check(b"", Encoding::Identity, false);
         check(&[7; 1_000], Encoding::Identity, false);
+        check(&[7; 10_000], Encoding::Identity, false);
         check(b"", Encoding::Gzip, false);
+        check(&[7; 10_000], Encoding::Gzip, true);
         check(&[7; 1_000], Encoding::Gzip, true);
         check(&Seeded(4).bytes(1_000..1_001), Encoding::Gzip, false);
     }

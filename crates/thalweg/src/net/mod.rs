@@ -5,4 +5,4 @@ mod stream;
 
 pub(crate) use address::Endpoint;
 pub use address::{InvalidAddress, ListenAddress};
-pub(crate) use stream::{Listener, Socket};
+pub(crate) use stream::{Accepted, Listener};

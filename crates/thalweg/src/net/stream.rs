@@ -1,73 +1,181 @@
 //! TCP and UNIX domain sockets behind one type.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read};
+use std::net::Shutdown;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::{Endpoint, ListenAddress};
 
-/// A connected socket.
+/// A connected socket that no runtime watches yet.
 #[derive(Debug)]
-pub(crate) enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+pub(crate) struct Accepted {
+    socket: socket2::Socket,
+    /// What the other end is called in messages.
+    pub(crate) peer_name: String,
 }
 
-impl Socket {
+/// A connected socket, watched by the runtime in which it was made.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    /// `Some` but while it is being watched anew.
+    fd: Option<AsyncFd<socket2::Socket>>,
+    room: Room,
+    /// A read asks the kernel itself, whether or not the runtime has heard of anything: it only hears when it polls.
+    is_eager: bool,
+}
+
+/// Whether the runtime watches for room to write.
+#[derive(Debug)]
+enum Room {
+    /// Always. TCP tells of room only after a write that found none.
+    Watched,
+    /// A UNIX socket that was never full. It tells of room whenever the peer takes something, which wakes a thread that
+    /// sleeps once more for each batch. With a call or two under way that is a gain: it is awake when the answer comes. With
+    /// many it is a loss, so they are told apart by how much is written at once.
+    Adaptive { is_watched: bool, mean_bytes: usize },
+}
+
+/// Writes of more bytes than this, on average, carry many calls: room is watched no longer. An empty call takes some 45 bytes.
+const BATCH_BYTES_MIN: usize = 384;
+/// Below this they carry few, and room is watched again.
+const SINGLE_BYTES_MAX: usize = 192;
+
+impl Room {
+    /// Takes note of a write; what is to be watched from now on if that changes.
+    fn note(&mut self, written: usize) -> Option<Interest> {
+        let Self::Adaptive { is_watched, mean_bytes } = self else { return None };
+        // Over the last 16 writes or so, in which one large message does not count as many: 64 KiB / 16 is 4 KiB.
+        *mean_bytes = *mean_bytes - *mean_bytes / 16 + written.min(BATCH_BYTES_MIN * 2) / 16;
+        let changes =
+            if *is_watched { *mean_bytes > BATCH_BYTES_MIN } else { *mean_bytes < SINGLE_BYTES_MAX };
+        if !changes {
+            return None;
+        }
+        *is_watched = !*is_watched;
+        Some(if *is_watched { BOTH } else { Interest::READABLE })
+    }
+}
+
+const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+impl Accepted {
+    /// Connects, with the runtime that this is called in.
     pub(crate) async fn connect(endpoint: &Endpoint) -> io::Result<Self> {
         match endpoint {
             Endpoint::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
                 // Thalweg batches by itself and flushes when there is nothing more to add: Nagle would only delay.
                 stream.set_nodelay(true)?;
-                Ok(Self::Tcp(stream))
+                Self::tcp(stream)
             }
-            Endpoint::Unix(path) => Ok(Self::Unix(UnixStream::connect(path).await?)),
-            Endpoint::UnixAbstract(name) => Ok(Self::Unix(UnixStream::connect(abstract_path(name)).await?)),
+            Endpoint::Unix(path) => Self::unix(UnixStream::connect(path).await?),
+            Endpoint::UnixAbstract(name) => Self::unix(UnixStream::connect(abstract_path(name)).await?),
         }
     }
 
-    pub(crate) fn peer_name(&self) -> String {
-        match self {
-            Self::Tcp(stream) => {
-                stream.peer_addr().map_or_else(|_| "a TCP peer".to_owned(), |at| at.to_string())
+    fn tcp(stream: TcpStream) -> io::Result<Self> {
+        let peer_name = stream.peer_addr().map_or_else(|_| "a TCP peer".to_owned(), |at| at.to_string());
+        Ok(Self { socket: stream.into_std()?.into(), peer_name })
+    }
+
+    fn unix(stream: UnixStream) -> io::Result<Self> {
+        Ok(Self { socket: stream.into_std()?.into(), peer_name: "a UNIX socket's peer".to_owned() })
+    }
+
+    /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
+    pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
+        let room = match self.socket.local_addr()?.is_unix() {
+            true => Room::Adaptive { is_watched: true, mean_bytes: 0 },
+            false => Room::Watched,
+        };
+        Ok(Socket { fd: Some(watch(self.socket, BOTH)?), room, is_eager })
+    }
+}
+
+impl Socket {
+    fn fd(&self) -> io::Result<&AsyncFd<socket2::Socket>> {
+        self.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn watch_for(&mut self, interest: Interest, cx: &Context<'_>) -> io::Result<()> {
+        if let Some(fd) = self.fd.take() {
+            self.fd = Some(watch(fd.into_inner(), interest)?);
+            // Whoever waited to read is forgotten with the old registration, and has to ask again.
+            cx.waker().wake_by_ref();
+        }
+        Ok(())
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if let Room::Adaptive { is_watched, .. } = self.room {
+            if let Some(written) = unless_it_would_block(send(self.fd()?.get_ref(), slices))? {
+                return Poll::Ready(Ok(written));
             }
-            Self::Unix(_) => "a UNIX socket's peer".to_owned(),
+            self.room = Room::Watched;
+            if !is_watched {
+                self.watch_for(BOTH, cx)?;
+            }
+        }
+        let fd = self.fd()?;
+        loop {
+            let mut writable = ready!(fd.poll_write_ready(cx))?;
+            if let Ok(outcome) = writable.try_io(|fd| send(fd.get_ref(), slices)) {
+                return Poll::Ready(outcome);
+            }
         }
     }
 }
 
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
-            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        let fd = self.fd()?;
+        if self.is_eager
+            && let Some(read) = unless_it_would_block(fd.get_ref().read(buf.initialize_unfilled()))?
+        {
+            buf.advance(read);
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            let mut readable = ready!(fd.poll_read_ready(cx))?;
+            let room = buf.remaining();
+            match readable.try_io(|fd| fd.get_ref().read(buf.initialize_unfilled())) {
+                Ok(Ok(read)) => {
+                    if 0 < read && read < room {
+                        // The socket is drained: to find that out by another read would cost a system call.
+                        readable.clear_ready();
+                    }
+                    buf.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(error)) => return Poll::Ready(Err(error)),
+                Err(_would_block) => {}
+            }
         }
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, buf),
-            Self::Unix(stream) => Pin::new(stream).poll_write(cx, buf),
-        }
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
     }
 
     fn poll_write_vectored(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-            Self::Unix(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        let written = ready!(self.poll_send(cx, slices))?;
+        if let Some(interest) = self.room.note(written) {
+            self.watch_for(interest, cx)?;
         }
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -78,11 +186,32 @@ impl AsyncWrite for Socket {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.fd()?.get_ref().shutdown(Shutdown::Write) {
+            // The peer was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            outcome => Poll::Ready(outcome),
         }
+    }
+}
+
+fn watch(socket: socket2::Socket, interest: Interest) -> io::Result<AsyncFd<socket2::Socket>> {
+    // SAFETY: the socket owns its descriptor, which is open and the same until the socket is dropped; `AsyncFd` owns the
+    // socket, and lends it out by `&` only, through which it can't be closed or replaced.
+    Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
+}
+
+fn send(socket: &socket2::Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    match slices {
+        [slice] => socket.send(slice),
+        slices => socket.send_vectored(slices),
+    }
+}
+
+fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> {
+    match moved {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        moved => moved.map(Some),
     }
 }
 
@@ -122,15 +251,15 @@ impl Listener {
         }
     }
 
-    pub(crate) async fn accept(&self) -> io::Result<Socket> {
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // It fails for a client that is gone already, which the first read finds out.
                 let _ = stream.set_nodelay(true);
-                Ok(Socket::Tcp(stream))
+                Accepted::tcp(stream)
             }
-            Self::Unix { listener, .. } => Ok(Socket::Unix(listener.accept().await?.0)),
+            Self::Unix { listener, .. } => Accepted::unix(listener.accept().await?.0),
         }
     }
 }

@@ -19,6 +19,7 @@ use futures_core::Stream;
 use slab::Slab;
 use thalweg_http2::ErrorCode;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -27,7 +28,8 @@ use tonic::metadata::MetadataMap;
 pub use methods::{Methods, Service};
 
 use crate::connection::{self, Connection, Driver};
-use crate::net::{ListenAddress, Listener};
+use crate::executor::{Executor, ExecutorError, ExecutorOptions};
+use crate::net::{Accepted, ListenAddress, Listener};
 use endpoint::ServerEndpoint;
 use methods::Router;
 
@@ -54,6 +56,8 @@ impl Server {
             router: Router::default(),
             http2: thalweg_http2::Config::default(),
             shutdown_grace: Duration::from_secs(30),
+            busy_poll: Duration::ZERO,
+            executor: ExecutorOptions::default(),
         }
     }
 }
@@ -64,6 +68,8 @@ pub struct ServerBuilder {
     router: Router,
     http2: thalweg_http2::Config,
     shutdown_grace: Duration,
+    busy_poll: Duration,
+    executor: ExecutorOptions,
 }
 
 impl ServerBuilder {
@@ -92,20 +98,52 @@ impl ServerBuilder {
         self
     }
 
+    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero, the default: not at all.
+    ///
+    /// A call that comes in that time is seen within about a microsecond, where waking a thread takes some tens. What it
+    /// costs is a whole processor for each thread that has such a connection, while calls come and for `duration`
+    /// after the last byte. Between two tries the other connections and tasks of the thread have their turn. It is worth
+    /// it for few calls in flight on processors that are spare, best with [`threads`](Self::threads) or on a
+    /// single-threaded runtime: on one of several threads each try makes another thread look for work.
+    pub fn busy_poll(mut self, duration: Duration) -> Self {
+        self.busy_poll = duration;
+        self
+    }
+
+    /// Serves on `count` threads of the server's own, each with a runtime, in place of the runtime that [`bind`](Self::bind) is
+    /// called in, which then only accepts. A connection stays on its thread, the one that had the fewest when it came,
+    /// and its calls' handlers run there: one that computes for long delays all others of the thread.
+    ///
+    /// The threads end with [`BoundServer::serve_until`]. They are for sockets that are listened on;
+    /// [`serve_connection`](Self::serve_connection) and [`serve_incoming`](Self::serve_incoming) stay where they are
+    /// called.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.executor.threads = Some(count);
+        self
+    }
+
+    /// Keeps each of the [`threads`](Self::threads) on one of these processors, in turn; without `threads`, there is
+    /// one for each processor named. Only on Linux.
+    pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.executor.cpus = cpus.into_iter().collect();
+        self
+    }
+
     /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
     ///
     /// # Errors
-    /// Names the address that could not be had, and why.
+    /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running.
     pub async fn bind(self, addresses: &[ListenAddress]) -> Result<BoundServer, BindError> {
         let mut listeners = Vec::with_capacity(addresses.len());
         let mut local = Vec::with_capacity(addresses.len());
         for address in addresses {
-            let failed = |source| BindError { address: address.clone(), source };
+            let failed = |source| BindError::Listen { address: address.clone(), source };
             let listener = Listener::bind(address).await.map_err(failed)?;
             local.push(listener.local_address(address).map_err(failed)?);
             listeners.push(listener);
         }
-        Ok(BoundServer { listeners, local, acceptor: self.acceptor() })
+        let executor = self.executor.start("thalweg-server")?.map(Arc::new);
+        Ok(BoundServer { listeners, local, executor, acceptor: self.acceptor() })
     }
 
     /// Serves one connection over any byte stream until it is over: an in-memory pipe in a test, a socket that came
@@ -148,17 +186,27 @@ impl ServerBuilder {
             router: Arc::new(self.router),
             http2: self.http2,
             shutdown_grace: self.shutdown_grace,
+            busy_poll: self.busy_poll,
             connections: Arc::default(),
         }
     }
 }
 
-/// An address that can't be listened on.
+/// Why a server can't serve.
 #[derive(Debug, thiserror::Error)]
-#[error("can't listen on {address}: {source}{}", hint(source))]
-pub struct BindError {
-    address: ListenAddress,
-    source: io::Error,
+#[non_exhaustive]
+pub enum BindError {
+    /// An address that can't be listened on.
+    #[error("can't listen on {address}: {source}{}", hint(source))]
+    Listen {
+        /// The address as it was given.
+        address: ListenAddress,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server's own threads can't run.
+    #[error("the server's threads: {0}")]
+    Threads(#[from] ExecutorError),
 }
 
 fn hint(error: &io::Error) -> &'static str {
@@ -190,6 +238,8 @@ pub struct Trailers(pub MetadataMap);
 pub struct BoundServer {
     listeners: Vec<Listener>,
     local: Vec<ListenAddress>,
+    /// The threads that connections run on, if not on the caller's runtime.
+    executor: Option<Arc<Executor>>,
     acceptor: Acceptor,
 }
 
@@ -215,11 +265,11 @@ impl BoundServer {
     /// Serves until `shutdown` is ready, then gracefully stops: no new connections, no new calls on those there are
     /// (two GOAWAYs, as in RFC 9113 §6.8), and calls under way may end within the grace period.
     pub async fn serve_until(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let Self { listeners, local, acceptor } = self;
+        let Self { listeners, local, executor, acceptor } = self;
         let mut accepting = JoinSet::new();
         for (listener, address) in listeners.into_iter().zip(local) {
-            let acceptor = acceptor.clone();
-            accepting.spawn(async move { acceptor.accept(listener, address).await });
+            let (acceptor, executor) = (acceptor.clone(), executor.clone());
+            accepting.spawn(async move { acceptor.accept(listener, address, executor.as_deref()).await });
         }
         let sweeping = tokio::spawn(acceptor.connections.clone().sweep());
         let mut outcome = Ok(());
@@ -234,6 +284,9 @@ impl BoundServer {
         accepting.shutdown().await;
         acceptor.connections.drain(acceptor.shutdown_grace).await;
         sweeping.abort();
+        if let Some(executor) = executor {
+            executor.end().await;
+        }
         outcome
     }
 }
@@ -244,6 +297,7 @@ struct Acceptor {
     router: Arc<Router>,
     http2: thalweg_http2::Config,
     shutdown_grace: Duration,
+    busy_poll: Duration,
     connections: Arc<Connections>,
 }
 
@@ -251,19 +305,42 @@ struct Acceptor {
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Acceptor {
-    async fn accept(self, listener: Listener, address: ListenAddress) -> Result<(), ServeError> {
+    async fn accept(
+        self,
+        listener: Listener,
+        address: ListenAddress,
+        executor: Option<&Executor>,
+    ) -> Result<(), ServeError> {
         loop {
-            match listener.accept().await {
-                Ok(socket) => {
-                    let peer = socket.peer_name();
-                    // It is in the list before the task runs: a shutdown at this moment waits for it.
-                    tokio::spawn(self.serve(socket, peer));
-                }
+            let started = match listener.accept().await {
+                Ok(socket) => self.start(socket, executor),
+                Err(error) => Err(error),
+            };
+            match started {
+                Ok(()) => {}
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) if is_passing(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 Err(source) => return Err(ServeError { address, source }),
             }
         }
+    }
+
+    /// Serves a socket in a task, here or on one of the threads.
+    fn start(&self, socket: Accepted, executor: Option<&Executor>) -> io::Result<()> {
+        let seat = executor.map(Executor::seat);
+        let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
+        let peer = socket.peer_name.clone();
+        let socket = {
+            let _watched_by_it = runtime.enter();
+            socket.watch(!self.busy_poll.is_zero())?
+        };
+        // It is in the list before the task runs: a shutdown at this moment waits for it.
+        let serving = self.serve(socket, peer);
+        runtime.spawn(async move {
+            serving.await;
+            drop(seat);
+        });
+        Ok(())
     }
 
     fn serve<IO>(&self, io: IO, peer: String) -> impl Future<Output = ()> + Send + use<IO>
@@ -274,7 +351,7 @@ impl Acceptor {
         let connection = Connection::new(http2, peer);
         let registered = self.connections.register(&connection);
         let endpoint = ServerEndpoint::new(Arc::clone(&self.router));
-        let driver = Driver::new(io, endpoint, connection);
+        let driver = Driver::new(io, endpoint, connection, self.busy_poll);
         async move {
             driver.await;
             drop(registered);

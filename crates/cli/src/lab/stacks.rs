@@ -1,0 +1,225 @@
+//! Which stacks `thalweg lab` measures, and where they come from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use thalweg_lab::peers::PeersDirectory;
+use thalweg_lab::plan::SizesOptions;
+use thalweg_lab::process::{ProcessExecutor, Program};
+use thalweg_lab::results::{LeftOut, StackInfo};
+use thalweg_lab::stack::{LIMIT, OURS, Pair, Pairing, Stack};
+
+use crate::failure::Failure;
+
+/// What to compare with.
+#[derive(Clone, Debug, Args)]
+pub(super) struct AgainstArgs {
+    /// Compare with these stacks, such as tonic,grpc-cpp:cq,grpc-go, or limit for the bare socket
+    #[arg(long, value_name = "STACKS", value_delimiter = ',')]
+    against: Vec<Stack>,
+
+    /// This stack's client against every server
+    #[arg(long, value_name = "STACK", requires = "against", conflicts_with_all = ["server", "matrix"])]
+    client: Option<Stack>,
+
+    /// Every client against this stack's server
+    #[arg(long, value_name = "STACK", requires = "against", conflicts_with = "matrix")]
+    server: Option<Stack>,
+
+    /// Every client against every server
+    #[arg(long, requires = "against")]
+    matrix: bool,
+
+    /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
+    #[arg(long, value_name = "DIR", requires = "against")]
+    peers: Option<PathBuf>,
+}
+
+/// The stacks that are measured.
+#[derive(Clone, Debug)]
+pub(super) struct Stacks {
+    /// Ours first, without the partner unless it was named.
+    named: Vec<Stack>,
+    pairing: Pairing,
+    /// Others were named: ours is compared.
+    compares: bool,
+    /// The bare socket takes part.
+    with_limit: bool,
+    left_out: Vec<LeftOut>,
+}
+
+impl AgainstArgs {
+    /// Ours, and those that were named.
+    pub(super) fn stacks(&self) -> Stacks {
+        let mut stacks = vec![Stack::ours()];
+        for stack in self.against.iter().filter(|stack| stack.name() != LIMIT) {
+            if !stacks.contains(stack) {
+                stacks.push(stack.clone());
+            }
+        }
+        let pairing = match (&self.client, &self.server) {
+            (Some(client), _) => Pairing::Client(client.clone()),
+            (None, Some(server)) => Pairing::Server(server.clone()),
+            (None, None) if self.matrix => Pairing::Matrix,
+            (None, None) => Pairing::Own,
+        };
+        let with_limit = self.against.iter().any(|stack| stack.name() == LIMIT);
+        let compares = !self.against.is_empty();
+        Stacks { named: stacks, pairing, compares, with_limit, left_out: Vec::new() }
+    }
+
+    fn directory(&self) -> Option<PeersDirectory> {
+        self.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)))
+    }
+}
+
+impl Stacks {
+    /// What the study varies by itself.
+    pub(super) fn options(&self, quick: bool) -> SizesOptions {
+        match (self.compares, quick) {
+            (false, true) => SizesOptions::quick(),
+            (false, false) => SizesOptions::whole(),
+            (true, true) => SizesOptions::quick_comparison(self.pairs(), self.with_limit),
+            (true, false) => SizesOptions::whole_comparison(self.pairs(), self.with_limit),
+        }
+    }
+
+    /// Who meets whom.
+    fn pairs(&self) -> Vec<Pair> {
+        self.pairing.pairs(&self.named)
+    }
+
+    /// Every stack that takes part.
+    fn everybody(&self) -> Vec<Stack> {
+        let partner = self.pairing.partner().filter(|partner| !self.named.contains(partner));
+        self.named.iter().chain(partner).cloned().collect()
+    }
+
+    /// The peers' names, each once.
+    fn peer_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for stack in self.everybody().iter().filter(|stack| !stack.is_ours()) {
+            if !names.iter().any(|name| name == stack.name()) {
+                names.push(stack.name().to_owned());
+            }
+        }
+        names
+    }
+
+    /// The programs of all stacks, `ours` among them. Those that are missing are built where that is possible; those
+    /// that cannot be had are left out.
+    pub(super) fn programs(
+        &mut self,
+        args: &AgainstArgs,
+        ours: Program,
+    ) -> Result<BTreeMap<String, Program>, Failure> {
+        let names = self.peer_names();
+        let peers = args.directory();
+        check_names(&names, peers.as_ref())?;
+        let mut programs = BTreeMap::from([(OURS.to_owned(), ours)]);
+        if let Some(peers) = &peers {
+            build_missing(peers, &names)?;
+            for name in &names {
+                match peers.program(name) {
+                    Ok(program) => {
+                        programs.insert(name.clone(), program);
+                    }
+                    Err(reason) => self.leave_out(&reason, |stack| stack.name() == name),
+                }
+            }
+        }
+        self.check_variants(&programs)?;
+        Ok(programs)
+    }
+
+    fn check_variants(&self, programs: &BTreeMap<String, Program>) -> Result<(), Failure> {
+        let pairs = self.pairs();
+        for stack in self.everybody() {
+            let serves = pairs.iter().any(|pair| pair.server == stack);
+            let drives = pairs.iter().any(|pair| pair.client == stack);
+            if let Some(program) = programs.get(stack.name()) {
+                program.check_variant(&stack, serves, drives).map_err(Failure::bad_arguments)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts all servers that are driven. Those that do not start are left out; ours must.
+    pub(super) fn serve(&mut self, executor: &mut ProcessExecutor) -> Result<(), Failure> {
+        let mut servers: Vec<Stack> = self.pairs().into_iter().map(|pair| pair.server).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        for server in servers {
+            match executor.serve(&server) {
+                Ok(()) => {}
+                Err(error) if server.is_ours() => return Err(Failure::failed(error)),
+                Err(error) => self.leave_out(&error.to_string(), |stack| *stack == server),
+            }
+        }
+        self.check_rest()
+    }
+
+    /// What is left must be worth comparing.
+    fn check_rest(&self) -> Result<(), Failure> {
+        let reasons = || {
+            let reasons =
+                self.left_out.iter().map(|left_out| format!("{}: {}", left_out.stack, left_out.reason));
+            reasons.collect::<Vec<_>>().join("; ")
+        };
+        let is_left_out = |stack: &Stack| self.left_out.iter().any(|left_out| left_out.stack == *stack);
+        match self.pairing.partner() {
+            Some(partner) if is_left_out(partner) => Err(Failure::failed(format!(
+                "{partner} is to meet everybody and cannot be had: {}",
+                reasons()
+            ))),
+            _ if self.everybody().iter().all(Stack::is_ours) && !self.left_out.is_empty() => {
+                Err(Failure::failed(format!("none of the stacks to compare with can be had: {}", reasons())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn leave_out(&mut self, reason: &str, is_left_out: impl Fn(&Stack) -> bool) {
+        for stack in self.everybody().into_iter().filter(&is_left_out) {
+            eprintln!("{stack} is left out: {reason}");
+            self.left_out.push(LeftOut { stack, reason: reason.to_owned() });
+        }
+        self.named.retain(|stack| !is_left_out(stack));
+    }
+
+    /// What the results say of them.
+    pub(super) fn told(self, programs: &BTreeMap<String, Program>) -> (Vec<StackInfo>, Vec<LeftOut>) {
+        let info = |stack: Stack| {
+            let version = programs.get(stack.name())?.version.clone();
+            Some(StackInfo { stack, version })
+        };
+        (self.everybody().into_iter().filter_map(info).collect(), self.left_out)
+    }
+}
+
+fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), Failure> {
+    let known = peers.map(PeersDirectory::names).unwrap_or_default();
+    let Some(unknown) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
+    let all: Vec<&str> = [OURS, LIMIT].into_iter().chain(known.iter().map(String::as_str)).collect();
+    let advice = match peers {
+        Some(peers) => format!("in {}", peers.path().display()),
+        None => "and no folder of peers, name it with --peers".to_owned(),
+    };
+    Err(Failure::bad_arguments(format!(
+        "there is no stack `{unknown}`: there are {} {advice}",
+        all.join(", ")
+    )))
+}
+
+/// Builds the peers that are missing, if their sources are here. What could not be built is seen later, by its absence.
+fn build_missing(peers: &PeersDirectory, names: &[String]) -> Result<(), Failure> {
+    let missing = peers.missing(names.iter().map(String::as_str));
+    let Some(mut command) = peers.build_command(&missing).filter(|_| !missing.is_empty()) else {
+        return Ok(());
+    };
+    eprintln!("not built yet: {}; running `cargo xtask peers {}`", missing.join(", "), missing.join(" "));
+    command.status().map(|_| ()).map_err(|error| {
+        Failure::failed(format!("cannot start {}: {error}", Path::new(command.get_program()).display()))
+    })
+}

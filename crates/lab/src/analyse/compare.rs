@@ -1,0 +1,517 @@
+//! Stacks against one another: ratios of what was measured in the same round, how sure they are, and what can be called
+//! a difference. Pure.
+//!
+//! **Pairing.** In each round every pair of a cell has a window; round 0 goes through the pairs in order, round 1 back,
+//! and so on (ABBA). Our window and theirs of the same round are a pair of measurements: they are as close in time as
+//! the interleaving makes them, and each comes first as often as the other. A round in which one of the two is missing
+//! or [kept out](super::windows::exclusion) makes no pair, and is counted.
+//!
+//! **Direction.** A ratio is always ours ÷ theirs. Of rates more is better, so above 1 ours is faster; of latencies
+//! less is better, so below 1 ours is faster. [`Verdict`] says which it is.
+
+mod noise;
+mod words;
+
+use std::collections::BTreeSet;
+
+use super::bootstrap::{Interval, Ratio};
+use super::windows::{Windows, exclusion, gathered, geometric_mean, median};
+use super::{Analysis, Kind, analyse};
+use crate::plan::{Point, Transport, Work};
+use crate::record::Latency;
+use crate::results::{LabResults, PointResult, ProcessUsage, SystemCallsOutcome};
+use crate::size::ByteSize;
+use crate::stack::Pair;
+
+pub use noise::{AaCell, Floor, Noise};
+pub(crate) use words::interval_figure;
+pub use words::{Contrast, Loss, answer, contrasts, losses, ratio_figure, ratio_text, verdicts};
+
+/// What a comparing study found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Our client at our server, with which all others are compared.
+    pub ours: Pair,
+    /// Other stacks, each with its own client at its own server, in the order of measuring.
+    pub peers: Vec<Pair>,
+    /// Pairs of a client and a server of different stacks, in the order of measuring.
+    pub mixed: Vec<Pair>,
+    /// How small a difference the study can see.
+    pub noise: Noise,
+    /// By kind, transport and size.
+    pub cells: Vec<ComparedCell>,
+}
+
+/// One kind of work at one size over one transport, of all pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComparedCell {
+    /// What was measured.
+    pub kind: Kind,
+    /// What carried it.
+    pub transport: Transport,
+    /// Payload bytes of a message.
+    pub size: ByteSize,
+    /// What our pair did.
+    pub ours: Side,
+    /// What a bare socket did with the same bytes.
+    pub limit: Option<Limit>,
+    /// The other pairs: [`Comparison::peers`], then [`Comparison::mixed`].
+    pub against: Vec<Against>,
+}
+
+/// Another pair in a cell, beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Against {
+    /// Which.
+    pub pair: Pair,
+    /// What it did.
+    pub theirs: Side,
+    /// Operations per second, ours ÷ theirs: more is better.
+    pub rate: Compared,
+    /// Median latencies of lone calls, ours ÷ theirs: less is better. `None` for all other kinds: where calls overlap
+    /// or messages are pipelined, latency follows from how much is under way.
+    pub median: Option<Compared>,
+}
+
+/// A ratio, and what it amounts to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Compared {
+    /// Ours ÷ theirs; `None` without a round in which both were measured.
+    pub ratio: Option<Ratio>,
+    /// See [`Verdict`].
+    pub verdict: Verdict,
+}
+
+/// What a ratio amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Ours is faster.
+    Faster,
+    /// The interval holds 1, or the ratio lies within the noise floor.
+    NoDifference,
+    /// Theirs is faster.
+    Slower,
+    /// There are too few pairs of windows for an interval.
+    Undecided,
+    /// One of the two has no window that can be used.
+    NotMeasured,
+}
+
+/// Which way of a figure is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Better {
+    More,
+    Less,
+}
+
+/// What one pair did in a cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Side {
+    /// Its windows, in the order of rounds. Empty where it was not measured at all.
+    pub windows: Vec<Window>,
+    /// Operations per second: the geometric mean of the good windows.
+    pub rate_per_s: Option<f64>,
+    /// Of one operation: percentiles are medians of the good windows' percentiles.
+    pub latency: Option<Latency>,
+    /// What an operation costs; `None` where the kernel did not tell.
+    pub cost: Option<Cost>,
+}
+
+/// One window of one pair.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Window {
+    /// Which turn of the cell.
+    pub round: u32,
+    /// What it measured, or why it is in no ratio.
+    pub outcome: Result<Measured, String>,
+    /// Its figures carry a note that they are no measure of the server: its client was the limit, say. It is in the
+    /// ratio all the same, because a pair is compared as a whole.
+    pub is_limited: bool,
+}
+
+/// The figures of one window that ratios are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Median latency, ns.
+    pub p50_ns: f64,
+}
+
+/// What a bare socket did in a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Our rate ÷ the socket's, over the rounds that have both, or else from all of both.
+    pub share: Ratio,
+}
+
+/// What one operation costs at both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// In the driver's process.
+    pub client: ProcessCost,
+    /// In the server's process.
+    pub server: ProcessCost,
+}
+
+/// What one operation costs a process. Counted by the kernel over the good windows, divided by their operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessCost {
+    /// Processor time in user space, ns.
+    pub user_ns: f64,
+    /// Processor time in the kernel, ns.
+    pub system_ns: f64,
+    /// Context switches, voluntary or not.
+    pub switches: f64,
+    /// System calls, counted in a run of its own; `None` where they were not.
+    pub system_calls: Option<f64>,
+}
+
+/// How many cells have which verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the verdicts")]
+pub struct Tally {
+    pub faster: usize,
+    pub no_difference: usize,
+    pub slower: usize,
+    pub undecided: usize,
+    pub not_measured: usize,
+}
+
+/// The rates of one pair over sizes, beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregate {
+    /// Against whom.
+    pub pair: Pair,
+    /// What was measured.
+    pub kind: Kind,
+    /// What carried it.
+    pub transport: Transport,
+    /// Of its sizes.
+    pub tally: Tally,
+    /// The geometric mean of the sizes' ratios.
+    pub mean: f64,
+    /// How sure the mean is, of these very sizes: it says nothing of others. `None` where a size has no interval, and
+    /// where ours is faster at one size and theirs at another, because such a mean describes neither.
+    pub interval: Option<Interval>,
+    /// The size with the largest ratio.
+    pub most: (ByteSize, Ratio),
+    /// The size with the smallest ratio.
+    pub least: (ByteSize, Ratio),
+}
+
+/// Compares every pair of the study with ours.
+pub fn compare(results: &LabResults) -> Comparison {
+    let ours = Pair::ours();
+    let gathered = gathered(&results.points);
+    let others = distinct(gathered.iter().filter_map(|windows| windows.pair).filter(|pair| **pair != ours));
+    let (peers, mixed): (Vec<_>, Vec<_>) = others.into_iter().partition(|pair| pair.client == pair.server);
+    let noise = Noise::of(&results.aa);
+    let limits = analyse(results);
+    let study = Study { results, gathered, limits, noise: &noise };
+    let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
+    let cells = study.places().into_iter().map(|place| study.cell(place, &pairs)).collect();
+    Comparison { ours, peers, mixed, noise, cells }
+}
+
+impl Comparison {
+    /// Cells of this kind and transport, by size.
+    pub fn line(&self, kind: Kind, transport: Transport) -> impl Iterator<Item = &ComparedCell> {
+        self.cells.iter().filter(move |cell| (cell.kind, cell.transport) == (kind, transport))
+    }
+
+    /// Every kind and transport that was measured, in the order of reports.
+    pub fn lines(&self) -> Vec<(Kind, Transport)> {
+        let mut lines: Vec<_> = self.cells.iter().map(|cell| (cell.kind, cell.transport)).collect();
+        lines.dedup();
+        lines
+    }
+
+    /// Every size that was measured, ascending.
+    pub fn sizes(&self) -> Vec<ByteSize> {
+        self.cells.iter().map(|cell| cell.size).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The verdicts on the rates of this pair.
+    pub fn tally(&self, pair: &Pair) -> Tally {
+        self.against(pair).map(|(_, against)| against.rate.verdict).collect()
+    }
+
+    /// The ratio of rates in the middle: as many cells have a larger as have a smaller one.
+    pub fn middle(&self, pair: &Pair) -> Option<f64> {
+        median(self.against(pair).filter_map(|(_, against)| Some(against.rate.ratio?.ratio)))
+    }
+
+    /// What was found of this pair, with its cells.
+    pub fn against<'a>(&'a self, pair: &'a Pair) -> impl Iterator<Item = (&'a ComparedCell, &'a Against)> {
+        self.cells.iter().filter_map(move |cell| Some((cell, cell.against(pair)?)))
+    }
+
+    /// Each pair, kind and transport of which there is a ratio, over its sizes.
+    pub fn aggregates(&self) -> Vec<Aggregate> {
+        let lines = self.lines();
+        let pairs = self.peers.iter().chain(&self.mixed);
+        pairs
+            .flat_map(|pair| {
+                lines.iter().filter_map(move |&(kind, transport)| self.aggregate(pair, kind, transport))
+            })
+            .collect()
+    }
+
+    fn aggregate(&self, pair: &Pair, kind: Kind, transport: Transport) -> Option<Aggregate> {
+        let compared: Vec<(ByteSize, Compared)> = self
+            .line(kind, transport)
+            .filter_map(|cell| Some((cell.size, cell.against(pair)?.rate)))
+            .collect();
+        let ratios: Vec<(ByteSize, Ratio)> =
+            compared.iter().filter_map(|&(size, compared)| Some((size, compared.ratio?))).collect();
+        let by_ratio = |(_, a): &&(ByteSize, Ratio), (_, b): &&(ByteSize, Ratio)| a.ratio.total_cmp(&b.ratio);
+        let mean = geometric_mean(ratios.iter().map(|(_, ratio)| ratio.ratio));
+        let tally: Tally = compared.iter().map(|(_, compared)| compared.verdict).collect();
+        Some(Aggregate {
+            pair: pair.clone(),
+            kind,
+            transport,
+            tally,
+            mean,
+            interval: (tally.faster == 0 || tally.slower == 0)
+                .then(|| interval_of_mean(mean, &ratios))
+                .flatten(),
+            most: *ratios.iter().max_by(by_ratio)?,
+            least: *ratios.iter().min_by(by_ratio)?,
+        })
+    }
+}
+
+impl ComparedCell {
+    /// What was found of this pair.
+    pub fn against(&self, pair: &Pair) -> Option<&Against> {
+        self.against.iter().find(|against| against.pair == *pair)
+    }
+}
+
+impl Compared {
+    fn new(ratio: Option<Ratio>, floor: f64, better: Better) -> Self {
+        let verdict = match ratio {
+            None => Verdict::NotMeasured,
+            Some(Ratio { interval: None, .. }) => Verdict::Undecided,
+            Some(Ratio { ratio, interval: Some(interval), .. }) => {
+                if interval.contains(1.0) || ratio.ln().abs() <= floor {
+                    Verdict::NoDifference
+                } else if (ratio > 1.0) == (better == Better::More) {
+                    Verdict::Faster
+                } else {
+                    Verdict::Slower
+                }
+            }
+        };
+        Self { ratio, verdict }
+    }
+}
+
+impl Side {
+    /// Windows whose figures are not put together yet.
+    fn of(windows: &[&PointResult]) -> Self {
+        let mut windows: Vec<Window> = windows.iter().map(|&window| Window::of(window)).collect();
+        windows.sort_by_key(|window| window.round);
+        Self { windows, ..Self::default() }
+    }
+
+    /// How many windows are in no ratio.
+    pub fn excluded(&self) -> usize {
+        self.windows.iter().filter(|window| window.outcome.is_err()).count()
+    }
+
+    /// How many windows say that something else than the server was their limit.
+    pub fn limited(&self) -> usize {
+        self.windows.iter().filter(|window| window.is_limited).count()
+    }
+
+    fn measured(&self, round: u32) -> Option<Measured> {
+        let of_round = |window: &&Window| window.round == round && window.outcome.is_ok();
+        self.windows.iter().find(of_round)?.outcome.as_ref().ok().copied()
+    }
+}
+
+impl Window {
+    fn of(window: &PointResult) -> Self {
+        let outcome = match (exclusion(window), window.measured()) {
+            (None, Some(result)) => Ok(Measured {
+                rate_per_s: result.rate_per_s,
+                p50_ns: result.latency_ns.map_or(0.0, |latency| latency.p50 as f64),
+            }),
+            (reason, _) => Err(reason.unwrap_or_default()),
+        };
+        let is_limited = window.measured().is_some_and(|result| !result.is_valid());
+        Self { round: window.round, outcome, is_limited }
+    }
+}
+
+impl FromIterator<Verdict> for Tally {
+    fn from_iter<I: IntoIterator<Item = Verdict>>(verdicts: I) -> Self {
+        let mut tally = Self::default();
+        for verdict in verdicts {
+            *match verdict {
+                Verdict::Faster => &mut tally.faster,
+                Verdict::NoDifference => &mut tally.no_difference,
+                Verdict::Slower => &mut tally.slower,
+                Verdict::Undecided => &mut tally.undecided,
+                Verdict::NotMeasured => &mut tally.not_measured,
+            } += 1;
+        }
+        tally
+    }
+}
+
+impl Tally {
+    /// Cells that have a verdict.
+    pub fn decided(self) -> usize {
+        self.faster + self.no_difference + self.slower
+    }
+}
+
+/// Results being compared.
+struct Study<'a> {
+    results: &'a LabResults,
+    gathered: Vec<Windows<'a>>,
+    limits: Analysis,
+    noise: &'a Noise,
+}
+
+type Place = (Kind, Transport, ByteSize);
+
+impl Study<'_> {
+    /// Where calls were measured, in the order of reports.
+    fn places(&self) -> BTreeSet<Place> {
+        let calls = self.gathered.iter().filter(|windows| windows.pair.is_some());
+        calls.map(|windows| at(windows.point)).collect()
+    }
+
+    fn cell(&self, place: Place, pairs: &[&Pair]) -> ComparedCell {
+        let (kind, transport, size) = place;
+        let ours = self.side(place, &Pair::ours());
+        let against = pairs.iter().filter_map(|&pair| {
+            let theirs = self.side(place, pair);
+            let is_there = !theirs.windows.is_empty();
+            is_there.then(|| self.against(kind, pair, &ours, theirs))
+        });
+        ComparedCell {
+            against: against.collect(),
+            limit: self.limit(place, &ours),
+            kind,
+            transport,
+            size,
+            ours,
+        }
+    }
+
+    fn against(&self, kind: Kind, pair: &Pair, ours: &Side, theirs: Side) -> Against {
+        let rate = Compared::new(
+            ratio(ours, &theirs, |measured| measured.rate_per_s),
+            self.noise.rate(kind),
+            Better::More,
+        );
+        let median = (kind == Kind::LONE_CALL).then(|| {
+            Compared::new(ratio(ours, &theirs, |it| it.p50_ns), self.noise.median(kind), Better::Less)
+        });
+        Against { pair: pair.clone(), theirs, rate, median }
+    }
+
+    fn side(&self, place: Place, pair: &Pair) -> Side {
+        let Some(windows) = self.windows(place, Some(pair)) else { return Side::default() };
+        let system_calls = self.results.system_calls.iter().find_map(|counted| match &counted.outcome {
+            SystemCallsOutcome::Counted(calls) if counted.pair == *pair && at(&counted.point) == place => {
+                Some(*calls)
+            }
+            _ => None,
+        });
+        let mut side = Side::of(&windows.all);
+        if windows.good().next().is_some()
+            && let Some(merged) = windows.merged()
+        {
+            side.rate_per_s = Some(merged.rate_per_s);
+            side.latency = merged.latency_ns;
+        }
+        side.cost = cost(windows);
+        if let (Some(cost), Some(calls)) = (&mut side.cost, system_calls) {
+            cost.client.system_calls = Some(calls.client_per_operation);
+            cost.server.system_calls = Some(calls.server_per_operation);
+        }
+        side
+    }
+
+    fn limit(&self, (kind, transport, size): Place, ours: &Side) -> Option<Limit> {
+        let line = self.limits.limit_of(kind, transport)?;
+        let cell = line.at(size).filter(|cell| cell.rate_per_s > 0.0)?;
+        let windows = self.windows((line.kind, transport, size), None)?;
+        let share = ratio(ours, &Side::of(&windows.all), |measured| measured.rate_per_s)
+            .or_else(|| Some(Ratio { ratio: ours.rate_per_s? / cell.rate_per_s, interval: None, pairs: 0 }));
+        Some(Limit { rate_per_s: cell.rate_per_s, share: share? })
+    }
+
+    fn windows(&self, place: Place, pair: Option<&Pair>) -> Option<&Windows<'_>> {
+        self.gathered.iter().find(|windows| windows.pair == pair && at(windows.point) == place)
+    }
+}
+
+fn at(point: &Point) -> Place {
+    (Kind { work: point.work, in_flight: point.in_flight }, point.transport, point.size_bytes)
+}
+
+/// The ratio of a figure over the rounds that have a good window of both.
+fn ratio(ours: &Side, theirs: &Side, figure: impl Fn(Measured) -> f64) -> Option<Ratio> {
+    let rounds: BTreeSet<u32> = ours.windows.iter().map(|window| window.round).collect();
+    let both = |round| Some((figure(ours.measured(round)?), figure(theirs.measured(round)?)));
+    Ratio::of_pairs(rounds.into_iter().filter_map(both))
+}
+
+fn cost(windows: &Windows<'_>) -> Option<Cost> {
+    let used: Vec<_> = windows.good().filter_map(|(window, result)| Some((window.usage?, result))).collect();
+    let operations = used.iter().map(|(_, result)| result.messages as f64).sum::<f64>();
+    let per_operation = |process: fn(&crate::results::Usage) -> ProcessUsage| {
+        let sum = |figure: fn(ProcessUsage) -> u64| {
+            used.iter().map(|(usage, _)| figure(process(usage)) as f64).sum::<f64>() / operations
+        };
+        ProcessCost {
+            user_ns: sum(|usage| usage.user_ns),
+            system_ns: sum(|usage| usage.system_ns),
+            switches: sum(|usage| usage.context_switches()),
+            system_calls: None,
+        }
+    };
+    (operations > 0.0).then(|| Cost {
+        client: per_operation(|usage| usage.client),
+        server: per_operation(|usage| usage.server),
+    })
+}
+
+/// Sizes are independent measurements: the half widths of their intervals add up as squares.
+fn interval_of_mean(mean: f64, ratios: &[(ByteSize, Ratio)]) -> Option<Interval> {
+    let mut squares = 0.0;
+    for (_, ratio) in ratios {
+        let Interval { low, high } = ratio.interval?;
+        squares += ((high / low).ln() / 2.0).powi(2);
+    }
+    let reach = squares.sqrt() / ratios.len() as f64;
+    Some(Interval { low: mean * (-reach).exp(), high: mean * reach.exp() })
+}
+
+fn distinct<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Vec<Pair> {
+    let mut distinct: Vec<Pair> = Vec::new();
+    for pair in pairs {
+        if !distinct.contains(pair) {
+            distinct.push(pair.clone());
+        }
+    }
+    distinct
+}
+
+/// Only calls are compared; sockets are their limit.
+fn is_call(kind: Kind) -> bool {
+    matches!(kind.work, Work::Call(_))
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

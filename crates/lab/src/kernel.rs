@@ -1,0 +1,196 @@
+//! Counting connections where they cannot be mistaken: in the kernel's tables.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::fs;
+use std::io;
+
+/// This process's established sockets at one moment, TCP and Unix stream; `None` when `/proc` does not say.
+///
+/// Two moments, before and after connecting, tell the connections made in between from everything else that the
+/// process has open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Established(Option<u32>);
+
+impl Established {
+    pub(crate) fn now() -> Self {
+        Self(sockets_of("self").and_then(|own| count("self", &own, |_| true)).ok())
+    }
+
+    /// How many there are more than `before`.
+    pub(crate) fn since(self, before: Self) -> Option<u32> {
+        Some(self.0?.saturating_sub(before.0?))
+    }
+}
+
+/// How many connections the process `pid` has established at the place where it listens: `HOST:PORT` or `unix:PATH`.
+pub(crate) fn connections_at(pid: u32, address: &str) -> io::Result<u32> {
+    let own = sockets_of(pid)?;
+    if let Some(path) = address.strip_prefix("unix:") {
+        return count(pid, &own, |row| row.is_unix_at(path));
+    }
+    let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+    let port = port.ok_or_else(|| io::Error::other(format!("`{address}` has no port")))?;
+    count(pid, &own, |row| row.is_tcp_at(port))
+}
+
+/// How often the tables are read. The kernel writes them piece by piece while sockets come and go, and a row may be
+/// missed; hardly twice.
+const READINGS: usize = 2;
+
+/// How many of these sockets of the process are established and wanted.
+fn count(pid: impl Display, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -> io::Result<u32> {
+    let table = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}"));
+    let mut found = HashSet::new();
+    for _ in 0..READINGS {
+        found.extend(inodes(&table("tcp")?, tcp_row, own, &wanted));
+        // A kernel without IPv6 has no such table.
+        found.extend(inodes(&table("tcp6").unwrap_or_default(), tcp_row, own, &wanted));
+        found.extend(inodes(&table("unix")?, unix_row, own, &wanted));
+    }
+    Ok(found.len() as u32)
+}
+
+/// Inodes of the sockets that the process (a number, or `self`) has open.
+fn sockets_of(pid: impl Display) -> io::Result<HashSet<u64>> {
+    let mut inodes = HashSet::new();
+    for entry in fs::read_dir(format!("/proc/{pid}/fd"))? {
+        // A descriptor may be closed between the listing and the look at it.
+        let Ok(link) = fs::read_link(entry?.path()) else { continue };
+        let name = link.to_str().unwrap_or_default();
+        let inode = name.strip_prefix("socket:[").and_then(|name| name.strip_suffix(']'));
+        inodes.extend(inode.and_then(|inode| inode.parse::<u64>().ok()));
+    }
+    Ok(inodes)
+}
+
+/// An established stream socket, as a row of a table in `/proc/net` has it.
+struct Row<'t> {
+    inode: u64,
+    place: Place<'t>,
+}
+
+enum Place<'t> {
+    /// The local port.
+    Tcp(u16),
+    /// What it is bound to, or was accepted at; empty for the side that connected.
+    Unix(&'t str),
+}
+
+impl Row<'_> {
+    fn is_tcp_at(&self, port: u16) -> bool {
+        matches!(self.place, Place::Tcp(local) if local == port)
+    }
+
+    fn is_unix_at(&self, path: &str) -> bool {
+        matches!(self.place, Place::Unix(local) if local == path)
+    }
+}
+
+/// `sl local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode …`; TCP_ESTABLISHED
+/// is 01.
+fn tcp_row(text: &str) -> Option<Row<'_>> {
+    let columns: Vec<&str> = text.split_ascii_whitespace().collect();
+    let &[_, local, _, "01", _, _, _, _, _, inode, ..] = columns.as_slice() else { return None };
+    let (_, port) = local.rsplit_once(':')?;
+    let place = Place::Tcp(u16::from_str_radix(port, 16).ok()?);
+    Some(Row { inode: inode.parse().ok()?, place })
+}
+
+/// `Num RefCount Protocol Flags Type St Inode Path`; SOCK_STREAM is 0001, SS_CONNECTED is 03.
+fn unix_row(text: &str) -> Option<Row<'_>> {
+    let columns: Vec<&str> = text.split_ascii_whitespace().collect();
+    let &[_, _, _, _, "0001", "03", inode, ref path @ ..] = columns.as_slice() else { return None };
+    let place = Place::Unix(path.first().copied().unwrap_or_default());
+    Some(Row { inode: inode.parse().ok()?, place })
+}
+
+/// Reads a row of one table.
+type Parse = for<'t> fn(&'t str) -> Option<Row<'t>>;
+
+/// The inodes in a table that are the process's own and wanted.
+fn inodes(text: &str, parse: Parse, own: &HashSet<u64>, wanted: impl Fn(&Row) -> bool) -> HashSet<u64> {
+    let rows = text.lines().skip(1).filter_map(parse);
+    rows.filter(|row| own.contains(&row.inode) && wanted(row)).map(|row| row.inode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::net::{UnixListener, UnixStream};
+
+    use super::*;
+
+    const TCP: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:C383 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1001 1 0 100 0 0 10 0
+   1: 0100007F:9C40 0100007F:C383 01 00000000:00000000 00:00000000 00000000     0        0 1002 1 0 20 4 30 10 -1
+   2: 0100007F:9C41 0100007F:C383 01 00000000:00000000 00:00000000 00000000     0        0 1003 1 0 20 4 30 10 -1
+";
+    const UNIX: &str = "\
+Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000003 00000000 00000000 0001 03 1001
+0000000000000000: 00000003 00000000 00000000 0002 03 1002
+0000000000000000: 00000002 00000000 00010000 0001 01 1002 /tmp/socket
+0000000000000000: 00000003 00000000 00000000 0001 03 1002 /tmp/socket
+0000000000000000: 00000003 00000000 00000000 0001 03 1003 /tmp/socket
+";
+
+    fn check(text: &str, parse: Parse, wanted: impl Fn(&Row) -> bool, expected: usize) {
+        let found = inodes(text, parse, &HashSet::from([1001, 1002]), wanted);
+        assert_eq!(found.len(), expected, "{text}");
+    }
+
+    #[test]
+    fn only_established_sockets_of_the_process_count() {
+        check(TCP, tcp_row, |_| true, 1);
+        check(UNIX, unix_row, |_| true, 2);
+        check("", unix_row, |_| true, 0);
+    }
+
+    #[test]
+    fn connections_elsewhere_do_not_count() {
+        check(TCP, tcp_row, |row| row.is_tcp_at(0x9C40), 1);
+        check(TCP, tcp_row, |row| row.is_tcp_at(0xC383), 0);
+        check(UNIX, unix_row, |row| row.is_unix_at("/tmp/socket"), 1);
+        check(UNIX, unix_row, |row| row.is_unix_at("/tmp/other"), 0);
+    }
+
+    #[test]
+    fn a_connection_is_seen_at_both_its_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        let (one, other) = UnixStream::pair().unwrap();
+        let inode =
+            |fd: &dyn AsRawFd| fs::metadata(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap().ino();
+        let ends = HashSet::from([&client as &dyn AsRawFd, &server, &one, &other].map(inode));
+
+        assert!(sockets_of("self").unwrap().is_superset(&ends));
+        assert_eq!(count("self", &ends, |_| true).unwrap(), 4);
+        assert_eq!(count("self", &HashSet::from([inode(&listener)]), |_| true).unwrap(), 0);
+    }
+
+    #[test]
+    fn connections_are_counted_where_a_process_listens() {
+        let pid = std::process::id();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(connections_at(pid, &address.to_string()).unwrap(), 0);
+        let _clients = [(); 2].map(|()| TcpStream::connect(address).unwrap());
+        let _servers = [(); 2].map(|()| listener.accept().unwrap());
+        assert_eq!(connections_at(pid, &address.to_string()).unwrap(), 2);
+
+        let directory = std::env::temp_dir().join(format!("thalweg-lab-kernel-{pid}"));
+        fs::create_dir(&directory).unwrap();
+        let path = directory.join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        let _client = UnixStream::connect(&path).unwrap();
+        let _server = listener.accept().unwrap();
+        assert_eq!(connections_at(pid, &format!("unix:{}", path.display())).unwrap(), 1);
+        fs::remove_dir_all(directory).unwrap();
+        assert!(connections_at(pid, "nowhere").is_err());
+    }
+}

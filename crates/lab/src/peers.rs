@@ -1,0 +1,181 @@
+//! Where other stacks are: programs that keep the contract of `peers/README.md`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use crate::process::{Process, Program};
+use crate::stack::Stack;
+
+/// How long a peer may take to say its version or its variants.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A peer's executable in its folder.
+const EXECUTABLE: &str = "peer";
+/// What stands in its place when it could not be built: the reason.
+const NOT_BUILT: &str = "not-built.txt";
+
+/// A folder with a folder for each peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeersDirectory {
+    path: PathBuf,
+    /// The root of the sources that it belongs to: there, what is missing can be built.
+    checkout: Option<PathBuf>,
+}
+
+impl PeersDirectory {
+    /// This folder. What is missing in it stays missing.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), checkout: None }
+    }
+
+    /// `target/peers` of the sources that this program or the current directory lies in.
+    pub fn find() -> Option<Self> {
+        let places = [std::env::current_exe(), std::env::current_dir()];
+        let checkout = places.iter().flatten().find_map(|place| checkout_of(place))?;
+        Some(Self { path: checkout.join("target/peers"), checkout: Some(checkout) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Names of the peers that are here or could be.
+    pub fn names(&self) -> BTreeSet<String> {
+        let sources = self.checkout.as_ref().map(|checkout| checkout.join("peers"));
+        let folders =
+            sources.iter().chain([&self.path]).flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
+        let name_of =
+            |entry: fs::DirEntry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?;
+        folders.flatten().filter_map(name_of).filter(|name| name.parse::<Stack>().is_ok()).collect()
+    }
+
+    /// Those of the names whose executables are not here.
+    pub fn missing<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+        names.into_iter().filter(|name| !self.executable(name).is_file()).collect()
+    }
+
+    /// What would build them; `None` where there are no sources. It prints on stderr.
+    pub fn build_command(&self, names: &[&str]) -> Option<Command> {
+        let checkout = self.checkout.as_ref()?;
+        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        command.args(["xtask", "peers"]).args(names).current_dir(checkout);
+        command.stdin(Stdio::null()).stdout(io::stderr());
+        Some(command)
+    }
+
+    /// The peer's program, or why it cannot be had.
+    pub fn program(&self, name: &str) -> Result<Program, String> {
+        let path = self.executable(name);
+        if !path.is_file() {
+            let reason = fs::read_to_string(self.path.join(name).join(NOT_BUILT)).ok();
+            let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
+            return Err(reason.unwrap_or_else(|| format!("{} is not there", path.display())));
+        }
+        let version = ask(&path, "version")?;
+        let variants = ask(&path, "variants")?;
+        let version = version.into_iter().next().ok_or_else(|| unlike_contract(&path, "version"))?;
+        let [server_variants, client_variants] =
+            ["server", "client"].map(|side| variants_of(side, &variants));
+        match (server_variants, client_variants) {
+            (Some(server_variants), Some(client_variants)) => {
+                Ok(Program { path, version, server_variants, client_variants })
+            }
+            _ => Err(unlike_contract(&path, "variants")),
+        }
+    }
+
+    fn executable(&self, name: &str) -> PathBuf {
+        self.path.join(name).join(EXECUTABLE)
+    }
+}
+
+/// The closest folder above that has our peers' contract in it.
+fn checkout_of(place: &Path) -> Option<PathBuf> {
+    place.ancestors().find(|folder| folder.join("peers/README.md").is_file()).map(Path::to_owned)
+}
+
+/// The words behind `server` or `client`, on whichever line begins with it.
+fn variants_of(side: &str, lines: &[String]) -> Option<Vec<String>> {
+    lines.iter().find_map(|line| {
+        let mut words = line.split_whitespace();
+        (words.next()? == side).then(|| words.map(str::to_owned).collect())
+    })
+}
+
+fn unlike_contract(path: &Path, command: &str) -> String {
+    format!("`{} {command}` does not answer as peers/README.md says", path.display())
+}
+
+/// What the program says to this command.
+fn ask(path: &Path, word: &str) -> Result<Vec<String>, String> {
+    let said = |what: &str| format!("`{} {word}` {what}", path.display());
+    let mut command = Command::new(path);
+    let mut process = Process::spawn(command.arg(word), None)
+        .map_err(|error| said(&format!("cannot be started: {error}")))?;
+    let printed = process.lines();
+    let deadline = Instant::now() + PATIENCE;
+    let mut lines = Vec::new();
+    loop {
+        match printed.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => lines.push(line),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(said(&format!("did not end within {} s", PATIENCE.as_secs())));
+            }
+        }
+    }
+    match process.child.wait() {
+        Ok(status) if status.success() => Ok(lines),
+        Ok(status) => Err(said(&failure(status, &process.last_words()))),
+        Err(error) => Err(said(&error.to_string())),
+    }
+}
+
+fn failure(status: ExitStatus, last_words: &str) -> String {
+    format!("failed ({status}): {last_words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_are_read_by_their_side() {
+        let lines = ["server callback cq", "client"].map(str::to_owned);
+        assert_eq!(variants_of("server", &lines), Some(vec!["callback".to_owned(), "cq".to_owned()]));
+        assert_eq!(variants_of("client", &lines), Some(vec![]));
+        assert_eq!(variants_of("client", &lines[..1]), None);
+    }
+
+    #[test]
+    fn sources_are_found_from_below() {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = manifest.ancestors().nth(2).unwrap();
+        assert_eq!(checkout_of(&manifest.join("src")).as_deref(), Some(root));
+        assert_eq!(checkout_of(Path::new("/")), None);
+        let here = PeersDirectory { path: root.join("target/peers"), checkout: Some(root.to_owned()) };
+        let names = here.names();
+        assert!(["tonic", "grpc-cpp", "grpc-go"].iter().all(|name| names.contains(*name)), "{names:?}");
+        let command = here.build_command(&["tonic"]).unwrap();
+        assert_eq!(command.get_args().collect::<Vec<_>>(), ["xtask", "peers", "tonic"]);
+    }
+
+    #[test]
+    fn what_is_not_there_has_a_reason() {
+        let folder = std::env::temp_dir().join(format!("thalweg-lab-peers-{}", std::process::id()));
+        fs::create_dir_all(folder.join("broken")).unwrap();
+        let peers = PeersDirectory::at(&folder);
+        assert!(peers.build_command(&["broken"]).is_none());
+        assert_eq!(peers.missing(["broken"]), ["broken"]);
+        assert!(peers.program("broken").unwrap_err().ends_with("broken/peer is not there"));
+        fs::write(folder.join("broken").join(NOT_BUILT), "no compiler for it\n").unwrap();
+        assert_eq!(peers.program("broken"), Err("no compiler for it".to_owned()));
+        assert_eq!(peers.names(), BTreeSet::from(["broken".to_owned()]));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

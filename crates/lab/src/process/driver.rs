@@ -1,0 +1,177 @@
+//! One run of a stack's driver against a server.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{ChildStdout, Command};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::child::Process;
+use crate::cpus::CpuList;
+use crate::drive::Moment;
+use crate::execute::{ExecuteError, Measured};
+use crate::interrupt::Interrupt;
+use crate::kernel::connections_at;
+use crate::plan::Point;
+use crate::record::{CallType, LOAD_SCHEMA, LoadResult, Note};
+use crate::results::Usage;
+use crate::usage::Sample;
+
+/// How long a driver may take beyond its plan before it is ended.
+const DRIVER_PATIENCE: Duration = Duration::from_secs(20);
+/// How often an interrupt is looked for.
+pub(super) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+/// What notes on the number of connections begin with.
+const CONNECTIONS: &str = "connections:";
+
+/// A driver that is ready to be started.
+#[derive(Clone, Debug)]
+pub(super) struct Driver {
+    pub(super) program: PathBuf,
+    pub(super) variant: Option<String>,
+    pub(super) call: CallType,
+    pub(super) point: Point,
+    /// Where the server listens.
+    pub(super) target: String,
+    pub(super) server_pid: u32,
+    pub(super) cpus: Option<CpuList>,
+    pub(super) interrupt: Interrupt,
+}
+
+/// What a driver printed, and what was seen from outside when it said so.
+struct Seen {
+    /// The JSON.
+    text: String,
+    usage: Option<Usage>,
+    connections: Option<u32>,
+}
+
+impl Driver {
+    /// Runs it to its end.
+    pub(super) fn run(&self) -> Result<Measured, ExecuteError> {
+        let (load, seen) = self.run_as(self.command())?;
+        Ok(Measured { load: self.completed(load, seen.connections), usage: seen.usage })
+    }
+
+    /// Runs it behind the words of another program.
+    pub(super) fn run_under(&self, wrapper: &[&str]) -> Result<LoadResult, ExecuteError> {
+        let command = self.command();
+        let mut wrapped = Command::new(wrapper[0]);
+        wrapped.args(&wrapper[1..]).arg(command.get_program()).args(command.get_args());
+        self.run_as(wrapped).map(|(load, _)| load)
+    }
+
+    fn run_as(&self, mut command: Command) -> Result<(LoadResult, Seen), ExecuteError> {
+        let mut process = Process::spawn(&mut command, self.cpus.as_ref()).map_err(|error| {
+            ExecuteError::Window(format!("cannot start `{}`: {error}", command.get_program().display()))
+        })?;
+        let seen = self.watched(&mut process)?;
+        // A run whose calls all failed exits with 1 and still says what it saw: its JSON counts, not its code.
+        match serde_json::from_str::<LoadResult>(&seen.text) {
+            Ok(load) if load.schema == LOAD_SCHEMA => Ok((load, seen)),
+            Ok(load) => {
+                Err(ExecuteError::Window(format!("the driver answers with the schema {}", load.schema)))
+            }
+            Err(not_json) => Err(ExecuteError::Window(match process.complaint() {
+                complaint if complaint.is_empty() => {
+                    format!("the driver's answer cannot be read: {not_json}")
+                }
+                complaint => complaint,
+            })),
+        }
+    }
+
+    fn command(&self) -> Command {
+        let Point { size_bytes, in_flight, connections, warmup, duration, .. } = &self.point;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["load", &self.target])
+            .args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()])
+            .args(["-c", &in_flight.to_string(), "--connections", &connections.to_string()])
+            .args(["--warmup", &micros(*warmup), "-z", &micros(*duration)])
+            .args(["-O", "json", "--announce"]);
+        if let Some(variant) = &self.variant {
+            command.args(["--variant", variant]);
+        }
+        command
+    }
+
+    /// Waits until it has ended by itself.
+    fn watched(&self, process: &mut Process) -> Result<Seen, ExecuteError> {
+        let (sender, receiver) = mpsc::channel();
+        let stdout = process.child.stdout.take().expect("every process is spawned with its stdout piped");
+        let (pid, server_pid, target) = (process.child.id(), self.server_pid, self.target.clone());
+        // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
+        thread::spawn(move || {
+            // Nobody listens any more when the window was given up.
+            let _ = sender.send(watch(stdout, pid, server_pid, &target));
+        });
+        let patience = self.point.warmup + self.point.duration + DRIVER_PATIENCE;
+        let deadline = Instant::now() + patience;
+        loop {
+            match receiver.recv_timeout(INTERRUPT_INTERVAL) {
+                Ok(Ok(seen)) => {
+                    process.child.wait().map_err(|error| ExecuteError::Window(error.to_string()))?;
+                    return Ok(seen);
+                }
+                Ok(Err(error)) => return Err(ExecuteError::Window(format!("the driver's answer: {error}"))),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(ExecuteError::Window("the driver's answer was lost".to_owned()));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if self.interrupt.is_asked() {
+                return Err(ExecuteError::Interrupted);
+            }
+            if Instant::now() > deadline {
+                let patience_s = patience.as_secs();
+                return Err(ExecuteError::Window(format!("the driver did not end within {patience_s} s")));
+            }
+        }
+    }
+
+    /// The result with what is known better from outside: where the driver was kept, and how many connections there
+    /// were.
+    fn completed(&self, mut load: LoadResult, connections: Option<u32>) -> LoadResult {
+        load.settings.cpus.clone_from(&self.cpus);
+        if let Some(connections) = connections {
+            load.connections.established = Some(connections);
+            let is_noted = load.notes.iter().any(|note| note.text.starts_with(CONNECTIONS));
+            if connections != self.point.connections && !is_noted {
+                let text = format!(
+                    "{CONNECTIONS} {} asked for, {connections} in the kernel's tables",
+                    self.point.connections
+                );
+                load.notes.push(Note { text, invalidates: false });
+            }
+        }
+        load
+    }
+}
+
+/// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends.
+fn watch(stdout: ChildStdout, driver: u32, server: u32, target: &str) -> io::Result<Seen> {
+    let mut seen = Seen { text: String::new(), usage: None, connections: None };
+    let mut begin = None;
+    for line in BufReader::new(stdout).lines() {
+        let line = line?;
+        if line == Moment::Measuring.name() {
+            // What the kernel does not tell stays unknown.
+            begin = Sample::take(driver, server).ok();
+            seen.connections = connections_at(server, target).ok();
+        } else if line == Moment::Measured.name() {
+            let end = Sample::take(driver, server).ok();
+            seen.usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
+        } else {
+            seen.text += &line;
+            seen.text.push('\n');
+        }
+    }
+    Ok(seen)
+}
+
+/// Whole microseconds, as every driver reads them.
+fn micros(duration: Duration) -> String {
+    format!("{}us", duration.as_micros())
+}

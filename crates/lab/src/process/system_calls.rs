@@ -1,0 +1,195 @@
+//! System calls per operation, counted by `strace`: in runs of their own, since counting slows what it counts.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use super::child::Scratch;
+use super::driver::{Driver, INTERRUPT_INTERVAL};
+use crate::execute::ExecuteError;
+use crate::plan::Point;
+use crate::results::SystemCalls;
+
+/// How long `strace` may take to attach and to let go.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What both processes did in one run.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    client: u64,
+    server: u64,
+    operations: u64,
+}
+
+/// Counts in two runs of unequal length: what starting, connecting and ending cost is the same in both, and falls out of
+/// the difference.
+pub(super) fn count(driver: &Driver) -> Result<SystemCalls, ExecuteError> {
+    let shorter = Driver {
+        point: Point { duration: Point::counted_first(driver.point.duration), ..driver.point.clone() },
+        ..driver.clone()
+    };
+    let (short, long) = (count_run(&shorter)?, count_run(driver)?);
+    per_operation(short, long).ok_or_else(|| {
+        ExecuteError::Window("under strace, too little was done to count system calls".to_owned())
+    })
+}
+
+fn per_operation(short: Counted, long: Counted) -> Option<SystemCalls> {
+    let operations = long.operations.checked_sub(short.operations).filter(|&more| more > 0)? as f64;
+    let client = long.client.checked_sub(short.client)? as f64;
+    let server = long.server.checked_sub(short.server)? as f64;
+    Some(SystemCalls { client_per_operation: client / operations, server_per_operation: server / operations })
+}
+
+fn count_run(driver: &Driver) -> Result<Counted, ExecuteError> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| ExecuteError::Window(format!("{what}: {error}"));
+    let scratch = Scratch::create().map_err(|error| failed("no place for strace's counts", &error))?;
+    let (client_file, server_file) = (scratch.0.join("client"), scratch.0.join("server"));
+    let tracer = Tracer::attach(driver, &server_file)?;
+    let client_path = client_file.display().to_string();
+    let load = driver.run_under(&["strace", "-f", "-c", "-o", &client_path, "--"])?;
+    tracer.let_go()?;
+    let read = |path: &Path| -> Result<u64, ExecuteError> {
+        let table = fs::read_to_string(path).map_err(|error| failed("strace's counts", &error))?;
+        Ok(calls_in(&table))
+    };
+    Ok(Counted { client: read(&client_file)?, server: read(&server_file)?, operations: load.messages })
+}
+
+/// The sum of the column `calls` in strace's table:
+///
+/// ```text
+/// % time     seconds  usecs/call     calls    errors syscall
+/// ------ ----------- ----------- --------- --------- ----------------
+///  61.29    0.000019           9         2         1 read
+/// ------ ----------- ----------- --------- --------- ----------------
+/// 100.00    0.000031                     3         1 total
+/// ```
+fn calls_in(table: &str) -> u64 {
+    let calls = |line: &str| -> Option<u64> {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        let is_sum = columns.last() == Some(&"total");
+        columns.get(3).filter(|_| !is_sum)?.parse().ok()
+    };
+    table.lines().filter_map(calls).sum()
+}
+
+/// `strace`, attached to a server.
+struct Tracer(Child);
+
+impl Tracer {
+    /// Returns once the server is counted.
+    fn attach(driver: &Driver, file: &Path) -> Result<Self, ExecuteError> {
+        let child = Command::new("strace")
+            .args(["-f", "-c", "-o"])
+            .arg(file)
+            .args(["-p", &driver.server_pid.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut tracer = Self(child.map_err(|error| {
+            ExecuteError::Window(format!(
+                "system calls are counted by strace, and it cannot be started: {error}"
+            ))
+        })?);
+        let stderr = tracer.0.stderr.take().expect("it is piped");
+        await_attached(stderr, driver)?;
+        Ok(tracer)
+    }
+
+    /// Detaches; the counts are in the file then.
+    fn let_go(mut self) -> Result<(), ExecuteError> {
+        self.signal(Signal::SIGINT);
+        let deadline = Instant::now() + PATIENCE;
+        while matches!(self.0.try_wait(), Ok(None)) {
+            if Instant::now() > deadline {
+                return Err(ExecuteError::Window("strace does not let go of the server".to_owned()));
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Ok(pid) = i32::try_from(self.0.id()) {
+            // It fails on a process that has ended, which is what is wanted.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            // Killed, it leaves its tracee running, as the kernel detaches.
+            let _ = self.0.kill();
+        }
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits for `strace: Process 4711 attached with 3 threads`, and reads on so that a full pipe stops nobody.
+fn await_attached(stderr: ChildStderr, driver: &Driver) -> Result<(), ExecuteError> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            let _ = sender.send(line);
+        }
+    });
+    let deadline = Instant::now() + PATIENCE;
+    let mut complaint = "strace ended without a word".to_owned();
+    loop {
+        match lines.recv_timeout(INTERRUPT_INTERVAL) {
+            Ok(line) if line.contains(" attached") => return Ok(()),
+            Ok(line) => complaint = line,
+            Err(RecvTimeoutError::Disconnected) => return Err(ExecuteError::Window(complaint)),
+            Err(RecvTimeoutError::Timeout) if driver.interrupt.is_asked() => {
+                return Err(ExecuteError::Interrupted);
+            }
+            Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
+                return Err(ExecuteError::Window("strace did not attach to the server".to_owned()));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_column_of_calls_is_summed() {
+        let table = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+ 61.29    0.000019           9         2         1 read
+ 38.71    0.000012           0       123           epoll_wait
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000031           0       125         1 total
+";
+        assert_eq!(calls_in(table), 125);
+        // Older ones leave a gap in the sum.
+        let older = "100.00    0.000031                   125         1 total\n";
+        assert_eq!(calls_in(older), 0);
+        assert_eq!(calls_in(""), 0);
+    }
+
+    #[test]
+    fn what_both_runs_have_in_common_falls_out() {
+        let short = Counted { client: 500 + 200, server: 50 + 100, operations: 100 };
+        let long = Counted { client: 500 + 2000, server: 50 + 1000, operations: 1000 };
+        let per = per_operation(short, long).unwrap();
+        assert_eq!((per.client_per_operation, per.server_per_operation), (2.0, 1.0));
+        assert_eq!(per_operation(long, short), None);
+        assert_eq!(per_operation(short, short), None);
+    }
+}

@@ -1,0 +1,258 @@
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::child::Scratch;
+use super::*;
+use crate::peers::PeersDirectory;
+use crate::plan::{Point, Transport};
+use crate::size::ByteSize;
+
+/// A peer that keeps the contract as far as it matters, and moves nothing: its server waits, and its driver claims to
+/// have done something.
+const FAKE: &str = r#"#!/bin/sh
+answer='{"schema":"thalweg.load/1","settings":{"target":"","call":"unary","size_bytes":0,"in_flight":1,"connections":1,
+"warmup_ns":0,"duration_ns":1000,"total":null,"cpus":null},"started":"","ended":"","duration_ns":1000,"closed_loop":true,
+"rate_per_s":7.0,"calls":7,"messages":7,"errors":{},"bytes_sent":0,"bytes_received":0,"latency_ns":null,"spikes":[],
+"histogram":"","client_cpu":{"user_ns":0.0,"system_ns":0.0},"client_cpu_per_call":null,
+"connections":{"asked":1,"established":null},"notes":[]}'
+here=$(dirname "$0")
+command=$1
+shift
+echo "$command $*" >> "$here/commands"
+case $command in
+version) echo 'fake 1.2.3' ;;
+variants) echo 'server plain fancy'; echo 'client plain odd' ;;
+serve)
+    test -e "$here/refuses" && { echo 'no, thank you' >&2; exit 1; }
+    echo 'listening on 127.0.0.1:9'
+    echo "listening on $4"
+    test -e "$here/dies" && exit 3
+    trap 'exit 0' TERM
+    while :; do sleep 0.02; done ;;
+load)
+    test -e "$here/fails" && { echo 'connection refused' >&2; exit 1; }
+    echo measuring
+    echo measured
+    echo "$answer" ;;
+*) echo "no command $command" >&2; exit 2 ;;
+esac
+"#;
+
+/// The fake peer in a folder of its own.
+struct Fake(Scratch);
+
+impl Fake {
+    fn new() -> Self {
+        let fake = Self(Scratch::create().unwrap());
+        let folder = fake.0.0.join("fake");
+        fs::create_dir(&folder).unwrap();
+        // Another process writes the program: what this one has open for writing, a child of another test's thread has
+        // too for a moment, and then it could not be started.
+        let mut writer = Command::new("sh")
+            .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+            .arg(folder.join("peer"))
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        writer.stdin.take().unwrap().write_all(FAKE.as_bytes()).unwrap();
+        assert!(writer.wait().unwrap().success());
+        fake
+    }
+
+    fn folder(&self) -> &Path {
+        &self.0.0
+    }
+
+    /// It is told by a file how to misbehave.
+    fn told_to(self, file: &str) -> Self {
+        fs::write(self.folder().join("fake").join(file), "").unwrap();
+        self
+    }
+
+    /// What it was started with.
+    fn commands(&self) -> String {
+        fs::read_to_string(self.folder().join("fake/commands")).unwrap_or_default()
+    }
+
+    fn program(&self) -> Program {
+        PeersDirectory::at(self.folder()).program("fake").unwrap()
+    }
+
+    /// An executor that knows it under this name.
+    fn executor(&self, name: &str) -> ProcessExecutor {
+        let programs = BTreeMap::from([(name.to_owned(), self.program())]);
+        ProcessExecutor::new(programs, Interrupt::default()).unwrap()
+    }
+}
+
+fn window(stack: &str) -> Window {
+    let point = Point {
+        work: Work::Call(CallType::Unary),
+        size_bytes: ByteSize(0),
+        transport: Transport::Uds,
+        in_flight: 1,
+        connections: 1,
+        warmup: Duration::from_millis(2),
+        duration: Duration::from_millis(10),
+    };
+    Window { point, pair: Some(Pair::own(stack.parse().unwrap())), round: 0, purpose: Purpose::Figures }
+}
+
+fn failure(found: Result<Measured, ExecuteError>) -> String {
+    match found {
+        Err(ExecuteError::Window(reason)) => reason,
+        other => panic!("the window alone was to fail: {other:?}"),
+    }
+}
+
+#[test]
+fn a_peer_says_who_it_is_and_what_it_knows() {
+    let fake = Fake::new();
+    let program = fake.program();
+    assert_eq!(program.version, "fake 1.2.3");
+    assert_eq!(program.server_variants, ["plain", "fancy"]);
+    let check = |stack: &str, serves, drives| program.check_variant(&stack.parse().unwrap(), serves, drives);
+    assert_eq!(check("fake", true, true), Ok(()));
+    assert_eq!(check("fake:fancy", true, false), Ok(()));
+    assert_eq!(check("fake:odd", false, true), Ok(()));
+    let unknown = check("fake:odd", true, false).unwrap_err().to_string();
+    assert!(unknown.contains("`odd`") && unknown.contains("plain, fancy"), "{unknown}");
+    assert!(check("fake:new", true, true).is_err());
+}
+
+#[test]
+fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
+    let fake = Fake::new();
+    let mut executor = fake.executor("fake");
+    let measured = executor.run(&window("fake")).unwrap();
+    assert_eq!(measured.load.messages, 7);
+    assert_eq!(measured.load.settings.cpus.as_ref(), executor.client_cpus());
+    // Nobody connected, and the kernel knows.
+    assert_eq!(measured.load.connections.established, Some(0));
+    assert!(
+        measured.load.notes[0].text.starts_with("connections: 1 asked for, 0"),
+        "{:?}",
+        measured.load.notes
+    );
+    assert!(measured.usage.unwrap().window_ns > 0);
+
+    let commands = fake.commands();
+    let load = commands.lines().find(|line| line.starts_with("load ")).unwrap();
+    assert!(load.starts_with("load unix:/"), "{load}");
+    for flag in [
+        "--call unary",
+        "--size 0",
+        "-c 1",
+        "--connections 1",
+        "--warmup 2000us",
+        "-z 10000us",
+        "-O json",
+        "--announce",
+    ] {
+        assert!(load.contains(flag), "{flag}: {load}");
+    }
+    assert!(!commands.contains("--variant"), "{commands}");
+}
+
+#[test]
+fn a_variant_goes_to_the_side_that_knows_it() {
+    let check = |stack: &str, serve: bool, load: bool| {
+        let fake = Fake::new();
+        fake.executor("fake").run(&window(stack)).unwrap();
+        let commands = fake.commands();
+        let has_variant = |word| commands.lines().any(|l| l.starts_with(word) && l.contains("--variant"));
+        assert_eq!((has_variant("serve"), has_variant("load")), (serve, load), "{stack}: {commands}");
+    };
+    check("fake:fancy", true, false);
+    check("fake:odd", false, true);
+    check("fake:plain", true, true);
+}
+
+#[test]
+fn one_server_serves_all_windows_and_its_twin_the_noise_floor() {
+    let fake = Fake::new();
+    let mut executor = fake.executor("fake");
+    executor.serve(&"fake".parse().unwrap()).unwrap();
+    for purpose in [Purpose::Figures, Purpose::NoiseFloor(Label::A), Purpose::NoiseFloor(Label::B)] {
+        executor.run(&Window { purpose, ..window("fake") }).unwrap();
+    }
+    let served = fake.commands().lines().filter(|line| line.starts_with("serve")).count();
+    assert_eq!(served, 2);
+}
+
+#[test]
+fn a_driver_that_fails_is_a_failed_window_with_its_complaint() {
+    let fake = Fake::new().told_to("fails");
+    let mut executor = fake.executor("fake");
+    assert_eq!(failure(executor.run(&window("fake"))), "connection refused");
+}
+
+#[test]
+fn a_server_that_does_not_start_is_named_with_its_complaint() {
+    let fake = Fake::new().told_to("refuses");
+    let error = fake.executor("fake").serve(&"fake".parse().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("fake/peer serve") && error.contains("no, thank you"), "{error}");
+}
+
+/// Waits until the server of the executor's only stack has ended.
+fn until_it_ended(executor: &mut ProcessExecutor) {
+    for place in executor.servers.values_mut() {
+        let Place::Serving { server, .. } = place else { continue };
+        while !server.has_ended() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+#[test]
+fn a_server_that_ends_is_started_again_once() {
+    let fake = Fake::new().told_to("dies");
+    let mut executor = fake.executor("fake");
+    executor.serve(&"fake".parse().unwrap()).unwrap();
+    until_it_ended(&mut executor);
+    // Its driver needs no server, so the window succeeds, or is told that the server is gone.
+    let _ = executor.run(&window("fake"));
+    until_it_ended(&mut executor);
+    let reason = failure(executor.run(&window("fake")));
+    assert!(reason.contains("the server ended") && reason.contains("not for the first time"), "{reason}");
+    assert_eq!(failure(executor.run(&window("fake"))), reason, "it is not tried a third time");
+}
+
+#[test]
+fn the_end_of_our_server_ends_the_study() {
+    let fake = Fake::new().told_to("dies");
+    let mut executor = fake.executor(OURS);
+    executor.serve(&Stack::ours()).unwrap();
+    until_it_ended(&mut executor);
+    let found = executor.run(&window(OURS));
+    assert!(matches!(&found, Err(ExecuteError::Study(why)) if why.contains("the server ended")), "{found:?}");
+}
+
+#[test]
+fn who_asks_to_stop_is_heard() {
+    let fake = Fake::new();
+    let mut executor = fake.executor("fake");
+    executor.interrupt.ask();
+    assert_eq!(executor.run(&window("fake")), Err(ExecuteError::Interrupted));
+}
+
+#[test]
+fn system_calls_are_counted_or_it_is_said_why_not() {
+    let fake = Fake::new();
+    let found =
+        fake.executor("fake").count_system_calls(&Window { purpose: Purpose::SystemCalls, ..window("fake") });
+    // The fake does seven operations however long it is driven, so there is no difference to divide; elsewhere strace is
+    // missing or not permitted.
+    assert!(matches!(&found, Err(ExecuteError::Window(reason)) if !reason.is_empty()), "{found:?}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_an_error() {
+    let programs = BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into()))]);
+    let error =
+        ProcessExecutor::new(programs, Interrupt::default()).unwrap().serve(&Stack::ours()).unwrap_err();
+    assert!(error.to_string().contains("/nonexistent/thalweg"), "{error}");
+}

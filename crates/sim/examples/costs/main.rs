@@ -1,0 +1,171 @@
+//! Calls and messages between the library's client and its server, the same instructions in every run:
+//!
+//! ```text
+//! cargo build --release -p thalweg-sim --example costs
+//! valgrind --tool=callgrind --toggle-collect='*server_turn*' target/release/examples/costs unary-64 1000
+//! ```
+//!
+//! Each side has a runtime of its own, and they take turns: a side runs until it has nothing left to do, then the other
+//! does. So how many calls share a read or a write follows from the case and not from timing, and what runs within
+//! [`client_turn`] and [`server_turn`] is one side's cost. Clocks stand still: a server that takes a slow machine for a
+//! slow handler would do something else. `cargo xtask test --only costs` compares the counts with those that were recorded.
+#![forbid(unsafe_code)]
+
+mod pipe;
+mod service;
+
+use std::process::ExitCode;
+
+use thalweg::{CallOptions, Channel, Request, Server, Status};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinSet;
+
+use crate::pipe::Pipe;
+use crate::service::{BIDI, CLIENT_STREAMING, Payload, Repeat, SERVER_STREAMING, Script, UNARY};
+
+/// What a run consists of.
+struct Case {
+    name: &'static str,
+    kind: Kind,
+    /// What each message's one field holds, in bytes; a message with an empty field is empty.
+    body_bytes: usize,
+}
+
+enum Kind {
+    /// Calls from so many tasks, each with one call at a time.
+    Unary {
+        in_flight: usize,
+    },
+    ClientStreaming,
+    ServerStreaming,
+    Bidi,
+}
+
+const CASES: &[Case] = &[
+    Case { name: "unary-1", kind: Kind::Unary { in_flight: 1 }, body_bytes: 0 },
+    Case { name: "unary-64", kind: Kind::Unary { in_flight: 64 }, body_bytes: 0 },
+    Case { name: "unary-64-1KiB", kind: Kind::Unary { in_flight: 64 }, body_bytes: 1 << 10 },
+    Case { name: "client-stream", kind: Kind::ClientStreaming, body_bytes: 0 },
+    Case { name: "server-stream", kind: Kind::ServerStreaming, body_bytes: 0 },
+    Case { name: "bidi-stream", kind: Kind::Bidi, body_bytes: 0 },
+    Case { name: "client-stream-64KiB", kind: Kind::ClientStreaming, body_bytes: 64 << 10 },
+    Case { name: "server-stream-64KiB", kind: Kind::ServerStreaming, body_bytes: 64 << 10 },
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let case = arguments.next().and_then(|name| CASES.iter().find(|case| case.name == name));
+    let count = arguments.next().and_then(|count| count.parse().ok());
+    let (Some(case), Some(count)) = (case, count) else {
+        let names: Vec<&str> = CASES.iter().map(|case| case.name).collect();
+        eprintln!("usage: costs CASE COUNT, where CASE is one of {}", names.join(", "));
+        return ExitCode::from(2);
+    };
+    match run(case, count) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(status) => {
+            eprintln!("costs: a call failed: {status}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `count` calls, or messages of one stream.
+fn run(case: &'static Case, count: usize) -> Result<(), Status> {
+    let (client_end, server_end) = Pipe::pair();
+    let (client, server) = (runtime(), runtime());
+    server.spawn(Server::builder().add_service(Script).serve_connection(server_end.clone()));
+    let work = client.spawn(work(client_end.clone(), case, count));
+    while !work.is_finished() {
+        let before = client_end.moved_bytes();
+        client_turn(&client, &client_end);
+        server_turn(&server, &server_end);
+        assert!(client_end.moved_bytes() > before || work.is_finished(), "both sides wait for each other");
+    }
+    client.block_on(work).expect("the work does not panic")
+}
+
+fn runtime() -> Runtime {
+    // An interval that is never reached: who takes turns looks only when all tasks have run.
+    let mut builder = Builder::new_current_thread();
+    builder.enable_time().start_paused(true).event_interval(1 << 20).build().expect("a runtime without I/O")
+}
+
+#[inline(never)]
+fn client_turn(runtime: &Runtime, end: &Pipe) {
+    runtime.block_on(settle(end));
+}
+
+#[inline(never)]
+fn server_turn(runtime: &Runtime, end: &Pipe) {
+    runtime.block_on(settle(end));
+}
+
+/// Lets the side's tasks run until they move no more bytes.
+async fn settle(end: &Pipe) {
+    loop {
+        let before = end.moved_bytes();
+        tokio::task::yield_now().await;
+        if end.moved_bytes() == before {
+            return;
+        }
+    }
+}
+
+/// The client's share of a run.
+async fn work(end: Pipe, case: &'static Case, count: usize) -> Result<(), Status> {
+    let connect = move || std::future::ready(Ok(end.clone()));
+    let channel = Channel::builder("memory:1").connector(connect).connect().await;
+    let channel = channel.map_err(|error| Status::unavailable(error.to_string()))?;
+    drive(&channel, case, count).await
+}
+
+async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(), Status> {
+    let options = CallOptions::default();
+    let message = Payload::new(case.body_bytes);
+    let requests = || Request::new(Repeat::new(message.clone(), count));
+    let seen = match case.kind {
+        Kind::Unary { in_flight } => return unary_calls(channel, &message, in_flight, count).await,
+        Kind::ClientStreaming => {
+            let reply = channel.client_streaming(&CLIENT_STREAMING, requests(), &options).await?;
+            let reply: Payload = reply.into_inner();
+            reply.count
+        }
+        Kind::ServerStreaming => {
+            let request = Request::new(Payload { count: count as u64, ..message });
+            let responses = channel.server_streaming(&SERVER_STREAMING, request, &options).await?;
+            service::count(responses.into_inner()).await?
+        }
+        Kind::Bidi => {
+            service::count(channel.bidi_streaming(&BIDI, requests(), &options).await?.into_inner()).await?
+        }
+    };
+    if seen == count as u64 {
+        Ok(())
+    } else {
+        Err(Status::data_loss(format!("{seen} of {count} messages arrived")))
+    }
+}
+
+async fn unary_calls(
+    channel: &Channel,
+    message: &Payload,
+    in_flight: usize,
+    count: usize,
+) -> Result<(), Status> {
+    let mut callers = JoinSet::new();
+    for caller in 0..in_flight {
+        let (channel, message) = (channel.clone(), message.clone());
+        // The first ones take what the others can't share equally.
+        let share = count / in_flight + usize::from(caller < count % in_flight);
+        callers.spawn(async move {
+            let options = CallOptions::default();
+            for message in Repeat::new(message, share) {
+                let _: thalweg::Response<Payload> =
+                    channel.unary(&UNARY, Request::new(message), &options).await?;
+            }
+            Ok(())
+        });
+    }
+    callers.join_all().await.into_iter().collect()
+}

@@ -1,0 +1,112 @@
+//! The service that is called: one method of each kind, each doing next to nothing.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use thalweg::server::{Methods, Service};
+use thalweg::{Method, Request, Response, ServiceOptions, Status, Stream, Streaming, prost};
+
+pub(crate) static UNARY: Method = Method::new("/costs.Script/Unary");
+pub(crate) static CLIENT_STREAMING: Method = Method::new("/costs.Script/ClientStreaming");
+pub(crate) static SERVER_STREAMING: Method = Method::new("/costs.Script/ServerStreaming");
+pub(crate) static BIDI: Method = Method::new("/costs.Script/Bidi");
+
+/// The one message.
+#[derive(Clone, PartialEq, prost::Message)]
+#[prost(prost_path = "prost")]
+pub(crate) struct Payload {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(crate) body: Bytes,
+    /// How many messages are asked for, or have arrived.
+    #[prost(uint64, tag = "2")]
+    pub(crate) count: u64,
+}
+
+impl Payload {
+    pub(crate) fn new(body_bytes: usize) -> Self {
+        Self { body: Bytes::from(vec![7; body_bytes]), count: 0 }
+    }
+}
+
+/// The same message again and again, as a client's requests.
+pub(crate) struct Repeat {
+    message: Payload,
+    left: usize,
+}
+
+impl Repeat {
+    pub(crate) fn new(message: Payload, count: usize) -> Self {
+        Self { message, left: count }
+    }
+}
+
+impl Iterator for Repeat {
+    type Item = Payload;
+
+    fn next(&mut self) -> Option<Payload> {
+        self.left = self.left.checked_sub(1)?;
+        Some(self.message.clone())
+    }
+}
+
+impl Stream for Repeat {
+    type Item = Payload;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Payload>> {
+        Poll::Ready(self.next())
+    }
+}
+
+/// As a server's answers, each of which may be an error.
+struct Answers(Repeat);
+
+impl Stream for Answers {
+    type Item = Result<Payload, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.next().map(Ok))
+    }
+}
+
+/// Reads to the end and says how many messages there were.
+pub(crate) async fn count(mut messages: Streaming<Payload>) -> Result<u64, Status> {
+    let mut count = 0;
+    while messages.message().await?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Answers at once, with what it was sent.
+pub(crate) struct Script;
+
+impl Service for Script {
+    const NAME: &'static str = "costs.Script";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let (service, options) = (Arc::new(self), ServiceOptions::default());
+        methods.unary("Unary", &service, &options, |_, request: Request<Payload>| async {
+            Ok(Response::new(request.into_inner()))
+        });
+        methods.client_streaming("ClientStreaming", &service, &options, |_, requests: Request<_>| async {
+            Ok(Response::new(Payload { count: count(requests.into_inner()).await?, ..Payload::default() }))
+        });
+        methods.server_streaming(
+            "ServerStreaming",
+            &service,
+            &options,
+            |_, request: Request<Payload>| async {
+                let Payload { body, count } = request.into_inner();
+                Ok(Response::new(Answers(Repeat::new(Payload { body, count: 0 }, count as usize))))
+            },
+        );
+        methods.bidi_streaming(
+            "Bidi",
+            &service,
+            &options,
+            |_, requests: Request<Streaming<Payload>>| async { Ok(Response::new(requests.into_inner())) },
+        );
+    }
+}

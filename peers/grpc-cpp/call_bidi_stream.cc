@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <vector>
+
+#include "stride.h"
+#include "worker.h"
+#include "write_batch.h"
+
+namespace {
+
+using grpc::testing::BenchmarkService;
+using grpc::testing::SimpleRequest;
+using grpc::testing::SimpleResponse;
+
+// What may await its reply: so many bytes of payload, and so many messages. A stream of the largest is pipelined, too.
+constexpr uint64_t kOutstandingBytes = 1 << 20;
+constexpr uint64_t kOutstandingMessagesMin = 2;
+constexpr uint64_t kOutstandingMessagesMax = 4096;
+
+uint64_t Window(int size) {
+  const uint64_t fitting = kOutstandingBytes / static_cast<uint64_t>(std::max(size, 1));
+  return std::clamp(fitting, kOutstandingMessagesMin, kOutstandingMessagesMax);
+}
+
+// One stream both ways at a time, pipelined: messages go out ahead of the replies, as far as the window allows. They are
+// timed from their hand-over to the reply with the same ordinal.
+class BidiStreamWorker final : public Worker {
+ public:
+  using Worker::Worker;
+
+ private:
+  void Begin() override {
+    stream_.reset();
+    failure_.reset();
+    sent_ = received_ = left_ = 0;
+    writing_ = is_full_ = is_complete_ = has_ended_ = false;
+    timed_ = {};
+    stream_ =
+        stub_.AsyncStreamingCall(NewContext(), &bench_.queue, begun_.tag());
+  }
+
+  void Begun(bool ok) {
+    has_ended_ = !ok;
+    if (!ok) return FinishIfEnded();
+    stream_->Read(&response_, read_.tag());
+    Write();
+  }
+
+  // Begins the next write, if there is room in the window.
+  void Write() {
+    is_full_ = sent_ - received_ >= window_;
+    if (is_full_) return;
+    writing_ = true;
+    if (left_ == 0 && !NextStride()) return stream_->WritesDone(closed_.tag());
+    --left_;
+    ++sent_;
+    const bool fills_window = sent_ - received_ >= window_;
+    stream_->Write(bench_.request, batch_.Next(size(), fills_window), wrote_.tag());
+  }
+
+  void Wrote(bool ok) {
+    writing_ = false;
+    // What broke the stream ends its reads, too.
+    if (ok && !has_ended_) Write();
+    FinishIfEnded();
+  }
+
+  void Closed(bool /*ok*/) {
+    writing_ = false;
+    FinishIfEnded();
+  }
+
+  void Read(bool ok) {
+    if (!ok) {
+      has_ended_ = true;
+      return FinishIfEnded();
+    }
+    if (const std::string wrong = WrongSize(response_, size()); !wrong.empty() && !failure_) {
+      failure_ = Wrong(wrong);
+      context().TryCancel();
+    }
+    if (!failure_) Count();
+    stream_->Read(&response_, read_.tag());
+  }
+
+  void Count() {
+    if (received_ % stride_ == 0) {
+      RecordStride();
+      const uint64_t now_ns = run().NowNs();
+      timed_ = {Stamp(received_), now_ns, 0};
+      WaitsSince(now_ns);
+    }
+    ++timed_.count;
+    ++received_;
+    // Writing goes on at every quarter of the window: often enough to keep the stream full, seldom enough that
+    // messages still go out together.
+    if (received_ % quarter_ == 0 && is_full_) Write();
+  }
+
+  // Begins a stride. False when the run is over.
+  bool NextStride() {
+    const uint64_t now_ns = run().NowNs();
+    const Start start = run().Begin(now_ns, stride_);
+    left_ = start.count;
+    is_complete_ = left_ == 0;
+    if (!is_complete_) Stamp(sent_) = start.counts ? std::max<uint64_t>(now_ns, 1) : 0;
+    return !is_complete_;
+  }
+
+  // All messages of a stride count with the latency of its first.
+  void RecordStride() {
+    if (timed_.sent_ns > 0 && timed_.count > 0) {
+      run().Record(timed_.received_ns - timed_.sent_ns, timed_.count, run().NowNs());
+    }
+    timed_ = {};
+  }
+
+  uint64_t& Stamp(uint64_t ordinal) { return stamps_ns_[ordinal / stride_ % stamps_ns_.size()]; }
+
+  void FinishIfEnded() {
+    if (has_ended_ && !writing_) stream_->Finish(&status_, finished_.tag());
+  }
+
+  void Finished(bool /*ok*/) {
+    RecordStride();
+    if (failure_) return Fail(*failure_);
+    if (!status_.ok()) return Fail(status_);
+    if (!is_complete_ || received_ != sent_) return Fail(EndedEarly());
+    run().recorder.Call();
+    Repeat();
+  }
+
+  // A stride whose first reply has come: when its message was handed over (0: it does not count), when the reply came,
+  // and the replies so far.
+  struct Timed {
+    uint64_t sent_ns = 0;
+    uint64_t received_ns = 0;
+    uint64_t count = 0;
+  };
+
+  const uint64_t stride_ = Stride(size());
+  const uint64_t window_ = Window(size());
+  const uint64_t quarter_ = std::max<uint64_t>(window_ / 4, 1);
+  // When the first message of each stride under way was handed over: those that fill the window, the one begun and the
+  // one half answered.
+  std::vector<uint64_t> stamps_ns_ = std::vector<uint64_t>(window_ / stride_ + 2);
+  WriteBatch batch_;
+  Timed timed_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<SimpleRequest, SimpleResponse>> stream_;
+  SimpleResponse response_;
+  grpc::Status status_;
+  // Why this side gave the stream up.
+  std::optional<grpc::Status> failure_;
+  uint64_t sent_ = 0;
+  uint64_t received_ = 0;
+  // Of the stride that is being sent.
+  uint64_t left_ = 0;
+  bool writing_ = false;
+  bool is_full_ = false;
+  // There is no more to send.
+  bool is_complete_ = false;
+  // There is no more to receive.
+  bool has_ended_ = false;
+  Then<BidiStreamWorker, &BidiStreamWorker::Begun> begun_{this};
+  Then<BidiStreamWorker, &BidiStreamWorker::Wrote> wrote_{this};
+  Then<BidiStreamWorker, &BidiStreamWorker::Closed> closed_{this};
+  Then<BidiStreamWorker, &BidiStreamWorker::Read> read_{this};
+  Then<BidiStreamWorker, &BidiStreamWorker::Finished> finished_{this};
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> MakeBidiStreamWorker(Bench& bench, BenchmarkService::Stub& stub) {
+  return std::make_unique<BidiStreamWorker>(bench, stub);
+}

@@ -1,0 +1,83 @@
+#include "stride.h"
+#include "worker.h"
+#include "write_batch.h"
+
+namespace {
+
+using grpc::testing::BenchmarkService;
+using grpc::testing::SimpleRequest;
+using grpc::testing::SimpleResponse;
+
+// One stream of requests at a time. Its messages count once the server has acknowledged all of them by answering.
+class ClientStreamWorker final : public Worker {
+ public:
+  using Worker::Worker;
+
+ private:
+  void Begin() override {
+    writer_.reset();
+    sent_.Clear();
+    start_ = {};
+    left_ = 0;
+    is_complete_ = false;
+    writer_ = stub_.AsyncStreamingFromClient(NewContext(), &response_, &bench_.queue,
+                                             sendable_.tag());
+  }
+
+  // The stream has begun, or has taken a message. gRPC takes one at a time.
+  void Sendable(bool ok) {
+    if (!ok) return Finish(true);
+    if (left_ == 0 && !NextStride()) return writer_->WritesDone(closed_.tag());
+    --left_;
+    writer_->Write(bench_.request, batch_.Next(size(), false), sendable_.tag());
+  }
+
+  // Ends a stride and begins the next. False when the run is over.
+  bool NextStride() {
+    const uint64_t now_ns = run().NowNs();
+    if (start_.counts) pace_.Record(sent_, now_ns - started_ns_, start_.count, now_ns - run().from_ns());
+    WaitsSince(now_ns);
+    started_ns_ = now_ns;
+    start_ = run().Begin(now_ns, stride_);
+    left_ = start_.count;
+    is_complete_ = start_.count == 0;
+    return !is_complete_;
+  }
+
+  void Finish(bool /*ok*/) { writer_->Finish(&status_, finished_.tag()); }
+
+  void Finished(bool /*ok*/) {
+    if (!status_.ok()) return Fail(status_);
+    if (const std::string wrong = WrongSize(response_, 0); !wrong.empty()) return Fail(Wrong(wrong));
+    if (!is_complete_) return Fail(EndedEarly());
+    if (sent_.operations() > 0) {
+      run().recorder.Add(sent_);
+      run().Ended(run().NowNs());
+    }
+    run().recorder.Call();
+    Repeat();
+  }
+
+  const uint64_t stride_ = Stride(size());
+  Pace pace_;
+  WriteBatch batch_;
+  Recorder sent_;
+  std::unique_ptr<grpc::ClientAsyncWriter<SimpleRequest>> writer_;
+  SimpleResponse response_;
+  grpc::Status status_;
+  // The stride under way: when it began, and how many of its messages are still to come.
+  Start start_{};
+  uint64_t started_ns_ = 0;
+  uint64_t left_ = 0;
+  // There is no more to come.
+  bool is_complete_ = false;
+  Then<ClientStreamWorker, &ClientStreamWorker::Sendable> sendable_{this};
+  Then<ClientStreamWorker, &ClientStreamWorker::Finish> closed_{this};
+  Then<ClientStreamWorker, &ClientStreamWorker::Finished> finished_{this};
+};
+
+}  // namespace
+
+std::unique_ptr<Worker> MakeClientStreamWorker(Bench& bench, BenchmarkService::Stub& stub) {
+  return std::make_unique<ClientStreamWorker>(bench, stub);
+}

@@ -1,0 +1,8 @@
+#pragma once
+
+#include "channels.h"
+#include "load.h"
+#include "result.h"
+
+// Drives the server as the options say. The connections are not counted yet.
+LoadResult Drive(const LoadOptions& options, const Stubs& stubs);

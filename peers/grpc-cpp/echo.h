@@ -1,0 +1,82 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+
+#include "messages.h"
+#include "write_batch.h"
+
+// What a server knows of one stream whose every request is answered. Requests are read ahead of the answers: an answer
+// that has a successor is written with the buffer hint, and goes out together with it. One read and one write at a time
+// may be under way; whoever owns this begins them when told to.
+class Echo {
+ public:
+  // A request has come, or (not `ok`) none will any more.
+  void Read(bool ok, const grpc::testing::SimpleRequest& request) {
+    reading_ = false;
+    if (ok) {
+      unanswered_.push_back(request.response_size());
+    } else {
+      has_ended_ = true;
+    }
+  }
+
+  void Wrote(bool ok) {
+    writing_ = false;
+    is_broken_ = is_broken_ || !ok;
+    if (is_broken_) unanswered_.clear();
+  }
+
+  // True when a read is to begin.
+  bool BeginRead() {
+    const bool begins = !reading_ && !has_ended_ && !is_broken_ && status_.ok() && unanswered_.size() < kAheadMax;
+    reading_ = reading_ || begins;
+    return begins;
+  }
+
+  // True when a write of `response()` with `options()` is to begin.
+  bool BeginWrite() {
+    if (writing_ || unanswered_.empty() || !status_.ok()) return false;
+    const int size = unanswered_.front();
+    unanswered_.pop_front();
+    status_ = MakeResponse(size, &response_);
+    if (status_.ok()) options_ = batch_.Next(size, unanswered_.empty());
+    writing_ = status_.ok();
+    return writing_;
+  }
+
+  // True once, when the call is to be finished with `status()`.
+  bool BeginFinish() {
+    const bool is_over = (has_ended_ && unanswered_.empty()) || !status_.ok() || is_broken_;
+    const bool begins = is_over && !reading_ && !writing_ && !finishing_;
+    finishing_ = finishing_ || begins;
+    return begins;
+  }
+
+  // An answer waits alone: writing it now costs a system call for it alone, and another request may be at hand.
+  bool MayWait() const { return !writing_ && !has_ended_ && unanswered_.size() == 1 && unanswered_.front() < kSmall; }
+
+  const grpc::testing::SimpleResponse& response() const { return response_; }
+  const grpc::Status& status() const { return status_; }
+
+  // Of the answer that `BeginWrite` has taken.
+  grpc::WriteOptions options() const { return options_; }
+
+ private:
+  static constexpr size_t kAheadMax = 4096;
+  // Answers of this size are worth a system call of their own.
+  static constexpr int kSmall = 4096;
+
+  std::deque<int> unanswered_;
+  WriteBatch batch_;
+  grpc::WriteOptions options_;
+  grpc::testing::SimpleResponse response_;
+  grpc::Status status_;
+  bool reading_ = false;
+  // The first write is that of the initial metadata, see WriteBatch.
+  bool writing_ = true;
+  bool has_ended_ = false;
+  bool is_broken_ = false;
+  bool finishing_ = false;
+};

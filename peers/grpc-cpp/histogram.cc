@@ -1,0 +1,107 @@
+#include "histogram.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace {
+
+constexpr uint64_t kLowest = 1;
+constexpr uint64_t kHighest = 3'600'000'000'000;
+constexpr uint32_t kSignificantDigits = 3;
+
+// 2048 steps tell 1000 values of three digits apart in each power of two.
+constexpr int kHalfBits = 10;
+constexpr uint64_t kHalf = uint64_t{1} << kHalfBits;
+
+// The first half of the first power of two's steps, then half a set of steps for each power of two.
+// 3000 = 0b101110111000: bucket 53 - 52 = 1, step 3000 >> 1 = 1500, place (1 + 1) * 1024 + 1500 - 1024 = 2524.
+size_t Place(uint64_t value) {
+  const int bucket = 63 - kHalfBits - __builtin_clzll(value | (2 * kHalf - 1));
+  return ((static_cast<size_t>(bucket) + 1) << kHalfBits) + (value >> bucket) - kHalf;
+}
+
+uint64_t LargestAt(size_t place) {
+  if (place < 2 * kHalf) return place;
+  const size_t bucket = (place >> kHalfBits) - 1;
+  return ((place % kHalf + kHalf + 1) << bucket) - 1;
+}
+
+void AppendBigEndian(std::string& bytes, uint64_t number, int size) {
+  for (int shift = (size - 1) * 8; shift >= 0; shift -= 8) bytes.push_back(static_cast<char>(number >> shift));
+}
+
+// Zig-zag, seven bits a byte; the ninth byte takes eight.
+void AppendCount(std::string& bytes, int64_t number) {
+  uint64_t rest = (static_cast<uint64_t>(number) << 1) ^ static_cast<uint64_t>(number >> 63);
+  for (int size = 1; size < 9 && rest >= 0x80; ++size, rest >>= 7) bytes.push_back(static_cast<char>(rest | 0x80));
+  bytes.push_back(static_cast<char>(rest));
+}
+
+std::string Base64(const std::string& bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const size_t given = std::min<size_t>(3, bytes.size() - at);
+    uint32_t group = 0;
+    for (size_t i = 0; i < 3; ++i) group = group << 8 | (i < given ? static_cast<uint8_t>(bytes[at + i]) : 0);
+    for (size_t i = 0; i < 4; ++i) text.push_back(i <= given ? kDigits[group >> (18 - 6 * i) & 63] : '=');
+  }
+  return text;
+}
+
+}  // namespace
+
+Histogram::Histogram() : counts_(Place(kHighest) / kHalf * kHalf + kHalf) {}
+
+void Histogram::Record(uint64_t value, uint64_t count) {
+  const size_t place = Place(std::min(value, kHighest));
+  counts_[place] += count;
+  count_ += count;
+  last_ = std::max(last_, place);
+}
+
+void Histogram::Add(const Histogram& other) {
+  for (size_t place = 0; place <= other.last_; ++place) counts_[place] += other.counts_[place];
+  count_ += other.count_;
+  last_ = std::max(last_, other.last_);
+}
+
+void Histogram::Clear() {
+  std::fill_n(counts_.begin(), last_ + 1, 0);
+  count_ = last_ = 0;
+}
+
+uint64_t Histogram::AtPercentile(double percentile) const {
+  const double wanted = std::max(1.0, std::ceil(percentile / 100 * static_cast<double>(count_)));
+  uint64_t seen = 0;
+  for (size_t place = 0; place <= last_; ++place) {
+    seen += counts_[place];
+    if (static_cast<double>(seen) >= wanted) return LargestAt(place);
+  }
+  return 0;
+}
+
+std::string Histogram::Encoded() const {
+  std::string counts;
+  for (size_t place = 0; place <= last_ && count_ > 0; ++place) {
+    if (counts_[place] > 0) {
+      AppendCount(counts, static_cast<int64_t>(counts_[place]));
+      continue;
+    }
+    // A run of zeros is one negative number. What follows the last count is left out, so there is an end to it.
+    const size_t from = place;
+    while (counts_[place + 1] == 0) ++place;
+    AppendCount(counts, -static_cast<int64_t>(place + 1 - from));
+  }
+  constexpr uint32_t kCookie = 0x1c849303 | 0x10;
+  constexpr uint64_t kOne = 0x3ff0000000000000;  // The double 1.0: values are in the unit that they are in.
+  std::string bytes;
+  AppendBigEndian(bytes, kCookie, 4);
+  AppendBigEndian(bytes, counts.size(), 4);
+  AppendBigEndian(bytes, 0, 4);
+  AppendBigEndian(bytes, kSignificantDigits, 4);
+  AppendBigEndian(bytes, kLowest, 8);
+  AppendBigEndian(bytes, kHighest, 8);
+  AppendBigEndian(bytes, kOne, 8);
+  return Base64(bytes + counts);
+}

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include "grpc/testing/messages.pb.h"
+
+// Payloads of both directions are bounded by this.
+inline constexpr int kPayloadBytesMax = 64 << 20;
+
+// A request of `size` bytes that wants `response_size` bytes back. No payload for 0, so that an empty message is empty.
+inline grpc::testing::SimpleRequest MakeRequest(int size, int response_size) {
+  grpc::testing::SimpleRequest request;
+  request.set_response_size(response_size);
+  if (size > 0) request.mutable_payload()->mutable_body()->resize(static_cast<size_t>(size));
+  return request;
+}
+
+// Makes `response` one of `size` bytes. One that is so already is left as it is: its bytes are made once.
+inline grpc::Status MakeResponse(int size, grpc::testing::SimpleResponse* response) {
+  if (size < 0 || size > kPayloadBytesMax) {
+    return {grpc::StatusCode::INVALID_ARGUMENT,
+            "an answer of " + std::to_string(size) + " bytes was asked for; this server sends 0 to " +
+                std::to_string(kPayloadBytesMax)};
+  }
+  if (size == 0) {
+    response->clear_payload();
+  } else if (response->payload().body().size() != static_cast<size_t>(size)) {
+    response->mutable_payload()->mutable_body()->resize(static_cast<size_t>(size));
+  }
+  return grpc::Status::OK;
+}
+
+// What is wrong with a reply of which `asked` bytes of payload were asked for; empty: nothing.
+inline std::string WrongSize(const grpc::testing::SimpleResponse& response, int asked) {
+  const size_t got = response.payload().body().size();
+  if (got == static_cast<size_t>(asked)) return {};
+  return "a reply of " + std::to_string(asked) + " bytes was asked for, " + std::to_string(got) + " came";
+}

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "load.h"
+#include "recorder.h"
+
+struct CpuTime {
+  double user_ns;
+  double system_ns;
+};
+
+// What one run of the load generator found.
+struct LoadResult {
+  Recorder recorder;
+  // When measuring began, since 1970.
+  std::chrono::nanoseconds started;
+  uint64_t duration_ns;
+  CpuTime cpu;
+  // What the first failed call said; empty: none failed.
+  std::string first_failure;
+  // Connections in the kernel's tables.
+  std::optional<uint32_t> established;
+};
+
+// The schema thalweg.load/1.
+std::string Json(const LoadOptions& options, const LoadResult& result);
+
+// A line for people.
+std::string Text(const LoadOptions& options, const LoadResult& result);

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+// Lets small messages of a stream wait for company, as gRPC's notes on performance advise: a write is a system call
+// unless it has the buffer hint. A batch ends well before gRPC's own bound (64 KiB, GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE),
+// so that the other side does not wait for 13,000 empty messages.
+//
+// On a server the initial metadata must have been sent before: with gRPC 1.51, streams whose first write takes it along
+// have been seen to stop for good, about every second one on a busy machine.
+class WriteBatch {
+ public:
+  // For the next message, of `size` bytes. `is_last`: none will follow for now.
+  grpc::WriteOptions Next(int size, bool is_last) {
+    messages_ += 1;
+    bytes_ += size;
+    if (is_last || messages_ >= kMessages || bytes_ >= kBytes) {
+      messages_ = bytes_ = 0;
+      return {};
+    }
+    return grpc::WriteOptions().set_buffer_hint();
+  }
+
+ private:
+  static constexpr int kMessages = 64;
+  static constexpr int kBytes = 16 << 10;
+
+  int messages_ = 0;
+  int bytes_ = 0;
+};

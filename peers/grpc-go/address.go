@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// address is one of HOST:PORT, unix:PATH and unix-abstract:NAME.
+type address struct {
+	text string
+	// What Go's net package calls it.
+	network, place string
+}
+
+func parseAddress(text string) (address, error) {
+	if name, is := strings.CutPrefix(text, "unix-abstract:"); is && name != "" {
+		return address{text, "unix", "@" + name}, nil
+	}
+	if path, is := strings.CutPrefix(text, "unix:"); is && path != "" {
+		return address{text, "unix", path}, nil
+	}
+	host, port, err := net.SplitHostPort(text)
+	if _, number := strconv.ParseUint(port, 10, 16); err != nil || number != nil || host == "" {
+		return address{}, fmt.Errorf("`%s` is none of HOST:PORT, unix:PATH and unix-abstract:NAME", text)
+	}
+	return address{text, "tcp", text}, nil
+}
+
+// grpcTarget is the address as grpc-go's channels take it. TCP is dialled as it stands, without a resolver before it.
+func (a address) grpcTarget() string {
+	if a.network == "tcp" {
+		return "passthrough:///" + a.text
+	}
+	return a.text
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+)
+
+// A set of flags that says in one line what it does not understand.
+func newFlags(command string) *flag.FlagSet {
+	flags := flag.NewFlagSet(command, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	return flags
+}
+
+// parse reads flags, and words without one wherever they stand, of which there may be so many.
+func parse(flags *flag.FlagSet, words []string, others int) ([]string, error) {
+	var found []string
+	for {
+		if err := flags.Parse(words); errors.Is(err, flag.ErrHelp) {
+			return nil, err
+		} else if err != nil {
+			return nil, misuse{err}
+		}
+		if flags.NArg() == 0 {
+			return found, nil
+		}
+		if len(found) == others {
+			return nil, misuse{fmt.Errorf("%s: `%s` is not understood", flags.Name(), flags.Arg(0))}
+		}
+		found = append(found, flags.Arg(0))
+		words = flags.Args()[1:]
+	}
+}
+
+// variantFlag takes --variant, of which this peer has none.
+func variantFlag(flags *flag.FlagSet) {
+	flags.Func("variant", "there is none", func(string) error { return errors.New("this peer has no variants") })
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+type callType string
+
+const (
+	unary        callType = "unary"
+	clientStream callType = "client-stream"
+	serverStream callType = "server-stream"
+	bidiStream   callType = "bidi-stream"
+)
+
+// payloads that one operation sends and receives.
+func (c callType) payloads() (sent, received uint64) {
+	switch c {
+	case clientStream:
+		return 1, 0
+	case serverStream:
+		return 0, 1
+	default:
+		return 1, 1
+	}
+}
+
+// settings are what a run is asked to do.
+type settings struct {
+	target      address
+	call        callType
+	size        int
+	inFlight    int
+	connections int
+	warmup      time.Duration
+	// Zero when a count ends the run.
+	duration time.Duration
+	// Zero when time ends the run.
+	total uint64
+	// For connecting, a call, or a stream's next message.
+	timeout  time.Duration
+	announce bool
+	json     bool
+}
+
+func readSettings(words []string) (settings, error) {
+	s := settings{call: unary, duration: 10 * time.Second, warmup: time.Second, timeout: 10 * time.Second}
+	format := "text"
+	flags := newFlags("load")
+	oneOf(flags, "call", (*string)(&s.call), string(unary), string(clientStream), string(serverStream), string(bidiStream))
+	oneOf(flags, "O", &format, "text", "json")
+	integer(flags, "size", &s.size, 0, payloadBytesMax)
+	integer(flags, "c", &s.inFlight, 1, 1<<20)
+	s.connections = 1
+	integer(flags, "connections", &s.connections, 1, 1<<16)
+	span(flags, "z", &s.duration)
+	flags.Uint64Var(&s.total, "n", 0, "")
+	span(flags, "warmup", &s.warmup)
+	span(flags, "timeout", &s.timeout)
+	flags.BoolVar(&s.announce, "announce", false, "")
+	variantFlag(flags)
+	targets, err := parse(flags, words, 1)
+	if err != nil {
+		return s, err
+	}
+	if err := s.complete(flags, targets); err != nil {
+		return s, misuse{err}
+	}
+	s.json = format == "json"
+	return s, nil
+}
+
+// complete fills in what depends on which flags were given.
+func (s *settings) complete(flags *flag.FlagSet, targets []string) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if len(targets) == 0 {
+		return errors.New("load needs a TARGET")
+	}
+	if given["n"] {
+		if given["z"] {
+			return errors.New("-z and -n: either a duration or a total ends the run")
+		}
+		if s.total == 0 || s.total > math.MaxInt64 {
+			return fmt.Errorf("-n %d: from 1 to %d", s.total, math.MaxInt64)
+		}
+		s.duration = 0
+		if !given["warmup"] {
+			s.warmup = 0
+		}
+	}
+	if !given["c"] {
+		s.inFlight = s.connections
+		if s.call == unary {
+			s.inFlight = max(64, s.connections)
+		}
+	}
+	if s.connections > s.inFlight {
+		return fmt.Errorf("-c %d --connections %d: each connection needs a call in flight", s.inFlight, s.connections)
+	}
+	var err error
+	s.target, err = parseAddress(targets[0])
+	return err
+}
+
+func oneOf(flags *flag.FlagSet, name string, value *string, choices ...string) {
+	flags.Func(name, "", func(text string) error {
+		for _, choice := range choices {
+			if text == choice {
+				*value = text
+				return nil
+			}
+		}
+		return fmt.Errorf("one of %v", choices)
+	})
+}
+
+func integer(flags *flag.FlagSet, name string, value *int, least, most int) {
+	flags.Func(name, "", func(text string) error {
+		number, err := strconv.Atoi(text)
+		if err != nil || number < least || number > most {
+			return fmt.Errorf("a number from %d to %d", least, most)
+		}
+		*value = number
+		return nil
+	})
+}
+
+// span takes a duration of at most a year, so that times can be added without a second thought.
+func span(flags *flag.FlagSet, name string, value *time.Duration) {
+	flags.Func(name, "", func(text string) error {
+		duration, err := time.ParseDuration(text)
+		if err != nil || duration < 0 || duration > 366*24*time.Hour {
+			return errors.New("a duration such as 200ms or 1.5s")
+		}
+		*value = duration
+		return nil
+	})
+}

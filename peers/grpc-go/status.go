@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	pb "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
+)
+
+// Canonical names, by number.
+var codeNames = [...]string{
+	"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+	"INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+}
+
+// errEndedEarly is a stream that ended with OK while it was still used.
+var errEndedEarly = status.Error(codes.DataLoss, "the server ended the stream before its time")
+
+func codeName(err error) string {
+	if code := int(status.Code(err)); code < len(codeNames) {
+		return codeNames[code]
+	}
+	return codeNames[codes.Unknown]
+}
+
+// described is `UNAVAILABLE: connection lost`, in one line.
+func described(err error) string {
+	message := err.Error()
+	if s, is := status.FromError(err); is {
+		message = s.Message()
+	}
+	return codeName(err) + ": " + strings.Join(strings.Fields(message), " ")
+}
+
+// unanswered is a call whose patience has ended.
+func unanswered(patience time.Duration) error {
+	return status.Errorf(codes.DeadlineExceeded, "nothing came within %s", patience)
+}
+
+// checkSize says what a reply that is not as large as asked for makes of its call.
+func checkSize(reply *pb.SimpleResponse, asked int) error {
+	if got := len(reply.GetPayload().GetBody()); got != asked {
+		return status.Errorf(codes.DataLoss, "a reply of %d bytes was asked for, %d came", asked, got)
+	}
+	return nil
+}

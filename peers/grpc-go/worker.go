@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "google.golang.org/grpc/interop/grpc_testing"
+)
+
+// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+const pauseAfterError = 10 * time.Millisecond
+
+// worker has one call under way, of one of the four kinds.
+type worker struct {
+	index  int
+	call   callType
+	size   int
+	run    *course
+	client pb.BenchmarkServiceClient
+	// Since when it has been waiting for what it waits for, 0 when for nothing.
+	waitsSinceNs atomic.Int64
+
+	// Ends the calls made until it is replaced.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// Guards cancel against the look of whoever watches.
+	mutex sync.Mutex
+}
+
+func newWorker(index int, s settings, run *course, client pb.BenchmarkServiceClient) *worker {
+	w := &worker{index: index, call: s.call, size: s.size, run: run, client: client}
+	w.renew()
+	return w
+}
+
+func (w *worker) renew() {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.ctx, w.cancel = context.WithCancelCause(context.Background())
+}
+
+// cancelIfStuck ends the call of a worker that has waited too long for the same thing.
+func (w *worker) cancelIfStuck(patience time.Duration) {
+	since := w.waitsSinceNs.Load()
+	if since > 0 && w.run.nowNs()-since > int64(patience) {
+		w.mutex.Lock()
+		defer w.mutex.Unlock()
+		w.cancel(unanswered(patience))
+	}
+}
+
+func (w *worker) waits(nowNs int64) {
+	w.waitsSinceNs.Store(max(nowNs, 1))
+}
+
+// repeat makes call after call until the run is over.
+func (w *worker) repeat() {
+	calls := map[callType]func() error{
+		unary: w.unary, clientStream: w.clientStream, serverStream: w.serverStream, bidiStream: w.bidiStream,
+	}
+	call := calls[w.call]
+	for !w.run.isOver() {
+		w.waits(w.run.nowNs())
+		err := call()
+		w.waitsSinceNs.Store(0)
+		if err == nil {
+			continue
+		}
+		if w.ctx.Err() != nil {
+			err = context.Cause(w.ctx)
+			w.renew()
+		}
+		w.run.fail(w.index, err)
+		time.Sleep(pauseAfterError)
+	}
+}
+
+// request of so many bytes that wants so many back. Both without payload: an empty message.
+func request(size, responseSize int) *pb.SimpleRequest {
+	return &pb.SimpleRequest{ResponseSize: int32(responseSize), Payload: payload(size)}
+}
+
+// Unary calls until one fails. The end of one is the start of the next: one reading of the clock for both.
+func (w *worker) unary() error {
+	request := request(w.size, w.size)
+	startedNs := w.run.nowNs()
+	for {
+		start, _ := w.run.start(startedNs, 1)
+		if start == over {
+			return nil
+		}
+		w.waits(startedNs)
+		reply, err := w.client.UnaryCall(w.ctx, request)
+		if err == nil {
+			err = checkSize(reply, w.size)
+		}
+		if err != nil {
+			return err
+		}
+		endedNs := w.run.nowNs()
+		if start == counted {
+			shard := w.run.shard(w.index)
+			shard.record(endedNs-startedNs, 1, endedNs)
+			shard.recorder.calls++
+			shard.Unlock()
+		}
+		startedNs = endedNs
+	}
+}
+
+// One stream of requests. Its messages count once the server has acknowledged all of them by answering.
+func (w *worker) clientStream() error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	stream, err := w.client.StreamingFromClient(ctx)
+	if err != nil {
+		return err
+	}
+	sent, stride, pace, request := newRecorder(w.run.measuredFrom()), stride(w.size), newPace(), request(w.size, 0)
+	startedNs := w.run.nowNs()
+	complete := false
+	for !complete {
+		w.waits(startedNs)
+		start, count := w.run.start(startedNs, stride)
+		complete = start == over
+		for range count {
+			if err = stream.Send(request); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			break
+		}
+		nowNs := w.run.nowNs()
+		if start == counted {
+			pace.record(sent, nowNs-startedNs, count)
+		}
+		startedNs = nowNs
+	}
+	// A Send that fails with EOF leaves the reason to this.
+	reply, err := stream.CloseAndRecv()
+	if err == nil && !complete {
+		err = errEndedEarly
+	}
+	if err == nil {
+		err = checkSize(reply, 0)
+	}
+	if err != nil {
+		return err
+	}
+	endedNs := w.run.nowNs()
+	shard := w.run.shard(w.index)
+	defer shard.Unlock()
+	if sent.messages > 0 {
+		shard.recorder.merge(sent)
+		shard.lastNs = max(shard.lastNs, endedNs)
+	}
+	shard.recorder.calls++
+	return nil
+}
+
+// One stream of responses, cancelled when the run is over.
+func (w *worker) serverStream() error {
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	stride, pace := stride(w.size), newPace()
+	startedNs := w.run.nowNs()
+	start, count := w.run.start(startedNs, stride)
+	stream, err := w.client.StreamingFromServer(ctx, request(0, w.size))
+	if err != nil {
+		return err
+	}
+	for start != over {
+		received := int64(0)
+		for received < count {
+			var reply *pb.SimpleResponse
+			if reply, err = stream.Recv(); err == nil {
+				err = checkSize(reply, w.size)
+			} else if errors.Is(err, io.EOF) {
+				err = errEndedEarly
+			}
+			if err != nil {
+				break
+			}
+			received++
+		}
+		nowNs := w.run.nowNs()
+		if start == counted && received > 0 {
+			shard := w.run.shard(w.index)
+			pace.record(shard.recorder, nowNs-startedNs, received)
+			shard.lastNs = max(shard.lastNs, nowNs)
+			shard.Unlock()
+		}
+		if err != nil {
+			return err
+		}
+		w.waits(nowNs)
+		startedNs = nowNs
+		start, count = w.run.start(nowNs, stride)
+	}
+	shard := w.run.shard(w.index)
+	shard.recorder.calls++
+	shard.Unlock()
+	return nil
+}

@@ -1,0 +1,56 @@
+//! As many channels as connections are asked for: a channel of tonic's is one connection.
+
+use std::io;
+use std::os::unix::net::{SocketAddr, UnixStream as StdUnixStream};
+
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tonic::transport::{Channel, Endpoint};
+
+use super::Settings;
+use crate::proto::benchmark_service_client::BenchmarkServiceClient;
+
+pub type Client = BenchmarkServiceClient<Channel>;
+
+pub async fn connect(settings: &Settings) -> Result<Vec<Client>, String> {
+    let connecting = async {
+        let mut clients = Vec::new();
+        for _ in 0..settings.connections {
+            let client = BenchmarkServiceClient::new(channel(settings).await?);
+            clients.push(client.max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX));
+        }
+        Ok(clients)
+    };
+    let connected = tokio::time::timeout(settings.timeout, connecting).await;
+    let connected = connected.unwrap_or_else(|_| Err(format!("nothing came within {:?}", settings.timeout)));
+    connected.map_err(|error| format!("cannot connect to {}: {error}", settings.target))
+}
+
+async fn channel(settings: &Settings) -> Result<Channel, String> {
+    let unix = settings.target.unix().transpose().map_err(|error| error.to_string())?;
+    // What a Unix socket's authority says matters to nobody.
+    let uri =
+        if unix.is_some() { "http://localhost".to_owned() } else { format!("http://{}", settings.target) };
+    let endpoint = Endpoint::from_shared(uri).map_err(|error| causes(&error))?.tcp_nodelay(true);
+    let connected = match unix {
+        None => endpoint.connect().await,
+        Some(address) => {
+            let connector = move |_| std::future::ready(unix_stream(&address).map(TokioIo::new));
+            endpoint.connect_with_connector(tower::service_fn(connector)).await
+        }
+    };
+    connected.map_err(|error| causes(&error))
+}
+
+/// A Unix socket connects at once or not at all.
+fn unix_stream(address: &SocketAddr) -> io::Result<UnixStream> {
+    let stream = StdUnixStream::connect_addr(address)?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+/// tonic's errors say what happened in their sources only.
+fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,100 @@
+//! A stream of requests, handed over as fast as tonic takes them.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio_stream::Stream;
+use tonic::Status;
+
+use super::channel::Client;
+use super::record::Recorder;
+use super::run::Start;
+use super::stride::{Pace, stride};
+use super::worker::{Call, Worker, check_size, ended_early, request};
+use crate::proto::SimpleRequest;
+
+/// One stream. Its messages count once the server has acknowledged all of them by answering.
+pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
+    let run = &worker.run;
+    let recorder = Recorder::starting_at(run.measured_from());
+    let sent = Arc::new(Mutex::new(Sent { recorder, is_complete: false }));
+    let requests = Requests {
+        request: request(call.size, 0),
+        worker: worker.clone(),
+        stride: stride(call.size),
+        sent: sent.clone(),
+        pace: Pace::new(),
+        started_ns: 0,
+        count: 0,
+        left: 0,
+        counted: false,
+    };
+    let response = client.streaming_from_client(requests).await?;
+    check_size(response.get_ref(), 0)?;
+    let ended_ns = run.now_ns();
+    let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+    if !sent.is_complete {
+        return Err(ended_early());
+    }
+    let mut shard = run.shard(worker.index);
+    if sent.recorder.operations() > 0 {
+        shard.recorder.merge(&sent.recorder);
+        shard.last_ns = shard.last_ns.max(ended_ns);
+    }
+    shard.recorder.calls += 1;
+    Ok(())
+}
+
+/// What a client stream has sent.
+struct Sent {
+    recorder: Recorder,
+    /// The stream has been half-closed: there is no more to come.
+    is_complete: bool,
+}
+
+struct Requests {
+    request: SimpleRequest,
+    worker: Worker,
+    stride: u64,
+    sent: Arc<Mutex<Sent>>,
+    pace: Pace,
+    /// The stride under way: when it began, its messages, how many of them are still to come, whether they count.
+    started_ns: u64,
+    count: u64,
+    left: u64,
+    counted: bool,
+}
+
+impl Requests {
+    /// Ends a stride and begins the next. False when the run is over.
+    fn next_stride(&mut self) -> bool {
+        let now_ns = self.worker.run.now_ns();
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.counted {
+            self.pace.record(&mut sent.recorder, now_ns - self.started_ns, self.count);
+        }
+        self.worker.progress.waits_since(now_ns);
+        self.started_ns = now_ns;
+        (self.count, self.counted) = match self.worker.run.start(now_ns, self.stride) {
+            Start::Over => (0, false),
+            Start::WarmUp => (self.stride, false),
+            Start::Counted(count) => (count, true),
+        };
+        self.left = self.count;
+        sent.is_complete = self.count == 0;
+        !sent.is_complete
+    }
+}
+
+impl Stream for Requests {
+    type Item = SimpleRequest;
+
+    fn poll_next(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<SimpleRequest>> {
+        if self.left == 0 && !self.next_stride() {
+            return Poll::Ready(None);
+        }
+        self.left -= 1;
+        Poll::Ready(Some(self.request.clone()))
+    }
+}

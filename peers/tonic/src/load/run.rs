@@ -1,0 +1,186 @@
+//! What the workers of one run share: its clock, when it is over, and where they record.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tonic::Status;
+
+use super::record::Recorder;
+use super::{Settings, described, failed_code};
+
+/// Times are ns since the warm-up began.
+pub struct Run {
+    base: Instant,
+    /// What begins from here on counts.
+    from_ns: u64,
+    /// What would begin from here on does not; `u64::MAX` when a count ends the run.
+    until_ns: u64,
+    /// How many operations may still be counted, when a count ends the run.
+    budget: Option<AtomicU64>,
+    /// One for each thread of the runtime, so that threads do not wait for each other.
+    shards: Vec<Mutex<Shard>>,
+}
+
+/// What was recorded by the workers of one thread.
+pub struct Shard {
+    pub recorder: Recorder,
+    /// When the last counted operation ended.
+    pub last_ns: u64,
+    /// What the first failure said.
+    pub first_failure: Option<String>,
+}
+
+/// What becomes of an operation that is about to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It is driven and not counted.
+    WarmUp,
+    /// It counts; of a stride of messages, this many may begin.
+    Counted(u64),
+    /// The run is over.
+    Over,
+}
+
+impl Run {
+    /// A run whose warm-up begins now.
+    pub fn begin(settings: &Settings, threads: usize) -> Self {
+        let base = Instant::now();
+        let from_ns = settings.warmup_ns;
+        let shard = || Mutex::new(Shard::new(base, from_ns));
+        Self {
+            base,
+            from_ns,
+            until_ns: settings.duration_ns.map_or(u64::MAX, |duration| from_ns + duration),
+            budget: settings.total.map(AtomicU64::new),
+            shards: (0..threads.max(1)).map(|_| shard()).collect(),
+        }
+    }
+
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.base.elapsed().as_nanos() as u64
+    }
+
+    pub fn measured_from(&self) -> Instant {
+        self.base + Duration::from_nanos(self.from_ns)
+    }
+
+    /// Whether an operation may begin at `now_ns`, or a stride of `wanted` of them.
+    #[inline]
+    pub fn start(&self, now_ns: u64, wanted: u64) -> Start {
+        if now_ns >= self.until_ns {
+            return Start::Over;
+        }
+        if now_ns < self.from_ns {
+            return Start::WarmUp;
+        }
+        match &self.budget {
+            None => Start::Counted(wanted),
+            Some(budget) => take(budget, wanted),
+        }
+    }
+
+    /// The run is over, but for what is under way.
+    pub fn is_over(&self) -> bool {
+        let spent = self.budget.as_ref().is_some_and(|budget| budget.load(Relaxed) == 0);
+        spent || self.now_ns() >= self.until_ns
+    }
+
+    /// Where worker number `worker` records.
+    #[inline]
+    pub fn shard(&self, worker: usize) -> MutexGuard<'_, Shard> {
+        self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a failed call, unless it falls into the warm-up.
+    pub fn fail(&self, worker: usize, status: &Status) {
+        if self.now_ns() < self.from_ns {
+            return;
+        }
+        let mut shard = self.shard(worker);
+        shard.recorder.error(failed_code(status));
+        shard.first_failure.get_or_insert_with(|| described(status));
+    }
+
+    /// Everything that was recorded, and how long that took: it ends with the last counted answer, and a run that was
+    /// to last a time lasts it at least.
+    pub fn merged(&self) -> (Shard, Duration) {
+        let mut all = Shard::new(self.base, self.from_ns);
+        for worker in 0..self.shards.len() {
+            let shard = self.shard(worker);
+            all.recorder.merge(&shard.recorder);
+            all.last_ns = all.last_ns.max(shard.last_ns);
+            all.first_failure = all.first_failure.or_else(|| shard.first_failure.clone());
+        }
+        let asked_ns = if self.until_ns == u64::MAX { 0 } else { self.until_ns };
+        let until_ns = all.last_ns.max(asked_ns);
+        (all, Duration::from_nanos(until_ns - self.from_ns))
+    }
+}
+
+impl Shard {
+    fn new(base: Instant, from_ns: u64) -> Self {
+        let recorder = Recorder::starting_at(base + Duration::from_nanos(from_ns));
+        Self { recorder, last_ns: from_ns, first_failure: None }
+    }
+
+    /// `count` operations succeeded that took `latency_ns` each, the last ending at `ended_ns`.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64, count: u64, ended_ns: u64) {
+        self.recorder.record(latency_ns, count);
+        self.last_ns = self.last_ns.max(ended_ns);
+    }
+}
+
+/// Takes up to `wanted` from what is left.
+fn take(budget: &AtomicU64, wanted: u64) -> Start {
+    match budget.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(wanted.min(left))) {
+        Ok(left) if left > 0 => Start::Counted(wanted.min(left)),
+        _ => Start::Over,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::CallType;
+
+    fn run(duration_ns: Option<u64>, total: Option<u64>) -> Run {
+        let settings = Settings {
+            target: "127.0.0.1:1".parse().unwrap(),
+            call: CallType::Unary,
+            size: 0,
+            in_flight: 1,
+            connections: 1,
+            warmup_ns: 100,
+            duration_ns,
+            total,
+            timeout: Duration::from_secs(10),
+            announce: false,
+        };
+        Run::begin(&settings, 1)
+    }
+
+    fn check(run: &Run, now_ns: u64, expected: Start) {
+        assert_eq!(run.start(now_ns, 16), expected, "at {now_ns} ns");
+    }
+
+    #[test]
+    fn a_duration_begins_after_the_warm_up() {
+        let run = run(Some(50), None);
+        check(&run, 99, Start::WarmUp);
+        check(&run, 100, Start::Counted(16));
+        check(&run, 149, Start::Counted(16));
+        check(&run, 150, Start::Over);
+    }
+
+    #[test]
+    fn a_total_is_given_out_exactly_and_not_in_the_warm_up() {
+        let run = run(None, Some(20));
+        check(&run, 50, Start::WarmUp);
+        check(&run, 100, Start::Counted(16));
+        check(&run, 101, Start::Counted(4));
+        check(&run, 102, Start::Over);
+    }
+}

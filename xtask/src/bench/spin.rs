@@ -1,0 +1,116 @@
+//! The limit of busy polling: two processes that do nothing but look at a non-blocking socket, and move a call's bytes.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::Ended;
+use crate::arguments::{Arguments, Misuse};
+use crate::job::Failure;
+
+/// What Thalweg's empty unary call takes on the wire once its headers are in the tables: 31 bytes there, 36 back.
+const REQUEST_BYTES: usize = 31;
+const RESPONSE_BYTES: usize = 36;
+/// How long the other process may take to listen.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+/// `cargo xtask spin echo ADDRESS` answers one connection; `cargo xtask spin measure ADDRESS MILLISECONDS` prints the
+/// median round trip in ns.
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+    let mut next = |what: &str| arguments.next_word().ok_or_else(|| Misuse(format!("spin wants {what}")));
+    let (side, address) = (next("echo or measure")?, next("an address")?);
+    match side.as_str() {
+        "echo" => echo(accepted(&address).map_err(Failure::from)?.as_mut()).map_err(Failure::from)?,
+        "measure" => {
+            let milliseconds = next("a time in ms")?.parse();
+            let time = Duration::from_millis(
+                milliseconds.map_err(|_| Misuse("the time is not a number".to_owned()))?,
+            );
+            let mut stream = connected(&address).map_err(Failure::from)?;
+            println!("{}", median_ns(stream.as_mut(), time).map_err(Failure::from)?);
+        }
+        other => return Err(Misuse(format!("spin knows echo and measure, not `{other}`")).into()),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn accepted(address: &str) -> io::Result<Box<dyn Stream>> {
+    match address.strip_prefix("unix:") {
+        Some(path) => unix(UnixListener::bind(path)?.accept()?.0),
+        None => tcp(TcpListener::bind(address)?.accept()?.0),
+    }
+}
+
+/// Connects, once the other process listens.
+fn connected(address: &str) -> io::Result<Box<dyn Stream>> {
+    let deadline = Instant::now() + CONNECT_LIMIT;
+    loop {
+        match connect(address) {
+            Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+            connected => return connected,
+        }
+    }
+}
+
+fn connect(address: &str) -> io::Result<Box<dyn Stream>> {
+    match address.strip_prefix("unix:") {
+        Some(path) => unix(UnixStream::connect(path)?),
+        None => tcp(TcpStream::connect(address)?),
+    }
+}
+
+fn unix(stream: UnixStream) -> io::Result<Box<dyn Stream>> {
+    stream.set_nonblocking(true)?;
+    Ok(Box::new(stream))
+}
+
+fn tcp(stream: TcpStream) -> io::Result<Box<dyn Stream>> {
+    stream.set_nodelay(true)?;
+    stream.set_nonblocking(true)?;
+    Ok(Box::new(stream))
+}
+
+/// Answers until the other end hangs up.
+fn echo(stream: &mut dyn Stream) -> io::Result<()> {
+    let mut request = [0; REQUEST_BYTES];
+    while receive(stream, &mut request)? {
+        stream.write_all(&[0; RESPONSE_BYTES])?;
+    }
+    Ok(())
+}
+
+fn median_ns(stream: &mut dyn Stream, time: Duration) -> io::Result<u128> {
+    let mut response = [0; RESPONSE_BYTES];
+    let (began, mut round_trips) = (Instant::now(), Vec::new());
+    while began.elapsed() < time {
+        let sent = Instant::now();
+        stream.write_all(&[0; REQUEST_BYTES])?;
+        if !receive(stream, &mut response)? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        round_trips.push(sent.elapsed().as_nanos());
+    }
+    round_trips.sort_unstable();
+    round_trips.get(round_trips.len() / 2).copied().ok_or_else(|| io::ErrorKind::TimedOut.into())
+}
+
+/// Looks until all of `bytes` has arrived; false at the end of the stream.
+fn receive(stream: &mut dyn Stream, bytes: &mut [u8]) -> io::Result<bool> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match stream.read(&mut bytes[filled..]) {
+            Ok(0) => return Ok(false),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
+}

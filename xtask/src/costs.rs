@@ -1,0 +1,207 @@
+//! What the main calls cost, counted so that the counts repeat: `cargo xtask costs` prints them, `--record` commits
+//! them, and the test step of this name compares the two.
+//!
+//! The programs that are counted do the same in every run: no sockets, no threads, no clock. What would still differ
+//! between machines is which of its copying routines glibc chooses for a processor: [`TUNABLES`] pins that.
+
+mod callgrind;
+mod record;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::Ended;
+use crate::arguments::Arguments;
+use crate::bench::table;
+use crate::job::{Failure, Job, Log};
+use crate::{tools, workspace};
+
+use callgrind::Counts;
+pub(crate) use record::{Record, Toolchain};
+
+/// What is run and counted.
+struct Case {
+    name: &'static str,
+    program: Program,
+    /// What follows the first word: `NAME` and the count, or the count and how many are in flight.
+    arguments: fn(u64) -> String,
+    /// Calls or messages of the two runs: what the longer one has more is what so many calls more cost, without what
+    /// belongs to the start and the end.
+    lengths: [u64; 2],
+}
+
+#[derive(Clone, Copy)]
+enum Program {
+    /// Two halves of the HTTP/2 core, without the library: `crates/http2/examples/unary_calls.rs`.
+    Core,
+    /// The library's client and server: `crates/sim/examples/costs`.
+    Library,
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Server,
+    Client,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "core-unary-64",
+        program: Program::Core,
+        arguments: |count| format!("{count} 64"),
+        lengths: [1280, 3840],
+    },
+    Case {
+        name: "unary-1",
+        program: Program::Library,
+        arguments: |count| format!("unary-1 {count}"),
+        lengths: [200, 600],
+    },
+    Case {
+        name: "unary-64",
+        program: Program::Library,
+        arguments: |count| format!("unary-64 {count}"),
+        lengths: [1280, 3840],
+    },
+    Case {
+        name: "unary-64-1KiB",
+        program: Program::Library,
+        arguments: |count| format!("unary-64-1KiB {count}"),
+        lengths: [1280, 3840],
+    },
+    Case {
+        name: "client-stream",
+        program: Program::Library,
+        arguments: |count| format!("client-stream {count}"),
+        lengths: [4000, 40_000],
+    },
+    Case {
+        name: "server-stream",
+        program: Program::Library,
+        arguments: |count| format!("server-stream {count}"),
+        lengths: [4000, 40_000],
+    },
+    Case {
+        name: "bidi-stream",
+        program: Program::Library,
+        arguments: |count| format!("bidi-stream {count}"),
+        lengths: [4000, 40_000],
+    },
+    Case {
+        name: "client-stream-64KiB",
+        program: Program::Library,
+        arguments: |count| format!("client-stream-64KiB {count}"),
+        lengths: [64, 192],
+    },
+    Case {
+        name: "server-stream-64KiB",
+        program: Program::Library,
+        arguments: |count| format!("server-stream-64KiB {count}"),
+        lengths: [64, 192],
+    },
+];
+
+/// Plain SSE2 copying, which every x86-64 has. Left to itself, glibc copies with AVX where there is AVX, and in large pieces
+/// with `rep movsb`, which callgrind counts as an instruction for each byte: 214,039 instead of 44,607 instructions for
+/// a message of 64 KiB. Names that a version of glibc does not know are passed over.
+const TUNABLES: &str = "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,-ERMS";
+
+/// What one call or message costs one side.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) case: String,
+    pub(crate) side: String,
+    pub(crate) instructions: f64,
+    pub(crate) allocations: f64,
+}
+
+/// `cargo xtask costs [--record]`.
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+    let records = arguments.flag("--record");
+    arguments.finish()?;
+    let log = Log::create("costs")?;
+    let costs = measure(&log)?;
+    print(&costs);
+    if records {
+        let record = Record { toolchain: Toolchain::here(&log)?, costs };
+        println!("\nrecorded in {}", record.write()?.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Counts all cases on both sides.
+pub(crate) fn measure(log: &Log) -> Result<Vec<Cost>, Failure> {
+    tools::debian("valgrind", &["valgrind"], log)?;
+    let (core, library) = (Program::Core.build(log)?, Program::Library.build(log)?);
+    let mut costs = Vec::new();
+    for case in CASES {
+        let program = match case.program {
+            Program::Core => &core,
+            Program::Library => &library,
+        };
+        for side in [Side::Server, Side::Client] {
+            costs.push(case.cost(side, program, log)?);
+        }
+    }
+    Ok(costs)
+}
+
+impl Case {
+    fn cost(&self, side: Side, program: &PathBuf, log: &Log) -> Result<Cost, Failure> {
+        let [few, many] = self.lengths;
+        let functions = self.program.functions(side);
+        let counts = |count| {
+            let job = Job::new(program).words(&(self.arguments)(count)).env("GLIBC_TUNABLES", TUNABLES);
+            Counts::of(job, functions, log)
+        };
+        let (least, most) = (counts(few)?, counts(many)?);
+        let each = |least: u64, most: u64| (most as f64 - least as f64) / (many - few) as f64;
+        Ok(Cost {
+            case: self.name.to_owned(),
+            side: side.name().to_owned(),
+            instructions: each(least.instructions, most.instructions),
+            allocations: each(least.allocations, most.allocations),
+        })
+    }
+}
+
+impl Program {
+    fn build(self, log: &Log) -> Result<PathBuf, Failure> {
+        let (package, example) = match self {
+            Self::Core => ("thalweg-http2", "unary_calls"),
+            Self::Library => ("thalweg-sim", "costs"),
+        };
+        let build = Job::cargo(&format!("build --release --package {package} --example {example}"));
+        build.minutes(30).run(log)?;
+        Ok(workspace::target().join("release/examples").join(example))
+    }
+
+    /// What runs within these is the side's.
+    fn functions(self, side: Side) -> &'static [&'static str] {
+        match (self, side) {
+            (Self::Core, Side::Server) => &["unary_calls::serve"],
+            (Self::Core, Side::Client) => &["unary_calls::call", "unary_calls::finish"],
+            (Self::Library, Side::Server) => &["costs::server_turn"],
+            (Self::Library, Side::Client) => &["costs::client_turn"],
+        }
+    }
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+        }
+    }
+}
+
+fn print(costs: &[Cost]) {
+    println!("Of one call, or of one message of a stream:\n");
+    let row = |cost: &Cost| {
+        let instructions = table::grouped(cost.instructions);
+        vec![cost.case.clone(), cost.side.clone(), instructions, format!("{:.2}", cost.allocations)]
+    };
+    let rows: Vec<Vec<String>> = costs.iter().map(row).collect();
+    table::print(&["case", "side", "instructions", "allocations"], &rows);
+}

@@ -1,0 +1,76 @@
+//! Counting with callgrind what runs within some functions of a program.
+
+use crate::job::{Failure, Job, Log};
+use crate::workspace;
+
+/// What one run did within the functions.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) instructions: u64,
+    /// Blocks that were asked of the allocator, a larger one for an old one too.
+    pub(super) allocations: u64,
+}
+
+/// A run takes about a second.
+const LIMIT_MINUTES: u64 = 5;
+
+impl Counts {
+    /// Runs `job` and counts what it does within `functions`, which are named with their path and must not call each other.
+    pub(super) fn of(job: Job, functions: &[&str], log: &Log) -> Result<Self, Failure> {
+        let file = workspace::output().join("costs.callgrind");
+        // The star is for what compilers put after a name.
+        let toggles: Vec<String> =
+            functions.iter().map(|function| format!("--toggle-collect={function}*")).collect();
+        let wrapper = format!(
+            "valgrind --quiet --tool=callgrind --callgrind-out-file={} {}",
+            file.display(),
+            toggles.join(" ")
+        );
+        job.under(&wrapper).minutes(LIMIT_MINUTES).run(log)?;
+        let counts = parse(&std::fs::read_to_string(&file)?);
+        let counted = counts.filter(|counts| counts.instructions > 0);
+        counted.ok_or_else(|| {
+            Failure::failed(format!("callgrind counted nothing within {}: renamed?", functions.join(", ")))
+        })
+    }
+}
+
+/// How the allocator of a Rust program is called.
+const ALLOCATORS: &[&str] = &["malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc"];
+
+/// Reads callgrind's output. A call is a line `cfn=(ID) NAME`, with the name only where it comes first, and a line
+/// `calls=COUNT POSITION`; a function of its own begins with `fn=(ID) NAME`; the end is `totals: COUNT`.
+fn parse(text: &str) -> Option<Counts> {
+    let mut allocators = Vec::new();
+    let (mut called, mut allocations, mut instructions) = ("", 0, None);
+    for line in text.lines() {
+        if let Some(function) = line.strip_prefix("cfn=").or_else(|| line.strip_prefix("fn=")) {
+            let (id, name) = function.split_once(' ').unwrap_or((function, ""));
+            if ALLOCATORS.contains(&name) {
+                allocators.push(id);
+            }
+            called = id;
+        } else if let Some(call) = line.strip_prefix("calls=") {
+            if allocators.contains(&called) {
+                allocations += call.split(' ').next()?.parse::<u64>().ok()?;
+            }
+        } else if let Some(total) = line.strip_prefix("totals:") {
+            instructions = total.trim().parse().ok();
+        }
+    }
+    Some(Counts { instructions: instructions?, allocations })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counts, parse};
+
+    #[test]
+    fn calls_of_the_allocator_are_added_up() {
+        let text = "events: Ir\n\nfn=(1) costs::server_turn\n1 5\ncfn=(2) malloc\ncalls=3 0\n1 90\ncfn=(3) memcpy\n\
+                    calls=7 0\n1 70\n\nfn=(2)\n1 90\n\nfn=(4) grow\ncfn=(5) realloc\ncalls=2 0\n1 9\ncfn=(2)\n\
+                    calls=1 0\n1 9\n\ntotals: 174\n";
+        assert_eq!(parse(text), Some(Counts { instructions: 174, allocations: 6 }));
+        assert_eq!(parse("events: Ir\n"), None);
+    }
+}

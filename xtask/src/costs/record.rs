@@ -1,0 +1,127 @@
+//! The committed counts: `xtask/costs.json`, a line for each.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Cost;
+use crate::job::{Failure, Job, Log};
+use crate::workspace;
+
+/// What was counted, and with what.
+pub(crate) struct Record {
+    pub(crate) toolchain: Toolchain,
+    pub(crate) costs: Vec<Cost>,
+}
+
+/// What decides on the instructions that a source becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Toolchain {
+    /// `rustc 1.95.0 (59807616e 2026-04-14)`.
+    pub(crate) rustc: String,
+    /// `glibc 2.36`: its allocator and its copying are counted too.
+    pub(crate) libc: String,
+    /// `x86_64`.
+    pub(crate) processor: String,
+}
+
+impl Toolchain {
+    /// What this machine has.
+    pub(crate) fn here(log: &Log) -> Result<Self, Failure> {
+        let line = |job: Job| job.text(log).map(|text| text.trim().to_owned());
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        Ok(Self {
+            rustc: line(Job::new(rustc).arg("--version"))?,
+            libc: line(Job::new("getconf").arg("GNU_LIBC_VERSION"))?,
+            processor: std::env::consts::ARCH.to_owned(),
+        })
+    }
+}
+
+fn path() -> PathBuf {
+    workspace::root().join("xtask/costs.json")
+}
+
+impl Record {
+    /// The committed one.
+    pub(crate) fn read() -> Result<Self, Failure> {
+        let path = path();
+        let unusable = |why: &str| {
+            let what = "`cargo xtask costs --record` writes it";
+            Failure::failed(format!("{}: {why}; {what}", path.display()))
+        };
+        let text = fs::read_to_string(&path).map_err(|error| unusable(&error.to_string()))?;
+        let value = serde_json::from_str(&text).map_err(|error| unusable(&error.to_string()))?;
+        Self::parse(&value).ok_or_else(|| unusable("a key is missing"))
+    }
+
+    pub(crate) fn write(&self) -> Result<PathBuf, Failure> {
+        fs::write(path(), self.to_json())?;
+        Ok(path())
+    }
+
+    fn parse(value: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let cost = |value: &Value| {
+            Some(Cost {
+                case: text(&value["case"])?,
+                side: text(&value["side"])?,
+                instructions: value["instructions"].as_f64()?,
+                allocations: value["allocations"].as_f64()?,
+            })
+        };
+        let toolchain = Toolchain {
+            rustc: text(&value["rustc"])?,
+            libc: text(&value["libc"])?,
+            processor: text(&value["processor"])?,
+        };
+        Some(Self { toolchain, costs: value["costs"].as_array()?.iter().map(cost).collect::<Option<_>>()? })
+    }
+
+    /// A line for each cost, so that a change of one is a change of one line.
+    fn to_json(&self) -> String {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let Toolchain { rustc, libc, processor } = &self.toolchain;
+        let mut text = String::from("{\n");
+        for (key, value) in [("rustc", rustc), ("libc", libc), ("processor", processor)] {
+            let _ = writeln!(text, "  \"{key}\": {},", quoted(value));
+        }
+        let lines = self.costs.iter().map(|cost| {
+            format!(
+                "    {{\"case\": {}, \"side\": {}, \"instructions\": {:.1}, \"allocations\": {:.2}}}",
+                quoted(&cost.case),
+                quoted(&cost.side),
+                cost.instructions,
+                cost.allocations
+            )
+        });
+        let _ = write!(text, "  \"costs\": [\n{}\n  ]\n}}\n", lines.collect::<Vec<_>>().join(",\n"));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let toolchain = Toolchain {
+            rustc: "rustc 1.95.0 (\"x\")".to_owned(),
+            libc: "glibc 2.36".to_owned(),
+            processor: "x86_64".to_owned(),
+        };
+        let cost = |side: &str, instructions, allocations| Cost {
+            case: "unary-64".to_owned(),
+            side: side.to_owned(),
+            instructions,
+            allocations,
+        };
+        let costs = vec![cost("server", 3989.7, 4.11), cost("client", 4342.0, 1.0)];
+        let record = Record { toolchain: toolchain.clone(), costs: costs.clone() };
+        let read = Record::parse(&serde_json::from_str(&record.to_json()).unwrap()).unwrap();
+        assert_eq!((read.toolchain, read.costs), (toolchain, costs));
+    }
+}
