@@ -58,7 +58,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
 
-    /// The whole study takes no longer than this [default: 13min, --quick 75s; comparing four stacks: 45min, --quick 330s]
+    /// The whole study takes no longer than this [default: 13min, --quick 75s; comparing four stacks: 45min, --quick 315s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
 

@@ -140,7 +140,7 @@ impl Connection {
 
     #[expect(
         clippy::inline_always,
-        reason = "an event that is not returned through memory costs 40 instructions less"
+        reason = "an event that is not returned through memory saves some 20 instructions a frame"
     )]
     #[inline(always)]
     fn poll_input<'a>(

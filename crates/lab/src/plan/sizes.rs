@@ -139,7 +139,7 @@ impl SizesOptions {
         Self {
             sizes: sizes.to_vec(),
             transports: vec![Transport::Tcp],
-            budget: budget_for(Duration::from_secs(330), &pairs),
+            budget: budget_for(Duration::from_secs(315), &pairs),
             comparison: Some(Comparison { pairs, with_limit, rounds: 6 }),
             ..Self::whole()
         }

@@ -160,6 +160,7 @@ impl Channel {
         Ok((exchange, call.deadline))
     }
 
+    #[inline]
     fn prepare(
         &self,
         method: &Method,

@@ -27,7 +27,7 @@ fn comparisons_fit_their_budget_with_short_windows_and_enough_of_them() {
     let four = pairs(&["thalweg", "tonic", "grpc-cpp", "grpc-go"]);
     let quick = SizesOptions::quick_comparison(four.clone(), true);
     let whole = SizesOptions::whole_comparison(four, true);
-    for (options, limit_s, rounds) in [(quick, 330, 6), (whole, 45 * 60, 10)] {
+    for (options, limit_s, rounds) in [(quick, 315, 6), (whole, 45 * 60, 10)] {
         let study = sizes(&options).unwrap();
         assert!(
             study.total() <= options.budget && options.budget <= Duration::from_secs(limit_s),
