@@ -13,7 +13,7 @@ use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::{Failure, INTERRUPTED};
-use crate::runtime::RuntimeArgs;
+use crate::runtime::{self, RuntimeArgs};
 use crate::{signals, text};
 
 /// Unary calls in flight; of streams, there is one for each connection.
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let output = Output::open(args.output.as_deref())?;
     let patience = Patience { connect: args.timeout, call: args.timeout, ..Patience::default() };
     let interrupted = Cell::new(false);
-    let driven = args.runtime.build(|_| 1)?.block_on(async {
+    let driven = runtime::runtime(args.runtime.threads(|_| 1)?)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let interrupt = async {
             interrupt.await;

@@ -20,31 +20,35 @@ pub(crate) struct RuntimeArgs {
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Before a connection on which nothing moves sleeps, go on looking for so long: latency for a processor
+    /// Before a connection on which nothing moves sleeps, go on looking for so long: takes a processor, saves a wake-up
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     pub(crate) busy_poll: Duration,
 }
 
 impl RuntimeArgs {
-    /// Pins this thread and all that come after it, and makes the runtime: `default_threads` gets the number of
-    /// processors there are.
-    pub(crate) fn build(&self, default_threads: impl FnOnce(usize) -> usize) -> Result<Runtime, Failure> {
+    /// Pins this thread and all that come after it, and says how many threads are to do the work: `default` gets the
+    /// number of processors there are.
+    pub(crate) fn threads(&self, default: impl FnOnce(usize) -> usize) -> Result<usize, Failure> {
         if let Some(cpus) = &self.cpus {
             cpus.pin_this_thread().map_err(|error| {
                 Failure::bad_arguments(format!("cannot run on the processors {cpus}: {error}"))
             })?;
         }
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads = self.threads.map_or_else(|| default_threads(processors), NonZeroUsize::get);
-        let mut builder = match threads {
-            // The thread that waits does the work, too: no hand-over between threads.
-            1 => Builder::new_current_thread(),
-            _ => Builder::new_multi_thread(),
-        };
-        builder
-            .worker_threads(threads)
-            .enable_all()
-            .build()
-            .map_err(|error| Failure::failed(format!("cannot start {threads} threads: {error}")))
+        Ok(self.threads.map_or_else(|| default(processors), NonZeroUsize::get))
     }
+}
+
+/// A runtime of that many threads.
+pub(crate) fn runtime(threads: usize) -> Result<Runtime, Failure> {
+    let mut builder = match threads {
+        // The thread that waits does the work, too: no hand-over between threads.
+        1 => Builder::new_current_thread(),
+        _ => Builder::new_multi_thread(),
+    };
+    builder
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start {threads} threads: {error}")))
 }

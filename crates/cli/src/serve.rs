@@ -13,7 +13,7 @@ use thalweg_lab::services::{BenchmarkWorker, InteropServer};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::Failure;
-use crate::runtime::RuntimeArgs;
+use crate::runtime::{self, RuntimeArgs};
 use crate::signals;
 
 /// Serve grpc.testing's BenchmarkService and TestService until SIGTERM or SIGINT
@@ -46,16 +46,17 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         .map(|address| address.parse())
         .collect::<Result<_, _>>()
         .map_err(Failure::bad_arguments)?;
-    args.runtime.build(|processors| processors)?.block_on(async {
+    let threads = args.runtime.threads(|processors| processors)?;
+    runtime::runtime(1)?.block_on(async {
         let interrupt = signals::interrupt()?;
-        let server = bind(args, &addresses).await?;
+        let server = bind(args, &addresses, threads).await?;
         announce(&server).map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
         server.serve_until(interrupt).await.map_err(Failure::failed)?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn bind(args: &ServeArgs, addresses: &[ListenAddress]) -> Result<BoundServer, Failure> {
+async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> Result<BoundServer, Failure> {
     let message_bytes_max = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
     let mut server = Server::builder()
         .add_service(
@@ -66,6 +67,10 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress]) -> Result<BoundServ
         .busy_poll(args.runtime.busy_poll);
     if let Some(streams) = args.max_concurrent_streams {
         server = server.max_concurrent_streams(streams);
+    }
+    if threads > 1 {
+        // With one, this thread serves: nothing is handed over.
+        server = server.threads(threads);
     }
     server.bind(addresses).await.map_err(Failure::failed)
 }

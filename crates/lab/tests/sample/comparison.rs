@@ -233,6 +233,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             warmup_ns: point.warmup.as_nanos() as u64,
             duration_ns: Some(WINDOW.as_nanos() as u64),
             total: None,
+            busy_poll_ns: 0,
             cpus: None,
         },
         started: "2026-11-21T08:00:01Z".to_owned(),

@@ -3,7 +3,11 @@
 //! The driver does not spin: after each try it gives way to the other tasks of its thread, which may be the very ones that would
 //! make the next call.
 
+use std::pin::pin;
+use std::task::Context;
 use std::time::{Duration, Instant};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// Busy polling of one connection; none at all for a duration of zero.
 #[derive(Debug)]
@@ -12,11 +16,18 @@ pub(super) struct BusyPoll {
     /// When the tries began that have found nothing so far. Time of the machine, even where a test has stopped tokio's: what
     /// is spent is a processor.
     since: Option<Instant>,
+    tries: u32,
+    /// After how many tries the runtime looks at everything else; 0 until its kind is known.
+    tries_per_look: u32,
 }
+
+/// A look of the runtime at timers, other sockets and the future of `block_on` costs about a microsecond, four
+/// times what a try costs, so not every try is followed by one. By itself it would look after 61 tasks, which here are one task 61 times.
+const TRIES_PER_LOOK: u32 = 8;
 
 impl BusyPoll {
     pub(super) fn new(duration: Duration) -> Self {
-        Self { duration, since: None }
+        Self { duration, since: None, tries: 0, tries_per_look: 0 }
     }
 
     /// Something moved: the next try that finds nothing is the first.
@@ -35,6 +46,24 @@ impl BusyPoll {
                 true
             }
             Some(since) => since.elapsed() < self.duration,
+        }
+    }
+
+    /// Lets the other tasks of the thread run, and the runtime look from time to time, before the task is polled again.
+    pub(super) fn give_way(&mut self, cx: &mut Context<'_>) {
+        if self.tries_per_look == 0 {
+            self.tries_per_look = match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+                Ok(RuntimeFlavor::CurrentThread) => TRIES_PER_LOOK,
+                // A task that wakes itself makes one of several threads wake another to share the work: it must not.
+                _ => 1,
+            };
+        }
+        self.tries = self.tries.wrapping_add(1);
+        if self.tries.is_multiple_of(self.tries_per_look) {
+            // Polled once it has the runtime wake this task after its look.
+            let _ = pin!(tokio::task::yield_now()).poll(cx);
+        } else {
+            cx.waker().wake_by_ref();
         }
     }
 }

@@ -400,7 +400,10 @@ where
             match self.turn(cx)? {
                 Progress::Made => self.busy_poll.begin(),
                 Progress::Over => return Poll::Ready(Ok(())),
-                Progress::None if self.phase == Phase::Open && self.busy_poll.goes_on() => break,
+                Progress::None if self.phase == Phase::Open && self.busy_poll.goes_on() => {
+                    self.busy_poll.give_way(cx);
+                    return Poll::Pending;
+                }
                 Progress::None => {
                     if self.sleep(cx) {
                         return Poll::Pending;
@@ -408,7 +411,6 @@ where
                 }
             }
         }
-        // Behind the other tasks of this thread, which have their turn first.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -91,9 +91,10 @@ impl Accepted {
 
     /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
     pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
-        let room = match self.socket.local_addr()?.is_unix() {
-            true => Room::Adaptive { is_watched: true, mean_bytes: 0 },
-            false => Room::Watched,
+        let room = if self.socket.local_addr()?.is_unix() {
+            Room::Adaptive { is_watched: true, mean_bytes: 0 }
+        } else {
+            Room::Watched
         };
         Ok(Socket { fd: Some(watch(self.socket, BOTH)?), room, is_eager })
     }
