@@ -66,9 +66,8 @@ fn transfer(from: &mut Connection, output: &mut Output, wire: &mut Vec<u8>) {
 #[inline(never)]
 fn call(client: &mut Connection, request: &Arc<FixedFields>) {
     let head = Block { fixed: Some(request), extra: &FieldList::new() };
-    let stream = client.open(Tag(7), head, false).expect("fewer calls in flight than streams");
-    let sent = client.send_data_in_place(stream, 5, true, |out| out.extend_from_slice(&[0; 5]));
-    assert_eq!(sent, Ok(true));
+    let opened = client.open_with(Tag(7), head, 5, |out| out.extend_from_slice(&[0; 5]));
+    assert!(matches!(opened, Ok((_, true))), "fewer calls in flight than streams");
 }
 
 /// Answers each request with head, empty message and trailers.
@@ -83,10 +82,13 @@ fn serve(
     let none = FieldList::new();
     while let Some(event) = server.poll_event(&mut input, now).expect("an honest client") {
         if let Event::Data { stream, end_stream: true, .. } = event {
-            server.send_headers(stream, Block { fixed: Some(head), extra: &none }, false).expect("open");
-            let sent = server.send_data_in_place(stream, 5, false, |out| out.extend_from_slice(&[0; 5]));
-            assert_eq!(sent, Ok(true));
-            server.send_headers(stream, Block { fixed: Some(trailers), extra: &none }, true).expect("open");
+            let message = |out: &mut Vec<u8>| {
+                out.extend_from_slice(&[0; 5]);
+                true
+            };
+            let head = Block { fixed: Some(head), extra: &none };
+            let trailers = Block { fixed: Some(trailers), extra: &none };
+            assert_eq!(server.send_answer(stream, head, 5, message, trailers), Ok(true));
         }
     }
 }

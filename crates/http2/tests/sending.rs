@@ -3,7 +3,7 @@
 mod support;
 
 use bytes::Bytes;
-use support::{Blocks, Frames, OK, Seen, Sent, Subject, TRAILERS, block, fields, id, tag};
+use support::{Blocks, Frames, OK, POST, Seen, Sent, Subject, TRAILERS, block, fields, id, tag};
 use thalweg_http2::frame::{Flags, Kind, PREFACE, Setting};
 use thalweg_http2::{Config, ErrorCode, OpenError, SendError};
 
@@ -64,6 +64,67 @@ fn unary_answer_is_three_frames() {
     assert_eq!(sent.len(), 2);
     let late = subject.connection.send_data(id(1), zeros(1), true);
     assert_eq!(late, Err(SendError::UnknownStream));
+}
+
+/// What a server sends for one request, by the whole answer or by its parts.
+fn answer(subject: &mut Subject, message: usize, encodes: bool) -> Result<bool, SendError> {
+    let (head, trailers) = (fields(OK), fields(TRAILERS));
+    let encode = |out: &mut Vec<u8>| {
+        out.resize(out.len() + message, 0);
+        encodes
+    };
+    subject.connection.send_answer(id(1), block(&head), message, encode, block(&trailers))
+}
+
+#[test]
+fn a_whole_answer_is_what_its_parts_are() {
+    let mut parts = Subject::server(Config::default());
+    let mut whole = Subject::server(Config::default());
+    for subject in [&mut parts, &mut whole] {
+        subject.feed(&mut Frames::new().request(1)).unwrap();
+    }
+    parts.connection.send_headers(id(1), block(&fields(OK)), false).unwrap();
+    parts.connection.send_data(id(1), zeros(5), false).unwrap();
+    parts.connection.send_headers(id(1), block(&fields(TRAILERS)), true).unwrap();
+    assert_eq!(answer(&mut whole, 5, true), Ok(true));
+    assert_eq!(whole.sent_bytes(), parts.sent_bytes());
+    assert_eq!(whole.connection.active_streams(), 0);
+    assert_eq!(answer(&mut whole, 5, true), Err(SendError::UnknownStream));
+}
+
+#[test]
+fn an_answer_whose_message_failed_waits_for_other_trailers() {
+    let mut subject = Subject::server(Config::default());
+    subject.feed(&mut Frames::new().request(1)).unwrap();
+    assert_eq!(answer(&mut subject, 5, false), Ok(true));
+    assert_eq!(data_frames(&subject.sent()), [(1, 5, false)]);
+    subject.connection.send_headers(id(1), block(&fields(TRAILERS)), true).unwrap();
+    assert_eq!(subject.connection.active_streams(), 0);
+}
+
+#[test]
+fn what_would_have_to_wait_is_not_sent_whole() {
+    let narrow = Setting::InitialWindowSize(4);
+    let mut server = Subject::server(Config::default());
+    server.feed(&mut Frames::new().settings(&[narrow]).request(1)).unwrap();
+    server.sent();
+    assert_eq!(answer(&mut server, 5, true), Ok(false));
+    assert_eq!(server.sent(), []);
+    assert_eq!(answer(&mut server, 4, true), Ok(true));
+
+    let mut client = Subject::client(Config::default());
+    client.feed(&mut Frames::new().settings(&[narrow])).unwrap();
+    client.sent();
+    let head = fields(POST);
+    let encode = |out: &mut Vec<u8>| out.extend([0; 4]);
+    let waits = client.connection.open_with(tag(0), block(&head), 5, |_| panic!("5 bytes do not fit"));
+    assert_eq!(waits, Ok((id(1), false)));
+    let goes = client.connection.open_with(tag(0), block(&head), 4, encode);
+    assert_eq!(goes, Ok((id(3), true)));
+    assert_eq!(data_frames(&client.sent()), [(3, 4, true)]);
+    assert_eq!(client.connection.send_data(id(3), zeros(1), true), Err(SendError::HalfClosed));
+    assert_eq!(client.connection.send_data(id(1), zeros(4), true), Ok(()));
+    assert_eq!(data_frames(&client.sent()), [(1, 4, true)]);
 }
 
 #[test]

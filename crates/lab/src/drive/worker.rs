@@ -86,8 +86,11 @@ impl Call {
                 Start::Counted(_) => true,
             };
             worker.progress.waits_since(started_ns);
-            let response = self.client.unary_call(Request::new(request.clone())).await?;
-            check_size(response.get_ref(), self.size)?;
+            // Not `?`, which would move the response.
+            match &self.client.unary_call(Request::new(request.clone())).await {
+                Ok(response) => check_size(response.get_ref(), self.size)?,
+                Err(status) => return Err(status.clone()),
+            }
             let ended_ns = worker.run.now_ns();
             if counted {
                 let mut shard = worker.run.shard(worker.index);

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use thalweg_http2::{self as http2, Block, FieldList, FixedFields, OpenError, StreamId, Tag};
 use tonic::metadata::MetadataMap;
-use tonic::{Response, Status};
+use tonic::{Extensions, Response, Status};
 
 use crate::connection::{
     Connection, End, OPENED_UNSENT_MAX, Outgoing, Slot, SlotKey, State, keep_waker, send_single,
@@ -205,16 +205,17 @@ impl UnaryReply {
         } else {
             codec::decode_only(Wire::Gathered(self.body), encoding, message_size_max)
         };
-        let mut response = Response::new(decoded?);
-        if let Some(head) = self.head
-            && !head.metadata.is_empty()
-        {
-            *response.metadata_mut() = head.metadata.clone();
-        }
+        let mut metadata = match self.head {
+            Some(head) if !head.metadata.is_empty() => head.metadata.clone(),
+            _ => MetadataMap::new(),
+        };
         if let Some(trailers) = self.trailers {
-            merge(response.metadata_mut(), *trailers);
+            merge(&mut metadata, *trailers);
         }
-        Ok(response)
+        match decoded {
+            Ok(message) => Ok(Response::from_parts(metadata, message, Extensions::default())),
+            Err(status) => Err(status),
+        }
     }
 }
 
