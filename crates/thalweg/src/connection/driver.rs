@@ -460,6 +460,8 @@ impl<IO, E> Drop for Driver<IO, E> {
         if state.ended().is_none() {
             state.end_all(&status);
         }
+        drop(state);
+        buffers::shrink();
     }
 }
 
