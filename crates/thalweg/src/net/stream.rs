@@ -91,9 +91,10 @@ impl Accepted {
 
     /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
     pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
-        let room = match self.socket.local_addr()?.is_unix() {
-            true => Room::Adaptive { is_watched: true, mean_bytes: 0 },
-            false => Room::Watched,
+        let room = if self.socket.local_addr()?.is_unix() {
+            Room::Adaptive { is_watched: true, mean_bytes: 0 }
+        } else {
+            Room::Watched
         };
         Ok(Socket { fd: Some(watch(self.socket, BOTH)?), room, is_eager })
     }
@@ -284,4 +285,30 @@ fn is_dead_socket(path: &PathBuf) -> bool {
 /// The name of an abstract socket as tokio takes it; only Linux has such sockets, elsewhere it is an error.
 fn abstract_path(name: &str) -> String {
     format!("\0{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_watched_while_writes_are_small() {
+        let mut room = Room::Adaptive { is_watched: true, mean_bytes: 0 };
+        let mut check = |writes: usize, bytes: usize, expected: Option<Interest>| {
+            let changes: Vec<Interest> = (0..writes).filter_map(|_| room.note(bytes)).collect();
+            assert_eq!(changes, Vec::from_iter(expected), "{writes} writes of {bytes} bytes");
+        };
+        check(100, 45, None);
+        check(1, 1 << 20, None);
+        check(100, 45, None);
+        check(100, 720, Some(Interest::READABLE));
+        check(100, 720, None);
+        // Between the two thresholds it stays as it is.
+        check(100, 300, None);
+        check(100, 45, Some(BOTH));
+        check(100, 300, None);
+
+        let mut full = Room::Watched;
+        assert!((0..100).all(|_| full.note(720).is_none()), "one that was full is watched for good");
+    }
 }
