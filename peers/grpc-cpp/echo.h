@@ -74,7 +74,8 @@ class Echo {
   grpc::testing::SimpleResponse response_;
   grpc::Status status_;
   bool reading_ = false;
-  bool writing_ = false;
+  // The first write is that of the initial metadata, see WriteBatch.
+  bool writing_ = true;
   bool has_ended_ = false;
   bool is_broken_ = false;
   bool finishing_ = false;

@@ -75,11 +75,14 @@ class FromServer final : public grpc::ServerWriteReactor<SimpleResponse> {
   explicit FromServer(int size) : size_(size) {
     const grpc::Status status = MakeResponse(size, &response_);
     if (status.ok()) {
-      Write();
+      // On its own: see WriteBatch.
+      StartSendInitialMetadata();
     } else {
       Finish(status);
     }
   }
+
+  void OnSendInitialMetadataDone(bool ok) override { OnWriteDone(ok); }
 
   void OnWriteDone(bool ok) override {
     if (!ok) return Finish(grpc::Status::CANCELLED);
@@ -99,7 +102,12 @@ class FromServer final : public grpc::ServerWriteReactor<SimpleResponse> {
 // An answer for each request.
 class StreamingEcho final : public grpc::ServerBidiReactor<SimpleRequest, SimpleResponse> {
  public:
-  StreamingEcho() { Proceed(); }
+  StreamingEcho() {
+    StartSendInitialMetadata();
+    Proceed();
+  }
+
+  void OnSendInitialMetadataDone(bool ok) override { OnWriteDone(ok); }
 
   void OnReadDone(bool ok) override {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -144,9 +152,14 @@ class BothWays final : public grpc::ServerBidiReactor<SimpleRequest, SimpleRespo
       if (!writing_) Finish(status_);
       return;
     }
-    if (!std::exchange(has_begun_, true)) Write();
+    if (!std::exchange(has_begun_, true)) {
+      writing_ = true;
+      StartSendInitialMetadata();
+    }
     StartRead(&request_);
   }
+
+  void OnSendInitialMetadataDone(bool ok) override { OnWriteDone(ok); }
 
   void OnWriteDone(bool ok) override {
     const std::lock_guard<std::mutex> lock(mutex_);

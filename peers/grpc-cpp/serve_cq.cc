@@ -153,7 +153,8 @@ class FromServerCall {
     calls_->Await();
     const grpc::Status status = MakeResponse(request_.response_size(), &response_);
     if (!status.ok()) return writer_->Finish(status, finished_.tag());
-    Wrote(true);
+    // On its own: see WriteBatch.
+    writer_->SendInitialMetadata(wrote_.tag());
   }
 
   void Wrote(bool ok) {
@@ -199,6 +200,7 @@ class EchoCall {
   void Begun(bool ok) {
     if (!ok) return;
     calls_->Await();
+    stream_->SendInitialMetadata(wrote_.tag());
     Proceed();
   }
 
@@ -269,7 +271,10 @@ class BothWaysCall {
       if (!writing_) stream_->Finish(status_, finished_.tag());
       return;
     }
-    if (!std::exchange(has_begun_, true)) Write();
+    if (!std::exchange(has_begun_, true)) {
+      writing_ = true;
+      stream_->SendInitialMetadata(wrote_.tag());
+    }
     stream_->Read(&request_, read_.tag());
   }
 

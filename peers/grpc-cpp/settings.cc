@@ -1,34 +1,34 @@
-#include "settings.h"
+// What has been measured and is left at gRPC's default, on streams of messages of 1.5 MB and 4 MiB and on empty unary
+// calls, pinned to a processor a side on a busy machine:
+// - GRPC_ARG_HTTP2_BDP_PROBE is on: without it, streams of large messages are slower by half, however large the fixed
+//   windows (GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES of 4 and 16 MiB) are; with it, larger first windows gain nothing;
+// - GRPC_ARG_HTTP2_MAX_FRAME_SIZE of 1 and 16 MiB gains nothing that stands out;
+// - GRPC_ARG_TCP_READ_CHUNK_SIZE of 1 MiB costs processor time;
+// - GRPC_ARG_OPTIMIZATION_TARGET, "throughput" or "latency", makes no difference that stands out;
+// - GRPC_ARG_ENABLE_CHANNELZ and GRPC_ARG_ENABLE_RETRIES off: the same.
+// TCP_NODELAY is always set by gRPC, and nothing is compressed unless asked for.
 
-#include <cstdlib>
-#include <sstream>
+#include "settings.h"
 
 namespace {
 
-// DEV
-template <class SetInt, class SetString>
-void ApplyShared(SetInt set_int, SetString set_string) {
-  const char* env = std::getenv("PEER_ARGS");
-  std::stringstream in(env ? env : "");
-  std::string item;
-  while (std::getline(in, item, ',')) {
-    auto eq = item.find('=');
-    std::string v = item.substr(eq + 1);
-    if (isdigit(v[0]) || v[0] == '-') set_int(item.substr(0, eq), atoi(v.c_str()));
-    else set_string(item.substr(0, eq), v);
-  }
-}
+constexpr int kUnlimited = -1;
 
 }  // namespace
 
 void ApplySettings(grpc::ServerBuilder& builder) {
-  builder.SetMaxReceiveMessageSize(-1);
-  // Without it a second server on the same port would be started, and the kernel would share the connections out.
+  // The default is 4 MiB.
+  builder.SetMaxReceiveMessageSize(kUnlimited);
+  // Fewer filters in each call's way: those for message sizes, compression and the like, which are not used here. It
+  // saves the client about a tenth of its processor time for an empty unary call.
+  builder.AddChannelArgument(GRPC_ARG_MINIMAL_STACK, 1);
+  // Else a second server on the same port would start, and the kernel would share the connections out.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  ApplyShared([&](const std::string& k, int v) { builder.AddChannelArgument(k, v); }, [&](const std::string& k, const std::string& v) { builder.AddChannelArgument(k, v); });
 }
 
 void ApplySettings(grpc::ChannelArguments& arguments) {
-  arguments.SetMaxReceiveMessageSize(-1);
-  ApplyShared([&](const std::string& k, int v) { arguments.SetInt(k, v); }, [&](const std::string& k, const std::string& v) { arguments.SetString(k, v); });
+  arguments.SetMaxReceiveMessageSize(kUnlimited);
+  arguments.SetInt(GRPC_ARG_MINIMAL_STACK, 1);
+  // The first call has a deadline.
+  arguments.SetInt(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 1);
 }

@@ -3,8 +3,11 @@
 #include <grpcpp/grpcpp.h>
 
 // Lets small messages of a stream wait for company, as gRPC's notes on performance advise: a write is a system call
-// unless it has the buffer hint. A batch ends well before gRPC's own bound (64 KiB, GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE):
-// streams on which every write has the hint have been seen to stop for good there.
+// unless it has the buffer hint. A batch ends well before gRPC's own bound (64 KiB, GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE),
+// so that the other side does not wait for 13,000 empty messages.
+//
+// On a server the initial metadata must have been sent before: with gRPC 1.51, streams whose first write takes it along
+// have been seen to stop for good, about every second one on a busy machine.
 class WriteBatch {
  public:
   // For the next message, of `size` bytes. `is_last`: none will follow for now.

@@ -1,8 +1,11 @@
 //! `cargo xtask bench`: what the stack costs, ours beside other people's in the same run.
 
 mod allocations;
+mod beside;
+mod idle;
 mod instructions;
 mod memory;
+mod open_files;
 mod pairs;
 mod polling;
 pub(crate) mod spin;
@@ -16,6 +19,10 @@ use crate::arguments::{Arguments, Misuse};
 use crate::job::{Failure, Log};
 use crate::peers::{self, BuiltPeer};
 
+/// One core a side: where both share two, the scheduler decides who waits.
+const CLIENT_CORE: &str = "taskset -c 0";
+const SERVER_CORE: &str = "taskset -c 1";
+
 /// A benchmark: takes the stacks to compare, prints its table.
 struct Bench {
     name: &'static str,
@@ -28,6 +35,8 @@ const BENCHES: &[Bench] = &[
     Bench { name: "instructions", run: instructions::run, peers: &["thalweg", "tonic"] },
     Bench { name: "allocations", run: allocations::run, peers: &["thalweg", "tonic"] },
     Bench { name: "memory", run: memory::run, peers: &["thalweg", "tonic"] },
+    Bench { name: "idle", run: idle::run, peers: &["thalweg"] },
+    Bench { name: "beside", run: beside::run, peers: &["thalweg"] },
     Bench { name: "pairs", run: pairs::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];

@@ -159,3 +159,27 @@ fn stall_after_settings(mut stream: TcpStream) {
 fn read_some(stream: &mut TcpStream) {
     let _ = stream.read(&mut [0; 1024]).unwrap();
 }
+
+#[test]
+fn stacks_to_compare_with_are_known_ones() {
+    let peers = tempfile::tempdir().unwrap();
+    let directory = peers.path().to_str().unwrap();
+    std::fs::create_dir(peers.path().join("grpc-go")).unwrap();
+    std::fs::write(peers.path().join("grpc-go/not-built.txt"), "go is not installed").unwrap();
+    let out = peers.path().join("out");
+    let lab = |rest: &[&str], code: i32, parts: &[&str]| {
+        let args = ["lab", "--out", out.to_str().unwrap(), "--peers", directory, "--against"];
+        let (found, _, stderr) = outcome(thalweg(&[&args, rest].concat()).output().unwrap());
+        assert_eq!(found, Some(code), "{rest:?}: {stderr}");
+        assert!(parts.iter().all(|part| stderr.contains(part)), "{rest:?}: {parts:?} in {stderr:?}");
+    };
+    lab(&["tonik"], BAD_ARGUMENTS, &["`tonik`", "thalweg, limit, grpc-go", directory]);
+    lab(&["grpc-go", "--server", "tonik"], BAD_ARGUMENTS, &["`tonik`"]);
+    lab(&["../grpc-go"], BAD_ARGUMENTS, &["`../grpc-go`", "NAME:VARIANT"]);
+    lab(&["thalweg:fast"], BAD_ARGUMENTS, &["`fast`", "thalweg"]);
+    lab(&["grpc-go", "--matrix", "--client", "grpc-go"], BAD_ARGUMENTS, &["--matrix", "--client"]);
+    lab(&["grpc-go", "--budget", "10s"], BAD_ARGUMENTS, &["windows do not fit"]);
+    lab(&["grpc-go"], FAILED, &["grpc-go is left out: go is not installed", "none of the stacks"]);
+    check(&["lab", "--client", "grpc-go"], BAD_ARGUMENTS, &["--against"]);
+    check(&["lab", "--matrix"], BAD_ARGUMENTS, &["--against"]);
+}

@@ -159,3 +159,13 @@ fn a_server_told_to_stop_lets_its_calls_end() {
     load.signal(Signal::SIGTERM);
     assert_eq!(load.end().0, Some(130));
 }
+
+#[test]
+fn measuring_is_announced_before_the_result() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let args = ["load", &addresses[0], "-O", "json", "--announce", "--warmup", "10ms", "-z", "20ms"];
+    let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let json = stdout.strip_prefix("measuring\nmeasured\n").unwrap_or_else(|| panic!("it says {stdout:?}"));
+    assert_eq!(serde_json::from_str::<Value>(json).unwrap()["schema"], "thalweg.load/1");
+}

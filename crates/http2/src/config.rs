@@ -13,7 +13,8 @@ pub struct Config {
     /// The receive window of the connection, in bytes; at least 65,535 (RFC 9113 §6.9.2 lets no one start
     /// lower).
     pub connection_window: u32,
-    /// The largest frame payload that the peer may send, in bytes: 16,384 to 16,777,215.
+    /// The largest frame payload that the peer may send, in bytes: 16,384 to 16,777,215. Of frames other than DATA as
+    /// much may have to be kept until they are whole.
     pub max_frame_size: u32,
     /// The size of the HPACK table that the peer's encoder may use, in bytes.
     pub header_table_size: u32,
@@ -40,7 +41,7 @@ impl Default for Config {
         Config {
             stream_window: 1 << 20,
             connection_window: 4 << 20,
-            max_frame_size: 16_384,
+            max_frame_size: 128 << 10,
             header_table_size: 4096,
             max_header_list_size: 16 << 10,
             max_concurrent_streams: 256,

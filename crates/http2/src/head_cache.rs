@@ -86,6 +86,7 @@ impl HeadCache {
     }
 
     /// Makes the head current that was decoded from the same block at the same version, if it was kept.
+    #[inline]
     fn find(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) -> bool {
         for (index, entry) in self.entries.iter_mut().enumerate() {
             if self.fingerprints[index] == fingerprint

@@ -5,7 +5,7 @@ mod support;
 
 use bytes::Bytes;
 use hpack_support::Random;
-use support::{OK, POST, Seen, Subject, TRAILERS, block, fields, id, tag};
+use support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id, tag};
 use thalweg_http2::{Config, ErrorCode};
 
 /// Events with the parts of a body joined: how it was cut on the way makes no difference.
@@ -266,4 +266,69 @@ fn random_exchanges_end_well() {
         let answers = world.client.seen.iter().filter(|seen| matches!(seen, Seen::Trailers(..))).count();
         assert!(answers > 0, "seed {seed}");
     }
+}
+
+/// Wherever DATA is cut, what its owner puts in its place is worth as much as what is presented.
+#[test]
+fn data_can_be_placed_by_its_owner() {
+    let frames = || {
+        Frames::new()
+            .open_request(1)
+            .open_request(3)
+            .padded_data(1, false, b"padded", 9)
+            .data(3, false, b"other")
+            .padded_data(1, true, b"the end", 3)
+    };
+    let bytes = frames().take();
+    let mut whole = Subject::server(Config::default());
+    whole.feed_bytes(&bytes).unwrap();
+    for cut in 0..bytes.len() {
+        for placed_max in [1, 3, usize::MAX] {
+            let mut subject = Subject::server(Config::default());
+            subject.feed_bytes(&bytes[..cut]).unwrap();
+            let mut rest = &bytes[cut..];
+            let mut placed = Vec::new();
+            while let Some(expected) = subject.connection.expected_data() {
+                assert_eq!(subject.connection.expected_data(), Some(expected), "asking changes nothing");
+                let len = expected.len.min(placed_max);
+                let ended = subject.connection.data_placed(len);
+                placed.extend_from_slice(&rest[..len]);
+                rest = &rest[len..];
+                subject.connection.release(expected.stream, len);
+                subject.seen.push(Seen::Data(
+                    expected.stream.get(),
+                    ended.is_some(),
+                    std::mem::take(&mut placed),
+                ));
+            }
+            subject.feed_bytes(rest).unwrap();
+            assert_eq!(joined(&subject.seen), joined(&whole.seen), "cut at {cut}");
+            assert_eq!(subject.sent_bytes(), whole_output(&bytes), "cut at {cut}");
+        }
+    }
+}
+
+fn whole_output(bytes: &[u8]) -> Vec<u8> {
+    let mut subject = Subject::server(Config::default());
+    subject.feed_bytes(bytes).unwrap();
+    subject.sent_bytes()
+}
+
+#[test]
+fn nothing_is_expected_of_streams_and_connections_that_are_gone() {
+    let mut subject = Subject::server(Config::default());
+    let bytes = Frames::new().open_request(1).data(1, true, b"the whole").take();
+    let (begun, rest) = bytes.split_at(bytes.len() - 5);
+    subject.feed_bytes(begun).unwrap();
+    assert_eq!(subject.connection.expected_data().map(|expected| expected.len), Some(5));
+    subject.connection.reset(id(1), ErrorCode::Cancel);
+    assert_eq!(subject.connection.expected_data(), None);
+    assert_eq!(subject.connection.data_placed(2), None, "asked before, placed behind the reset");
+    subject.feed_bytes(&rest[2..]).unwrap();
+    subject.feed(&mut Frames::new().ping(true, [0; 8])).unwrap();
+    let mut subject = Subject::server(Config::default());
+    subject.feed_bytes(begun).unwrap();
+    subject.connection.close(ErrorCode::NoError, b"");
+    assert_eq!(subject.connection.expected_data(), None);
+    assert_eq!(subject.connection.data_placed(5), None);
 }

@@ -85,9 +85,11 @@ fn section_3_4_preface() {
 
 #[test]
 fn section_4_2_frame_size() {
-    server(|f| f.open_request(1).data(1, true, &[0; 16_384]), Fine);
-    server(|f| f.open_request(1).data(1, true, &vec![0; 16_385]), Connection(FrameSizeError));
-    server(|f| f.frame(Kind::Unknown(77), Flags::NONE, 0, &vec![0; 16_385]), Connection(FrameSizeError));
+    let len_max = Config::default().max_frame_size as usize;
+    server(|f| f.open_request(1).data(1, false, &[0; 16_384]).data(1, true, &vec![0; 30_000]), Fine);
+    server(|f| f.frame(Kind::Unknown(77), Flags::NONE, 0, &vec![0; len_max]), Fine);
+    server(|f| f.open_request(1).data(1, true, &vec![0; len_max + 1]), Connection(FrameSizeError));
+    server(|f| f.frame(Kind::Unknown(77), Flags::NONE, 0, &vec![0; len_max + 1]), Connection(FrameSizeError));
     server(|f| f.frame(Kind::Ping, Flags::NONE, 0, &[0; 7]), Connection(FrameSizeError));
     server(|f| f.frame(Kind::Ping, Flags::NONE, 0, &[0; 9]), Connection(FrameSizeError));
     server(|f| f.frame(Kind::Settings, Flags::NONE, 0, &[0; 5]), Connection(FrameSizeError));

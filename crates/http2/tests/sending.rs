@@ -46,9 +46,10 @@ fn settings_and_preface_come_first() {
         let (entries, _) = sent[0].payload.as_chunks();
         entries.iter().map(|&entry| Setting::parse(entry)).collect::<Vec<_>>()
     };
-    let list = Setting::MaxHeaderListSize(16 << 10);
-    assert_eq!(settings(&mut client), [Setting::EnablePush(0), Setting::InitialWindowSize(1 << 20), list]);
-    assert_eq!(settings(&mut server), [Setting::MaxConcurrentStreams(256), list]);
+    let window = Setting::InitialWindowSize(1 << 20);
+    let sizes = [Setting::MaxFrameSize(128 << 10), Setting::MaxHeaderListSize(16 << 10)];
+    assert_eq!(settings(&mut client), [Setting::EnablePush(0), window, sizes[0], sizes[1]]);
+    assert_eq!(settings(&mut server), [Setting::MaxConcurrentStreams(256), sizes[0], sizes[1]]);
 }
 
 #[test]

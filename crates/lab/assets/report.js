@@ -53,9 +53,28 @@
     if (isSocket(kinds.get(line.kind))) return line.transport === "UDS" && state.transport === "both" ? [7, 3, 2, 3] : [2, 3];
     return line.transport === "UDS" && state.transport === "both" ? [7, 4] : [];
   };
-  const swatch = (line) =>
-    `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke="var(--${kinds.get(line.kind).colour})"` +
-    ` stroke-width="2.5" stroke-dasharray="${dash(line).join(" ")}"/></svg>`;
+  const swatchOf = (hue, dashes) =>
+    `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke="var(--${hue})"` +
+    ` stroke-width="2.5" stroke-dasharray="${dashes.join(" ")}"/></svg>`;
+  const swatch = (line) => swatchOf(kinds.get(line.kind).colour, dash(line));
+
+  // The size axis, and one of figures.
+  function axes({ positions, sizes, log, show }) {
+    const font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
+    const axis = { stroke: colour("muted"), font, ticks: { show: false }, grid: { stroke: colour("grid"), width: 1 } };
+    return [
+      { ...axis, label: "message size", labelFont: font, labelSize: 22, size: 38, gap: 11, grid: { show: false },
+        splits: () => positions, values: (u) => sizeLabels(u, positions, sizes) },
+      { ...axis, size: 76, gap: 8, ...(log && { splits: decades }), values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))) },
+    ];
+  }
+
+  function tooltip() {
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    tip.hidden = true;
+    return tip;
+  }
 
   const plots = new Map();
 
@@ -65,14 +84,9 @@
     const { field, show } = charts[name];
     const log = state.scale[name] === "log";
     const column = (line) => line[field()].map((value) => (log && value === 0 ? null : value));
-    const text = colour("muted");
-    const font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
-    const axis = { stroke: text, font, ticks: { show: false }, grid: { stroke: colour("grid"), width: 1 } };
 
     plots.get(name)?.destroy();
-    const tip = document.createElement("div");
-    tip.className = "tip";
-    tip.hidden = true;
+    const tip = tooltip();
     const plot = new uPlot(
       {
         width: box.clientWidth,
@@ -91,11 +105,7 @@
           x: { time: false, range: (u, min, max) => [min - 0.7, max + 0.7] },
           y: log ? { distr: 3 } : { range: (u, min, max) => [min < max * 0.5 ? 0 : min, max * 1.06] },
         },
-        axes: [
-          { ...axis, label: "message size", labelFont: font, labelSize: 22, size: 38, gap: 11, grid: { show: false },
-            splits: () => positions, values: (u) => sizeLabels(u) },
-          { ...axis, size: 76, gap: 8, ...(log && { splits: decades }), values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))) },
-        ],
+        axes: axes({ positions, sizes: data.sizes, log, show }),
         series: [{}, ...data.lines.map((line) => {
           const stroke = colour(kinds.get(line.kind).colour);
           const socket = isSocket(kinds.get(line.kind));
@@ -104,7 +114,7 @@
             points: { show: true, size: socket ? 4 : 6.5, width: 1.5, stroke, fill: socket ? stroke : colour("panel") },
           };
         })],
-        hooks: { setCursor: [(u) => pointAt(u, tip, show, log)] },
+        hooks: { setCursor: [(u) => pointAt(u, tip, show)] },
       },
       [positions, ...data.lines.map(column)],
       box,
@@ -122,12 +132,12 @@
   }
 
   // As many sizes as fit are named, the first and the last always.
-  function sizeLabels(u) {
+  function sizeLabels(u, positions, sizes) {
     const wanted = 56;
     const x = (i) => u.valToPos(positions[i], "x");
     const last = positions.length - 1;
     let named = -Infinity;
-    return data.sizes.map(({ label }, i) => {
+    return sizes.map(({ label }, i) => {
       const inside = positions[i] >= u.scales.x.min && positions[i] <= u.scales.x.max;
       const fits = x(i) - named >= wanted && (i === last || x(last) - x(i) >= wanted);
       if (!inside || !(fits || i === last)) return "";
@@ -136,8 +146,8 @@
     });
   }
 
-  function pointAt(u, tip, show, log) {
-    const { idx, left, top, event } = u.cursor;
+  function pointAt(u, tip, show) {
+    const { idx, left, event } = u.cursor;
     // Plots follow each other's cursor; only the one pointed at tells values.
     if (idx === null || idx === undefined || left < 0 || !event) {
       tip.hidden = true;
@@ -154,6 +164,11 @@
         `<div>${swatch(line)}<span>${kinds.get(line.kind).label}${both ? `, ${line.transport}` : ""}</span><span>${show(value)}</span></div>`,
       ).join("");
     tip.hidden = rows.length === 0;
+    placeTip(u, tip);
+  }
+
+  function placeTip(u, tip) {
+    const { left, top } = u.cursor;
     const { clientWidth: width, clientHeight: height } = u.over;
     if (width < 1.6 * tip.offsetWidth) {
       // There is no room beside the pointer: below the plot the values hide nothing of it.
@@ -169,31 +184,36 @@
 
   function drawAll() {
     for (const name of Object.keys(charts)) draw(name);
+    against?.drawAll();
   }
 
   // Says on each figure how many of its lines left their colour on the canvas: a blank plot cannot pass for a drawn one.
   function countDrawn() {
-    for (const [name, plot] of plots) {
-      const { ctx } = plot;
-      const shown = data.lines.map((line, i) => [line, i + 1]).filter(([line]) => isShown(line));
-      const drawn = shown.filter(([line, i]) => {
-        const wanted = colour(kinds.get(line.kind).colour).match(/[\d.]+/g).map(Number);
-        return plot.data[i].some((value, at) => {
-          if (value === null || value === undefined) return false;
-          const x = Math.round(plot.valToPos(positions[at], "x", true));
-          const y = Math.round(plot.valToPos(value, "y", true));
-          const { data: pixels } = ctx.getImageData(x - 8, y - 8, 17, 17);
-          for (let p = 0; p < pixels.length; p += 4) {
-            if (pixels[p + 3] > 200 && [0, 1, 2].every((c) => Math.abs(pixels[p + c] - wanted[c]) < 12)) return true;
-          }
-          return false;
-        });
-      });
+    const own = [...plots].map(([name, plot]) => ({
+      name, plot, positions,
+      shown: data.lines.map((line, i) => [kinds.get(line.kind).colour, i + 1, isShown(line)]).filter(([, , shown]) => shown),
+    }));
+    for (const { name, plot, positions, shown } of [...own, ...(against?.plots() ?? [])]) {
+      const drawn = shown.filter(([hue, i]) => isDrawn(plot, positions, hue, plot.data[i]));
       const figure = document.querySelector(`[data-chart="${name}"]`);
       figure.dataset.linesShown = shown.length;
       figure.dataset.linesDrawn = drawn.length;
     }
     root.dataset.plots = "drawn";
+  }
+
+  function isDrawn({ ctx, valToPos }, positions, hue, values) {
+    const wanted = colour(hue).match(/[\d.]+/g).map(Number);
+    return values.some((value, at) => {
+      if (value === null || value === undefined) return false;
+      const x = Math.round(valToPos(positions[at], "x", true));
+      const y = Math.round(valToPos(value, "y", true));
+      const { data: pixels } = ctx.getImageData(x - 8, y - 8, 17, 17);
+      for (let p = 0; p < pixels.length; p += 4) {
+        if (pixels[p + 3] > 200 && [0, 1, 2].every((c) => Math.abs(pixels[p + c] - wanted[c]) < 12)) return true;
+      }
+      return false;
+    });
   }
 
   function choose(group, value) {
@@ -207,7 +227,7 @@
     const offered = data.transports.length > 1 ? [...data.transports, "both"] : data.transports;
     transports.innerHTML = offered.map((name) => `<button type="button" data-value="${name}">${name}</button>`).join("");
     choose(transports, state.transport);
-    for (const group of document.querySelectorAll("[data-choice]")) {
+    for (const group of document.querySelectorAll("#plots [data-choice]")) {
       group.addEventListener("click", ({ target }) => {
         if (!target.dataset.value) return;
         state[group.dataset.choice] = target.dataset.value;
@@ -228,7 +248,7 @@
       });
     }
 
-    const legend = document.querySelector(".legend");
+    const legend = document.querySelector('[data-legend="own"]');
     for (const kind of data.kinds) {
       const button = document.createElement("button");
       button.type = "button";
@@ -272,7 +292,7 @@
     for (const select of filters) select.addEventListener("change", filter);
     filter();
 
-    const value = (row, i) => row.cells[i].dataset.v ?? row.cells[i].textContent;
+    const value = (row, i) => row.cells[i]?.dataset.v ?? row.cells[i]?.textContent ?? "";
     for (const [i, head] of [...table.tHead.rows[0].cells].entries()) {
       head.querySelector("button").addEventListener("click", () => {
         const descending = head.ariaSort === "ascending";
@@ -289,6 +309,9 @@
       });
     }
   }
+
+  // A comparison brings its own part of the script.
+  const against = typeof comparison === "function" ? comparison({ figures, colour, swatchOf, axes, tooltip, placeTip, choose }) : null;
 
   makeTheme();
   makeTable();

@@ -9,7 +9,6 @@ use crate::plan::{Pattern, Transport, Work};
 use crate::record::{CallType, Latency, Spike};
 use crate::results::LabResults;
 use crate::size::ByteSize;
-use crate::stack::Pair;
 
 pub use compare::{Comparison, compare};
 pub use words::{Finding, Headline, answer, doubts, findings, headlines};
@@ -76,10 +75,10 @@ pub struct Plateau {
     pub leaves: Option<(ByteSize, u64)>,
 }
 
-/// Arranges what our own pair and the bare sockets did as lines, and compares each with the socket's. The windows of a
+/// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines, and compares each with the socket's. The windows of a
 /// point are one cell.
 pub fn analyse(results: &LabResults) -> Analysis {
-    let ours = Pair::ours();
+    let ours = results.reference();
     let mut lines: Vec<Line> = Vec::new();
     for windows in windows::gathered(&results.points) {
         if windows.pair.is_some_and(|pair| *pair != ours) {

@@ -234,6 +234,14 @@ impl LabResults {
         self.stacks.len() + self.left_out.len() > 1
     }
 
+    /// The pair with which all others are compared: our client at our server, or, where that is not measured, the first
+    /// of those with which each round begins, such as our client at the server that all clients meet.
+    pub fn reference(&self) -> Pair {
+        let ours = Pair::ours();
+        let mut pairs = self.points.iter().filter_map(|window| window.pair.as_ref());
+        if pairs.clone().any(|pair| *pair == ours) { ours } else { pairs.next().cloned().unwrap_or(ours) }
+    }
+
     /// Every planned point was tried.
     pub fn is_complete(&self) -> bool {
         self.points.len() >= self.planned

@@ -6,10 +6,17 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[path = "sample/comparison.rs"]
+mod comparison;
+
 use thalweg_lab::report;
 use thalweg_lab::results::{self, LabResults};
 
 const PLOTS: [&str; 4] = ["latency-log", "latency-linear", "rate", "throughput"];
+/// What a comparison draws besides: four stacks and the bare socket, three ratios.
+const COMPARING_PLOTS: [(&str, usize); 2] = [("against-rate", 5), ("against-ratio", 3)];
+/// Bytes of a page that compares four stacks in a whole study.
+const PAGE_BYTES_MAX: usize = 600_000;
 const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Appended to the page by the tests: says how far anything sticks out of the window, and what the page asked for.
@@ -19,6 +26,17 @@ const PROBE: &str = "<script>addEventListener('load', () => setTimeout(() => {
     root.dataset.width = innerWidth;
     root.dataset.loaded = performance.getEntriesByType('resource').length;
 }, 50))</script>";
+
+/// Walks from field to field of a comparison's table by keys, and notes where it came and what it is told there.
+const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+    document.querySelector('.peer:not([hidden]) [tabindex=\"0\"][data-at]').focus();
+    for (const key of ['ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter']) press(key);
+    const root = document.documentElement;
+    root.dataset.walked = document.activeElement.dataset.at;
+    root.dataset.told = document.querySelector('.tip.fixed').textContent;
+    root.dataset.looked = document.querySelector('[data-look]').selectedOptions[0].textContent;
+}, 40))</script>";
 
 /// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page.
 const UNFRAME: &str =
@@ -56,6 +74,61 @@ fn text_of_the_results_is_not_run_as_a_script() {
     assert_eq!(attribute(&dom, "<html", "data-plots").as_deref(), Some("drawn"));
 }
 
+#[test]
+fn a_comparison_draws_on_a_wide_page() {
+    check_comparison("comparison-wide", 1280);
+}
+
+#[test]
+fn a_comparison_draws_on_a_narrow_page() {
+    check_comparison("comparison-narrow", 390);
+}
+
+#[test]
+fn a_comparison_of_nobody_says_whom_it_leaves_out() {
+    let mut lonely = comparison::quick();
+    lonely.points.retain(|window| window.pair.as_ref().is_none_or(|pair| pair.to_string() == "thalweg"));
+    lonely.stacks.truncate(1);
+    lonely.left_out[0].reason = "<script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
+    let dom = shown("lonely", 1280, &lonely);
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    assert_eq!(attribute(&dom, "<html", "data-plots").as_deref(), Some("drawn"));
+    assert!(dom.contains("connect-go"));
+}
+
+#[test]
+fn a_whole_comparison_is_a_page_of_reasonable_size() {
+    let page = report::html(&comparison::whole());
+    assert!(page.len() < PAGE_BYTES_MAX, "the page has {} bytes", page.len());
+}
+
+fn check_comparison(name: &str, width: u32) {
+    let dom = shown_with(name, width, &comparison::quick(), &[PROBE, WALK].concat());
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(of_page("data-plots"), "drawn");
+    for (plot, lines) in COMPARING_PLOTS {
+        let figure = format!("data-chart=\"{plot}\"");
+        let count = |name| attribute(&dom, &figure, name).unwrap_or_else(|| panic!("{plot} has no {name}"));
+        assert_eq!(count("data-lines-shown"), lines.to_string(), "{plot}");
+        assert_eq!(count("data-lines-drawn"), lines.to_string(), "{plot}");
+    }
+    // Both transports of lone calls have a row of rates and one of medians: the fifth row is the third line's.
+    assert_eq!(of_page("data-walked"), "2,1");
+    assert_eq!(of_page("data-looked"), "unary, 16 in flight, TCP");
+    let told = of_page("data-told");
+    assert!(
+        told.contains("unary, 16 in flight, TCP, 1 KiB") && told.contains("8 pairs of windows"),
+        "{told}"
+    );
+    for words in
+        ["thalweg is faster than tonic in", "Where others are faster", "left out: target/peers/connect-go"]
+    {
+        assert!(dom.contains(words), "the page does not say: {words}");
+    }
+}
+
 fn check_drawn(name: &str, width: u32) {
     let dom = shown(name, width, &sample());
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
@@ -83,13 +156,18 @@ fn sample() -> LabResults {
 
 /// The page's elements after its scripts have run.
 fn shown(name: &str, width: u32, results: &LabResults) -> String {
+    shown_with(name, width, results, PROBE)
+}
+
+/// The same, with these scripts at the end of the page.
+fn shown_with(name: &str, width: u32, results: &LabResults, scripts: &str) -> String {
     let directory =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
     // Browsers have a smallest window, wider than a telephone's: the page is shown in a frame, and its elements are
     // then put in the place of the frame's page, whose elements the browser prints.
     let frame = directory.join("frame.html");
-    let page = report::html(results) + PROBE;
+    let page = report::html(results) + scripts;
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
     fs::write(&frame, format!("<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}"))
         .unwrap();

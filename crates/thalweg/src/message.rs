@@ -92,11 +92,16 @@ impl<T: prost::Message + Default + 'static> Message for T {
     }
 
     fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
-        prost::Message::decode(wire).map_err(DecodeError::new)
+        // Not `decode`: messages are large, and its result would be moved into ours.
+        let mut message = T::default();
+        message.merge(wire).map_err(DecodeError::new)?;
+        Ok(message)
     }
 
     fn decode_owned(wire: Bytes) -> Result<Self, DecodeError> {
-        prost::Message::decode(wire).map_err(DecodeError::new)
+        let mut message = T::default();
+        message.merge(wire).map_err(DecodeError::new)?;
+        Ok(message)
     }
 }
 

@@ -15,7 +15,7 @@ use tonic::transport::server::{Router, TcpIncoming};
 
 use crate::address::Address;
 use crate::proto::benchmark_service_server::BenchmarkServiceServer;
-use crate::{Failure, NO_VARIANT, runtime};
+use crate::{CONNECTION_WINDOW, FRAME_SIZE_MAX, Failure, NO_VARIANT, STREAM_WINDOW, runtime};
 use listener::Listener;
 use service::Benchmark;
 
@@ -92,5 +92,9 @@ fn router() -> Router {
     let service = BenchmarkServiceServer::new(Benchmark)
         .max_decoding_message_size(usize::MAX)
         .max_encoding_message_size(usize::MAX);
-    Server::builder().add_service(service)
+    Server::builder()
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME_SIZE_MAX)
+        .add_service(service)
 }

@@ -3,11 +3,10 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use crate::bench::table;
+use crate::bench::{open_files, table};
 use crate::job::{Failure, Log};
 use crate::peers::{BuiltPeer, measure};
 use crate::server::{Server, free_port};
@@ -23,12 +22,7 @@ const SETTLE: Duration = Duration::from_millis(1500);
 const LARGE_MESSAGE_BYTES: usize = 4 << 20;
 
 pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
-    // Only the soft limit: the hard one is the machine's.
-    let limit = format!("--nofile={FILES_OPEN}:");
-    let raised = Command::new("prlimit").args(["--pid", &std::process::id().to_string(), &limit]).status()?;
-    if !raised.success() {
-        return Err(Failure::missing(format!("{FILES_OPEN} open files (`prlimit {limit}` failed)")));
-    }
+    open_files::allow(FILES_OPEN)?;
     println!("Memory of the server (RSS):\n");
     let mut rows = Vec::new();
     for peer in peers {

@@ -4,6 +4,7 @@
 //! compared are windows of the same round, and the result is a ratio with its spread.
 
 use crate::bench::table::{self, grouped, median_and_range};
+use crate::bench::{CLIENT_CORE, SERVER_CORE};
 use crate::job::{Failure, Log};
 use crate::peers::{BuiltPeer, LoadResult, measure};
 use crate::server::{Server, free_port};
@@ -13,8 +14,6 @@ const POINTS: &[(u32, u32)] = &[(1, 1), (1, 16), (1, 64), (1, 256), (4, 64)];
 /// Each round measures every stack twice.
 const ROUNDS: usize = 5;
 const WINDOW: &str = "-z 500ms --warmup 200ms";
-const CLIENT_CORE: &str = "taskset -c 0";
-const SERVER_CORE: &str = "taskset -c 1";
 
 struct Pair<'p> {
     peer: &'p BuiltPeer,

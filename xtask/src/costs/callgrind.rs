@@ -22,7 +22,7 @@ impl Counts {
         let toggles: Vec<String> =
             functions.iter().map(|function| format!("--toggle-collect={function}*")).collect();
         let wrapper = format!(
-            "valgrind --tool=callgrind --callgrind-out-file={} {}",
+            "valgrind --quiet --tool=callgrind --callgrind-out-file={} {}",
             file.display(),
             toggles.join(" ")
         );

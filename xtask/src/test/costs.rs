@@ -31,7 +31,10 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         log.line(line)?;
     }
     for line in &improvements {
-        println!("hint  {line}; keep it: {HOW_TO_RECORD}");
+        println!("hint  {line}");
+    }
+    if !improvements.is_empty() {
+        println!("hint  so that it stays so: {HOW_TO_RECORD}");
     }
     if !regressions.is_empty() {
         return Err(Failure::failed(format!(

@@ -79,6 +79,12 @@ pub(super) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
     Ok(workspace::target().join("debug/examples").join(name))
 }
 
+/// An example of the laboratory in release, for measuring.
+pub(crate) fn lab_example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
+    Job::cargo("build --release --package thalweg-lab --example").arg(name).minutes(30).run(log)?;
+    Ok(workspace::target().join("release/examples").join(name))
+}
+
 fn component(program: &str, name: &str) -> Result<(), Failure> {
     if is_installed(program) {
         return Ok(());

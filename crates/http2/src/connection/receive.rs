@@ -138,6 +138,11 @@ impl Connection {
         None
     }
 
+    #[expect(
+        clippy::inline_always,
+        reason = "an event that is not returned through memory saves some 20 instructions a frame"
+    )]
+    #[inline(always)]
     fn poll_input<'a>(
         &mut self,
         input: &mut &'a [u8],

@@ -14,9 +14,13 @@ use crate::send_queue::{Queued, QueuedBlock};
 use crate::stream::{State, Stream, StreamId, Tag};
 use crate::stream_table::Key;
 
-/// The largest DATA frame that is sent, in bytes, whatever the peer accepts: no small message waits for more
-/// than that behind a large one.
-const DATA_LEN_MAX: u32 = 64 << 10;
+/// The largest DATA frame that is sent while several streams have something to send, in bytes, whatever the peer accepts:
+/// no small message waits for more than that behind a large one.
+const SHARED_DATA_LEN_MAX: u32 = 64 << 10;
+
+/// The largest DATA frame of a stream that has the connection to itself, in bytes: no more than is framed ahead of the
+/// socket by default ([`Config::output_target`](crate::Config::output_target)), so that whoever comes next waits no longer.
+const LONE_DATA_LEN_MAX: u32 = 128 << 10;
 
 /// How many streams may be open before the peer's SETTINGS say it (RFC 9113 §6.5.2 recommends no less for
 /// peers).
@@ -38,8 +42,8 @@ impl PeerSettings {
         max_frame_size: MAX_FRAME_SIZE_MIN,
     };
 
-    fn data_len_max(self) -> usize {
-        self.max_frame_size.min(DATA_LEN_MAX) as usize
+    fn data_len_max(self, is_alone: bool) -> usize {
+        self.max_frame_size.min(if is_alone { LONE_DATA_LEN_MAX } else { SHARED_DATA_LEN_MAX }) as usize
     }
 }
 
@@ -370,7 +374,7 @@ impl Connection {
     #[inline]
     fn takes_now(&self, len: usize) -> bool {
         len <= self.send_window.available()
-            && len <= self.peer.data_len_max()
+            && len <= self.peer.data_len_max(false)
             && self.output.len() < self.config.output_target
             && (len == 0 || !self.queues.has_starved())
     }
@@ -400,7 +404,7 @@ impl Connection {
     fn begin_frame(&mut self, id: StreamId, len: usize) {
         self.send_window.consume(len);
         self.pay_for_control_frames(len);
-        let len_max = self.peer.data_len_max();
+        let len_max = self.peer.data_len_max(false);
         let buffer = self.output.buffer();
         let last = &mut self.last_data;
         if last.end == buffer.len() && last.stream == id && last.len + len <= len_max {
@@ -476,8 +480,8 @@ impl Connection {
             self.emit_headers(id, block.as_block(), end_stream);
             end_stream
         } else {
-            let wanted =
-                stream.queue.bytes().min(self.peer.data_len_max()).min(stream.send_window.available());
+            let frame_len_max = self.peer.data_len_max(!self.queues.has_turns(true));
+            let wanted = stream.queue.bytes().min(frame_len_max).min(stream.send_window.available());
             let len_max = wanted.min(self.send_window.available());
             if len_max == 0 && wanted > 0 {
                 self.queues.starve(key, stream);

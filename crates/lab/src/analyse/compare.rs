@@ -24,12 +24,13 @@ use crate::size::ByteSize;
 use crate::stack::Pair;
 
 pub use noise::{AaCell, Floor, Noise};
+pub(crate) use words::interval_figure;
 pub use words::{Contrast, Loss, answer, contrasts, losses, ratio_figure, ratio_text, verdicts};
 
 /// What a comparing study found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// Our client at our server, with which all others are compared.
+    /// The [reference](LabResults::reference), with which all others are compared: our client at our server.
     pub ours: Pair,
     /// Other stacks, each with its own client at its own server, in the order of measuring.
     pub peers: Vec<Pair>,
@@ -203,13 +204,13 @@ pub struct Aggregate {
 
 /// Compares every pair of the study with ours.
 pub fn compare(results: &LabResults) -> Comparison {
-    let ours = Pair::ours();
+    let ours = results.reference();
     let gathered = gathered(&results.points);
     let others = distinct(gathered.iter().filter_map(|windows| windows.pair).filter(|pair| **pair != ours));
     let (peers, mixed): (Vec<_>, Vec<_>) = others.into_iter().partition(|pair| pair.client == pair.server);
     let noise = Noise::of(&results.aa);
     let limits = analyse(results);
-    let study = Study { results, gathered, limits, noise: &noise };
+    let study = Study { results, ours: &ours, gathered, limits, noise: &noise };
     let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
     let cells = study.places().into_iter().map(|place| study.cell(place, &pairs)).collect();
     Comparison { ours, peers, mixed, noise, cells }
@@ -374,6 +375,7 @@ impl Tally {
 /// Results being compared.
 struct Study<'a> {
     results: &'a LabResults,
+    ours: &'a Pair,
     gathered: Vec<Windows<'a>>,
     limits: Analysis,
     noise: &'a Noise,
@@ -390,7 +392,7 @@ impl Study<'_> {
 
     fn cell(&self, place: Place, pairs: &[&Pair]) -> ComparedCell {
         let (kind, transport, size) = place;
-        let ours = self.side(place, &Pair::ours());
+        let ours = self.side(place, self.ours);
         let against = pairs.iter().filter_map(|&pair| {
             let theirs = self.side(place, pair);
             let is_there = !theirs.windows.is_empty();

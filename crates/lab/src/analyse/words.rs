@@ -162,8 +162,8 @@ pub fn doubts(results: &LabResults) -> Vec<String> {
     doubts
 }
 
-/// Remarks on windows. Those on one pair that differ in their figures only are one, so that what is wrong with a
-/// hundred windows is said once.
+/// Remarks on windows. Those that differ in their figures only are one, so that what is wrong with a hundred windows
+/// is said once.
 #[derive(Default)]
 struct Remarks<'a>(Vec<Remark<'a>>);
 
@@ -177,9 +177,7 @@ struct Remark<'a> {
 impl<'a> Remarks<'a> {
     fn add(&mut self, weight: &'static str, window: &'a PointResult, text: &str) {
         let same = |remark: &&mut Remark| {
-            remark.weight == weight
-                && remark.first.0.pair == window.pair
-                && without_figures(&remark.first.1) == without_figures(text)
+            remark.weight == weight && without_figures(&remark.first.1) == without_figures(text)
         };
         match self.0.iter_mut().find(same) {
             Some(remark) => remark.count += 1,

@@ -288,9 +288,9 @@ fn noise_floor(cells: &[Cell]) -> Vec<Vec<Draft>> {
     few.extend(cells.iter().find(|cell| cell.size == last.size && cell.size != first.size));
     let is_unary = |load: &&Load| load.work == Work::Call(CallType::Unary);
     let both = few.into_iter().flat_map(|cell| {
-        let unary = cell.calls.iter().rfind(is_unary);
+        let unary = cell.calls.iter().filter(is_unary);
         let stream = cell.calls.iter().rfind(|load| !is_unary(load));
-        unary.into_iter().chain(stream).map(|&load| {
+        unary.chain(stream).map(|&load| {
             let draft = cell.draft(load, Some(Pair::ours()));
             [Label::A, Label::B]
                 .map(|label| Draft { purpose: Purpose::NoiseFloor(label), ..draft.clone() })

@@ -1,5 +1,7 @@
 //! A study in a terminal: a table for each transport, and the findings.
 
+mod versus;
+
 use crate::analyse::{Analysis, Cell, Kind, Line, analyse, doubts, findings};
 use crate::figures::{NO_BREAK_SPACE, bound, count, throughput, time};
 use crate::plan::{Pattern, Transport, Work};
@@ -11,16 +13,21 @@ const DOUBTS_MAX: usize = 8;
 /// Sentences are broken before they grow longer than this.
 const WIDTH: usize = 100;
 
-/// Tables of the median latency of a lone call and of the rates of all calls, the findings, and the doubts.
+/// Tables of the median latency of a lone call and of the rates of all calls, the findings, and the doubts. Where stacks
+/// are compared, a table for each kind of call instead, with our figure and the ratio to each other.
 pub fn terminal(results: &LabResults) -> String {
-    let analysis = analyse(results);
     let mut text = String::new();
-    for transport in analysis.transports() {
-        text += &table(&analysis, transport);
-        text.push('\n');
-    }
-    for finding in findings(&analysis) {
-        text += &wrapped(&format!("{}: {}", finding.topic, finding.text));
+    if results.is_comparison() {
+        text += &versus::tables(results);
+    } else {
+        let analysis = analyse(results);
+        for transport in analysis.transports() {
+            text += &table(&analysis, transport);
+            text.push('\n');
+        }
+        for finding in findings(&analysis) {
+            text += &wrapped(&format!("{}: {}", finding.topic, finding.text));
+        }
     }
     let doubts = doubts(results);
     for doubt in doubts.iter().take(DOUBTS_MAX) {
@@ -79,8 +86,14 @@ fn table(analysis: &Analysis, transport: Transport) -> String {
         let figures = columns.iter().map(|column| column.line.at(size).map_or("-".to_owned(), column.figure));
         rows.push(std::iter::once(size.to_string()).chain(figures).collect());
     }
+    aligned(&rows)
+}
+
+/// Rows of equally many cells, set flush right in columns.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
     let width_of = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..=columns.len()).map(width_of).collect();
+    let widths: Vec<usize> = (0..columns).map(width_of).collect();
     let line_of = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}", width = *width));
         cells.collect::<Vec<_>>().join("  ") + "\n"

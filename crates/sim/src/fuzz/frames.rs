@@ -5,7 +5,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use thalweg_http2::frame::{FrameHead, HEAD_LEN, PREFACE};
 use thalweg_http2::{
-    Block, Config, Connection, ConnectionError, Event, FieldList, Indexing, Output, StreamId, Tag,
+    Block, Config, Connection, ConnectionError, Event, ExpectedData, FieldList, Indexing, Output, StreamId,
+    Tag,
 };
 
 use super::{Features, INPUT_LEN_MAX, feature};
@@ -88,6 +89,7 @@ impl Observed {
         let (mut output, mut kept) = (Output::default(), Vec::new());
         let mut sent = Vec::new();
         for piece in pieces {
+            let piece = observed.place(&mut connection, piece, owner.as_mut());
             kept.extend_from_slice(piece);
             let mut rest = &kept[..];
             observed.outcome = observed.poll(&mut connection, &mut rest, now, owner.as_mut());
@@ -103,6 +105,27 @@ impl Observed {
         assert_eq!(observed.outcome.is_err(), connection.is_closed());
         assert_frames(&sent);
         observed
+    }
+
+    /// Now and then the owner puts what is expected where it belongs by itself: it must hear the same. What is left to be presented.
+    fn place<'a>(
+        &mut self,
+        connection: &mut Connection,
+        piece: &'a [u8],
+        owner: Option<&mut Random>,
+    ) -> &'a [u8] {
+        let expected = connection.expected_data().filter(|_| piece.len().is_multiple_of(2));
+        let Some(expected) = expected else { return piece };
+        let (bytes, behind) = piece.split_at(piece.len().min(expected.len));
+        let end_stream = connection.data_placed(bytes.len()).is_some();
+        if end_stream || !bytes.is_empty() {
+            let ExpectedData { stream, tag, .. } = expected;
+            self.hear(connection, &Event::Data { stream, tag, bytes, end_stream });
+            if let Some(random) = owner {
+                answer(connection, stream, random);
+            }
+        }
+        behind
     }
 
     fn poll(

@@ -90,7 +90,7 @@ enum Ending {
 const RESET_CODES: [ErrorCode; 4] =
     [ErrorCode::Cancel, ErrorCode::NoError, ErrorCode::InternalError, ErrorCode::Unknown(0x77)];
 /// The largest DATA frame (of what the peer accepts) that the connection makes, in bytes.
-const DATA_LEN_MAX: usize = 64 << 10;
+const DATA_LEN_MAX: usize = 128 << 10;
 /// What a control frame takes, and what a received frame provokes at most, in bytes.
 const CONTROL_LEN_MAX: usize = 40;
 
@@ -137,6 +137,7 @@ impl Peer {
 
     /// Takes what arrived, behind what was left of the last time.
     pub(super) fn receive(&mut self, arrived: &[u8], scene: &mut Scene<'_>) {
+        let arrived = self.place_data(arrived, scene);
         let mut input = std::mem::take(&mut self.input);
         input.extend_from_slice(arrived);
         self.output_slack += 3 * arrived.len();
@@ -146,6 +147,25 @@ impl Peer {
         let kept_max = self.plan.config.max_frame_size as usize + thalweg_http2::frame::HEAD_LEN;
         assert!(self.input.len() < kept_max, "{} bytes are kept", self.input.len());
         self.plan_act(scene);
+    }
+
+    /// Now and then the owner puts what is expected where it belongs by itself. What is left to be presented.
+    fn place_data<'a>(&mut self, arrived: &'a [u8], scene: &mut Scene<'_>) -> &'a [u8] {
+        let expected = self.connection.expected_data().filter(|_| arrived.len().is_multiple_of(2));
+        let Some(expected) = expected else { return arrived };
+        assert!(self.input.is_empty(), "DATA is expected behind what is left");
+        let (bytes, behind) = arrived.split_at(arrived.len().min(expected.len));
+        self.output_slack += 3 * bytes.len();
+        let end = self.connection.data_placed(bytes.len());
+        let end_stream = matches!(end, Some(Event::Data { bytes: [], end_stream: true, .. }));
+        assert!(end_stream || end.is_none(), "{end:?} of data that was placed");
+        if end_stream || !bytes.is_empty() {
+            self.on_event(
+                Event::Data { stream: expected.stream, tag: expected.tag, bytes, end_stream },
+                scene,
+            );
+        }
+        behind
     }
 
     fn poll_events(&mut self, input: &mut &[u8], scene: &mut Scene<'_>) {

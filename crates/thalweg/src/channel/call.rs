@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, merge};
+use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, UnaryReply, merge};
 use super::{Channel, Lane};
 use crate::Method;
 use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
@@ -34,25 +34,29 @@ impl Channel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Res>, Status> {
-        let (metadata, _, message) = request.into_parts();
-        let call = self.prepare(method, &metadata, options)?;
+        let call = self.prepare(method, request.metadata(), options)?;
         // Pinned here, the attempts are not moved again: their future is large, and most calls have no deadline.
-        let attempts = pin!(self.unary_attempts(&call, &message, options));
-        match call.deadline {
+        let attempts = pin!(self.unary_attempts(&call, request.get_ref(), options));
+        let reply = match call.deadline {
             None => attempts.await,
             deadline => within(deadline, attempts).await,
-        }
+        };
+        // Responses are large: one is made here, and not handed from future to future.
+        reply?.read(options.max_decoding_message_size)
     }
 
-    async fn unary_attempts<Req: Message, Res: Message>(
+    async fn unary_attempts<Req: Message>(
         &self,
         call: &Prepared,
         message: &Req,
         options: &CallOptions,
-    ) -> Result<Response<Res>, Status> {
+    ) -> Result<UnaryReply, Status> {
         let mut tries = Tries::default();
         loop {
-            let (lane, connection) = self.lane(options.wait_for_ready).await?;
+            let (lane, connection) = match self.only_lane() {
+                Some(ready) => ready,
+                None => self.lane(options.wait_for_ready).await?,
+            };
             let outgoing = call.outgoing;
             let size_max = options.max_decoding_message_size;
             match UnaryAttempt::new(&connection, &call.fields, message, outgoing, size_max).await {
@@ -156,6 +160,7 @@ impl Channel {
         Ok((exchange, call.deadline))
     }
 
+    #[inline]
     fn prepare(
         &self,
         method: &Method,

@@ -128,6 +128,7 @@ fn complete(state: &mut State, key: SlotKey, outcome: Result<Option<Box<Metadata
     end(state, key, End::Complete(outcome));
 }
 
+#[inline]
 fn end(state: &mut State, key: SlotKey, how: End) {
     let Some((slot, _, wake)) = state.parts(key) else { return };
     slot.end(how);

@@ -123,14 +123,20 @@ impl Channel {
         self.shared.lanes.iter().map(snapshot).collect()
     }
 
+    /// The lane of a channel that has one, if that is connected: most calls need not look further.
+    #[inline]
+    fn only_lane(&self) -> Option<(&Lane, Arc<Connection>)> {
+        match self.shared.lanes.as_slice() {
+            [lane] => Some((lane, lane.ready()?)),
+            _ => None,
+        }
+    }
+
     /// A lane for the next call, and its connection.
     async fn lane(&self, wait_for_ready: bool) -> Result<(&Lane, Arc<Connection>), Status> {
         let lanes = &self.shared.lanes;
         if let [lane] = lanes.as_slice() {
-            return match lane.ready() {
-                Some(connection) => Ok((lane, connection)),
-                None => Ok((lane, lane.connection(wait_for_ready).await?)),
-            };
+            return Ok((lane, lane.connection(wait_for_ready).await?));
         }
         // The less loaded of two neighbours; the turn moves on, so that every lane is looked at.
         let turn = self.shared.turn.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! The unary call: the shortest way from a message to its reply.
 
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -13,6 +14,7 @@ use crate::connection::{
 };
 use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
+use crate::grpc::response::ResponseHead;
 use crate::message::Message;
 
 /// The head of a request: what all calls of the method share, and what is this call's own.
@@ -28,23 +30,29 @@ impl RequestFields {
 }
 
 /// How one attempt at a call ended.
-pub(super) enum Attempt<T> {
-    Done(Result<T, Status>),
+pub(super) enum Attempt {
+    Done(Result<UnaryReply, Status>),
     /// The lane can take no more calls, and has not taken this one.
     LaneGone,
     /// The call was sent, but the server says that it has not looked at it.
     Unprocessed(Status),
 }
 
+/// What came for a call that ended with OK.
+pub(super) struct UnaryReply {
+    head: Option<Arc<ResponseHead>>,
+    body: Vec<u8>,
+    trailers: Option<Box<MetadataMap>>,
+}
+
 /// One attempt at a unary call on one connection. Dropping it cancels the call.
-pub(super) struct UnaryAttempt<'a, Req, Res> {
+pub(super) struct UnaryAttempt<'a, Req> {
     connection: &'a Arc<Connection>,
     fields: &'a RequestFields,
     message: &'a Req,
     outgoing: Outgoing,
     message_size_max: usize,
     progress: Progress,
-    reply: std::marker::PhantomData<fn() -> Res>,
 }
 
 enum Progress {
@@ -54,7 +62,7 @@ enum Progress {
     Done,
 }
 
-impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
+impl<'a, Req: Message> UnaryAttempt<'a, Req> {
     pub(super) fn new(
         connection: &'a Arc<Connection>,
         fields: &'a RequestFields,
@@ -63,15 +71,7 @@ impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
         message_size_max: usize,
     ) -> Self {
         let progress = Progress::Opening(Opening::default());
-        Self {
-            connection,
-            fields,
-            message,
-            outgoing,
-            message_size_max,
-            progress,
-            reply: std::marker::PhantomData,
-        }
+        Self { connection, fields, message, outgoing, message_size_max, progress }
     }
 
     fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<SlotKey, Option<Status>>> {
@@ -87,6 +87,7 @@ impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
             slot.unary = true;
             slot.send_closed = true;
             slot.receiver = Some(cx.waker().clone());
+            slot.inbox = spare_inbox();
             Ok(slot)
         });
         let key = match opened {
@@ -105,32 +106,37 @@ impl<'a, Req: Message, Res: Message> UnaryAttempt<'a, Req, Res> {
         Poll::Ready(Ok(key))
     }
 
-    fn poll_reply(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt<Response<Res>>> {
+    fn poll_reply(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt> {
         let mut state = self.connection.lock();
         let Some(slot) = state.slot(key) else {
             return Poll::Ready(Attempt::Done(Err(Status::internal("the call was polled after its end"))));
         };
-        if slot.end.is_none() {
+        let Some(end) = slot.end.take() else {
             keep_waker(&mut slot.receiver, cx.waker());
             return Poll::Pending;
-        }
-        let slot = state.remove(key);
-        if let Some(slot) = &slot
-            && state.http2.is_open(slot.stream)
-        {
+        };
+        let (stream, head, body) = (slot.stream, slot.head.take(), std::mem::take(&mut slot.inbox));
+        state.remove(key);
+        if state.http2.is_open(stream) {
             // The server has answered before it had the whole request, and may never take the rest of it.
-            state.http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
+            state.http2.reset(stream, thalweg_http2::ErrorCode::Cancel);
             state.notify_driver();
         }
         drop(state);
         self.progress = Progress::Done;
         self.connection.call_ended();
-        Poll::Ready(slot.map_or(Attempt::LaneGone, |slot| read_reply(slot, self.message_size_max)))
+        Poll::Ready(match end {
+            End::Complete(outcome) => {
+                Attempt::Done(outcome.map(|trailers| UnaryReply { head, body, trailers }))
+            }
+            End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
+            End::Lost { status, .. } => Attempt::Done(Err(status)),
+        })
     }
 }
 
-impl<Req: Message, Res: Message> Future for UnaryAttempt<'_, Req, Res> {
-    type Output = Attempt<Response<Res>>;
+impl<Req: Message> Future for UnaryAttempt<'_, Req> {
+    type Output = Attempt;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
@@ -150,7 +156,7 @@ impl<Req: Message, Res: Message> Future for UnaryAttempt<'_, Req, Res> {
     }
 }
 
-impl<Req, Res> Drop for UnaryAttempt<'_, Req, Res> {
+impl<Req> Drop for UnaryAttempt<'_, Req> {
     fn drop(&mut self) {
         match &mut self.progress {
             Progress::Waiting(key) => self.connection.cancel(*key),
@@ -188,29 +194,54 @@ fn send_request<Req: Message>(
     Ok((stream, send_single(http2, stream, message, outgoing, true).map(|_| ())))
 }
 
-/// Takes a finished call apart.
-fn read_reply<Res: Message>(slot: Slot, message_size_max: usize) -> Attempt<Response<Res>> {
-    let trailers = match slot.end {
-        Some(End::Complete(Ok(trailers))) => trailers,
-        Some(End::Lost { status, unprocessed: true }) => return Attempt::Unprocessed(status),
-        Some(End::Complete(Err(status)) | End::Lost { status, .. }) => return Attempt::Done(Err(status)),
-        None => return Attempt::Done(Err(Status::internal("the call has not ended"))),
-    };
-    let encoding = slot.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
-    let message = match codec::decode_only(Wire::Gathered(slot.inbox), encoding, message_size_max) {
-        Ok(message) => message,
-        Err(status) => return Attempt::Done(Err(status)),
-    };
-    let mut response = Response::new(message);
-    if let Some(head) = slot.head
-        && !head.metadata.is_empty()
-    {
-        *response.metadata_mut() = head.metadata.clone();
+impl UnaryReply {
+    /// Decodes the message.
+    pub(super) fn read<Res: Message>(self, message_size_max: usize) -> Result<Response<Res>, Status> {
+        let encoding = self.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
+        let decoded = if self.body.capacity() <= SPARE_INBOX_LEN_MAX {
+            let decoded = codec::decode_only(Wire::Lent(&self.body), encoding, message_size_max);
+            keep_inbox(self.body);
+            decoded
+        } else {
+            codec::decode_only(Wire::Gathered(self.body), encoding, message_size_max)
+        };
+        let mut response = Response::new(decoded?);
+        if let Some(head) = self.head
+            && !head.metadata.is_empty()
+        {
+            *response.metadata_mut() = head.metadata.clone();
+        }
+        if let Some(trailers) = self.trailers {
+            merge(response.metadata_mut(), *trailers);
+        }
+        Ok(response)
     }
-    if let Some(trailers) = trailers {
-        merge(response.metadata_mut(), *trailers);
-    }
-    Attempt::Done(Ok(response))
+}
+
+/// Inboxes of at most this many bytes are used again.
+const SPARE_INBOX_LEN_MAX: usize = 256;
+/// How many of them a thread keeps: 16 KiB.
+const SPARE_INBOXES_MAX: usize = 64;
+
+thread_local! {
+    /// Calls begin and end on the threads of their callers, while their replies come in on the driver's. What one call of a
+    /// thread leaves the next one takes, so that small replies need no memory of their own.
+    static SPARE_INBOXES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn spare_inbox() -> Vec<u8> {
+    SPARE_INBOXES.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+}
+
+fn keep_inbox(mut inbox: Vec<u8>) {
+    inbox.clear();
+    // During a thread's end the place may be gone: then the inbox is simply freed.
+    let _ = SPARE_INBOXES.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < SPARE_INBOXES_MAX && inbox.capacity() > 0 {
+            spare.push(inbox);
+        }
+    });
 }
 
 /// Adds the trailers to the metadata of a unary response, as tonic does.

@@ -63,6 +63,7 @@ impl Connection {
     }
 
     /// The lock under which callers encode. Never held while user code runs.
+    #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
         // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
         Locked { state: Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)) }
@@ -228,35 +229,37 @@ pub(crate) struct Locked<'a> {
 
 impl std::ops::Deref for Locked<'_> {
     type Target = State;
+    #[inline]
     fn deref(&self) -> &State {
         self.state.as_ref().expect("held until dropped")
     }
 }
 
 impl std::ops::DerefMut for Locked<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut State {
         self.state.as_mut().expect("held until dropped")
     }
 }
 
 impl Drop for Locked<'_> {
+    #[inline]
     fn drop(&mut self) {
-        let Some(mut state) = self.state.take() else { return };
-        match state.wake.len() {
-            0 => {}
-            1 => {
-                let waker = state.wake.pop();
-                drop(state);
-                if let Some(waker) = waker {
-                    waker.wake();
-                }
-            }
-            _ => {
-                let mut wakers = std::mem::take(&mut state.wake);
-                drop(state);
-                wakers.drain(..).for_each(Waker::wake);
-            }
+        if !self.wake.is_empty() {
+            self.release_and_wake();
         }
+    }
+}
+
+impl Locked<'_> {
+    #[cold]
+    fn release_and_wake(&mut self) {
+        let Some(mut state) = self.state.take() else { return };
+        // To wake one, mostly the driver, takes no memory.
+        let last = state.wake.pop();
+        let others = if state.wake.is_empty() { Vec::new() } else { std::mem::take(&mut state.wake) };
+        drop(state);
+        others.into_iter().chain(last).for_each(Waker::wake);
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Slot {
     pub(crate) inbox: Vec<u8>,
     /// Bytes in `inbox` that the peer has not been given back yet.
     unreleased: usize,
+    /// How long the last large message was that came whole: the next may have room for as much from the start.
+    last_len: usize,
     /// The driver has the inbox, and brings it back.
     is_lent: bool,
     /// A reader of streams has been here. Before, and in unary calls, all that comes is one inbox.
@@ -133,6 +135,7 @@ impl Slot {
             sealed: VecDeque::new(),
             inbox: Vec::new(),
             unreleased: 0,
+            last_len: 0,
             is_lent: false,
             has_reader: false,
             needed: Some(PREFIX_LEN),
@@ -199,6 +202,7 @@ impl Slot {
                 bytes: std::mem::take(&mut self.inbox),
                 unreleased: std::mem::take(&mut self.unreleased),
             });
+            self.last_len = needed;
             bytes = behind;
             needed = self.find_needed(bytes)?;
         }
@@ -256,11 +260,12 @@ impl Slot {
     }
 
     /// Lends the inbox to the driver, which knows that the next `len` bytes are this stream's, if it is worth it: a large
-    /// message is being gathered. Its capacity follows what has arrived, and so does the room that is lent: it must not depend
-    /// on what buffer there was.
+    /// message is being gathered. Its capacity follows what has arrived on the stream, and so does the room that is lent: it
+    /// must not depend on what buffer there was.
     pub(crate) fn lend(&mut self, len: usize) -> Option<Lent> {
         let missing = self.needed?.checked_sub(self.inbox.len())?;
-        let room = len.min(missing).min(self.inbox.len().max(2 * LENT_LEN_MIN));
+        let arrived = self.inbox.len().max(self.last_len).max(2 * LENT_LEN_MIN);
+        let room = len.min(missing).min(arrived);
         if room < LENT_LEN_MIN || self.discard || self.is_lent {
             return None;
         }
@@ -291,7 +296,12 @@ impl Slot {
             return;
         }
         // Of one message alone the reader leaves nothing: what comes next begins with a prefix.
-        self.needed = self.needed.filter(|&needed| needed == self.inbox.len()).map(|_| PREFIX_LEN);
+        if self.needed == Some(self.inbox.len()) {
+            self.last_len = self.inbox.len();
+            self.needed = Some(PREFIX_LEN);
+        } else {
+            self.needed = None;
+        }
         std::mem::swap(&mut self.inbox, buffer);
         self.release(http2);
     }
@@ -373,5 +383,113 @@ pub(crate) fn keep_waker(place: &mut Option<Waker>, waker: &Waker) {
     match place {
         Some(old) if old.will_wake(waker) => {}
         _ => *place = Some(waker.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::grpc::envelope;
+    use crate::grpc::testing::Seeded;
+
+    /// A reader that cuts whole messages out of what it takes, as `Incoming` does.
+    #[derive(Default)]
+    struct Reader {
+        buffer: Vec<u8>,
+        messages: Vec<Vec<u8>>,
+    }
+
+    impl Reader {
+        fn read(&mut self, slot: &mut Slot, http2: &mut http2::Connection) {
+            while slot.put_back(std::mem::take(&mut self.buffer), http2).unwrap() {
+                slot.take_inbox(&mut self.buffer, http2);
+                while let Ok(Some(prefix)) = Prefix::parse(&self.buffer, usize::MAX)
+                    && self.buffer.len() >= prefix.envelope_len()
+                {
+                    let behind = self.buffer.split_off(prefix.envelope_len());
+                    self.messages.push(std::mem::replace(&mut self.buffer, behind));
+                }
+            }
+        }
+    }
+
+    /// Brings `wire` to a slot in pieces of random length, some of them through the inbox that is lent, while a reader comes and
+    /// goes, also while it is lent.
+    fn check(seed: u64, lens: &[usize]) {
+        let mut random = Seeded(seed);
+        let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
+        let mut slot = Slot::new(StreamId::new(1), usize::MAX);
+        let mut reader = Reader::default();
+        let expected: Vec<Vec<u8>> = lens
+            .iter()
+            .map(|&len| [&envelope::prefix(false, len).unwrap()[..], &random.bytes(len..len + 1)].concat())
+            .collect();
+        let wire = expected.concat();
+        let mut rest = &wire[..];
+        let mut lent_bytes = 0;
+        while !rest.is_empty() {
+            let piece = rest.len().min(random.below(1 << 16) + 1);
+            if let Some(Lent { mut inbox, room }) = slot.lend(piece) {
+                assert!(room <= piece);
+                let len = random.below(room + 1);
+                inbox.extend_from_slice(&rest[..len]);
+                if random.below(2) == 0 {
+                    reader.read(&mut slot, &mut http2);
+                }
+                slot.bring_back(inbox, len, &mut http2);
+                slot.receive(&[], &mut http2).unwrap();
+                rest = &rest[len..];
+                lent_bytes += len;
+            } else {
+                slot.receive(&rest[..piece], &mut http2).unwrap();
+                rest = &rest[piece..];
+            }
+            if random.below(3) == 0 {
+                reader.read(&mut slot, &mut http2);
+            }
+        }
+        reader.read(&mut slot, &mut http2);
+        assert!(
+            reader.messages == expected,
+            "seed {seed}: {} messages of {}",
+            reader.messages.len(),
+            lens.len()
+        );
+        assert!(lent_bytes > 0, "seed {seed}: nothing was lent");
+        assert_eq!(slot.unreleased, 0);
+    }
+
+    #[test]
+    fn messages_come_through_however_they_are_cut_and_read() {
+        for seed in 0..100 {
+            check(seed, &[100_000, 0, 5, 70_000, 70_000, 70_000, 1, 32_763, 32_762, 200_000, 3]);
+        }
+    }
+
+    #[test]
+    fn nothing_is_allocated_for_what_is_merely_declared() {
+        let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
+        let mut slot = Slot::new(StreamId::new(1), usize::MAX);
+        slot.receive(&envelope::prefix(false, 1 << 30).unwrap(), &mut http2).unwrap();
+        let Lent { inbox, room } = slot.lend(1 << 20).unwrap();
+        assert_eq!(room, 2 * LENT_LEN_MIN);
+        assert!(inbox.capacity() <= 64 << 10, "{} bytes", inbox.capacity());
+        slot.bring_back(inbox, 0, &mut http2);
+    }
+
+    #[test]
+    fn what_is_brought_back_to_a_stream_that_nobody_reads_is_dropped() {
+        let mut http2 = http2::Connection::server(http2::Config::default(), Instant::now());
+        let mut slot = Slot::new(StreamId::new(1), usize::MAX);
+        slot.receive(&envelope::prefix(false, 100_000).unwrap(), &mut http2).unwrap();
+        let Lent { mut inbox, .. } = slot.lend(100_000).unwrap();
+        assert!(slot.lend(100_000).is_none(), "lent twice");
+        slot.discard(&mut http2);
+        inbox.extend_from_slice(&[0; 1000]);
+        slot.bring_back(inbox, 1000, &mut http2);
+        assert!(slot.inbox.is_empty() && slot.unreleased == 0);
+        assert!(slot.lend(100_000).is_none());
     }
 }

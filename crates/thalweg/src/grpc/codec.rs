@@ -9,7 +9,7 @@ use super::{
 };
 use crate::buffers;
 use crate::chain::Chain;
-use crate::message::Message;
+use crate::message::{DecodeError, Message};
 
 /// Appends `message` with its prefix to `out`, compressed where that makes it smaller.
 pub fn encode<M: Message>(message: &M, encoding: Encoding, out: &mut Vec<u8>) -> Result<(), MessageTooLong> {
@@ -82,6 +82,7 @@ pub fn keeps_buffer(len: usize) -> bool {
 /// Reads the message at the front of `wire`, of which `prefix` told; it must be there whole.
 ///
 /// `encoding` is the sender's `grpc-encoding`; `size_max` bounds the message after decompression, in bytes.
+#[inline]
 pub fn decode<M: Message>(
     prefix: Prefix,
     wire: Wire<'_>,
@@ -103,10 +104,16 @@ pub fn decode<M: Message>(
             wire => M::decode(&wire.as_bytes()[span]),
         }
     };
-    message.map_err(|error| Status::internal(error.to_string()))
+    message.map_err(|error| undecodable(&error))
+}
+
+#[cold]
+fn undecodable(error: &DecodeError) -> Status {
+    Status::internal(error.to_string())
 }
 
 /// Reads the message that is all there is in one direction of a call.
+#[inline]
 pub fn decode_only<M: Message>(wire: Wire<'_>, encoding: Encoding, size_max: usize) -> Result<M, Status> {
     let received = wire.as_bytes().len();
     match Prefix::parse(wire.as_bytes(), size_max)? {

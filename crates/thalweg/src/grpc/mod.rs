@@ -19,4 +19,4 @@ pub mod timeout;
 pub mod user_agent;
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;

@@ -79,6 +79,7 @@ pub fn parse(value: &[u8]) -> Result<Duration, MalformedTimeout> {
 /// The timeout that the application has put into a request's metadata, where `tonic::Request::set_timeout` puts it.
 ///
 /// It is not sent from there (see [`metadata::emit`](super::metadata::emit)): the channel takes it as the call's deadline.
+#[inline]
 pub fn from_metadata(metadata: &MetadataMap) -> Result<Option<Duration>, MalformedTimeout> {
     if metadata.is_empty() {
         return Ok(None);

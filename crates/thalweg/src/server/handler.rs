@@ -168,7 +168,7 @@ where
         let future = (self.call)(Arc::clone(&self.service), request(head, call.requests(head.encoding)));
         Box::pin(async move {
             let result = future.await;
-            call.finish_unary(result);
+            call.finish_unary(&result);
         })
     }
 }

@@ -167,9 +167,9 @@ impl StreamingCall {
     }
 
     /// Answers with one message.
-    pub(super) fn finish_unary<Res: Message>(self, result: Result<Response<Res>, Status>) {
+    pub(super) fn finish_unary<Res: Message>(self, result: &Result<Response<Res>, Status>) {
         let mut state = self.connection.lock();
-        respond::send_result(&mut state, &self.reply, &result);
+        respond::send_result(&mut state, &self.reply, result);
         state.notify_driver();
     }
 

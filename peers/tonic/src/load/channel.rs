@@ -9,6 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::Settings;
 use crate::proto::benchmark_service_client::BenchmarkServiceClient;
+use crate::{CONNECTION_WINDOW, FRAME_SIZE_MAX, STREAM_WINDOW};
 
 pub type Client = BenchmarkServiceClient<Channel>;
 
@@ -31,7 +32,12 @@ async fn channel(settings: &Settings) -> Result<Channel, String> {
     // What a Unix socket's authority says matters to nobody.
     let uri =
         if unix.is_some() { "http://localhost".to_owned() } else { format!("http://{}", settings.target) };
-    let endpoint = Endpoint::from_shared(uri).map_err(|error| causes(&error))?.tcp_nodelay(true);
+    let endpoint = Endpoint::from_shared(uri)
+        .map_err(|error| causes(&error))?
+        .tcp_nodelay(true)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME_SIZE_MAX);
     let connected = match unix {
         None => endpoint.connect().await,
         Some(address) => {
@@ -49,8 +55,10 @@ fn unix_stream(address: &SocketAddr) -> io::Result<UnixStream> {
     UnixStream::from_std(stream)
 }
 
-/// tonic's errors say what happened in their sources only.
+/// tonic's errors say what happened in their sources only, some of them twice.
 fn causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
-    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let mut texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.dedup();
+    texts.join(": ")
 }

@@ -122,10 +122,11 @@ pub(crate) fn interval_figure(ratio: Ratio) -> Option<String> {
     Some(format!("{}–{}", ratio_figure(interval.low), ratio_figure(interval.high)))
 }
 
-/// A ratio without its sign: two decimals near 1, where they tell a difference, and two or three digits elsewhere.
+/// A ratio without its sign: two or three decimals near 1, where they tell a difference, two or three digits elsewhere.
 pub fn ratio_figure(ratio: f64) -> String {
     let decimals = match ratio {
-        _ if ratio < 0.0995 => 3,
+        // An end of an interval beside 1 must not look as if it were 1.
+        _ if ratio < 0.0995 || (0.995..1.005).contains(&ratio) => 3,
         _ if ratio < 1.995 => 2,
         _ if ratio < 19.95 => 1,
         _ => 0,
@@ -159,23 +160,23 @@ fn contrast(comparison: &Comparison, pair: &Pair, (kind, transport): (Kind, Tran
     })
 }
 
-/// The largest and the smallest ratio among the sizes of this verdict, with the sizes.
+/// The largest and the smallest difference among the sizes of this verdict, with the sizes.
 fn extremes(rates: &[(ByteSize, Compared)], verdict: Verdict, unit: &str) -> Option<String> {
-    let of_verdict: Vec<(ByteSize, Ratio)> = rates
+    let mut of_verdict: Vec<(ByteSize, Ratio)> = rates
         .iter()
         .filter(|(_, compared)| compared.verdict == verdict)
         .filter_map(|&(size, compared)| Some((size, compared.ratio?)))
         .collect();
-    let by_ratio = |(_, a): &&(ByteSize, Ratio), (_, b): &&(ByteSize, Ratio)| a.ratio.total_cmp(&b.ratio);
+    of_verdict.sort_by(|(_, a), (_, b)| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
     let shown = |&(size, ratio): &(ByteSize, Ratio), unit: &str| {
         let interval = interval_figure(ratio).unwrap_or_default();
         format!("{} {unit} ({interval}) at {size}", ratio_figure(ratio.ratio))
     };
-    let (most, least) = (of_verdict.iter().max_by(by_ratio)?, of_verdict.iter().min_by(by_ratio)?);
+    let (most, least) = (of_verdict.first()?, of_verdict.last()?);
     Some(match of_verdict.len() {
         1 => shown(most, unit),
         2 => format!("{}, {}", shown(most, unit), shown(least, "×")),
-        more => format!("{}, least of {more} sizes {}", shown(most, unit), shown(least, "×")),
+        more => format!("{}, of {more} sizes the least {}", shown(most, unit), shown(least, "×")),
     })
 }
 

@@ -129,8 +129,8 @@ fn the_noise_floor_comes_first_and_the_system_calls_last() {
     };
     assert!(study.windows.is_sorted_by_key(rank));
     let noise: Vec<&Window> = study.windows.iter().filter(|window| rank(window) == 0).collect();
-    // An unary call and a stream, of the smallest and the largest size, A and B, six times.
-    assert_eq!(noise.len(), 2 * 2 * 2 * 6);
+    // Unary calls, alone and not, and a stream, of the smallest and the largest size, A and B, six times.
+    assert_eq!(noise.len(), 3 * 2 * 2 * 6);
     assert!(noise.iter().all(|window| window.pair == Some(Pair::ours())));
     let labels: Vec<_> = noise[..4].iter().map(|window| window.purpose).collect();
     assert_eq!(labels, [Label::A, Label::B, Label::B, Label::A].map(Purpose::NoiseFloor));

@@ -1,0 +1,234 @@
+//! Small calls beside a stream of large messages. They are measured in turns: with the stream on their own connection,
+//! with the stream on another connection of this process to the same server, and without a stream. The processor does
+//! the same work in the first two, so what differs is what calls and stream do to each other on one connection.
+//!
+//! ```text
+//! cargo run --release -p thalweg-lab --example beside -- 127.0.0.1:50051 --stream server -c 4
+//! ```
+//!
+//! Prints a line of JSON for each round and place of the stream: percentiles of the small calls over both windows, and
+//! what the stream moved.
+
+use std::error::Error;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum};
+use hdrhistogram::Histogram;
+use serde_json::json;
+use thalweg::{Channel, Request, Status, Stream};
+use thalweg_lab::record::LATENCY_NS_MAX;
+use thalweg_lab::services::proto::benchmark_service_client::BenchmarkServiceClient;
+use thalweg_lab::services::proto::{Payload, SimpleRequest};
+use thalweg_lab::services::zeros;
+use tokio::task::{JoinHandle, JoinSet};
+
+/// What a message of 4 MiB, the most that a receiver takes by default, can carry.
+const BODY_BYTES: i32 = (4 << 20) - 64;
+/// For the stream to be under way, or to be over.
+const PAUSE: Duration = Duration::from_millis(150);
+
+/// Measures empty unary calls beside a stream of 4 MiB messages
+#[derive(Clone, Debug, Parser)]
+struct Args {
+    /// A gRPC target that serves `grpc.testing.BenchmarkService`
+    target: String,
+    /// Who streams
+    #[arg(long, value_enum)]
+    stream: Direction,
+    /// Small calls in flight
+    #[arg(short = 'c', long, default_value_t = 1)]
+    in_flight: usize,
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Length of one of the two windows that each place of the stream has in a round
+    #[arg(long, default_value_t = 500)]
+    window_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Direction {
+    Client,
+    Server,
+}
+
+/// Where the stream is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    SameConnection,
+    OtherConnection,
+    Nowhere,
+}
+
+const PLACES: [Place; 3] = [Place::SameConnection, Place::OtherConnection, Place::Nowhere];
+
+/// What the windows of one place found in a round.
+struct Found {
+    latency_ns: Histogram<u64>,
+    stream_bytes: u64,
+    measured: Duration,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let connect = async || Channel::builder(&args.target).connect().await.map(BenchmarkServiceClient::new);
+    let (calls, other) = (connect().await?, connect().await?);
+    for round in 0..args.rounds {
+        let mut found = [Found::new()?, Found::new()?, Found::new()?];
+        // There and back: what drifts meanwhile is in all of them alike.
+        for index in [0, 1, 2, 2, 1, 0] {
+            window(&args, PLACES[index], &calls, &other, &mut found[index]).await?;
+        }
+        for (place, found) in PLACES.iter().zip(&found) {
+            println!("{}", found.line(round, *place));
+        }
+    }
+    Ok(())
+}
+
+async fn window(
+    args: &Args,
+    place: Place,
+    calls: &BenchmarkServiceClient,
+    other: &BenchmarkServiceClient,
+    found: &mut Found,
+) -> Result<(), Status> {
+    let stream = match place {
+        Place::SameConnection => Some(LargeStream::start(args.stream, calls.clone())),
+        Place::OtherConnection => Some(LargeStream::start(args.stream, other.clone())),
+        Place::Nowhere => None,
+    };
+    tokio::time::sleep(PAUSE).await;
+    let moved = || stream.as_ref().map_or(0, |stream| stream.moved_bytes.load(Ordering::Relaxed));
+    let (moved_before, begin) = (moved(), Instant::now());
+    let until = begin + Duration::from_millis(args.window_ms);
+    let mut callers = JoinSet::new();
+    for _ in 0..args.in_flight {
+        callers.spawn(call_until(until, calls.clone()));
+    }
+    for latencies in callers.join_all().await {
+        for latency in latencies? {
+            found.latency_ns.saturating_record(latency.as_nanos() as u64);
+        }
+    }
+    found.measured += begin.elapsed();
+    found.stream_bytes += moved() - moved_before;
+    match stream {
+        Some(stream) => stream.end().await,
+        None => Ok(()),
+    }
+}
+
+/// Empty calls, one after the other.
+async fn call_until(until: Instant, client: BenchmarkServiceClient) -> Result<Vec<Duration>, Status> {
+    let mut latencies = Vec::new();
+    let mut begun = Instant::now();
+    while begun < until {
+        client.unary_call(Request::new(SimpleRequest::default())).await?;
+        let ended = Instant::now();
+        latencies.push(ended - begun);
+        begun = ended;
+    }
+    Ok(latencies)
+}
+
+impl Found {
+    fn new() -> Result<Self, hdrhistogram::CreationError> {
+        Ok(Self {
+            latency_ns: Histogram::new_with_max(LATENCY_NS_MAX, 3)?,
+            stream_bytes: 0,
+            measured: Duration::ZERO,
+        })
+    }
+
+    fn line(&self, round: usize, place: Place) -> serde_json::Value {
+        json!({
+            "round": round,
+            "stream": match place {
+                Place::SameConnection => "same-connection",
+                Place::OtherConnection => "other-connection",
+                Place::Nowhere => "none",
+            },
+            "calls": self.latency_ns.len(),
+            "p50_ns": self.latency_ns.value_at_quantile(0.50),
+            "p99_ns": self.latency_ns.value_at_quantile(0.99),
+            "stream_bytes_per_s": self.stream_bytes as f64 / self.measured.as_secs_f64(),
+        })
+    }
+}
+
+/// A stream of large messages that goes on until it is told to end.
+struct LargeStream {
+    ends: Arc<AtomicBool>,
+    moved_bytes: Arc<AtomicU64>,
+    task: JoinHandle<Result<(), Status>>,
+}
+
+impl LargeStream {
+    fn start(direction: Direction, client: BenchmarkServiceClient) -> Self {
+        let (ends, moved_bytes) = (Arc::default(), Arc::default());
+        let messages = Messages { ends: Arc::clone(&ends), moved_bytes: Arc::clone(&moved_bytes) };
+        let task = match direction {
+            Direction::Client => tokio::spawn(send(client, messages)),
+            Direction::Server => tokio::spawn(receive(client, messages)),
+        };
+        Self { ends, moved_bytes, task }
+    }
+
+    async fn end(self) -> Result<(), Status> {
+        self.ends.store(true, Ordering::Relaxed);
+        let outcome = self.task.await.map_err(|error| Status::internal(error.to_string()))?;
+        tokio::time::sleep(PAUSE).await;
+        outcome
+    }
+}
+
+async fn send(client: BenchmarkServiceClient, messages: Messages) -> Result<(), Status> {
+    client.streaming_from_client(Request::new(messages)).await?;
+    Ok(())
+}
+
+async fn receive(client: BenchmarkServiceClient, messages: Messages) -> Result<(), Status> {
+    let request = SimpleRequest { response_size: BODY_BYTES, ..SimpleRequest::default() };
+    let mut responses = client.streaming_from_server(Request::new(request)).await?.into_inner();
+    while messages.go_on() {
+        if responses.message().await?.is_none() {
+            return Err(Status::data_loss("the server ended the stream before its time"));
+        }
+        messages.count();
+    }
+    Ok(())
+}
+
+/// The requests of a client's stream; and what a server's stream is counted with.
+struct Messages {
+    ends: Arc<AtomicBool>,
+    moved_bytes: Arc<AtomicU64>,
+}
+
+impl Messages {
+    fn go_on(&self) -> bool {
+        !self.ends.load(Ordering::Relaxed)
+    }
+
+    fn count(&self) {
+        self.moved_bytes.fetch_add(u64::from(BODY_BYTES.unsigned_abs()), Ordering::Relaxed);
+    }
+}
+
+impl Stream for Messages {
+    type Item = SimpleRequest;
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<SimpleRequest>> {
+        if !self.go_on() {
+            return Poll::Ready(None);
+        }
+        self.count();
+        let payload = Payload { r#type: 0, body: zeros(BODY_BYTES.unsigned_abs() as usize) };
+        Poll::Ready(Some(SimpleRequest { payload: Some(payload), ..SimpleRequest::default() }))
+    }
+}

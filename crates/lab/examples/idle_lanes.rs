@@ -1,0 +1,62 @@
+//! Opens connections, makes one call on each, and holds them idle until its standard input ends. Once all are there it
+//! prints one line of JSON: how many, and this process's memory without them.
+//!
+//! ```text
+//! cargo run --release -p thalweg-lab --example idle_lanes -- 127.0.0.1:50051 10000
+//! ```
+
+use std::error::Error;
+use std::fs;
+use std::io::Read;
+
+use clap::Parser;
+use serde_json::json;
+use thalweg::{Channel, Request};
+use thalweg_lab::services::proto::SimpleRequest;
+use thalweg_lab::services::proto::benchmark_service_client::BenchmarkServiceClient;
+
+/// A channel has at most 1024.
+const LANES_PER_CHANNEL: usize = 1000;
+
+/// Holds idle connections to a server of `grpc.testing.BenchmarkService`
+#[derive(Debug, Parser)]
+struct Args {
+    /// A gRPC target: `127.0.0.1:50051`, `unix:/path`
+    target: String,
+    /// How many connections
+    lanes: usize,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let Args { target, lanes } = Args::parse();
+    // What a process allocates once is no connection's.
+    let mut channels = vec![open(&target, 1).await?];
+    let before = proportional_set_size()?;
+    while channels.len() * LANES_PER_CHANNEL < lanes + LANES_PER_CHANNEL {
+        let missing = lanes - (channels.len() - 1) * LANES_PER_CHANNEL;
+        channels.push(open(&target, missing.min(LANES_PER_CHANNEL)).await?);
+    }
+    println!("{}", json!({ "lanes": lanes, "pss_bytes_before": before }));
+    let end_of_input = || std::io::stdin().read_to_end(&mut Vec::new());
+    tokio::task::spawn_blocking(end_of_input).await??;
+    Ok(())
+}
+
+/// A channel whose lanes have made a call each: calls that don't overlap go round.
+async fn open(target: &str, lanes: usize) -> Result<Channel, Box<dyn Error>> {
+    let channel = Channel::builder(target).lanes(lanes).connect().await?;
+    let client = BenchmarkServiceClient::new(channel.clone());
+    for _ in 0..lanes {
+        client.unary_call(Request::new(SimpleRequest::default())).await?;
+    }
+    Ok(channel)
+}
+
+/// Memory of this process in bytes, what it shares with others counted in parts.
+fn proportional_set_size() -> Result<u64, Box<dyn Error>> {
+    let text = fs::read_to_string("/proc/self/smaps_rollup")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()).ok_or("/proc tells no Pss")?;
+    Ok(1024 * kibibytes.parse::<u64>()?)
+}

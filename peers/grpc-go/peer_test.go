@@ -1,0 +1,99 @@
+package main
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestADurationBeginsAfterTheWarmUp(t *testing.T) {
+	r := newCourse(settings{warmup: 100, duration: 50}, 1)
+	for _, c := range []struct {
+		nowNs int64
+		start start
+		count int64
+	}{{0, warmUp, 16}, {99, warmUp, 16}, {100, counted, 16}, {149, counted, 16}, {150, over, 0}} {
+		if start, count := r.start(c.nowNs, 16); start != c.start || count != c.count {
+			t.Errorf("at %d ns: %v, %d", c.nowNs, start, count)
+		}
+	}
+}
+
+func TestATotalIsGivenOutExactlyAndNotInTheWarmUp(t *testing.T) {
+	r := newCourse(settings{warmup: 100, total: 20}, 1)
+	for i, want := range []struct {
+		nowNs int64
+		start start
+		count int64
+	}{{50, warmUp, 16}, {100, counted, 16}, {101, counted, 4}, {102, over, 0}} {
+		if start, count := r.start(want.nowNs, 16); start != want.start || count != want.count {
+			t.Errorf("step %d: %v, %d", i, start, count)
+		}
+	}
+}
+
+func TestAStrideKeepsItsSumAndShowsItsStall(t *testing.T) {
+	r, p := newRecorder(time.Now()), newPace()
+	p.record(r, 320, 16)
+	p.record(r, 0, 0)
+	p.record(r, 5000, 16)
+	l := r.latency()
+	if r.messages != 32 || l.P50 != 20 || l.Max != 4700 || math.Abs(l.Mean-166.25) > 1e-9 {
+		t.Errorf("%d messages, %+v", r.messages, l)
+	}
+}
+
+func TestMergedRecordersAreOneThatSawAll(t *testing.T) {
+	started := time.Now()
+	even, odd, all := newRecorder(started), newRecorder(started), newRecorder(started)
+	for ns := int64(1); ns <= 1000; ns++ {
+		[]*recorder{even, odd}[ns%2].record(ns*10, 1)
+		all.record(ns*10, 1)
+	}
+	odd.errors["UNAVAILABLE"] = 2
+	even.merge(odd)
+	if *even.latency() != *all.latency() || even.errors["UNAVAILABLE"] != 2 || len(even.spikes) != spikesMax {
+		t.Errorf("%+v is not %+v", even.latency(), all.latency())
+	}
+	for i, s := range even.spikes {
+		if s.LatencyNs != 10_000-10*int64(i) {
+			t.Errorf("spike %d: %d ns", i, s.LatencyNs)
+		}
+	}
+}
+
+func TestOnlyEstablishedSocketsOfThisProcessCount(t *testing.T) {
+	own := map[string]bool{"1001": true, "1002": true}
+	tcp := `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:C383 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1001 1 0 100 0 0 10 0
+   1: 0100007F:9C40 0100007F:C383 01 00000000:00000000 00:00000000 00000000     0        0 1002 1 0 20 4 30 10 -1
+   2: 0100007F:9C41 0100007F:C383 01 00000000:00000000 00:00000000 00000000     0        0 1003 1 0 20 4 30 10 -1
+`
+	unix := `Num       RefCount Protocol Flags    Type St Inode Path
+0000000000000000: 00000003 00000000 00000000 0001 03 1001
+0000000000000000: 00000003 00000000 00000000 0002 03 1002
+0000000000000000: 00000002 00000000 00010000 0001 01 1002 /tmp/socket
+`
+	if tcpTable.count(tcp, own) != 1 || unixTable.count(unix, own) != 1 {
+		t.Errorf("%d of TCP, %d Unix", tcpTable.count(tcp, own), unixTable.count(unix, own))
+	}
+}
+
+func TestTheWindowOfABidiStreamIsBoundedInBytesAndMessages(t *testing.T) {
+	for size, want := range map[int]int64{0: 4096, 1024: 1024, 64 << 10: 16, 1 << 20: 2, 4 << 20: 2} {
+		if got := outstanding(size); got != want {
+			t.Errorf("%d bytes: %d messages", size, got)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for text, place := range map[string]string{
+		"127.0.0.1:0": "127.0.0.1:0", "[::1]:1": "[::1]:1", "unix:/tmp/a b": "/tmp/a b", "unix-abstract:n": "@n",
+		"": "", "host": "", ":1": "", "host:65536": "", "unix:": "", "unix-abstract:": "",
+	} {
+		if a, err := parseAddress(text); a.place != place || (err == nil) != (place != "") {
+			t.Errorf("`%s` is %+v, %v", text, a, err)
+		}
+	}
+}
