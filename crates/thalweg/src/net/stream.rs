@@ -286,3 +286,29 @@ fn is_dead_socket(path: &PathBuf) -> bool {
 fn abstract_path(name: &str) -> String {
     format!("\0{name}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_watched_while_writes_are_small() {
+        let mut room = Room::Adaptive { is_watched: true, mean_bytes: 0 };
+        let mut check = |writes: usize, bytes: usize, expected: Option<Interest>| {
+            let changes: Vec<Interest> = (0..writes).filter_map(|_| room.note(bytes)).collect();
+            assert_eq!(changes, Vec::from_iter(expected), "{writes} writes of {bytes} bytes");
+        };
+        check(100, 45, None);
+        check(1, 1 << 20, None);
+        check(100, 45, None);
+        check(100, 720, Some(Interest::READABLE));
+        check(100, 720, None);
+        // Between the two thresholds it stays as it is.
+        check(100, 300, None);
+        check(100, 45, Some(BOTH));
+        check(100, 300, None);
+
+        let mut full = Room::Watched;
+        assert!((0..100).all(|_| full.note(720).is_none()), "one that was full is watched for good");
+    }
+}
