@@ -1,6 +1,6 @@
 //! TCP and UNIX domain sockets behind one type.
 
-use std::io::{self, IoSlice, Read};
+use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::os::unix::net as unix;
 use std::path::PathBuf;
@@ -137,22 +137,18 @@ impl Socket {
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let fd = self.fd()?;
-        if self.is_eager
-            && let Some(read) = unless_it_would_block(fd.get_ref().read(buf.initialize_unfilled()))?
-        {
-            buf.advance(read);
+        if self.is_eager && unless_it_would_block(receive(fd.get_ref(), buf))?.is_some() {
             return Poll::Ready(Ok(()));
         }
         loop {
             let mut readable = ready!(fd.poll_read_ready(cx))?;
             let room = buf.remaining();
-            match readable.try_io(|fd| fd.get_ref().read(buf.initialize_unfilled())) {
+            match readable.try_io(|fd| receive(fd.get_ref(), buf)) {
                 Ok(Ok(read)) => {
                     if 0 < read && read < room {
                         // The socket is drained: to find that out by another read would cost a system call.
                         readable.clear_ready();
                     }
-                    buf.advance(read);
                     return Poll::Ready(Ok(()));
                 }
                 Ok(Err(error)) => return Poll::Ready(Err(error)),
@@ -200,6 +196,16 @@ fn watch(socket: socket2::Socket, interest: Interest) -> io::Result<AsyncFd<sock
     // SAFETY: the socket owns its descriptor, which is open and the same until the socket is dropped; `AsyncFd` owns the
     // socket, and lends it out by `&` only, through which it can't be closed or replaced.
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
+}
+
+/// Reads to where nothing has been written yet: to clear that first would cost as much as the copy itself.
+fn receive(socket: &socket2::Socket, buf: &mut ReadBuf<'_>) -> io::Result<usize> {
+    // SAFETY: `recv` writes bytes there or leaves them as they are.
+    let read = socket.recv(unsafe { buf.unfilled_mut() })?;
+    // SAFETY: so many bytes from the start have been written.
+    unsafe { buf.assume_init(read) };
+    buf.advance(read);
+    Ok(read)
 }
 
 fn send(socket: &socket2::Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
