@@ -7,6 +7,12 @@ use crate::tools;
 
 /// All cases of h2spec 2.2.1 with the strict ones.
 const SERVER_CASES: u32 = 146;
+/// What h2spec says of the case 4.2/3 when it fails: it sends 20 kB of headers in one frame, which is too large only for those
+/// who leave SETTINGS_MAX_FRAME_SIZE at 16 KiB. We take 128 KiB, so it is made once more with larger headers.
+const OVERSIZED_HEADERS: &str =
+    "3: Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE";
+/// Five headers of this many bytes are more than a frame of ours may hold.
+const OVERSIZED_HEADER_LEN: u32 = 30_000;
 /// All cases of h2specd.
 const CLIENT_CASES: u32 = 57;
 /// What h2spec counted, from its last line.
@@ -25,7 +31,13 @@ pub(super) fn server(log: &Log) -> Result<String, Failure> {
     let job = Job::new(h2spec)
         .words(&format!("--host 127.0.0.1 --port {port} --path / --strict --timeout 1"))
         .minutes(10);
-    let counts = counts(&String::from_utf8_lossy(&job.output(log)?.stdout))?;
+    let text = String::from_utf8_lossy(&job.output(log)?.stdout).into_owned();
+    let mut counts = counts_in(&text)?;
+    if text.contains(&format!("× {OVERSIZED_HEADERS}")) {
+        let job = job.words(&format!("--max-header-length {OVERSIZED_HEADER_LEN} http2/4.2/3"));
+        let again = counts_in(&String::from_utf8_lossy(&job.output(log)?.stdout))?;
+        counts.passed += again.passed;
+    }
     server.stop()?;
     verdict(&counts, SERVER_CASES)
 }
@@ -37,7 +49,7 @@ pub(super) fn client(log: &Log) -> Result<String, Failure> {
     let client = rust::example("blocking_client", log)?;
     let from_port = free_ports(CLIENT_CASES as u16)?;
     let job = Job::new(h2specd).words(&format!("--timeout 1 --from-port {from_port} --exec")).arg(client);
-    let counts = counts(&String::from_utf8_lossy(&job.minutes(5).output(log)?.stdout))?;
+    let counts = counts_in(&String::from_utf8_lossy(&job.minutes(5).output(log)?.stdout))?;
     verdict(&counts, CLIENT_CASES)
 }
 
@@ -59,7 +71,7 @@ fn verdict(counts: &Counts, expected: u32) -> Result<String, Failure> {
 }
 
 /// Reads `146 tests, 145 passed, 0 skipped, 1 failed`.
-fn counts(text: &str) -> Result<Counts, Failure> {
+fn counts_in(text: &str) -> Result<Counts, Failure> {
     let parse = |line: &str| {
         let mut parts = line.split(", ").map(|part| part.split_once(' '));
         let (tests, noun) = parts.next()??;
@@ -72,12 +84,12 @@ fn counts(text: &str) -> Result<Counts, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, counts};
+    use super::{Counts, counts_in};
 
     #[test]
     fn the_summary_is_read() {
         let text = "  1) x\nFinished in 0.1 seconds\n146 tests, 145 passed, 0 skipped, 1 failed\n";
-        assert_eq!(counts(text).ok(), Some(Counts { tests: 146, passed: 145 }));
-        assert!(counts("Error: the server didn't receive the request").is_err());
+        assert_eq!(counts_in(text).ok(), Some(Counts { tests: 146, passed: 145 }));
+        assert!(counts_in("Error: the server didn't receive the request").is_err());
     }
 }
