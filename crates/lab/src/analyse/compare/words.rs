@@ -63,7 +63,11 @@ pub fn answer(comparison: &Comparison) -> Option<String> {
             *more = format!("than {more}");
         }
     }
-    let slower = if slower.is_empty() { "It is slower in none".to_owned() } else { enumerated(&slower) };
+    let slower = if slower.is_empty() {
+        "None of them is faster beyond the noise".to_owned()
+    } else {
+        enumerated(&slower)
+    };
     Some(format!("{}. {slower}.", enumerated(&faster)))
 }
 

@@ -19,6 +19,8 @@ use crate::stack::Pair;
 const DEEPEST: f64 = 8.0;
 /// A table of more sizes than this is set closer.
 const SIZES_WIDE: usize = 9;
+/// With a floor above this share, real differences are called none.
+const FLOOR_HIGH: f64 = 0.2;
 /// Losses beyond this many are folded away.
 const LOSSES_OPEN: usize = 6;
 
@@ -89,9 +91,15 @@ fn noise(comparison: &Comparison) -> String {
     let lead = format!(
         "Before anything else thalweg was measured against itself, in {} cells, in the same turns as the others. What \
          came out differs by up to {}: differences smaller than the floor of their kind of call are called none, \
-         whatever their interval says.{}",
+         whatever their interval says.{}{}",
         cells.count(),
         percent(largest.exp() - 1.0),
+        if largest.exp() - 1.0 > FLOOR_HIGH {
+            " That is a lot: the machine was not quiet, and what is called no difference here may be one. Repeat the \
+             study when nothing else runs."
+        } else {
+            ""
+        },
         if comparison.lines().iter().all(|&(kind, _)| comparison.noise.is_measured(kind)) {
             ""
         } else {
@@ -144,7 +152,7 @@ fn stacks(results: &LabResults) -> String {
 fn losses_block(comparison: &Comparison) -> String {
     let losses = losses(comparison);
     if losses.is_empty() {
-        return r#"<p class="about">No peer is faster in any case that was measured.</p>"#.to_owned();
+        return r#"<p class="about">No peer is faster, beyond the noise of this study, in any case that was measured.</p>"#.to_owned();
     }
     let item = |loss: &crate::analyse::compare::Loss| {
         let (pair, size, transport) = (&loss.pair, loss.size, loss.transport);
