@@ -45,7 +45,7 @@ impl Default for Config {
             header_table_size: 4096,
             max_header_list_size: 16 << 10,
             max_concurrent_streams: 256,
-            output_target: 128 << 10,
+            output_target: 512 << 10,
             send_queue_low_water: 32 << 10,
             settings_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(5),

@@ -18,8 +18,8 @@ use crate::stream_table::Key;
 /// no small message waits for more than that behind a large one.
 const SHARED_DATA_LEN_MAX: u32 = 64 << 10;
 
-/// The largest DATA frame of a stream that has the connection to itself, in bytes: no more than is framed ahead of the
-/// socket by default ([`Config::output_target`](crate::Config::output_target)), so that whoever comes next waits no longer.
+/// The largest DATA frame of a stream that has the connection to itself, in bytes: a part of what is framed ahead of the
+/// socket anyway ([`Config::output_target`](crate::Config::output_target)), so that whoever comes next waits no longer.
 const LONE_DATA_LEN_MAX: u32 = 128 << 10;
 
 /// How many streams may be open before the peer's SETTINGS say it (RFC 9113 §6.5.2 recommends no less for
