@@ -23,8 +23,6 @@ pub(crate) use record::{Record, Toolchain};
 struct Case {
     name: &'static str,
     program: Program,
-    /// What follows the first word: `NAME` and the count, or the count and how many are in flight.
-    arguments: fn(u64) -> String,
     /// Calls or messages of the two runs: what the longer one has more is what so many calls more cost, without what
     /// belongs to the start and the end.
     lengths: [u64; 2],
@@ -45,60 +43,15 @@ enum Side {
 }
 
 const CASES: &[Case] = &[
-    Case {
-        name: "core-unary-64",
-        program: Program::Core,
-        arguments: |count| format!("{count} 64"),
-        lengths: [1280, 3840],
-    },
-    Case {
-        name: "unary-1",
-        program: Program::Library,
-        arguments: |count| format!("unary-1 {count}"),
-        lengths: [200, 600],
-    },
-    Case {
-        name: "unary-64",
-        program: Program::Library,
-        arguments: |count| format!("unary-64 {count}"),
-        lengths: [1280, 3840],
-    },
-    Case {
-        name: "unary-64-1KiB",
-        program: Program::Library,
-        arguments: |count| format!("unary-64-1KiB {count}"),
-        lengths: [1280, 3840],
-    },
-    Case {
-        name: "client-stream",
-        program: Program::Library,
-        arguments: |count| format!("client-stream {count}"),
-        lengths: [4000, 40_000],
-    },
-    Case {
-        name: "server-stream",
-        program: Program::Library,
-        arguments: |count| format!("server-stream {count}"),
-        lengths: [4000, 40_000],
-    },
-    Case {
-        name: "bidi-stream",
-        program: Program::Library,
-        arguments: |count| format!("bidi-stream {count}"),
-        lengths: [4000, 40_000],
-    },
-    Case {
-        name: "client-stream-64KiB",
-        program: Program::Library,
-        arguments: |count| format!("client-stream-64KiB {count}"),
-        lengths: [64, 192],
-    },
-    Case {
-        name: "server-stream-64KiB",
-        program: Program::Library,
-        arguments: |count| format!("server-stream-64KiB {count}"),
-        lengths: [64, 192],
-    },
+    Case { name: "core-unary-64", program: Program::Core, lengths: [1280, 3840] },
+    Case { name: "unary-1", program: Program::Library, lengths: [200, 600] },
+    Case { name: "unary-64", program: Program::Library, lengths: [1280, 3840] },
+    Case { name: "unary-64-1KiB", program: Program::Library, lengths: [1280, 3840] },
+    Case { name: "client-stream", program: Program::Library, lengths: [4000, 40_000] },
+    Case { name: "server-stream", program: Program::Library, lengths: [4000, 40_000] },
+    Case { name: "bidi-stream", program: Program::Library, lengths: [4000, 40_000] },
+    Case { name: "client-stream-64KiB", program: Program::Library, lengths: [64, 192] },
+    Case { name: "server-stream-64KiB", program: Program::Library, lengths: [64, 192] },
 ];
 
 /// Plain SSE2 copying, which every x86-64 has. Left to itself, glibc copies with AVX where there is AVX, and in large pieces
@@ -151,7 +104,7 @@ impl Case {
         let [few, many] = self.lengths;
         let functions = self.program.functions(side);
         let counts = |count| {
-            let job = Job::new(program).words(&(self.arguments)(count)).env("GLIBC_TUNABLES", TUNABLES);
+            let job = Job::new(program).words(&self.arguments(count)).env("GLIBC_TUNABLES", TUNABLES);
             Counts::of(job, functions, log)
         };
         let (least, most) = (counts(few)?, counts(many)?);
@@ -162,6 +115,14 @@ impl Case {
             instructions: each(least.instructions, most.instructions),
             allocations: each(least.allocations, most.allocations),
         })
+    }
+
+    /// What the program is told: how many calls or messages, of which case or with how many in flight.
+    fn arguments(&self, count: u64) -> String {
+        match self.program {
+            Program::Core => format!("{count} 64"),
+            Program::Library => format!("{} {count}", self.name),
+        }
     }
 }
 
