@@ -312,7 +312,9 @@ impl Connection {
             Ok(_) => {
                 source.readable = false;
                 let release = (now.max(pipe.opens) + wire.path.delay).max(pipe.last_release);
-                pipe.end = Some((End::Finish, release));
+                // The error may have been asked for, and be gone with that.
+                let end = if source.failed { End::Reset } else { End::Finish };
+                pipe.end = Some((end, release));
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => source.readable = false,

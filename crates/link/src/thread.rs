@@ -174,6 +174,8 @@ impl LinkThread {
     /// Until it is told to quit.
     pub(crate) fn run(mut self) {
         let mut events = [EpollEvent::empty(); EVENTS_MAX];
+        // Processor time is counted from here, on this thread.
+        self.wire.observer.reset(Instant::now());
         loop {
             if std::mem::take(&mut self.has_requests) && !self.answer() {
                 return;
