@@ -29,6 +29,7 @@ pub(crate) struct Wire {
 
 /// A socket, and what the kernel said of it.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that the kernel tells")]
 pub(crate) struct Side {
     /// None while there is no connection yet.
     pub(crate) socket: Option<Socket>,
