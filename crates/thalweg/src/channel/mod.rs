@@ -5,6 +5,9 @@ mod call;
 mod connect;
 mod endpoint;
 mod lane;
+// Nothing takes samples yet.
+#[allow(dead_code, unused_imports)]
+mod policy;
 mod target;
 mod unary;
 
