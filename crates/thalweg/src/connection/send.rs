@@ -187,6 +187,7 @@ where
         }
         let stream = slot.stream;
         let sent = hand_over(http2, stream, &mut self.batch, last);
+        state.load.completed += 1;
         state.notify_driver();
         Poll::Ready(sent.map_err(|_| Gone))
     }
