@@ -126,6 +126,9 @@ impl Lane {
         });
         if dismissed.is_some() {
             drain(connection);
+            let ended = connection.lock().ended().map(|status| status.message().to_owned());
+            let why = ended.as_deref().unwrap_or("it takes no more calls");
+            tracing::debug!(channel = %self.connector.target, lane = self.id, peer = connection.peer, why, "disconnected");
         }
     }
 
@@ -186,12 +189,18 @@ impl Lane {
         runtime.spawn(async move {
             let (connector, lane) = (&attempt.lane.connector, Arc::downgrade(&attempt.lane));
             let status = match connector.connect(&lane).await {
-                Ok(connection) => return attempt.end(State::Ready(connection)),
+                Ok(connection) => {
+                    let (lane, peer) = (attempt.lane.id, &*connection.peer);
+                    tracing::debug!(channel = %connector.target, lane, peer, "connected");
+                    return attempt.end(State::Ready(connection));
+                }
                 Err(status) => status,
             };
             let set = attempt.lane.set.clone();
             let failures = failures.saturating_add(1);
             let retry_at = Instant::now() + backoff::pause(failures, (connector.jitter)());
+            let (lane, why) = (attempt.lane.id, status.message());
+            tracing::debug!(channel = %connector.target, lane, why, failures, "can't connect");
             attempt.end(State::Failed { status, attempt: failures, retry_at });
             // Calls take the lanes that there are, and none of them waits for this one.
             if set.upgrade().is_some_and(|set| set.len() > 1) {

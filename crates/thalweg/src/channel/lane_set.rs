@@ -179,7 +179,7 @@ impl LaneSet {
     }
 
     /// Opens `count` lanes more, and connects them.
-    pub(super) fn open(&self, count: usize, reason: &str) {
+    pub(crate) fn open(&self, count: usize, reason: &str) {
         let opened: Vec<_> = {
             let mut all = self.all();
             let ids = all.next_id..all.next_id + count as u64;
@@ -192,12 +192,13 @@ impl LaneSet {
             opened
         };
         for lane in &opened {
+            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane opens");
             lane.start_connecting();
         }
     }
 
     /// Lets lanes take no more calls, and close when their last one has ended. The last lane stays.
-    pub(super) fn close(&self, ids: &[u64], reason: &str) {
+    pub(crate) fn close(&self, ids: &[u64], reason: &str) {
         let closed: Vec<_> = {
             let mut all = self.all();
             let close = |id: &u64| {
@@ -207,6 +208,7 @@ impl LaneSet {
             ids.iter().filter_map(close).collect()
         };
         for lane in closed {
+            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane closes");
             if let Some(connection) = lane.dismiss() {
                 let reason = reason.to_owned();
                 self.all().closing.push(Closing { lane, connection, reason });

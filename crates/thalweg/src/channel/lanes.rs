@@ -67,8 +67,8 @@ impl Lanes {
 
     /// A service config's `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105): the cap, clamped to what the application
     /// has set.
-    pub(super) fn limit(&mut self, connections: usize) {
-        self.limit = Some(connections);
+    pub(super) fn limit(&mut self, connections: Option<u32>) {
+        self.limit = connections.map(|connections| connections as usize);
     }
 
     /// With how many lanes the channel begins.
@@ -121,11 +121,9 @@ mod tests {
 
     #[test]
     fn bounds() {
-        let check = |lanes: Lanes, limit: Option<usize>, expected: (usize, usize)| {
+        let check = |lanes: Lanes, limit: Option<u32>, expected: (usize, usize)| {
             let mut limited = lanes.clone();
-            if let Some(limit) = limit {
-                limited.limit(limit);
-            }
+            limited.limit(limit);
             let cap = limited.policy(8).map_or(limited.initial(), |policy| policy.cap);
             assert_eq!((limited.initial(), cap), expected, "{lanes:?}, limit {limit:?}");
         };

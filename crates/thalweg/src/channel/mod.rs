@@ -11,6 +11,7 @@ mod place;
 // Parts of it are not used yet.
 #[allow(dead_code, unused_imports)]
 mod policy;
+mod service_config;
 mod target;
 mod ticker;
 mod unary;
@@ -25,6 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 pub use lanes::Lanes;
+pub use service_config::ServiceConfigError;
 pub use target::TargetError;
 
 use crate::Method;
@@ -36,6 +38,7 @@ use crate::grpc::user_agent::{self, InvalidUserAgent};
 use connect::{ConnectionOptions, Connector, Transport};
 use lane::Lane;
 use lane_set::LaneSet;
+use service_config::ServiceConfig;
 use target::Target;
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
@@ -69,6 +72,7 @@ struct Shared {
 pub struct ChannelBuilder {
     target: String,
     lanes: Lanes,
+    service_config: Option<String>,
     connect_timeout: Duration,
     user_agent: String,
     authority: Option<String>,
@@ -115,6 +119,7 @@ impl Channel {
         ChannelBuilder {
             target: target.into(),
             lanes: Lanes::default(),
+            service_config: None,
             connect_timeout: CONNECT_TIMEOUT,
             user_agent: String::new(),
             authority: None,
@@ -154,6 +159,11 @@ impl Channel {
         self.shared.lanes.line().len()
     }
 
+    #[cfg(test)]
+    pub(crate) fn lane_set(&self) -> &LaneSet {
+        &self.shared.lanes
+    }
+
     fn request_head(&self, method: &Method, accepts: EncodingSet) -> Arc<FixedFields> {
         self.shared.heads.get(method, accepts, || {
             request::Method {
@@ -182,6 +192,23 @@ impl ChannelBuilder {
     /// [`Lanes::adaptive`].
     pub fn lanes(mut self, lanes: impl Into<Lanes>) -> Self {
         self.lanes = lanes.into();
+        self
+    }
+
+    /// A [service config] in JSON. What is understood of it: `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105), the
+    /// most connections that the service wants of a client. It takes the place of the default cap of
+    /// [`Lanes::adaptive`], and lowers one that was set. Other fields are passed over.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
+    /// let config = r#"{ "connectionScaling": { "maxConnectionsPerSubchannel": 4 } }"#;
+    /// let channel = thalweg::Channel::builder("localhost:50051").service_config(config).connect_lazy()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
+    pub fn service_config(mut self, json: impl Into<String>) -> Self {
+        self.service_config = Some(json.into());
         self
     }
 
@@ -276,7 +303,7 @@ impl ChannelBuilder {
     /// The channel; it connects when the first call comes.
     ///
     /// # Errors
-    /// When the target, the authority or the user agent can't be understood, or the channel's own
+    /// When the target, the authority, the user agent or the service config can't be understood, or the channel's own
     /// [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
     pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
         let target = Target::parse(&self.target)?;
@@ -286,6 +313,11 @@ impl ChannelBuilder {
             return Err(ConnectError::Authority(authority));
         }
         let user_agent = user_agent::for_application(&self.user_agent)?;
+        let service_config = self.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
+        let mut lanes = self.lanes;
+        if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
+            lanes.limit(scaling.max_connections_per_subchannel);
+        }
         let connector = Connector {
             target,
             transport: self.transport,
@@ -298,7 +330,7 @@ impl ChannelBuilder {
             },
             jitter: self.jitter,
         };
-        let lanes = LaneSet::new(&self.lanes, connector);
+        let lanes = LaneSet::new(&lanes, connector);
         let heads = RequestHeads::default();
         let shared = Shared { lanes, authority, user_agent, heads };
         Ok(Channel { shared: Arc::new(shared) })
@@ -329,6 +361,9 @@ pub enum ConnectError {
     /// The user agent can't be sent.
     #[error(transparent)]
     UserAgent(#[from] InvalidUserAgent),
+    /// The service config can't be understood.
+    #[error(transparent)]
+    ServiceConfig(#[from] ServiceConfigError),
     /// The channel's own threads can't run.
     #[error("the channel's threads: {0}")]
     Threads(#[from] ExecutorError),
