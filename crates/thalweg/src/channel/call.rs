@@ -55,7 +55,10 @@ impl Channel {
     ) -> Result<UnaryReply, Status> {
         let mut tries = Tries::new(&self.shared.lanes, call, options);
         loop {
-            let connection = tries.next_connection().await?;
+            let connection = match tries.connection_at_hand() {
+                Some(connection) => connection,
+                None => tries.next_connection().await?,
+            };
             let outgoing = call.outgoing;
             let size_max = options.max_decoding_message_size;
             let place = &mut tries.place;
@@ -218,6 +221,12 @@ impl<'a> Tries<'a> {
         let (affinity, wait_for_ready) = (call.affinity, options.wait_for_ready);
         let place = Place::new(lanes);
         Self { lanes, place, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
+    }
+
+    /// The connection to try next, if the call need not wait for it.
+    #[inline]
+    fn connection_at_hand(&self) -> Option<Arc<Connection>> {
+        if self.is_full { None } else { self.lanes.pick(self.affinity) }
     }
 
     /// The connection to try next.

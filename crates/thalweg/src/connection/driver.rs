@@ -14,6 +14,7 @@ use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
 use super::busy_poll::BusyPoll;
+use super::load::nanoseconds;
 use super::slot::{BEHIND_LEN, Lent};
 use super::{Connection, DriverState, Load, OPENED_UNSENT_MAX, State};
 use crate::buffers;
@@ -70,24 +71,53 @@ pub(crate) struct Driver<IO, E> {
 /// What the driver did since it last told.
 #[derive(Debug, Default)]
 struct Work {
-    busy: Duration,
+    busy_ns: u64,
     bytes: u64,
+    /// Short polls so far, of which each [`SHORT_POLLS_PER_LOOK`]th is timed.
+    short_polls: u32,
+    /// Streams that were open when the driver last went to sleep: those of calls whose answers it has read are not.
+    in_flight: usize,
     /// Since when the window keeps data back, while the driver sleeps.
     blocked_since: Option<Instant>,
     /// Since when the driver has given way to others, with more to do.
     gave_way_at: Option<Instant>,
 }
 
+/// A look at the clock is a sensible part of a poll that moves a call or two. Odd: where each call takes two polls, one to write and one
+/// to read, both are looked at in turn.
+const SHORT_POLLS_PER_LOOK: u32 = 5;
+/// Rounds of a short poll: one that moved something and one that did not.
+const SHORT_POLL_ROUNDS_MAX: usize = 2;
+
 impl Work {
-    /// Adds what was done up to `now` to the connection's totals.
-    fn tell(&mut self, load: &mut Load, now: Instant) {
-        load.busy += std::mem::take(&mut self.busy);
+    /// A poll that began at `began` has ended.
+    fn note_poll(&mut self, began: Instant, rounds: usize) {
+        if self.bytes == 0 {
+            return;
+        }
+        if rounds > SHORT_POLL_ROUNDS_MAX {
+            self.busy_ns += nanoseconds(began, Instant::now());
+            return;
+        }
+        self.short_polls = self.short_polls.wrapping_add(1);
+        if self.short_polls.is_multiple_of(SHORT_POLLS_PER_LOOK) {
+            self.busy_ns += nanoseconds(began, Instant::now()) * u64::from(SHORT_POLLS_PER_LOOK);
+        }
+    }
+
+    /// Adds what was done from the poll before to this one's beginning to the connection's totals.
+    fn tell(&mut self, load: &mut Load, before: Instant, now: Instant) {
+        if self.in_flight > 0 {
+            let calls_ns = nanoseconds(before, now).wrapping_mul(self.in_flight as u64);
+            load.calls_ns = load.calls_ns.wrapping_add(calls_ns);
+        }
+        load.busy_ns += std::mem::take(&mut self.busy_ns);
         load.bytes += std::mem::take(&mut self.bytes);
         if let Some(since) = self.blocked_since.take() {
-            load.blocked += now.saturating_duration_since(since);
+            load.blocked_ns += nanoseconds(since, now);
         }
         if let Some(since) = self.gave_way_at.take() {
-            load.note_wait(now.saturating_duration_since(since));
+            load.note_wait(nanoseconds(since, now));
         }
     }
 }
@@ -420,6 +450,7 @@ where
             return false;
         }
         state.driver = DriverState::Asleep(cx.waker().clone());
+        self.work.in_flight = state.http2.active_streams();
         if state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
         }
@@ -434,24 +465,22 @@ where
     }
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.polled_at = Instant::now();
-        let outcome = self.poll_turns(cx);
-        if self.work.bytes > 0 {
-            self.work.busy += self.polled_at.elapsed();
-        }
-        outcome
-    }
-
-    fn poll_turns(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let before = std::mem::replace(&mut self.polled_at, Instant::now());
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
-        self.work.tell(&mut state.load, self.polled_at);
-        if let Some(watcher) = state.watcher.take() {
-            state.wake_later(Some(watcher));
-        }
+        self.work.tell(&mut state.load, before, self.polled_at);
+        state.tell_watcher(self.polled_at);
         drop(state);
-        for _ in 0..ROUNDS_MAX {
+        let mut rounds = 0;
+        let outcome = self.poll_turns(cx, &mut rounds);
+        self.work.note_poll(self.polled_at, rounds);
+        outcome
+    }
+
+    fn poll_turns(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {
+        while *rounds < ROUNDS_MAX {
+            *rounds += 1;
             match self.turn(cx)? {
                 Progress::Made => self.busy_poll.begin(),
                 Progress::Over => return Poll::Ready(Ok(())),

@@ -29,6 +29,7 @@ use tonic::Status;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use line::{Gate, Line};
 pub(crate) use load::Load;
+use load::nanoseconds;
 pub(crate) use receive::Incoming;
 pub(crate) use send::{Outgoing, SendLoop, SendOutcome, SmallMessage, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
@@ -156,8 +157,8 @@ pub(crate) struct State {
     pub(crate) gate: Option<Arc<Gate>>,
     /// Client: who waits for the server's SETTINGS.
     pub(crate) opener: Option<Waker>,
-    /// Who is to know when something moves here next.
-    pub(crate) watcher: Option<Waker>,
+    /// Who is to know when something moves here from a time on.
+    pub(crate) watcher: Option<(Instant, Waker)>,
     /// Client: streams opened since the driver last took output.
     pub(crate) opened_unsent: usize,
     /// Woken when the lock is given back, never under it.
@@ -244,11 +245,19 @@ impl State {
         }
     }
 
+    #[inline]
+    fn tell_watcher(&mut self, now: Instant) {
+        if self.watcher.as_ref().is_some_and(|(from, _)| *from <= now) {
+            let watcher = self.watcher.take().map(|(_, waker)| waker);
+            self.wake.extend(watcher);
+        }
+    }
+
     /// The driver takes the output.
     #[inline]
     fn note_taken(&mut self, now: Instant) {
         if let Some(since) = self.waiting_since.take() {
-            self.load.note_wait(now.saturating_duration_since(since));
+            self.load.note_wait(nanoseconds(since, now));
         }
     }
 
