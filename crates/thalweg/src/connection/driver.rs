@@ -75,7 +75,7 @@ struct Work {
     bytes: u64,
     /// Short polls so far, of which each [`SHORT_POLLS_PER_LOOK`]th is timed.
     short_polls: u32,
-    /// Streams that were open when the driver last went to sleep: those of calls whose answers it has read are not.
+    /// Client: streams that were open when the driver last went to sleep: those of calls whose answers it has read are not.
     in_flight: usize,
     /// Since when the window keeps data back, while the driver sleeps.
     blocked_since: Option<Instant>,
@@ -450,7 +450,9 @@ where
             return false;
         }
         state.driver = DriverState::Asleep(cx.waker().clone());
-        self.work.in_flight = state.http2.active_streams();
+        if state.gate.is_some() {
+            self.work.in_flight = state.http2.active_streams();
+        }
         if state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
         }
