@@ -195,6 +195,7 @@ impl Watch {
                 flow_blocked: Duration::from_nanos(load.blocked_ns),
                 contended,
                 bytes: load.bytes,
+                round_trip: connection.round_trip(),
                 ..LaneSample::default()
             }
         };

@@ -91,6 +91,7 @@ const SHORT_POLL_ROUNDS_MAX: usize = 2;
 
 impl Work {
     /// A poll that began at `began` has ended.
+    #[inline]
     fn note_poll(&mut self, began: Instant, rounds: usize) {
         if self.bytes == 0 {
             return;
@@ -106,6 +107,7 @@ impl Work {
     }
 
     /// Adds what was done from the poll before to this one's beginning to the connection's totals.
+    #[inline]
     fn tell(&mut self, load: &mut Load, before: Instant, now: Instant) {
         if self.in_flight > 0 {
             let calls_ns = nanoseconds(before, now).wrapping_mul(self.in_flight as u64);

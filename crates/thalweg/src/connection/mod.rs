@@ -18,8 +18,9 @@ mod send;
 mod slot;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
+use std::time::Duration;
 
 use slab::Slab;
 use thalweg_http2::{self as http2, ErrorCode, Tag};
@@ -48,6 +49,8 @@ pub(crate) struct Connection {
     contended: AtomicU64,
     /// Client: where calls come in.
     gate: Option<Arc<Gate>>,
+    /// The network's round trip, if it is known.
+    round_trip: OnceLock<Duration>,
     /// What the other end is called in messages, such as `127.0.0.1:50051`.
     pub(crate) peer: String,
 }
@@ -76,6 +79,7 @@ impl Connection {
             in_flight: AtomicUsize::new(0),
             contended: AtomicU64::new(0),
             gate,
+            round_trip: OnceLock::new(),
             peer,
         })
     }
@@ -129,6 +133,15 @@ impl Connection {
         slot.wake_all(wake);
         http2.reset(slot.stream, ErrorCode::Cancel);
         state.notify_driver();
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.get().copied()
+    }
+
+    /// Only the first counts.
+    pub(crate) fn set_round_trip(&self, round_trip: Duration) {
+        let _ = self.round_trip.set(round_trip);
     }
 
     pub(crate) fn in_flight(&self) -> usize {
