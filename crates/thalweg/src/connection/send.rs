@@ -56,7 +56,7 @@ impl Outgoing {
             let len = self.permit(message.encoded_len())?;
             codec::encode_chained(message, len, self.encoding, out).map_err(Status::from)
         });
-        encoded.flatten().inspect_err(|_| out.truncate(mark))
+        encoded.and_then(|encoded| encoded).inspect_err(|_| out.truncate(mark))
     }
 
     /// `message` as one to be encoded in place; `None` where it is too large for that, or may be compressed.
