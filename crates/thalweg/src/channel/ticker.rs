@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::lane::Lane;
 use super::lane_set::LaneSet;
 use super::policy::{Decision, LaneSample, LaneState, Policy, PolicyConfig, Samples};
-use crate::connection::{Connection, Load};
+use crate::connection::{Connection, Load, TIMED_EACH_MAX};
 
 /// How often a channel on which nothing moves is looked at while it may have lanes to close.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -100,13 +100,19 @@ struct Watch {
 struct Seen {
     connection: Arc<Connection>,
     load: Load,
+    streaming_calls: usize,
     contended: u64,
 }
 
+/// So many calls of an interval are timed, or all of fewer.
+const TIMED_CALLS_MIN: u64 = 64;
+
 impl Seen {
     fn now(connection: &Arc<Connection>) -> Self {
-        let load = connection.lock().load;
-        Self { connection: Arc::clone(connection), load, contended: connection.contended() }
+        let state = connection.lock();
+        let (load, streaming_calls) = (state.load, state.streaming_calls());
+        drop(state);
+        Self { connection: Arc::clone(connection), load, streaming_calls, contended: connection.contended() }
     }
 }
 
@@ -182,22 +188,25 @@ impl Watch {
                 Some(before) => (seen.load.since(&before.load), seen.contended - before.contended),
                 None => (seen.load, seen.contended),
             };
+            let timed_each = (load.answered / TIMED_CALLS_MIN).clamp(1, u64::from(TIMED_EACH_MAX)) as u32;
+            connection.lock().timed_each = 1 << timed_each.ilog2();
             lane.set_busy(Some(load.busy_ns as f64 / 1e9 / seconds));
-            self.seen.push(seen);
-            LaneSample {
+            let sample = LaneSample {
                 id: lane.id,
                 state,
                 busy: Duration::from_nanos(load.busy_ns),
                 completed: load.completed,
                 in_flight: connection.in_flight(),
-                in_flight_mean: load.calls_ns as f64 / 1e9 / seconds,
+                in_flight_mean: load.mean_unary_in_flight(seconds) + seen.streaming_calls as f64,
                 write_delay: load.mean_wait(),
                 flow_blocked: Duration::from_nanos(load.blocked_ns),
                 contended,
                 bytes: load.bytes,
                 round_trip: connection.round_trip(),
                 ..LaneSample::default()
-            }
+            };
+            self.seen.push(seen);
+            sample
         };
         let mut samples = Samples { interval, lanes: Vec::with_capacity(lanes.len() + closing.len()) };
         for lane in &lanes {
@@ -222,6 +231,7 @@ fn share_waiting(waiting: usize, lanes: &mut [LaneSample]) {
         let share = waiting / count + usize::from(place < waiting % count);
         lane.waiting_for_stream = share;
         lane.in_flight += share;
+        lane.in_flight_mean += share as f64;
     }
 }
 

@@ -75,8 +75,6 @@ struct Work {
     bytes: u64,
     /// Short polls so far, of which each [`SHORT_POLLS_PER_LOOK`]th is timed.
     short_polls: u32,
-    /// Client: streams that were open when the driver last went to sleep: those of calls whose answers it has read are not.
-    in_flight: usize,
     /// Since when the window keeps data back, while the driver sleeps.
     blocked_since: Option<Instant>,
     /// Since when the driver has given way to others, with more to do.
@@ -106,13 +104,9 @@ impl Work {
         }
     }
 
-    /// Adds what was done from the poll before to this one's beginning to the connection's totals.
+    /// Adds what was done up to `now` to the connection's totals.
     #[inline]
-    fn tell(&mut self, load: &mut Load, before: Instant, now: Instant) {
-        if self.in_flight > 0 {
-            let calls_ns = nanoseconds(before, now).wrapping_mul(self.in_flight as u64);
-            load.calls_ns = load.calls_ns.wrapping_add(calls_ns);
-        }
+    fn tell(&mut self, load: &mut Load, now: Instant) {
         load.busy_ns += std::mem::take(&mut self.busy_ns);
         load.bytes += std::mem::take(&mut self.bytes);
         if let Some(since) = self.blocked_since.take() {
@@ -452,9 +446,6 @@ where
             return false;
         }
         state.driver = DriverState::Asleep(cx.waker().clone());
-        if state.gate.is_some() {
-            self.work.in_flight = state.http2.active_streams();
-        }
         if state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
         }
@@ -469,11 +460,11 @@ where
     }
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let before = std::mem::replace(&mut self.polled_at, Instant::now());
+        self.polled_at = Instant::now();
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
-        self.work.tell(&mut state.load, before, self.polled_at);
+        self.work.tell(&mut state.load, self.polled_at);
         state.tell_watcher(self.polled_at);
         drop(state);
         let mut rounds = 0;

@@ -73,6 +73,7 @@ impl Connection {
                 activity: 0,
                 shrunk: false,
                 load: Load::default(),
+                timed_each: TIMED_EACH_MAX,
                 wakes: 0,
                 waiting_since: None,
             }),
@@ -181,11 +182,16 @@ pub(crate) struct State {
     /// Spare memory has been given back, and nothing has moved since.
     pub(crate) shrunk: bool,
     pub(crate) load: Load,
+    /// Client: one of so many unary calls is timed, a power of two.
+    pub(crate) timed_each: u32,
     /// How often the driver was woken for output; see [`WAKES_PER_LOOK`].
     wakes: u32,
     /// Since when the output waits for the driver, if that was looked at.
     waiting_since: Option<Instant>,
 }
+
+/// Fewer calls are not timed however many there are: two looks at the clock in 32 calls cost three instructions a call.
+pub(crate) const TIMED_EACH_MAX: u32 = 32;
 
 /// Each so-manieth wake-up of the driver is timed: a look at the clock costs some 40 instructions.
 const WAKES_PER_LOOK: u32 = 8;
@@ -213,6 +219,11 @@ impl State {
         slot.generation = generation;
         self.generation = generation;
         Ok(key)
+    }
+
+    /// Client: calls under way that are not unary.
+    pub(crate) fn streaming_calls(&self) -> usize {
+        self.slots.iter().filter(|(_, slot)| !slot.unary && slot.end.is_none()).count()
     }
 
     /// None once the slot was removed: a key is never taken for a later stream's.

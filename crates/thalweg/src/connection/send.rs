@@ -158,7 +158,9 @@ where
     pub(crate) fn restart(&mut self, connection: Arc<Connection>, key: SlotKey, is_done: bool) {
         let rest = self.batch.take_parts();
         self.batch.push(Bytes::from(self.handed_over.take().unwrap_or_default()));
-        rest.into_iter().for_each(|part| self.batch.push(part));
+        for part in rest {
+            self.batch.push(part);
+        }
         if is_done {
             self.ended = Some(Ok(()));
         }
