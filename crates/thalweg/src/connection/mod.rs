@@ -16,6 +16,7 @@ mod load;
 mod receive;
 mod send;
 mod slot;
+mod work;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
