@@ -3,17 +3,19 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, UnaryReply, merge};
-use super::{Channel, Lane};
+use super::Channel;
+use super::lane_set::LaneSet;
+use super::place::Place;
+use super::unary::{Attempt, Refused, RequestFields, UnaryAttempt, UnaryReply, merge, open_stream};
 use crate::Method;
-use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
+use crate::connection::{Connection, End, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
 use crate::grpc::compression::Encoding;
 use crate::grpc::{metadata, request, timeout};
 use crate::message::Message;
@@ -51,18 +53,19 @@ impl Channel {
         message: &Req,
         options: &CallOptions,
     ) -> Result<UnaryReply, Status> {
-        let mut tries = Tries::default();
+        let mut tries = Tries::new(&self.shared.lanes, call, options);
         loop {
-            let (lane, connection) = match self.only_lane() {
-                Some(ready) => ready,
-                None => self.lane(options.wait_for_ready).await?,
+            let connection = match tries.connection_at_hand() {
+                Some(connection) => connection,
+                None => tries.next_connection().await?,
             };
             let outgoing = call.outgoing;
             let size_max = options.max_decoding_message_size;
-            match UnaryAttempt::new(&connection, &call.fields, message, outgoing, size_max).await {
+            let place = &mut tries.place;
+            match UnaryAttempt::new(&connection, place, &call.fields, message, outgoing, size_max).await {
                 Attempt::Done(outcome) => return outcome,
-                Attempt::LaneGone => tries.lane_gone(lane, &connection)?,
-                Attempt::Unprocessed(status) => tries.unprocessed(lane, &connection, status)?,
+                Attempt::Refused(refused) => tries.refused(&refused, &connection)?,
+                Attempt::Unprocessed(status) => tries.unprocessed(&connection, status)?,
             }
         }
     }
@@ -80,9 +83,8 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (mut exchange, deadline) = self.open(method, request, options).await?;
+        let (mut exchange, mut metadata, deadline) = self.begin(method, request, options).await?;
         let reply = async move {
-            let mut metadata = poll_fn(|cx| exchange.poll_head(cx)).await?;
             let Some(message) = poll_fn(|cx| exchange.poll_message(cx)).await? else {
                 return Err(Status::internal("the server ended the call with OK, but sent no message"));
             };
@@ -118,23 +120,22 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (mut exchange, deadline) = self.open(method, request, options).await?;
-        let metadata = within(deadline, poll_fn(|cx| exchange.poll_head(cx))).await?;
-        let Exchange { mut responses, sender } = exchange;
-        if let Some(sender) = sender {
+        let (exchange, metadata, deadline) = self.begin(method, request, options).await?;
+        let Exchange { mut responses, sender, sending } = exchange;
+        if sending == Sending::UnderWay {
             responses.send_in_background(sender);
         }
         responses.set_deadline(deadline);
         Ok(Response::from_parts(metadata, responses, tonic::Extensions::default()))
     }
 
-    /// Opens the stream of a call that is not unary.
-    async fn open<S, Res>(
+    /// Opens the stream of a call that is not unary, and waits for the response's head, sending meanwhile.
+    async fn begin<S, Res>(
         &self,
         method: &Method,
         request: Request<S>,
         options: &CallOptions,
-    ) -> Result<(Exchange<S, Res>, Option<Instant>), Status>
+    ) -> Result<(Exchange<S, Res>, MetadataMap, Option<Instant>), Status>
     where
         S: Stream + Send + 'static,
         S::Item: Message,
@@ -142,22 +143,29 @@ impl Channel {
     {
         let (metadata, _, source) = request.into_parts();
         let call = self.prepare(method, &metadata, options)?;
-        let size_max = options.max_decoding_message_size;
-        let opening = async {
-            let mut tries = Tries::default();
+        let begun = async {
+            let mut tries = Tries::new(&self.shared.lanes, &call, options);
+            let (mut connection, key) = tries.open(&call, options).await?;
+            let mut exchange = Exchange::new(&connection, key, source, &call, options);
             loop {
-                let (lane, connection) = self.lane(options.wait_for_ready).await?;
-                match StreamOpening::new(&connection, &call.fields, size_max).await {
-                    Ok(key) => return Ok((connection, key)),
-                    Err(LaneGone) => tries.lane_gone(lane, &connection)?,
+                match poll_fn(|cx| exchange.poll_head(cx)).await? {
+                    Ok(metadata) => {
+                        exchange.sender.drop_handed_over();
+                        return Ok((exchange, metadata));
+                    }
+                    Err(End::Lost { status, unprocessed: true }) if exchange.sender.can_restart() => {
+                        tries.unprocessed(&connection, status)?;
+                        let key;
+                        (connection, key) = tries.open(&call, options).await?;
+                        exchange.restart(&connection, key, options);
+                    }
+                    // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.
+                    Err(end) => return end.outcome().map(|_| (exchange, MetadataMap::new())),
                 }
             }
         };
-        let (connection, key) = within(call.deadline, opening).await?;
-        let incoming = Incoming::new(Arc::clone(&connection), key, size_max, Encoding::Identity);
-        let sender = SendLoop::new(connection, key, Requests(Box::pin(source)), call.outgoing, true);
-        let exchange = Exchange { responses: Streaming::of_responses(incoming), sender: Some(sender) };
-        Ok((exchange, call.deadline))
+        let (exchange, metadata) = within(call.deadline, begun).await?;
+        Ok((exchange, metadata, call.deadline))
     }
 
     #[inline]
@@ -176,6 +184,7 @@ impl Channel {
             fields: RequestFields { fixed, extra },
             outgoing: Outgoing { message_size_max: options.max_encoding_message_size, encoding },
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            affinity: options.affinity,
         })
     }
 }
@@ -185,6 +194,8 @@ struct Prepared {
     fields: RequestFields,
     outgoing: Outgoing,
     deadline: Option<Instant>,
+    /// Calls with the same one take the same lane.
+    affinity: Option<u64>,
 }
 
 /// The outcome of `step`, unless the deadline passes first.
@@ -198,16 +209,65 @@ async fn within<T>(
     }
 }
 
-/// Counts what has gone wrong with a call that may be tried again.
-#[derive(Default)]
-struct Tries {
+/// The attempts at one call: where the next goes, and how much has gone wrong so far.
+struct Tries<'a> {
+    lanes: &'a LaneSet,
+    place: Place<'a>,
+    affinity: Option<u64>,
+    wait_for_ready: bool,
+    /// The last lane had no stream free.
+    is_full: bool,
     retried: u32,
     lanes_gone: u32,
 }
 
-impl Tries {
-    fn lane_gone(&mut self, lane: &Lane, connection: &Arc<Connection>) -> Result<(), Status> {
-        lane.lost(connection);
+impl<'a> Tries<'a> {
+    fn new(lanes: &'a LaneSet, call: &Prepared, options: &CallOptions) -> Self {
+        let (affinity, wait_for_ready) = (call.affinity, options.wait_for_ready);
+        let place = Place::new(lanes);
+        Self { lanes, place, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
+    }
+
+    /// The connection to try next, if the call need not wait for it.
+    #[inline]
+    fn connection_at_hand(&self) -> Option<Arc<Connection>> {
+        if self.is_full { None } else { self.lanes.pick(self.affinity) }
+    }
+
+    /// The connection to try next.
+    async fn next_connection(&mut self) -> Result<Arc<Connection>, Status> {
+        if self.is_full {
+            self.is_full = false;
+            return self.place.wait(self.wait_for_ready).await;
+        }
+        match self.lanes.pick(self.affinity) {
+            Some(connection) => Ok(connection),
+            None => self.lanes.connected(self.wait_for_ready).await,
+        }
+    }
+
+    /// Opens a stream whose messages are to follow.
+    async fn open(
+        &mut self,
+        call: &Prepared,
+        options: &CallOptions,
+    ) -> Result<(Arc<Connection>, SlotKey), Status> {
+        loop {
+            let connection = self.next_connection().await?;
+            let size_max = options.max_decoding_message_size;
+            match open_empty(&connection, &mut self.place, &call.fields, size_max) {
+                Ok(key) => return Ok((connection, key)),
+                Err(refused) => self.refused(&refused, &connection)?,
+            }
+        }
+    }
+
+    fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {
+        if let Refused::LaneFull = refused {
+            self.is_full = true;
+            return Ok(());
+        }
+        self.lanes.lost(connection);
         self.lanes_gone += 1;
         if self.lanes_gone < LANES_TRIED_MAX {
             return Ok(());
@@ -216,62 +276,48 @@ impl Tries {
         Err(ended.unwrap_or_else(|| Status::unavailable(format!("{} takes no new calls", connection.peer))))
     }
 
-    fn unprocessed(
-        &mut self,
-        lane: &Lane,
-        connection: &Arc<Connection>,
-        status: Status,
-    ) -> Result<(), Status> {
+    fn unprocessed(&mut self, connection: &Arc<Connection>, status: Status) -> Result<(), Status> {
         if connection.lock().http2.peer_going_away() {
-            lane.lost(connection);
+            self.lanes.lost(connection);
         }
         self.retried += 1;
         if self.retried > TRANSPARENT_RETRIES_MAX { Err(status) } else { Ok(()) }
     }
 }
 
-/// Waits for a stream of its own on a connection.
-struct StreamOpening<'a> {
-    connection: &'a Arc<Connection>,
-    fields: &'a RequestFields,
+/// Opens a stream whose messages are to follow.
+fn open_empty(
+    connection: &Arc<Connection>,
+    place: &mut Place<'_>,
+    fields: &RequestFields,
     message_size_max: usize,
-    opening: Opening,
-}
-
-impl<'a> StreamOpening<'a> {
-    fn new(connection: &'a Arc<Connection>, fields: &'a RequestFields, message_size_max: usize) -> Self {
-        Self { connection, fields, message_size_max, opening: Opening::default() }
-    }
-}
-
-impl Future for StreamOpening<'_> {
-    type Output = Result<SlotKey, LaneGone>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let mut state = this.connection.lock();
-        let block = this.fields.block();
-        let opened = this.opening.poll(&mut state, block, cx.waker(), |http2, key| {
-            Ok(Slot::new(http2.open(key.into(), block, false)?, this.message_size_max))
-        });
-        let key = ready!(opened)?;
-        state.notify_driver();
-        this.connection.call_started();
-        Poll::Ready(Ok(key))
-    }
-}
-
-impl Drop for StreamOpening<'_> {
-    fn drop(&mut self) {
-        self.opening.leave(self.connection);
-    }
+) -> Result<SlotKey, Refused> {
+    let mut state = connection.lock();
+    let key = open_stream(&mut state, place, |http2, key| {
+        Ok(Slot::new(http2.open(key.into(), fields.block(), false)?, message_size_max))
+    })?;
+    state.notify_driver();
+    drop(state);
+    place.served();
+    connection.call_started();
+    Ok(key)
 }
 
 /// A streaming call under way: both its directions. Dropping it cancels the call.
 struct Exchange<S, Res: Message> {
     responses: Streaming<Res>,
-    /// None once everything is sent.
-    sender: Option<SendLoop<Requests<S>>>,
+    sender: SendLoop<Requests<S>>,
+    sending: Sending,
+}
+
+/// How far the requests are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sending {
+    UnderWay,
+    /// All of them are handed over.
+    Done,
+    /// The stream takes no more of them.
+    Stopped,
 }
 
 impl<S, Res> Exchange<S, Res>
@@ -280,27 +326,59 @@ where
     S::Item: Message,
     Res: Message,
 {
+    fn new(
+        connection: &Arc<Connection>,
+        key: SlotKey,
+        source: S,
+        call: &Prepared,
+        options: &CallOptions,
+    ) -> Self {
+        let source = Requests(Box::pin(source));
+        let mut sender = SendLoop::new(Arc::clone(connection), key, source, call.outgoing, true);
+        sender.keep_handed_over();
+        Self { responses: responses(connection, key, options), sender, sending: Sending::UnderWay }
+    }
+
+    /// The server has not looked at the call: it begins anew on another stream.
+    fn restart(&mut self, connection: &Arc<Connection>, key: SlotKey, options: &CallOptions) {
+        self.sender.restart(Arc::clone(connection), key, self.sending == Sending::Done);
+        self.sending = Sending::UnderWay;
+        self.responses = responses(connection, key, options);
+    }
+
     /// Sends while waiting. Only an error of the requests' encoding is one here: a stream that is gone has its end
     /// noted, and the reader finds it.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
-        let Some(sender) = &mut self.sender else { return Ok(()) };
-        match sender.poll_send(cx) {
-            Poll::Pending => return Ok(()),
-            Poll::Ready(SendOutcome::Done | SendOutcome::Gone) => self.sender = None,
+        if self.sending != Sending::UnderWay {
+            return Ok(());
+        }
+        match self.sender.poll_send(cx) {
+            Poll::Pending => {}
+            Poll::Ready(SendOutcome::Done) => self.sending = Sending::Done,
+            Poll::Ready(SendOutcome::Gone) => self.sending = Sending::Stopped,
             Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
         }
         Ok(())
     }
 
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<MetadataMap, Status>> {
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<MetadataMap, End>, Status>> {
         self.poll_send(cx)?;
-        self.responses.poll_head(cx)
+        self.responses.poll_head(cx).map(Ok)
     }
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Res>, Status>> {
         self.poll_send(cx)?;
         self.responses.poll_message(cx).map(Option::transpose)
     }
+}
+
+fn responses<Res: Message>(
+    connection: &Arc<Connection>,
+    key: SlotKey,
+    options: &CallOptions,
+) -> Streaming<Res> {
+    let size_max = options.max_decoding_message_size;
+    Streaming::of_responses(Incoming::new(Arc::clone(connection), key, size_max, Encoding::Identity))
 }
 
 /// The requests of a client as the send loop takes them: none of them fails by itself.

@@ -15,6 +15,7 @@ use tonic::{Code, Status};
 
 use super::busy_poll::BusyPoll;
 use super::slot::{BEHIND_LEN, Lent};
+use super::work::Work;
 use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
 use crate::buffers;
 
@@ -62,6 +63,9 @@ pub(crate) struct Driver<IO, E> {
     phase: Phase,
     /// When a connection that is no longer open last came a step nearer to its end.
     stepped_at: Instant,
+    work: Work,
+    /// When this poll began: all that happens in it happens then, for the protocol.
+    polled_at: Instant,
 }
 
 #[derive(Debug, PartialEq)]
@@ -90,6 +94,7 @@ where
     /// In a box, since a task holds what it awaits once for each future on the way there. Before it sleeps it goes on
     /// trying to read for `busy_poll`.
     pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>, busy_poll: Duration) -> Box<Self> {
+        let now = Instant::now();
         Box::new(Self {
             io,
             endpoint,
@@ -102,7 +107,9 @@ where
             timer: None,
             busy_poll: BusyPoll::new(busy_poll),
             phase: Phase::Open,
-            stepped_at: Instant::now(),
+            stepped_at: now,
+            work: Work::default(),
+            polled_at: now,
         })
     }
 
@@ -116,11 +123,11 @@ where
                     return Ok(progress);
                 }
                 if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
-                    let next = state.slot_waiters.next();
-                    state.wake_later(next);
+                    state.admit();
                 }
+                state.note_taken(self.polled_at);
                 // What has left a stream's queue may have made room: its sender hears of it now, not with the next read.
-                let now = Instant::now().into_std();
+                let now = self.polled_at.into_std();
                 while let Ok(Some(event)) = state.http2.poll_event(&mut &[][..], now) {
                     self.endpoint.on_event(&mut state, &event, &[]);
                 }
@@ -131,6 +138,7 @@ where
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.output.advance(written);
+                    self.work.bytes += written as u64;
                     progress = Progress::Made;
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -233,7 +241,11 @@ where
                 Poll::Ready(Ok(())) if unread.filled().is_empty() => {
                     return Err(io::ErrorKind::UnexpectedEof.into());
                 }
-                Poll::Ready(Ok(())) => return Ok(Poll::Ready(unread.filled().len())),
+                Poll::Ready(Ok(())) => {
+                    let read = unread.filled().len();
+                    self.work.bytes += read as u64;
+                    return Ok(Poll::Ready(read));
+                }
             }
         }
     }
@@ -251,7 +263,7 @@ where
     }
 
     fn receive(&mut self, input: &mut &[u8], arrived: &[u8]) -> Result<(), ConnectionError> {
-        let now = Instant::now().into_std();
+        let now = self.polled_at.into_std();
         let mut state = self.connection.lock();
         state.activity = state.activity.wrapping_add(1);
         state.shrunk = false;
@@ -384,6 +396,9 @@ where
             return false;
         }
         state.driver = DriverState::Asleep(cx.waker().clone());
+        if state.http2.is_window_blocked() {
+            self.work.blocked_since = Some(Instant::now());
+        }
         if state.shrunk {
             self.output.shrink();
             self.leftover.shrink_to_fit();
@@ -395,9 +410,22 @@ where
     }
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.polled_at = Instant::now();
+        let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
-        self.connection.lock().driver = DriverState::Running;
-        for _ in 0..ROUNDS_MAX {
+        state.driver = DriverState::Running;
+        self.work.tell(&mut state.load, self.polled_at);
+        state.tell_watcher(self.polled_at);
+        drop(state);
+        let mut rounds = 0;
+        let outcome = self.poll_turns(cx, &mut rounds);
+        self.work.note_poll(self.polled_at, rounds);
+        outcome
+    }
+
+    fn poll_turns(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {
+        while *rounds < ROUNDS_MAX {
+            *rounds += 1;
             match self.turn(cx)? {
                 Progress::Made => self.busy_poll.begin(),
                 Progress::Over => return Poll::Ready(Ok(())),
@@ -412,6 +440,7 @@ where
                 }
             }
         }
+        self.work.gave_way_at = Some(Instant::now());
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -6,12 +6,13 @@ use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::{Endpoint, ListenAddress};
+use super::{Endpoint, ListenAddress, round_trip};
 
 /// A connected socket that no runtime watches yet.
 #[derive(Debug)]
@@ -94,6 +95,11 @@ impl Accepted {
         let socket: socket2::Socket = stream.into_std()?.into();
         socket.set_send_buffer_size(UNIX_SEND_BUFFER_LEN)?;
         Ok(Self { socket, peer_name: "a UNIX socket's peer".to_owned() })
+    }
+
+    /// The shortest round trip on the network so far, if it is known.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        round_trip::shortest(&self.socket)
     }
 
     /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
