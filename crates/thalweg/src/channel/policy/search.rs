@@ -96,23 +96,27 @@ impl Search {
         // Unproved rates count here: what is said to be enough must not be less than the best by chance alone.
         let loss = |known: &Known| -known.measured.gain_over(&self.best.measured, bounds.latency_weight).0;
         let is_enough = |known: &Known| known.lanes == self.best.lanes || loss(known) <= bounds.loss_max;
-        let good = self.known.iter().find(|known| is_enough(known)).unwrap_or(&self.best).lanes;
+        let enough = self.known.iter().find(|known| is_enough(known)).unwrap_or(&self.best).lanes;
+        let good = if self.goal == Goal::RetryMore { self.best.lanes } else { enough };
         let too_few = self.known.iter().rev().find(|known| known.lanes < good);
         let fewest = match (too_few, self.goal) {
-            // A lane moves no more when it has company: what the few lack, more of them must bring.
-            (Some(few), _) => {
+            (Some(few), Goal::More | Goal::Less) => {
+                // A lane moves no more when it has company: what the few lack, more of them must bring.
                 let lacking = few.lanes as f64 * (loss(few) - bounds.loss_max).exp();
                 (lacking.ceil() as usize).clamp(few.lanes + 1, good)
             }
             (None, Goal::Less | Goal::RetryLess) => bounds.least,
-            (None, Goal::More | Goal::RetryMore) => good,
+            // A steady load's lanes are not to come and go: one look.
+            (Some(_), Goal::RetryLess) | (_, Goal::RetryMore) | (None, Goal::More) => good,
         };
         let fewest = fewest.max(bounds.least);
         if fewest >= good {
             return Step::Done(good.max(bounds.least));
         }
-        let is_look = self.goal == Goal::RetryLess && too_few.is_none();
-        let fewer = if is_look { good - (good / 4).max(1) } else { usize::midpoint(fewest, good - 1) };
+        let fewer = match self.goal {
+            Goal::RetryLess => good - (good / 4).max(1),
+            _ => usize::midpoint(fewest, good - 1),
+        };
         Step::Try(fewer.max(fewest))
     }
 
