@@ -100,14 +100,15 @@ impl Search {
         let good = if self.goal == Goal::RetryMore { self.best.lanes } else { enough };
         let too_few = self.known.iter().rev().find(|known| known.lanes < good);
         let fewest = match (too_few, self.goal) {
-            (Some(few), Goal::More | Goal::Less) => {
+            // A steady load's lanes are not to come and go: one look.
+            (_, Goal::RetryMore | Goal::RetryLess) if self.known.len() > 1 => good,
+            (Some(few), _) => {
                 // A lane moves no more when it has company: what the few lack, more of them must bring.
                 let lacking = few.lanes as f64 * (loss(few) - bounds.loss_max).exp();
                 (lacking.ceil() as usize).clamp(few.lanes + 1, good)
             }
             (None, Goal::Less | Goal::RetryLess) => bounds.least,
-            // A steady load's lanes are not to come and go: one look.
-            (Some(_), Goal::RetryLess) | (_, Goal::RetryMore) | (None, Goal::More) => good,
+            (None, Goal::More | Goal::RetryMore) => good,
         };
         let fewest = fewest.max(bounds.least);
         if fewest >= good {
@@ -125,8 +126,8 @@ impl Search {
         let top = self.top().0;
         let more = match self.goal {
             Goal::More => top * 2,
-            Goal::RetryMore => top + (top / 2).max(1),
-            Goal::Less | Goal::RetryLess => 0,
+            Goal::RetryMore if self.known.len() == 1 => top + (top / 2).max(1),
+            Goal::RetryMore | Goal::Less | Goal::RetryLess => 0,
         };
         // Two lanes may stand in each other's way where three do not: one failure is forgiven.
         let failures = self.known.iter().filter(|known| known.lanes > self.best.lanes).count();

@@ -4,15 +4,15 @@ use super::*;
 
 const TICK: Duration = Duration::from_millis(50);
 
-/// Lanes that do as they are told, and the policy that tells them.
-struct Lanes {
+/// A channel whose lanes do as they are told, and the policy that tells them.
+struct Obedient {
     policy: Policy,
     now: Duration,
     next_id: u64,
     lanes: Vec<LaneSample>,
 }
 
-impl Lanes {
+impl Obedient {
     fn new(config: PolicyConfig) -> Self {
         let mut lanes =
             Self { policy: Policy::new(config), now: Duration::ZERO, next_id: 0, lanes: Vec::new() };
@@ -79,7 +79,7 @@ fn each_signal_is_a_reason_to_try() {
         ..LaneSample::default()
     };
     let check = |sample: LaneSample, expected: Option<&str>| {
-        let decision = Lanes::new(config(1, 16)).first_decision(10, |lane| {
+        let decision = Obedient::new(config(1, 16)).first_decision(10, |lane| {
             *lane = LaneSample { id: lane.id, state: lane.state, ..sample.clone() };
         });
         assert_eq!(decision.as_deref(), expected);
@@ -127,7 +127,7 @@ fn calls_that_wait_for_a_stream_get_lanes_at_once() {
             lane.waiting_for_stream = lane.in_flight.saturating_sub(2);
         }
     };
-    let mut lanes = Lanes::new(config(1, 16));
+    let mut lanes = Obedient::new(config(1, 16));
     assert_eq!(
         lanes.first_decision(1, eight_slow_calls(1)).as_deref(),
         Some("open 3: 6 calls wait for a stream")
@@ -137,7 +137,7 @@ fn calls_that_wait_for_a_stream_get_lanes_at_once() {
         None,
         "they are kept for as long as they are needed"
     );
-    let mut lanes = Lanes::new(config(1, 3));
+    let mut lanes = Obedient::new(config(1, 3));
     assert_eq!(
         lanes.first_decision(1, eight_slow_calls(1)).as_deref(),
         Some("open 2: 6 calls wait for a stream")
@@ -146,7 +146,7 @@ fn calls_that_wait_for_a_stream_get_lanes_at_once() {
 
 #[test]
 fn an_idle_channel_goes_back_to_its_floor() {
-    let mut lanes = Lanes::new(config(2, 16));
+    let mut lanes = Obedient::new(config(2, 16));
     assert_eq!(lanes.first_decision(1, |_| {}).as_deref(), Some("open 1: fewer lanes than the floor of 2"));
     lanes.open(5);
     assert_eq!(lanes.first_decision(100, |_| {}).as_deref(), Some("close 5: no calls for a while"));
@@ -156,7 +156,7 @@ fn an_idle_channel_goes_back_to_its_floor() {
 
 #[test]
 fn lanes_that_do_not_connect_are_given_up() {
-    let mut lanes = Lanes::new(config(1, 16));
+    let mut lanes = Obedient::new(config(1, 16));
     let decisions: Vec<_> = (0..100)
         .filter_map(|_| {
             let decision = lanes.tick(|lane| {
@@ -184,7 +184,7 @@ fn no_samples_lead_out_of_bounds() {
             state % below
         };
         let (floor, cap) = (1 + random(3) as usize, 3 + random(14) as usize);
-        let mut lanes = Lanes::new(config(floor, cap));
+        let mut lanes = Obedient::new(config(floor, cap));
         let mut log = Vec::new();
         for _ in 0..600 {
             let wild = random(4) == 0;

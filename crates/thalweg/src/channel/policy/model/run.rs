@@ -101,13 +101,13 @@ impl Adaptive {
             Decision::Keep => {}
             Decision::Open { count, reason } => {
                 self.model.open(count);
-                self.decisions.push((self.now, count as isize, reason.to_string()));
+                self.decisions.push((self.now, count.cast_signed(), reason.to_string()));
             }
             Decision::Close { lanes, reason } => {
                 for &lane in &lanes {
                     self.model.close(lane);
                 }
-                self.decisions.push((self.now, -(lanes.len() as isize), reason.to_string()));
+                self.decisions.push((self.now, -lanes.len().cast_signed(), reason.to_string()));
             }
         }
     }
