@@ -20,20 +20,27 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> lab -> thalweg -> {http2, protobuf}`; `tonic -> thalweg`; `build` depends on none of them.
+/// `cli -> lab -> thalweg -> {http2, protobuf}`; `tonic -> thalweg`; `build` and `link` depend on none of
+/// them; cli and lab use `link`, and so do the library's tests.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
-        normal: &["thalweg-lab", "thalweg", "thalweg-http2", "thalweg-protobuf"],
+        normal: &["thalweg-lab", "thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
         beside: &["thalweg-sim", "thalweg-build"],
     },
     Layer {
         name: "thalweg-lab",
-        normal: &["thalweg", "thalweg-http2", "thalweg-protobuf"],
+        normal: &["thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
         beside: &["thalweg-sim", "thalweg-build"],
     },
     Layer { name: "thalweg-tonic", normal: &["thalweg"], beside: &["thalweg-sim", "thalweg-build"] },
-    Layer { name: "thalweg", normal: &["thalweg-http2", "thalweg-protobuf"], beside: &["thalweg-sim"] },
+    Layer {
+        name: "thalweg",
+        normal: &["thalweg-http2", "thalweg-protobuf"],
+        beside: &["thalweg-sim", "thalweg-link"],
+    },
+    // A network for any protocol: it knows nothing of ours.
+    Layer { name: "thalweg-link", normal: &[], beside: &[] },
     Layer { name: "thalweg-http2", normal: &[], beside: &["thalweg-sim"] },
     Layer { name: "thalweg-protobuf", normal: &[], beside: &[] },
     // Its tests compile what it generates, which needs the library.
@@ -47,6 +54,7 @@ const LAYERS: &[Layer] = &[
 const FORBIDDEN_IN_TREE: &[(&str, &[&str], &str)] = &[
     ("thalweg-http2", ASYNC_AND_SOCKETS, "it is sans-I/O"),
     ("thalweg-protobuf", ASYNC_AND_SOCKETS, "it is sans-I/O"),
+    ("thalweg-link", &["tokio"], "its thread is woken to the microsecond, which a runtime's timers are not"),
     ("thalweg", &["h2", "hyper", "tower", "axum"], "tonic lends its vocabulary, not its transport"),
 ];
 

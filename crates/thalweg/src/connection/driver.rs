@@ -153,14 +153,15 @@ where
         }
         let kept = self.leftover.len();
         let mut buffer = ReadBuffer::take(kept);
-        buffer.bytes[..kept].copy_from_slice(&self.leftover);
-        let end = if self.is_gathering { kept + BEHIND_LEN } else { buffer.bytes.len() };
-        let Poll::Ready(read) = self.poll_read(cx, &mut ReadBuf::new(&mut buffer.bytes[kept..end]))? else {
+        let bytes = buffer.bytes();
+        bytes[..kept].copy_from_slice(&self.leftover);
+        let end = if self.is_gathering { kept + BEHIND_LEN } else { bytes.len() };
+        let Poll::Ready(read) = self.poll_read(cx, &mut ReadBuf::new(&mut bytes[kept..end]))? else {
             return Ok(Progress::None);
         };
         self.is_gathering = false;
         if self.phase == Phase::Open {
-            self.take_in(&buffer.bytes[..kept + read]);
+            self.take_in(&bytes[..kept + read]);
         }
         Ok(Progress::Made)
     }
@@ -178,7 +179,7 @@ where
         let read = if let Ok(Poll::Ready(read)) = outcome { read } else { 0 };
         let placed = read.min(room);
         let mut buffer = ReadBuffer::take(0);
-        let behind = &mut buffer.bytes[..read - placed];
+        let behind = &mut buffer.bytes()[..read - placed];
         behind.copy_from_slice(&inbox[inbox.len() - behind.len()..]);
         inbox.truncate(inbox.len() - behind.len());
         self.bring_back(expected, inbox, placed);
@@ -480,27 +481,40 @@ fn name_stranger(first: &[u8]) -> Option<&'static str> {
 /// The buffer that the driver reads into: one per thread, lent to the connection that is being polled.
 ///
 /// An idle connection so holds no read buffer at all, and the one in use stays warm in the cache.
+///
+/// Where it begins matters to the kernel's copy: on AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) it takes three
+/// times as long to a place that lies up to 31 bytes behind its source, modulo the page. What arrives mostly begins near the
+/// begin of a page, and so does a large block of an allocator, 16 bytes behind it: so the buffer begins in the middle of one.
 pub(crate) struct ReadBuffer {
-    bytes: Box<[u8]>,
+    block: Box<[u8]>,
+    start: usize,
 }
 
 impl ReadBuffer {
     /// Large enough for a frame of the largest size that we advertise by default, and for some hundred small calls.
     pub(crate) const LEN: usize = 128 * 1024;
+    const PAGE_LEN: usize = 4096;
 
     /// A buffer with room for `kept` bytes and a good read behind them. Its length follows what has arrived, never
     /// what a frame declares.
     fn take(kept: usize) -> Self {
         let wanted = Self::LEN.max(2 * kept);
-        let bytes = READ_BUFFER.take().filter(|bytes| bytes.len() >= wanted);
-        Self { bytes: bytes.unwrap_or_else(|| vec![0; wanted].into_boxed_slice()) }
+        let block = READ_BUFFER.take().filter(|block| block.len() >= wanted + Self::PAGE_LEN);
+        let block = block.unwrap_or_else(|| vec![0; wanted + Self::PAGE_LEN].into_boxed_slice());
+        let place_in_page = block.as_ptr() as usize % Self::PAGE_LEN;
+        let start = (Self::PAGE_LEN + Self::PAGE_LEN / 2 - place_in_page) % Self::PAGE_LEN;
+        Self { block, start }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.block[self.start..]
     }
 }
 
 impl Drop for ReadBuffer {
     fn drop(&mut self) {
         // During a thread's end the place may be gone: then the buffer is simply freed.
-        let _ = READ_BUFFER.try_with(|place| place.set(Some(std::mem::take(&mut self.bytes))));
+        let _ = READ_BUFFER.try_with(|place| place.set(Some(std::mem::take(&mut self.block))));
     }
 }
 
