@@ -66,7 +66,7 @@ async fn a_stream_beyond_goaway_goes_elsewhere_and_goes_on() {
     let (requests, source) = mpsc::unbounded_channel();
     let call = tokio::spawn(async move { chat(&channel, Receiver(source)).await });
     requests.send(raw("before")).expect("it reads");
-    let data = soon(peer.next_of(Kind::Data)).await;
+    assert_eq!(soon(peer.next_of(Kind::Data)).await.payload, messages(&["before"]));
     peer.go_away(0).send().await;
     let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
     let again = soon(second.next_of(Kind::Data)).await;
