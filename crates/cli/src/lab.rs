@@ -1,6 +1,8 @@
 //! `thalweg lab`.
 
+mod channels;
 mod progress;
+mod sizes;
 mod stacks;
 
 use std::collections::BTreeMap;
@@ -9,28 +11,41 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand};
 use thalweg_lab::conduct::{Conducted, CutShort, Setup, conduct};
 use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::plan::{self, SizesOptions, Study, Transport};
-use thalweg_lab::process::{ProcessExecutor, Program};
-use thalweg_lab::record::CallType;
+use thalweg_lab::plan::Study;
+use thalweg_lab::process::{Places, ProcessExecutor, Program};
 use thalweg_lab::report;
 use thalweg_lab::results::{self, LabResults, ResultsDirectory, Settings};
-use thalweg_lab::size::ByteSize;
 
 use crate::failure::Failure;
+use channels::ChannelsArgs;
 use progress::Progress;
+use sizes::SizesArgs;
 use stacks::{AgainstArgs, Stacks};
 
-/// Measure all kinds of call over message sizes, on a server that this command starts, and write a report
+/// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is named
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct LabArgs {
-    /// What to study
-    #[arg(value_enum, default_value_t = StudyName::Sizes)]
-    study: StudyName,
+    #[command(subcommand)]
+    study: Option<StudyArgs>,
 
-    /// Fewer sizes and shorter points: within 90 seconds, or 6 minutes where stacks are compared
+    #[command(flatten)]
+    sizes: SizesArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum StudyArgs {
+    Sizes(Box<SizesArgs>),
+    Channels(Box<ChannelsArgs>),
+}
+
+/// What every study understands.
+#[derive(Debug, Args)]
+struct CommonArgs {
+    /// Fewer points, and shorter ones
     #[arg(long)]
     quick: bool,
 
@@ -38,27 +53,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Kinds of call, such as unary,bidi-stream [default: all four]
-    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
-    calls: Option<Vec<CallType>>,
-
-    /// Message sizes, such as 0,1KiB,1.5MB [default: 0 to 4 MiB]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    sizes: Option<Vec<ByteSize>>,
-
-    /// tcp, uds or tcp,uds [default: both; comparing with --quick: tcp]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    transports: Option<Vec<Transport>>,
-
-    /// Unary calls in flight, beside those made one at a time
-    #[arg(short = 'c', long = "in-flight", value_name = "N", default_value_t = 16)]
-    in_flight: u32,
-
-    /// Connections
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    connections: u32,
-
-    /// The whole study takes no longer than this [default: 13min, --quick 75s; comparing four stacks: 45min, --quick 315s]
+    /// The whole study takes no longer than this
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
 
@@ -66,35 +61,53 @@ pub(crate) struct LabArgs {
     against: AgainstArgs,
 
     /// Measure nothing: write the report of a results.json that exists
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "calls", "sizes", "transports", "budget", "against"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget", "against"])]
     from: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum StudyName {
-    /// Calls over message sizes, TCP and Unix domain sockets
-    Sizes,
+pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
+    match args.study {
+        None => study(&args.sizes),
+        Some(StudyArgs::Sizes(sizes)) => study(&*sizes),
+        Some(StudyArgs::Channels(channels)) => study(&*channels),
+    }
 }
 
-pub(crate) fn run(mut args: LabArgs) -> Result<ExitCode, Failure> {
-    let directory = args.out.take().unwrap_or_else(default_directory);
-    if let Some(file) = &args.from {
+/// What differs from study to study.
+trait Plan {
+    fn common(&self) -> &CommonArgs;
+
+    /// Where clients and servers run.
+    fn places(&self) -> Result<Places, Failure>;
+
+    /// The windows, for these stacks. Before the programs are there, of a peer nothing but its name is known.
+    fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Study, Failure>;
+}
+
+fn study(args: &impl Plan) -> Result<ExitCode, Failure> {
+    let common = args.common();
+    let directory = common.out.clone().unwrap_or_else(default_directory);
+    if let Some(file) = &common.from {
         let results = results::read(file).map_err(Failure::failed)?;
         let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
         return show(&directory, &results);
     }
 
-    let mut stacks = args.against.stacks();
+    let mut stacks = common.against.stacks();
+    let places = args.places()?;
     // What cannot be planned is said before anything is built or started.
-    args.study(&stacks)?;
+    args.plan(&stacks, &BTreeMap::new())?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
-    let (programs, mut executor) = start(&args.against, &mut stacks)?;
-    let study = args.study(&stacks)?;
+    let (programs, mut executor) = start(&common.against, &mut stacks, places.clone())?;
+    let study = args.plan(&stacks, &programs)?;
     let (stacks, left_out) = stacks.told(&programs);
     let settings = Settings {
         arguments: std::env::args().skip(1).collect(),
-        client_cpus: executor.client_cpus().cloned(),
-        server_cpus: executor.server_cpus().cloned(),
+        client_cpus: places.client_cpus,
+        server_cpus: places.server_cpus,
+        client_threads: places.client_threads,
+        server_threads: places.server_threads,
+        target: None,
     };
     let setup = Setup { settings, stacks, left_out };
     let mut progress = Progress::new(&study);
@@ -111,31 +124,11 @@ pub(crate) fn run(mut args: LabArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-impl LabArgs {
-    fn study(&self, stacks: &Stacks) -> Result<Study, Failure> {
-        match self.study {
-            StudyName::Sizes => plan::sizes(&self.options(stacks)).map_err(Failure::bad_arguments),
-        }
-    }
-
-    fn options(&self, stacks: &Stacks) -> SizesOptions {
-        let study = stacks.options(self.quick);
-        SizesOptions {
-            sizes: self.sizes.clone().unwrap_or(study.sizes),
-            calls: self.calls.clone().unwrap_or(study.calls),
-            transports: self.transports.clone().unwrap_or(study.transports),
-            in_flight: self.in_flight,
-            connections: self.connections,
-            budget: self.budget.unwrap_or(study.budget),
-            comparison: study.comparison,
-        }
-    }
-}
-
 /// The programs of all stacks, and the executor with their servers running.
 fn start(
     args: &AgainstArgs,
     stacks: &mut Stacks,
+    places: Places,
 ) -> Result<(BTreeMap<String, Program>, ProcessExecutor), Failure> {
     let ours = std::env::current_exe().map(Program::ours).map_err(|error| {
         Failure::failed(format!("cannot find this program to start it as a server: {error}"))
@@ -143,10 +136,14 @@ fn start(
     let programs = stacks.programs(args, ours)?;
     let interrupt = Interrupt::on_signals()
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let mut executor = ProcessExecutor::new(programs.clone(), interrupt)
-        .map_err(|error| Failure::failed(format!("cannot see the processors: {error}")))?;
+    let mut executor = ProcessExecutor::new(programs.clone(), places, interrupt);
     stacks.serve(&mut executor)?;
     Ok((programs, executor))
+}
+
+/// Client and server apart from each other, as far as there are processors.
+fn halves() -> Result<Places, Failure> {
+    Places::halves().map_err(|error| Failure::failed(format!("cannot see the processors: {error}")))
 }
 
 /// `lab-2026-11-21T08-00-00` here.

@@ -3,6 +3,7 @@
 mod failure;
 mod lab;
 mod load;
+mod request;
 mod runtime;
 mod serve;
 mod signals;

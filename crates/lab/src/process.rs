@@ -14,9 +14,9 @@ use crate::cpus::CpuList;
 use crate::execute::{Execute, ExecuteError, Measured};
 use crate::interrupt::Interrupt;
 use crate::limit;
-use crate::plan::{Label, Purpose, Window, Work};
-use crate::record::CallType;
-use crate::results::SystemCalls;
+use crate::plan::{Label, Purpose, Strategy, Window, Work};
+use crate::record::{CallType, LaneRule};
+use crate::results::{SystemCalls, Wire};
 use crate::stack::{OURS, Pair, Stack};
 use driver::Driver;
 use server::Server;
@@ -42,8 +42,28 @@ pub struct ProcessExecutor {
     programs: BTreeMap<String, Program>,
     servers: BTreeMap<ServerKey, Place>,
     interrupt: Interrupt,
-    client_cpus: Option<CpuList>,
-    server_cpus: Option<CpuList>,
+    places: Places,
+}
+
+/// Where clients and servers run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Processors that clients are kept on; `None`: wherever the lab may run.
+    pub client_cpus: Option<CpuList>,
+    /// Processors that servers are kept on.
+    pub server_cpus: Option<CpuList>,
+    /// How many threads each client has; `None`: as many as it takes by itself.
+    pub client_threads: Option<u32>,
+    /// How many threads each server has.
+    pub server_threads: Option<u32>,
+}
+
+impl Places {
+    /// Client and server on a half each of the processors that there are, if there are two.
+    pub fn halves() -> std::io::Result<Self> {
+        let (client_cpus, server_cpus) = CpuList::available()?.halves().unzip();
+        Ok(Self { client_cpus, server_cpus, ..Self::default() })
+    }
 }
 
 /// Which server.
@@ -135,25 +155,14 @@ fn known_variant<'s>(stack: &'s Stack, known: &[String]) -> Option<&'s str> {
 
 impl ProcessExecutor {
     /// For stacks of these names. Nothing is started yet.
-    pub fn new(programs: BTreeMap<String, Program>, interrupt: Interrupt) -> std::io::Result<Self> {
-        let (client_cpus, server_cpus) = CpuList::available()?.halves().unzip();
-        Ok(Self { programs, servers: BTreeMap::new(), interrupt, client_cpus, server_cpus })
+    pub fn new(programs: BTreeMap<String, Program>, places: Places, interrupt: Interrupt) -> Self {
+        Self { programs, servers: BTreeMap::new(), interrupt, places }
     }
 
     /// Starts the stack's server, on TCP and on a Unix domain socket, and waits until it listens on both. It serves
     /// until the executor is dropped; an idle server costs nothing.
     pub fn serve(&mut self, stack: &Stack) -> Result<(), StartError> {
         self.start(&ServerKey { stack: stack.clone(), is_twin: false }, false)
-    }
-
-    /// Processors that clients are kept on; `None` where there is one only.
-    pub fn client_cpus(&self) -> Option<&CpuList> {
-        self.client_cpus.as_ref()
-    }
-
-    /// Processors that servers are kept on.
-    pub fn server_cpus(&self) -> Option<&CpuList> {
-        self.server_cpus.as_ref()
     }
 
     fn program(&self, stack: &Stack) -> Result<&Program, String> {
@@ -164,7 +173,8 @@ impl ProcessExecutor {
         let start_error = |program: String| move |reason: String| StartError { program, reason };
         let program = self.program(&key.stack).map_err(start_error(key.stack.to_string()))?;
         let variant = program.server_variant(&key.stack);
-        let server = Server::start(&program.path, variant, self.server_cpus.as_ref())
+        let Places { server_threads, server_cpus, .. } = &self.places;
+        let server = Server::start(&program.path, variant, *server_threads, server_cpus.as_ref())
             .map_err(start_error(program.path.display().to_string()))?;
         self.servers.insert(key.clone(), Place::Serving { server, restarted });
         Ok(())
@@ -211,9 +221,21 @@ impl ProcessExecutor {
             point: window.point.clone(),
             target,
             server_pid,
-            cpus: self.client_cpus.clone(),
+            lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
+            threads: self.client_threads(window, pair),
+            listens_at: None,
+            cpus: self.places.client_cpus.clone(),
             interrupt: self.interrupt.clone(),
         })
+    }
+
+    /// Where clients' ways to come by connections are compared, ours has a thread for each processor, as others take by
+    /// themselves.
+    fn client_threads(&self, window: &Window, pair: &Pair) -> Option<u32> {
+        let Places { client_threads, client_cpus, .. } = &self.places;
+        let processors = || u32::try_from(client_cpus.as_ref()?.as_slice().len()).ok();
+        let is_ours = window.strategy.is_some() && pair.client.is_ours();
+        client_threads.or_else(|| is_ours.then(processors).flatten())
     }
 
     /// A failure of ours ends the study where it took our server with it; of another it says so.
@@ -254,8 +276,8 @@ impl Execute for ProcessExecutor {
                 self.judged(&server_key(window, &pair), driven)
             }
             Work::Socket(pattern) => {
-                let (client_cpus, server_cpus) = (self.client_cpus.as_ref(), self.server_cpus.as_ref());
-                limit::measure(&window.point, pattern, client_cpus, server_cpus)
+                let Places { client_cpus, server_cpus, .. } = &self.places;
+                limit::measure(&window.point, pattern, client_cpus.as_ref(), server_cpus.as_ref())
                     .map(|load| Measured { load, usage: None })
                     .map_err(|error| ExecuteError::Window(format!("the bare socket: {error}")))
             }
@@ -269,6 +291,10 @@ impl Execute for ProcessExecutor {
         let pair = pair_of(window)?;
         let counted = system_calls::count(&self.driver(window, call, &pair)?);
         self.judged(&server_key(window, &pair), counted)
+    }
+
+    fn watch_wire(&mut self, _window: &Window) -> Result<Wire, ExecuteError> {
+        Err(ExecuteError::Window("there is no link".to_owned()))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::execute::{ExecuteError, Measured};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::plan::Point;
-use crate::record::{CallType, LOAD_SCHEMA, LoadResult, Note};
+use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, Note};
 use crate::results::Usage;
 use crate::usage::Sample;
 
@@ -32,8 +32,13 @@ pub(super) struct Driver {
     pub(super) variant: Option<String>,
     pub(super) call: CallType,
     pub(super) point: Point,
+    pub(super) lanes: LaneRule,
+    /// How many threads it is to have, if it is told.
+    pub(super) threads: Option<u32>,
     /// Where the server listens.
     pub(super) target: String,
+    /// Where the server listens, if the driver is not to talk to it directly.
+    pub(super) listens_at: Option<String>,
     pub(super) server_pid: u32,
     pub(super) cpus: Option<CpuList>,
     pub(super) interrupt: Interrupt,
@@ -94,6 +99,13 @@ impl Driver {
         if let Some(variant) = &self.variant {
             command.args(["--variant", variant]);
         }
+        // What a peer need not know it is not told.
+        if self.lanes != LaneRule::Fixed {
+            command.args(["--lanes", self.lanes.name()]);
+        }
+        if let Some(threads) = self.threads {
+            command.args(["--threads", &threads.to_string()]);
+        }
         command
     }
 
@@ -101,11 +113,12 @@ impl Driver {
     fn watched(&self, process: &mut Process) -> Result<Seen, ExecuteError> {
         let (sender, receiver) = mpsc::channel();
         let stdout = process.child.stdout.take().expect("every process is spawned with its stdout piped");
-        let (pid, server_pid, target) = (process.child.id(), self.server_pid, self.target.clone());
+        let (pid, server_pid) = (process.child.id(), self.server_pid);
+        let listens_at = self.listens_at.as_ref().unwrap_or(&self.target).clone();
         // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
         thread::spawn(move || {
             // Nobody listens any more when the window was given up.
-            let _ = sender.send(watch(stdout, pid, server_pid, &target));
+            let _ = sender.send(watch(stdout, pid, server_pid, &listens_at));
         });
         let patience = self.point.warmup + self.point.duration + DRIVER_PATIENCE;
         let deadline = Instant::now() + patience;
@@ -138,7 +151,8 @@ impl Driver {
         if let Some(connections) = connections {
             load.connections.established = Some(connections);
             let is_noted = load.notes.iter().any(|note| note.text.starts_with(CONNECTIONS));
-            if connections != self.point.connections && !is_noted {
+            let is_asked_for = self.lanes == LaneRule::Fixed;
+            if is_asked_for && connections != self.point.connections && !is_noted {
                 let text = format!(
                     "{CONNECTIONS} {} asked for, {connections} in the kernel's tables",
                     self.point.connections
@@ -151,7 +165,7 @@ impl Driver {
 }
 
 /// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends.
-fn watch(stdout: ChildStdout, driver: u32, server: u32, target: &str) -> io::Result<Seen> {
+fn watch(stdout: ChildStdout, driver: u32, server: u32, listens_at: &str) -> io::Result<Seen> {
     let mut seen = Seen { text: String::new(), usage: None, connections: None };
     let mut begin = None;
     for line in BufReader::new(stdout).lines() {
@@ -159,7 +173,7 @@ fn watch(stdout: ChildStdout, driver: u32, server: u32, target: &str) -> io::Res
         if line == Moment::Measuring.name() {
             // What the kernel does not tell stays unknown.
             begin = Sample::take(driver, server).ok();
-            seen.connections = connections_at(server, target).ok();
+            seen.connections = connections_at(server, listens_at).ok();
         } else if line == Moment::Measured.name() {
             let end = Sample::take(driver, server).ok();
             seen.usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));

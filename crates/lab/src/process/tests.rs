@@ -84,7 +84,7 @@ impl Fake {
     /// An executor that knows it under this name.
     fn executor(&self, name: &str) -> ProcessExecutor {
         let programs = BTreeMap::from([(name.to_owned(), self.program())]);
-        ProcessExecutor::new(programs, Interrupt::default()).unwrap()
+        ProcessExecutor::new(programs, Places::halves().unwrap(), Interrupt::default())
     }
 }
 
@@ -95,10 +95,17 @@ fn window(stack: &str) -> Window {
         transport: Transport::Uds,
         in_flight: 1,
         connections: 1,
+        round_trip: Duration::ZERO,
         warmup: Duration::from_millis(2),
         duration: Duration::from_millis(10),
     };
-    Window { point, pair: Some(Pair::own(stack.parse().unwrap())), round: 0, purpose: Purpose::Figures }
+    Window {
+        point,
+        pair: Some(Pair::own(stack.parse().unwrap())),
+        strategy: None,
+        round: 0,
+        purpose: Purpose::Figures,
+    }
 }
 
 fn failure(found: Result<Measured, ExecuteError>) -> String {
@@ -129,7 +136,7 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
     let mut executor = fake.executor("fake");
     let measured = executor.run(&window("fake")).unwrap();
     assert_eq!(measured.load.messages, 7);
-    assert_eq!(measured.load.settings.cpus.as_ref(), executor.client_cpus());
+    assert_eq!(measured.load.settings.cpus.as_ref(), executor.places.client_cpus.as_ref());
     // Nobody connected, and the kernel knows.
     assert_eq!(measured.load.connections.established, Some(0));
     assert!(
@@ -252,7 +259,8 @@ fn system_calls_are_counted_or_it_is_said_why_not() {
 #[test]
 fn a_program_that_is_not_there_is_an_error() {
     let programs = BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into()))]);
-    let error =
-        ProcessExecutor::new(programs, Interrupt::default()).unwrap().serve(&Stack::ours()).unwrap_err();
+    let error = ProcessExecutor::new(programs, Places::halves().unwrap(), Interrupt::default())
+        .serve(&Stack::ours())
+        .unwrap_err();
     assert!(error.to_string().contains("/nonexistent/thalweg"), "{error}");
 }

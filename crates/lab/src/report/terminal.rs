@@ -58,7 +58,7 @@ fn columns(analysis: &Analysis, transport: Transport) -> Vec<Column<'_>> {
             Work::Call(CallType::Unary) => (["unary", ""], rate),
             Work::Call(CallType::ClientStream) => (["client", "stream"], rate),
             Work::Call(CallType::ServerStream) => (["server", "stream"], rate),
-            Work::Call(CallType::BidiStream) => (["bidi", "stream"], rate),
+            Work::Call(CallType::BidiStream | CallType::PingPong) => (["bidi", "stream"], rate),
             Work::Socket(Pattern::OneWay) => (["socket", "one way"], |c| throughput(c.bytes_per_s)),
             Work::Socket(Pattern::Echo | Pattern::Pipelined) => continue,
         };

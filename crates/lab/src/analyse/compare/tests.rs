@@ -124,8 +124,12 @@ fn what_an_operation_costs_is_of_both_processes() {
     let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
     let mut point = results.points[0].point.clone();
     point.duration *= 2;
-    results.system_calls =
-        vec![SystemCallsResult { point, pair: Pair::ours(), outcome: SystemCallsOutcome::Counted(counted) }];
+    results.system_calls = vec![SystemCallsResult {
+        point,
+        pair: Pair::ours(),
+        strategy: None,
+        outcome: SystemCallsOutcome::Counted(counted),
+    }];
     let comparison = compare(&results);
     // Of 100 operations each window.
     let server = ProcessCost { user_ns: 20.0, system_ns: 5.0, switches: 0.5, system_calls: Some(0.25) };
