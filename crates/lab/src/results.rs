@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuList;
 pub use crate::plan::Label;
-use crate::plan::{Point, Strategy};
+use crate::plan::{CHANNELS, Point, Strategy};
 use crate::record::LoadResult;
 use crate::stack::{Pair, Stack};
 
@@ -309,9 +309,14 @@ impl PointResult {
 }
 
 impl LabResults {
+    /// It is a study of channels.
+    pub fn is_channels(&self) -> bool {
+        self.study == CHANNELS
+    }
+
     /// More than one stack was asked for: the study compares.
     pub fn is_comparison(&self) -> bool {
-        self.stacks.len() + self.left_out.len() > 1
+        !self.is_channels() && self.stacks.len() + self.left_out.len() > 1
     }
 
     /// The pair with which all others are compared: our client at our server, or, where that is not measured, the first

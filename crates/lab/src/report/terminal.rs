@@ -1,5 +1,6 @@
 //! A study in a terminal: a table for each transport, and the findings.
 
+mod channels;
 mod versus;
 
 use crate::analyse::{Analysis, Cell, Kind, Line, analyse, doubts, findings};
@@ -17,7 +18,9 @@ const WIDTH: usize = 100;
 /// are compared, a table for each kind of call instead, with our figure and the ratio to each other.
 pub fn terminal(results: &LabResults) -> String {
     let mut text = String::new();
-    if results.is_comparison() {
+    if results.is_channels() {
+        text += &channels::channels(results);
+    } else if results.is_comparison() {
         text += &versus::tables(results);
     } else {
         let analysis = analyse(results);
