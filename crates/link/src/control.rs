@@ -1,0 +1,96 @@
+//! What a link is told while it runs.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::options::{Cut, Jitter, duration};
+use crate::rate::Rate;
+
+/// A change to a link that runs. Written as one line, such as `stall 2s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// `stall`, `stall 2s`: nothing moves any more, in no direction, for that long or until it is told to resume.
+    /// Connections stay open; those that come are accepted later.
+    Stall(Option<Duration>),
+    /// `resume`: a stall ends. Nothing was lost.
+    Resume,
+    /// `cut`, `cut reset`, `cut silent`: all connections that are there.
+    Cut(Cut),
+    /// `refuse`: new connections are refused, as if nobody listened. Those that are there go on.
+    Refuse,
+    /// `accept`: they are accepted again.
+    Accept,
+    /// `delay 10ms`: the one-way time of what comes from now on.
+    Delay(Duration),
+    /// `jitter 1ms`, `jitter normal:1ms`, `jitter 0s`.
+    Jitter(Jitter),
+    /// `rate 1gbit`, `rate unlimited`.
+    Rate(Option<Rate>),
+    /// `reset`: what is counted and measured begins anew.
+    Reset,
+}
+
+/// A line that is no control.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not understood: say stall [DURATION], resume, cut [reset|silent], refuse, accept, \
+         delay DURATION, jitter DURATION, rate RATE|unlimited or reset"
+)]
+pub struct NotAControl(String);
+
+impl FromStr for Control {
+    type Err = NotAControl;
+
+    fn from_str(line: &str) -> Result<Self, NotAControl> {
+        let line = line.trim();
+        let (word, argument) = match line.split_once(char::is_whitespace) {
+            Some((word, argument)) => (word, Some(argument.trim())),
+            None => (line, None),
+        };
+        let control = match (word, argument) {
+            ("stall", None) => Some(Self::Stall(None)),
+            ("stall", Some(time)) => duration(time).map(|time| Self::Stall(Some(time))),
+            ("resume", None) => Some(Self::Resume),
+            ("cut", None) => Some(Self::Cut(Cut::Reset)),
+            ("cut", Some(how)) => how.parse().ok().map(Self::Cut),
+            ("refuse", None) => Some(Self::Refuse),
+            ("accept", None) => Some(Self::Accept),
+            ("delay", Some(time)) => duration(time).map(Self::Delay),
+            ("jitter", Some(jitter)) => jitter.parse().ok().map(Self::Jitter),
+            ("rate", Some("unlimited")) => Some(Self::Rate(None)),
+            ("rate", Some(rate)) => rate.parse().ok().map(|rate| Self::Rate(Some(rate))),
+            ("reset", None) => Some(Self::Reset),
+            _ => None,
+        };
+        control.ok_or_else(|| NotAControl(line.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read() {
+        let check = |line: &str, expected: Option<Control>| assert_eq!(line.parse().ok(), expected, "{line}");
+        let second = Duration::from_secs(1);
+        check("stall", Some(Control::Stall(None)));
+        check("  stall   2s ", Some(Control::Stall(Some(2 * second))));
+        check("resume", Some(Control::Resume));
+        check("cut", Some(Control::Cut(Cut::Reset)));
+        check("cut silent", Some(Control::Cut(Cut::Silent)));
+        check("refuse", Some(Control::Refuse));
+        check("accept", Some(Control::Accept));
+        check("delay 1s", Some(Control::Delay(second)));
+        check("jitter normal:1s", Some(Control::Jitter(Jitter::Normal(second))));
+        check("jitter 0s", Some(Control::Jitter(Jitter::None)));
+        check("rate 1gbit", Some(Control::Rate("1gbit".parse().ok())));
+        check("rate unlimited", Some(Control::Rate(None)));
+        check("reset", Some(Control::Reset));
+        for line in
+            ["", "stall 2", "resume now", "cut loudly", "delay", "delay 9999years", "rate 1", "Stall", "quit"]
+        {
+            check(line, None);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! When bytes leave the link: pure functions of the time at which they arrived.
+
+use std::time::{Duration, Instant};
+
+use crate::options::Jitter;
+use crate::rate::Rate;
+
+/// SplitMix64: small, seeded, good enough to draw delays from.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// In (0, 1].
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) + 1) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// In [-1, 1], all equally likely.
+    fn uniform(&mut self) -> f64 {
+        2.0 * self.unit() - 1.0
+    }
+
+    /// Normal with a standard deviation of 1, cut off at 3 of them.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.unit().ln()).sqrt();
+        (radius * (std::f64::consts::TAU * self.unit()).cos())
+            .clamp(-Jitter::DEVIATIONS_MAX, Jitter::DEVIATIONS_MAX)
+    }
+
+    /// Exponential with that mean: the time to the next of events that come at random.
+    pub(crate) fn exponential(&mut self, mean: Duration) -> Duration {
+        mean.mul_f64(-self.unit().ln())
+    }
+}
+
+/// The one-way time of a link.
+#[derive(Clone, Debug)]
+pub(crate) struct Propagation {
+    pub(crate) delay: Duration,
+    pub(crate) jitter: Jitter,
+    random: Random,
+}
+
+impl Propagation {
+    pub(crate) fn new(delay: Duration, jitter: Jitter, seed: u64) -> Self {
+        Self { delay, jitter, random: Random::new(seed) }
+    }
+
+    /// Draws the one-way time of a chunk. Never below zero.
+    pub(crate) fn draw(&mut self) -> Duration {
+        let (deviations, of) = match self.jitter {
+            Jitter::None => return self.delay,
+            Jitter::Uniform(amplitude) => (self.random.uniform(), amplitude),
+            Jitter::Normal(deviation) => (self.random.normal(), deviation),
+        };
+        let off = of.mul_f64(deviations.abs());
+        if deviations < 0.0 { self.delay.saturating_sub(off) } else { self.delay + off }
+    }
+}
+
+/// What one direction of a link can carry: one sender for all connections, that takes its time for each byte.
+#[derive(Clone, Debug)]
+pub(crate) struct Transmitter {
+    pub(crate) rate: Option<Rate>,
+    /// Until then it sends what it has been given.
+    busy_until: Option<Instant>,
+}
+
+/// The transmitter's queue lasts for that long at its rate …
+const QUEUE_TIME: Duration = Duration::from_millis(1);
+/// … and holds so many bytes at least: some full packets.
+const QUEUE_BYTES_MIN: usize = 16 << 10;
+/// A chunk takes no longer to send than this, so that its first byte does not wait long for its last …
+const CHUNK_TIME: Duration = Duration::from_micros(50);
+/// … but is a packet at least.
+const CHUNK_BYTES_MIN: usize = 1500;
+
+/// Whether a connection may hand the transmitter something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Up to so many bytes at once.
+    Now(usize),
+    /// The queue is full until then.
+    At(Instant),
+}
+
+impl Transmitter {
+    pub(crate) fn new(rate: Option<Rate>) -> Self {
+        Self { rate, busy_until: None }
+    }
+
+    /// How many bytes may wait to be sent.
+    pub(crate) fn queue_bytes(rate: Rate) -> usize {
+        rate.bytes_in(QUEUE_TIME).max(QUEUE_BYTES_MIN)
+    }
+
+    /// What may be read for it at `now`.
+    pub(crate) fn turn(&self, now: Instant) -> Turn {
+        let (Some(rate), Some(busy_until)) = (self.rate, self.busy_until) else {
+            return Turn::Now(self.rate.map_or(usize::MAX, chunk_bytes));
+        };
+        let queue = rate.time_for(Self::queue_bytes(rate));
+        if busy_until.saturating_duration_since(now) <= queue {
+            Turn::Now(chunk_bytes(rate))
+        } else {
+            // Then half of it is sent: no wake-up for each packet, and no gap either.
+            Turn::At(busy_until.checked_sub(queue / 2).unwrap_or(now))
+        }
+    }
+
+    /// Takes bytes that arrived at `arrival`, and says when the last of them has been sent.
+    pub(crate) fn send(&mut self, arrival: Instant, bytes: usize) -> Instant {
+        let Some(rate) = self.rate else { return arrival };
+        let begin = self.busy_until.map_or(arrival, |busy_until| busy_until.max(arrival));
+        let end = begin + rate.time_for(bytes);
+        self.busy_until = Some(end);
+        end
+    }
+}
+
+fn chunk_bytes(rate: Rate) -> usize {
+    rate.bytes_in(CHUNK_TIME).max(CHUNK_BYTES_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn jitter_stays_within_its_bounds_and_uses_them() {
+        let check = |delay: Duration, jitter: Jitter, low: Duration, high: Duration, mean: Duration| {
+            let mut propagation = Propagation::new(delay, jitter, 7);
+            let drawn: Vec<Duration> = (0..20_000).map(|_| propagation.draw()).collect();
+            let (min, max) = (*drawn.iter().min().unwrap(), *drawn.iter().max().unwrap());
+            let found = drawn.iter().sum::<Duration>() / 20_000;
+            assert!(low <= min && max <= high, "{jitter:?}: {min:?} to {max:?}");
+            assert!(min < low + (high - low) / 50 && max > high - (high - low) / 50, "{min:?} to {max:?}");
+            assert!(found.abs_diff(mean) < (high - low) / 50, "{jitter:?}: mean {found:?}, not {mean:?}");
+        };
+        check(5 * MS, Jitter::Uniform(MS), 4 * MS, 6 * MS, 5 * MS);
+        check(5 * MS, Jitter::Normal(MS), 2 * MS, 8 * MS, 5 * MS);
+        // Half of the draws are below zero, which is none: 0 and, on average, 0.5 ms.
+        check(Duration::ZERO, Jitter::Uniform(MS), Duration::ZERO, MS, MS / 4);
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_delays() {
+        let draws = |seed| {
+            let mut propagation = Propagation::new(5 * MS, Jitter::Uniform(MS), seed);
+            (0..100).map(|_| propagation.draw()).collect::<Vec<_>>()
+        };
+        assert_eq!(draws(1), draws(1));
+        assert_ne!(draws(1), draws(2));
+    }
+
+    #[test]
+    fn random_times_have_their_mean() {
+        let mut random = Random::new(3);
+        let sum: Duration = (0..20_000).map(|_| random.exponential(MS)).sum();
+        assert!((sum / 20_000).abs_diff(MS) < MS / 20, "{sum:?}");
+    }
+
+    #[test]
+    fn bytes_are_sent_one_after_the_other() {
+        let start = Instant::now();
+        let mut transmitter = Transmitter::new("1MB/s".parse().ok());
+        assert_eq!(transmitter.send(start, 1000), start + MS);
+        assert_eq!(transmitter.send(start, 500), start + 3 * MS / 2, "waits for the one before it");
+        assert_eq!(transmitter.send(start + 9 * MS, 1000), start + 10 * MS, "the sender had nothing to do");
+        assert_eq!(Transmitter::new(None).send(start, 1000), start);
+    }
+
+    #[test]
+    fn the_queue_is_bounded() {
+        let start = Instant::now();
+        let mut transmitter = Transmitter::new("1MB/s".parse().ok());
+        let mut taken = 0;
+        let full = loop {
+            match transmitter.turn(start) {
+                Turn::Now(bytes) => {
+                    taken += bytes;
+                    transmitter.send(start, bytes);
+                }
+                Turn::At(when) => break when,
+            }
+        };
+        let queue = Duration::from_micros(16_384);
+        assert!((16 << 10..=(16 << 10) + 1500).contains(&taken), "{taken}");
+        // 17 kB last for 17 ms, of which 8.2 ms are left then.
+        assert_eq!(full, start + Duration::from_micros(taken as u64) - queue / 2);
+        assert_eq!(transmitter.turn(full), Turn::Now(1500));
+        assert_eq!(Transmitter::new(None).turn(start), Turn::Now(usize::MAX));
+    }
+}

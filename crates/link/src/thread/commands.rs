@@ -1,0 +1,173 @@
+//! What the handle asks of the thread, and what is done by plan.
+
+use std::cmp::Reverse;
+use std::io;
+use std::sync::mpsc::TryRecvError;
+use std::time::{Duration, Instant};
+
+use super::{LinkThread, Place, Request, Timer, find};
+use crate::Direction;
+use crate::connection::Over;
+use crate::control::Control;
+use crate::options::{Cut, Loss};
+use crate::shape::Transmitter;
+use crate::stats::Stats;
+
+impl LinkThread {
+    /// Answers what was asked; false when it is to quit.
+    pub(super) fn answer(&mut self) -> bool {
+        // Nothing to read is as good: then this is the first look.
+        let _ = self.wake.read();
+        loop {
+            // Whoever asked may have stopped waiting.
+            match self.requests.try_recv() {
+                Ok(Request::Control(control, answer)) => drop(answer.send(self.control(control))),
+                Ok(Request::Stats(answer)) => drop(answer.send(Box::new(self.stats()))),
+                Ok(Request::Quit) | Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => return true,
+            }
+        }
+    }
+
+    /// How many connections it concerned.
+    fn control(&mut self, control: Control) -> io::Result<usize> {
+        let now = Instant::now();
+        match control {
+            Control::Stall(lasts) => self.stall(now, lasts),
+            Control::Resume => self.resume(now),
+            Control::Cut(how) => return Ok(self.cut_all(how)),
+            Control::Refuse => self.door.close(),
+            Control::Accept => {
+                if self.door.reopen()? {
+                    self.watch_door()?;
+                }
+            }
+            Control::Delay(delay) => {
+                self.wire.path.delay = delay;
+                self.wire.propagation.delay = delay;
+            }
+            Control::Jitter(jitter) => {
+                self.wire.path.jitter = jitter;
+                self.wire.propagation.jitter = jitter;
+            }
+            Control::Rate(rate) => {
+                self.wire.path.rate = rate;
+                self.wire.transmitters = [Transmitter::new(rate), Transmitter::new(rate)];
+                Direction::BOTH.into_iter().for_each(|direction| self.call_waiting(direction));
+            }
+            Control::Reset => self.wire.observer.reset(now),
+        }
+        self.wire.buffer_bytes = self.wire.path.buffer_bytes();
+        Ok(self.connections.len())
+    }
+
+    fn stall(&mut self, now: Instant, lasts: Option<Duration>) {
+        self.wire.stalled = true;
+        self.stall_id += 1;
+        if let Some(lasts) = lasts {
+            self.timers.push(Reverse((now + lasts, Timer::StallEnds(self.stall_id))));
+        }
+    }
+
+    pub(super) fn stall_by_plan(&mut self, due: Instant) {
+        let Some(plan) = self.stall else { return };
+        // From when it was due, so that planned stalls do not drift.
+        self.stall(due, plan.lasts);
+        if let Some(every) = plan.every {
+            self.timers.push(Reverse((due + every, Timer::StallBegins)));
+        }
+    }
+
+    pub(super) fn resume(&mut self, now: Instant) {
+        if !std::mem::take(&mut self.wire.stalled) {
+            return;
+        }
+        self.stall_id += 1;
+        self.wire.resumed = now;
+        for place in std::mem::take(&mut self.held) {
+            self.connect(place);
+        }
+        for place in self.places() {
+            Direction::BOTH.into_iter().for_each(|direction| self.enqueue(place, direction));
+        }
+    }
+
+    fn places(&self) -> Vec<Place> {
+        self.connections.iter().map(|(key, connection)| Place { key, id: connection.id }).collect()
+    }
+
+    fn cut_all(&mut self, how: Cut) -> usize {
+        let open = self.places().into_iter().filter(|place| {
+            self.connections.get(place.key).is_some_and(|connection| !connection.is_silent())
+        });
+        let open: Vec<Place> = open.collect();
+        open.iter().for_each(|place| self.cut(*place, how));
+        open.len()
+    }
+
+    /// Cuts a connection if it is there.
+    pub(super) fn cut(&mut self, place: Place, how: Cut) {
+        let Some(connection) = find(&mut self.connections, place) else { return };
+        if connection.is_silent() {
+            return;
+        }
+        self.wire.observer.counts.cut += 1;
+        match how {
+            Cut::Reset => self.remove(place, Over::Reset),
+            Cut::Silent => {
+                if connection.silence(&mut self.wire, Instant::now()) {
+                    self.remove(place, Over::Ended);
+                }
+            }
+        }
+    }
+
+    /// Cuts a connection as the options say that connections get lost.
+    pub(super) fn lose(&mut self, place: Place) {
+        let Loss { how, .. } = self.loss;
+        self.cut(place, how);
+    }
+
+    /// A connection is over by itself.
+    pub(super) fn close(&mut self, place: Place, over: Over) {
+        let Some(connection) = find(&mut self.connections, place) else { return };
+        let counts = &mut self.wire.observer.counts;
+        match over {
+            // That it failed, or was cut, has been counted.
+            _ if connection.is_refused || connection.is_silent() => {}
+            Over::Ended => counts.ended += 1,
+            Over::Reset | Over::AllowanceSpent => counts.reset += 1,
+        }
+        self.remove(place, over);
+    }
+
+    fn remove(&mut self, place: Place, over: Over) {
+        self.connections.remove(place.key).close(&mut self.wire, over, Instant::now());
+    }
+
+    fn stats(&self) -> Stats {
+        let now = Instant::now();
+        let (wire, path) = (&self.wire, &self.wire.path);
+        let open = self.connections.iter().map(|(_, connection)| (connection.accepted, &connection.silence));
+        Stats {
+            schema: "thalweg.link/1",
+            listen: self.door.address.to_string(),
+            to: self.to.to_string(),
+            delay_ns: path.delay.as_nanos() as u64,
+            jitter: path.jitter.to_string(),
+            rate_bytes_per_s: path.rate.map(|rate| rate.bytes_per_second().get()),
+            buffer_bytes: wire.buffer_bytes as u64,
+            window_ns: wire.observer.window(now).as_nanos() as u64,
+            stalled: wire.stalled,
+            refusing: self.door.listener().is_none(),
+            connections: wire.observer.counts.clone(),
+            up: wire.observer.direction(Direction::Up, now),
+            down: wire.observer.direction(Direction::Down, now),
+            lateness_ns: wire.observer.lateness(),
+            wire: wire.observer.wire(now),
+            per_connection: wire.observer.connections(open, now),
+            thread: wire.observer.thread(now),
+            last_error: self.last_error.clone(),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Accepting connections, and opening their other halves.
+
+use std::cmp::Reverse;
+use std::io;
+use std::time::{Duration, Instant};
+
+use nix::libc::EINPROGRESS;
+use nix::sys::epoll::{EpollEvent, EpollFlags};
+use socket2::{Domain, Socket, Type};
+
+use super::{DOOR, LinkThread, Place, SERVER, SIDE_EVENTS, Timer, find, token};
+use crate::Direction;
+use crate::connection::Connection;
+
+/// Connections that are accepted before others get their turn.
+const ACCEPTS_MAX: usize = 64;
+/// After the system refused to accept a connection (no more descriptors), or a UNIX socket's backlog was full.
+const RETRY: Duration = Duration::from_millis(5);
+
+impl LinkThread {
+    pub(super) fn watch_door(&mut self) -> io::Result<()> {
+        if let Some(listener) = self.door.listener() {
+            self.epoll.add(listener, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, DOOR))?;
+        }
+        self.door_rang = true;
+        Ok(())
+    }
+
+    /// Accepts those who wait, some at a time.
+    pub(super) fn accept(&mut self) {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listener) = self.door.listener() else {
+                self.door_rang = false;
+                return;
+            };
+            match listener.accept().and_then(|(socket, _)| self.accepted(socket)) {
+                Ok(()) => {}
+                Err(error) => match error.kind() {
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
+                    kind => {
+                        self.door_rang = false;
+                        if kind != io::ErrorKind::WouldBlock {
+                            self.last_error = Some(format!("cannot accept: {error}"));
+                            self.timers.push(Reverse((Instant::now() + RETRY, Timer::AcceptAgain)));
+                        }
+                        return;
+                    }
+                },
+            }
+        }
+    }
+
+    fn accepted(&mut self, socket: Socket) -> io::Result<()> {
+        let now = Instant::now();
+        let are_unix = [self.door.is_unix(), self.to_resolved[0].is_unix()];
+        prepare(&socket, are_unix[0])?;
+        let handshake = if self.handshake { self.wire.path.delay } else { Duration::ZERO };
+        let id = self.accepted;
+        let entry = self.connections.vacant_entry();
+        let place = Place { key: entry.key(), id };
+        self.epoll.add(&socket, EpollEvent::new(events(are_unix[0]), token(place, 0)))?;
+        entry.insert(Connection::accepted(id, socket, are_unix, now, handshake, self.loss.after_bytes));
+        self.accepted += 1;
+        self.wire.observer.counts.accepted += 1;
+        self.wire.observer.counts.open += 1;
+
+        let random = self.loss.every.map(|mean| self.random.exponential(mean));
+        for time in [self.loss.after, random].into_iter().flatten() {
+            self.timers.push(Reverse((now + time, Timer::Cut(place))));
+        }
+        self.enqueue(place, Direction::Up);
+        if handshake.is_zero() {
+            self.connect(place);
+        } else {
+            self.timers.push(Reverse((now + handshake, Timer::Connect(place))));
+        }
+        Ok(())
+    }
+
+    /// Opens the other half, at the first of the addresses that takes it.
+    pub(super) fn connect(&mut self, place: Place) {
+        if self.wire.stalled {
+            self.held.push(place);
+            return;
+        }
+        let Some(connection) = find(&mut self.connections, place) else { return };
+        if !connection.awaits_server() {
+            return;
+        }
+        let address = &self.to_resolved[connection.attempt];
+        let opened = Socket::new(address.domain(), Type::STREAM.nonblocking(), None).and_then(|socket| {
+            prepare(&socket, address.is_unix())?;
+            let outcome = socket.connect(address);
+            match outcome {
+                Ok(()) => Ok((socket, true)),
+                Err(error) if error.raw_os_error() == Some(EINPROGRESS) => Ok((socket, false)),
+                Err(error) => Err(error),
+            }
+        });
+        let watched = opened.and_then(|(socket, is_connected)| {
+            let event = EpollEvent::new(events(address.is_unix()), token(place, SERVER));
+            self.epoll.add(&socket, event)?;
+            Ok((socket, is_connected))
+        });
+        match watched {
+            Ok((socket, is_connected)) => {
+                connection.set_server(socket);
+                if is_connected {
+                    self.connected(place);
+                }
+            }
+            // A UNIX socket whose listener has not accepted those who came before.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.timers.push(Reverse((Instant::now() + RETRY, Timer::Connect(place))));
+            }
+            Err(error) => self.not_connected(place, &error),
+        }
+    }
+
+    /// The kernel has told something of a socket that was connecting.
+    pub(super) fn connected(&mut self, place: Place) {
+        let Some(connection) = find(&mut self.connections, place) else { return };
+        let Some(socket) = &connection.side(SERVER).socket else { return };
+        match socket.take_error() {
+            Ok(None) => {
+                connection.reached(Instant::now());
+                self.enqueue(place, Direction::Up);
+                self.enqueue(place, Direction::Down);
+            }
+            Ok(Some(error)) | Err(error) => self.not_connected(place, &error),
+        }
+    }
+
+    fn not_connected(&mut self, place: Place, error: &io::Error) {
+        let Some(connection) = find(&mut self.connections, place) else { return };
+        if connection.attempt + 1 < self.to_resolved.len() {
+            connection.attempt += 1;
+            connection.side(SERVER).socket = None;
+            self.connect(place);
+            return;
+        }
+        connection.refused(&self.wire, Instant::now());
+        self.wire.observer.counts.failed += 1;
+        self.last_error = Some(format!("cannot connect to {}: {error}", self.to));
+        self.enqueue(place, Direction::Down);
+    }
+}
+
+/// TCP tells of room only after a write that found none. A UNIX socket tells whenever its peer reads, so it is asked only
+/// when that matters.
+fn events(is_unix: bool) -> EpollFlags {
+    if is_unix { SIDE_EVENTS } else { SIDE_EVENTS | EpollFlags::EPOLLOUT }
+}
+
+/// Nothing waits on the link but for its delay: no Nagle.
+fn prepare(socket: &Socket, is_unix: bool) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    if !is_unix {
+        // It fails for a client that is gone already, which the first read finds out.
+        let _ = socket.set_tcp_nodelay(true);
+    }
+    debug_assert_eq!(is_unix, socket.domain().is_ok_and(|domain| domain == Domain::UNIX));
+    Ok(())
+}
