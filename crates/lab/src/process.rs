@@ -4,11 +4,13 @@
 
 mod child;
 mod driver;
+mod hop;
 mod server;
 mod system_calls;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::cpus::CpuList;
 use crate::execute::{Execute, ExecuteError, Measured};
@@ -19,6 +21,7 @@ use crate::record::{CallType, LaneRule};
 use crate::results::{SystemCalls, Wire};
 use crate::stack::{OURS, Pair, Stack};
 use driver::Driver;
+use hop::Hop;
 use server::Server;
 
 pub(crate) use child::Process;
@@ -41,6 +44,8 @@ pub struct Program {
 pub struct ProcessExecutor {
     programs: BTreeMap<String, Program>,
     servers: BTreeMap<ServerKey, Place>,
+    /// Networks to the servers, by what they add to a round trip.
+    hops: BTreeMap<(ServerKey, Duration), Hop>,
     interrupt: Interrupt,
     places: Places,
 }
@@ -156,7 +161,7 @@ fn known_variant<'s>(stack: &'s Stack, known: &[String]) -> Option<&'s str> {
 impl ProcessExecutor {
     /// For stacks of these names. Nothing is started yet.
     pub fn new(programs: BTreeMap<String, Program>, places: Places, interrupt: Interrupt) -> Self {
-        Self { programs, servers: BTreeMap::new(), interrupt, places }
+        Self { programs, servers: BTreeMap::new(), hops: BTreeMap::new(), interrupt, places }
     }
 
     /// Starts the stack's server, on TCP and on a Unix domain socket, and waits until it listens on both. It serves
@@ -213,6 +218,7 @@ impl ProcessExecutor {
         let key = server_key(window, pair);
         let server = self.server(&key)?;
         let (server_pid, target) = (server.pid(), server.target(window.point.transport).to_owned());
+        let hop = self.hop(window, &key, &target)?;
         let program = self.program(&pair.client).map_err(ExecuteError::Window)?;
         Ok(Driver {
             program: program.path.clone(),
@@ -220,13 +226,29 @@ impl ProcessExecutor {
             call,
             point: window.point.clone(),
             target,
+            hop,
             server_pid,
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.client_threads(window, pair),
-            listens_at: None,
             cpus: self.places.client_cpus.clone(),
             interrupt: self.interrupt.clone(),
         })
+    }
+
+    /// What the window's driver talks through, if it is not to talk to the server directly.
+    fn hop(&mut self, window: &Window, key: &ServerKey, target: &str) -> Result<Option<Hop>, ExecuteError> {
+        let round_trip = window.point.round_trip;
+        if round_trip.is_zero() && window.purpose != Purpose::Wire {
+            return Ok(None);
+        }
+        let place = (key.clone(), round_trip);
+        // A server that was started again listens elsewhere.
+        if let Some(hop) = self.hops.get(&place).filter(|hop| hop.leads_to(target)) {
+            return Ok(Some(hop.clone()));
+        }
+        let hop = Hop::start(target, round_trip, &self.places).map_err(ExecuteError::Window)?;
+        self.hops.insert(place, hop.clone());
+        Ok(Some(hop))
     }
 
     /// Where clients' ways to come by connections are compared, ours has a thread for each processor, as others take by
@@ -293,8 +315,13 @@ impl Execute for ProcessExecutor {
         self.judged(&server_key(window, &pair), counted)
     }
 
-    fn watch_wire(&mut self, _window: &Window) -> Result<Wire, ExecuteError> {
-        Err(ExecuteError::Window("there is no link".to_owned()))
+    fn watch_wire(&mut self, window: &Window) -> Result<Wire, ExecuteError> {
+        let Work::Call(call) = window.point.work else {
+            return Err(ExecuteError::Window("the wire of a bare socket is not watched".to_owned()));
+        };
+        let pair = pair_of(window)?;
+        let watched = self.driver(window, call, &pair)?.watch_wire();
+        self.judged(&server_key(window, &pair), watched)
     }
 }
 

@@ -24,16 +24,17 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
-        normal: &["thalweg-lab", "thalweg", "thalweg-http2", "thalweg-protobuf"],
+        normal: &["thalweg-lab", "thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
         beside: &["thalweg-sim", "thalweg-build"],
     },
     Layer {
         name: "thalweg-lab",
-        normal: &["thalweg", "thalweg-http2", "thalweg-protobuf"],
+        normal: &["thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
         beside: &["thalweg-sim", "thalweg-build"],
     },
     Layer { name: "thalweg-tonic", normal: &["thalweg"], beside: &["thalweg-sim", "thalweg-build"] },
     Layer { name: "thalweg", normal: &["thalweg-http2", "thalweg-protobuf"], beside: &["thalweg-sim"] },
+    Layer { name: "thalweg-link", normal: &[], beside: &[] },
     Layer { name: "thalweg-http2", normal: &[], beside: &["thalweg-sim"] },
     Layer { name: "thalweg-protobuf", normal: &[], beside: &[] },
     // Its tests compile what it generates, which needs the library.

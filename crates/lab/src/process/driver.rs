@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::child::Process;
+use super::hop::Hop;
 use crate::cpus::CpuList;
 use crate::drive::Moment;
 use crate::execute::{ExecuteError, Measured};
@@ -15,7 +16,7 @@ use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::plan::Point;
 use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, Note};
-use crate::results::Usage;
+use crate::results::{Usage, Wire};
 use crate::usage::Sample;
 
 /// How long a driver may take beyond its plan before it is ended.
@@ -37,8 +38,8 @@ pub(super) struct Driver {
     pub(super) threads: Option<u32>,
     /// Where the server listens.
     pub(super) target: String,
-    /// Where the server listens, if the driver is not to talk to it directly.
-    pub(super) listens_at: Option<String>,
+    /// What it talks through, if not to the server directly.
+    pub(super) hop: Option<Hop>,
     pub(super) server_pid: u32,
     pub(super) cpus: Option<CpuList>,
     pub(super) interrupt: Interrupt,
@@ -50,6 +51,7 @@ struct Seen {
     text: String,
     usage: Option<Usage>,
     connections: Option<u32>,
+    wire: Option<Wire>,
 }
 
 impl Driver {
@@ -57,6 +59,16 @@ impl Driver {
     pub(super) fn run(&self) -> Result<Measured, ExecuteError> {
         let (load, seen) = self.run_as(self.command())?;
         Ok(Measured { load: self.completed(load, seen.connections), usage: seen.usage })
+    }
+
+    /// Runs it to its end; what its hop saw meanwhile.
+    pub(super) fn watch_wire(&self) -> Result<Wire, ExecuteError> {
+        let (load, seen) = self.run_as(self.command())?;
+        let nothing = |what: &str| ExecuteError::Window(what.to_owned());
+        if load.messages == 0 || load.error_count() > 0 {
+            return Err(nothing("calls failed while the wire was watched"));
+        }
+        seen.wire.ok_or_else(|| nothing("the driver did not say when measuring began and ended"))
     }
 
     /// Runs it behind the words of another program.
@@ -89,9 +101,10 @@ impl Driver {
 
     fn command(&self) -> Command {
         let Point { size_bytes, in_flight, connections, warmup, duration, .. } = &self.point;
+        let target = self.hop.as_ref().map_or_else(|| self.target.clone(), Hop::target);
         let mut command = Command::new(&self.program);
         command
-            .args(["load", &self.target])
+            .args(["load", &target])
             .args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()])
             .args(["-c", &in_flight.to_string(), "--connections", &connections.to_string()])
             .args(["--warmup", &micros(*warmup), "-z", &micros(*duration)])
@@ -113,12 +126,12 @@ impl Driver {
     fn watched(&self, process: &mut Process) -> Result<Seen, ExecuteError> {
         let (sender, receiver) = mpsc::channel();
         let stdout = process.child.stdout.take().expect("every process is spawned with its stdout piped");
-        let (pid, server_pid) = (process.child.id(), self.server_pid);
-        let listens_at = self.listens_at.as_ref().unwrap_or(&self.target).clone();
+        let (pid, server_pid, hop) = (process.child.id(), self.server_pid, self.hop.clone());
+        let listens_at = self.target.clone();
         // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
         thread::spawn(move || {
             // Nobody listens any more when the window was given up.
-            let _ = sender.send(watch(stdout, pid, server_pid, &listens_at));
+            let _ = sender.send(watch(stdout, pid, server_pid, &listens_at, hop.as_ref()));
         });
         let patience = self.point.warmup + self.point.duration + DRIVER_PATIENCE;
         let deadline = Instant::now() + patience;
@@ -165,17 +178,27 @@ impl Driver {
 }
 
 /// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends.
-fn watch(stdout: ChildStdout, driver: u32, server: u32, listens_at: &str) -> io::Result<Seen> {
-    let mut seen = Seen { text: String::new(), usage: None, connections: None };
+fn watch(
+    stdout: ChildStdout,
+    driver: u32,
+    server: u32,
+    listens_at: &str,
+    hop: Option<&Hop>,
+) -> io::Result<Seen> {
+    let mut seen = Seen { text: String::new(), usage: None, connections: None, wire: None };
     let mut begin = None;
     for line in BufReader::new(stdout).lines() {
         let line = line?;
         if line == Moment::Measuring.name() {
             // What the kernel does not tell stays unknown.
             begin = Sample::take(driver, server).ok();
+            if let Some(hop) = hop {
+                hop.begin();
+            }
             seen.connections = connections_at(server, listens_at).ok();
         } else if line == Moment::Measured.name() {
             let end = Sample::take(driver, server).ok();
+            seen.wire = hop.filter(|_| begin.is_some()).map(Hop::seen);
             seen.usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
         } else {
             seen.text += &line;
