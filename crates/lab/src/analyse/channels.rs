@@ -70,6 +70,8 @@ pub struct Cell {
     pub wire: Option<Wire>,
     /// Lanes of an adaptive channel in the last window.
     pub lanes: Vec<LanesAt>,
+    /// How long that window was measured.
+    pub window_ns: u64,
     /// Calls that failed.
     pub errors: u64,
 }
@@ -233,6 +235,7 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
             WireOutcome::Failed(_) => None,
         }),
         lanes: last.map(|(_, load)| load.lanes.clone()).unwrap_or_default(),
+        window_ns: last.map_or(0, |(_, load)| load.duration_ns),
         errors: merged.error_count(),
     })
 }

@@ -225,7 +225,7 @@ fn adaptive(lines: &[&Line]) -> Option<String> {
     });
     let (cell, share) = shares.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let lanes = adaptive.cells.iter().filter_map(|cell| cell.connections).max();
-    let most = lanes.map(|lanes| format!(", with {lanes} connections at most")).unwrap_or_default();
+    let most = lanes.map(|lanes| format!(", with {lanes} {} at most", plural(lanes))).unwrap_or_default();
     Some(if share >= CLOSE_SHARE {
         format!("The adaptive channel is within 5 % of the best number of connections everywhere{most}.")
     } else {
@@ -235,6 +235,10 @@ fn adaptive(lines: &[&Line]) -> Option<String> {
             cell.in_flight
         )
     })
+}
+
+fn plural(connections: u32) -> &'static str {
+    if connections == 1 { "connection" } else { "connections" }
 }
 
 fn advice(judgement: &Judgement, has_adaptive: bool) -> String {
