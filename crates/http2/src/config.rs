@@ -46,7 +46,7 @@ impl Default for Config {
             max_header_list_size: 16 << 10,
             max_concurrent_streams: 256,
             output_target: 512 << 10,
-            send_queue_low_water: 32 << 10,
+            send_queue_low_water: 128 << 10,
             settings_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(5),
             limits: Limits::default(),

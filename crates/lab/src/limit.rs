@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr};
+use std::ops::{Deref, DerefMut};
 use std::os::fd::AsFd;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
@@ -106,7 +107,7 @@ fn serve(
 ) -> io::Result<JoinHandle<io::Result<()>>> {
     thread::Builder::new().name("limit-server".to_owned()).spawn(move || {
         pin(cpus.as_ref())?;
-        let mut buffer = vec![0; CHUNK_BYTES];
+        let mut buffer = Chunk::new();
         loop {
             let answered = match socket.read(&mut buffer) {
                 Ok(0) => return Ok(()),
@@ -209,11 +210,45 @@ trait Mover {
     fn step(&mut self, recorder: &mut Recorder) -> io::Result<()>;
 }
 
+/// [`CHUNK_BYTES`] bytes that begin in the middle of a page.
+///
+/// On some processors the kernel copies three times as slowly to a place that lies a few bytes behind its source, modulo
+/// the page, and what arrives mostly begins near the begin of one. An allocator's large blocks begin there, too, and then the limit
+/// would be that of an unlucky address.
+struct Chunk {
+    block: Vec<u8>,
+    start: usize,
+}
+
+const PAGE_BYTES: usize = 4096;
+
+impl Chunk {
+    fn new() -> Self {
+        let block = vec![0; CHUNK_BYTES + PAGE_BYTES];
+        let start = (PAGE_BYTES + PAGE_BYTES / 2 - block.as_ptr() as usize % PAGE_BYTES) % PAGE_BYTES;
+        Self { block, start }
+    }
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.block[self.start..][..CHUNK_BYTES]
+    }
+}
+
+impl DerefMut for Chunk {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.block[self.start..][..CHUNK_BYTES]
+    }
+}
+
 /// Writes messages as fast as the socket takes them. Small ones share a write, as they do in any good stack.
 struct Sender<'s> {
     socket: &'s Socket,
     message_bytes: u64,
-    chunk: Vec<u8>,
+    chunk: Chunk,
     /// What of the message under way is written.
     written: u64,
     message_began: Instant,
@@ -221,7 +256,7 @@ struct Sender<'s> {
 
 impl<'s> Sender<'s> {
     fn new(socket: &'s Socket, message_bytes: u64) -> Self {
-        Self { socket, message_bytes, chunk: vec![0; CHUNK_BYTES], written: 0, message_began: Instant::now() }
+        Self { socket, message_bytes, chunk: Chunk::new(), written: 0, message_began: Instant::now() }
     }
 }
 
@@ -243,7 +278,7 @@ impl Mover for Sender<'_> {
 struct Echoed<'s> {
     socket: &'s Socket,
     message_bytes: u64,
-    chunk: Vec<u8>,
+    chunk: Chunk,
     unwritten: u64,
     /// What has come back of the oldest message under way.
     returned: u64,
@@ -258,7 +293,7 @@ impl<'s> Echoed<'s> {
         Ok(Self {
             socket,
             message_bytes,
-            chunk: vec![0; CHUNK_BYTES],
+            chunk: Chunk::new(),
             unwritten: message_bytes * in_flight,
             returned: 0,
             handed_over: std::iter::repeat_n(Instant::now(), in_flight as usize).collect(),

@@ -33,6 +33,8 @@ mod net;
 mod options;
 pub mod server;
 mod streaming;
+#[cfg(test)]
+mod tests;
 
 pub use bytes;
 pub use futures_core::Stream;

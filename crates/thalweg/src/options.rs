@@ -1,5 +1,6 @@
 //! What can be set for the calls of a client, and for the methods of a service.
 
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::time::Duration;
 
 use crate::grpc::compression::{Encoding, EncodingSet};
@@ -23,6 +24,9 @@ pub struct CallOptions {
     pub wait_for_ready: bool,
     /// The deadline of calls that set none of their own (`Request::set_timeout`).
     pub timeout: Option<Duration>,
+    /// Calls with an equal one take the same lane while that takes calls; see
+    /// [`affinity_key`](Self::affinity_key).
+    pub affinity: Option<u64>,
 }
 
 impl Default for CallOptions {
@@ -34,7 +38,19 @@ impl Default for CallOptions {
             accept_compressed: EncodingSet::ALL,
             wait_for_ready: false,
             timeout: None,
+            affinity: None,
         }
+    }
+}
+
+impl CallOptions {
+    /// Keeps calls with equal keys on one lane, and so on one connection: where a server behind it has something at hand for
+    /// them, say. Another lane, more or fewer, moves few keys. A call whose lane has no stream free takes another one
+    /// rather than wait.
+    pub fn affinity_key(mut self, key: impl Hash) -> Self {
+        // Equal in all processes and versions: nothing is gained by a key of the hash's own.
+        self.affinity = Some(BuildHasherDefault::<DefaultHasher>::default().hash_one(key));
+        self
     }
 }
 

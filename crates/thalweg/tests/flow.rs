@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 const SIZE: usize = 10_000;
 const WINDOW: usize = 1 << 20;
 /// What a sender packs and queues, and a little for what is on its way through: in bytes.
-const QUEUED_MAX: usize = 256 << 10;
+const QUEUED_MAX: usize = 512 << 10;
 /// How far a sender gets ahead of a reader that has not begun.
 const AHEAD_MAX: usize = WINDOW + QUEUED_MAX;
 /// And of one that has: it takes all that has arrived at once, and cuts its messages out of that.

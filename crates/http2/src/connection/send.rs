@@ -346,6 +346,12 @@ impl Connection {
         true
     }
 
+    /// Whether data waits because the peer's window for the whole connection is used up.
+    #[inline]
+    pub fn is_window_blocked(&self) -> bool {
+        self.queues.has_starved()
+    }
+
     /// Whether [`take_output`](Connection::take_output) is worth a call. It may still give nothing: streams that take
     /// turns can turn out to wait for the connection's window.
     pub fn wants_write(&self) -> bool {

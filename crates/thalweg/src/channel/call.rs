@@ -3,15 +3,17 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status};
 
-use super::unary::{Attempt, LaneGone, Opening, RequestFields, UnaryAttempt, UnaryReply, merge};
-use super::{Channel, Lane};
+use super::Channel;
+use super::lane_set::LaneSet;
+use super::place::Place;
+use super::unary::{Attempt, Refused, RequestFields, UnaryAttempt, UnaryReply, merge, open_stream};
 use crate::Method;
 use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
 use crate::grpc::compression::Encoding;
@@ -51,18 +53,16 @@ impl Channel {
         message: &Req,
         options: &CallOptions,
     ) -> Result<UnaryReply, Status> {
-        let mut tries = Tries::default();
+        let mut tries = Tries::new(&self.shared.lanes, call, options);
         loop {
-            let (lane, connection) = match self.only_lane() {
-                Some(ready) => ready,
-                None => self.lane(options.wait_for_ready).await?,
-            };
+            let connection = tries.next_connection().await?;
             let outgoing = call.outgoing;
             let size_max = options.max_decoding_message_size;
-            match UnaryAttempt::new(&connection, &call.fields, message, outgoing, size_max).await {
+            let place = &mut tries.place;
+            match UnaryAttempt::new(&connection, place, &call.fields, message, outgoing, size_max).await {
                 Attempt::Done(outcome) => return outcome,
-                Attempt::LaneGone => tries.lane_gone(lane, &connection)?,
-                Attempt::Unprocessed(status) => tries.unprocessed(lane, &connection, status)?,
+                Attempt::Refused(refused) => tries.refused(&refused, &connection)?,
+                Attempt::Unprocessed(status) => tries.unprocessed(&connection, status)?,
             }
         }
     }
@@ -144,12 +144,12 @@ impl Channel {
         let call = self.prepare(method, &metadata, options)?;
         let size_max = options.max_decoding_message_size;
         let opening = async {
-            let mut tries = Tries::default();
+            let mut tries = Tries::new(&self.shared.lanes, &call, options);
             loop {
-                let (lane, connection) = self.lane(options.wait_for_ready).await?;
-                match StreamOpening::new(&connection, &call.fields, size_max).await {
+                let connection = tries.next_connection().await?;
+                match open_empty(&connection, &mut tries.place, &call.fields, size_max) {
                     Ok(key) => return Ok((connection, key)),
-                    Err(LaneGone) => tries.lane_gone(lane, &connection)?,
+                    Err(refused) => tries.refused(&refused, &connection)?,
                 }
             }
         };
@@ -176,6 +176,7 @@ impl Channel {
             fields: RequestFields { fixed, extra },
             outgoing: Outgoing { message_size_max: options.max_encoding_message_size, encoding },
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            affinity: options.affinity,
         })
     }
 }
@@ -185,6 +186,8 @@ struct Prepared {
     fields: RequestFields,
     outgoing: Outgoing,
     deadline: Option<Instant>,
+    /// Calls with the same one take the same lane.
+    affinity: Option<u64>,
 }
 
 /// The outcome of `step`, unless the deadline passes first.
@@ -198,16 +201,43 @@ async fn within<T>(
     }
 }
 
-/// Counts what has gone wrong with a call that may be tried again.
-#[derive(Default)]
-struct Tries {
+/// The attempts at one call: where the next goes, and how much has gone wrong so far.
+struct Tries<'a> {
+    lanes: &'a LaneSet,
+    place: Place<'a>,
+    affinity: Option<u64>,
+    wait_for_ready: bool,
+    /// The last lane had no stream free.
+    is_full: bool,
     retried: u32,
     lanes_gone: u32,
 }
 
-impl Tries {
-    fn lane_gone(&mut self, lane: &Lane, connection: &Arc<Connection>) -> Result<(), Status> {
-        lane.lost(connection);
+impl<'a> Tries<'a> {
+    fn new(lanes: &'a LaneSet, call: &Prepared, options: &CallOptions) -> Self {
+        let (affinity, wait_for_ready) = (call.affinity, options.wait_for_ready);
+        let place = Place::new(lanes);
+        Self { lanes, place, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
+    }
+
+    /// The connection to try next.
+    async fn next_connection(&mut self) -> Result<Arc<Connection>, Status> {
+        if self.is_full {
+            self.is_full = false;
+            return self.place.wait(self.wait_for_ready).await;
+        }
+        match self.lanes.pick(self.affinity) {
+            Some(connection) => Ok(connection),
+            None => self.lanes.connected(self.wait_for_ready).await,
+        }
+    }
+
+    fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {
+        if let Refused::LaneFull = refused {
+            self.is_full = true;
+            return Ok(());
+        }
+        self.lanes.lost(connection);
         self.lanes_gone += 1;
         if self.lanes_gone < LANES_TRIED_MAX {
             return Ok(());
@@ -216,55 +246,31 @@ impl Tries {
         Err(ended.unwrap_or_else(|| Status::unavailable(format!("{} takes no new calls", connection.peer))))
     }
 
-    fn unprocessed(
-        &mut self,
-        lane: &Lane,
-        connection: &Arc<Connection>,
-        status: Status,
-    ) -> Result<(), Status> {
+    fn unprocessed(&mut self, connection: &Arc<Connection>, status: Status) -> Result<(), Status> {
         if connection.lock().http2.peer_going_away() {
-            lane.lost(connection);
+            self.lanes.lost(connection);
         }
         self.retried += 1;
         if self.retried > TRANSPARENT_RETRIES_MAX { Err(status) } else { Ok(()) }
     }
 }
 
-/// Waits for a stream of its own on a connection.
-struct StreamOpening<'a> {
-    connection: &'a Arc<Connection>,
-    fields: &'a RequestFields,
+/// Opens a stream whose messages are to follow.
+fn open_empty(
+    connection: &Arc<Connection>,
+    place: &mut Place<'_>,
+    fields: &RequestFields,
     message_size_max: usize,
-    opening: Opening,
-}
-
-impl<'a> StreamOpening<'a> {
-    fn new(connection: &'a Arc<Connection>, fields: &'a RequestFields, message_size_max: usize) -> Self {
-        Self { connection, fields, message_size_max, opening: Opening::default() }
-    }
-}
-
-impl Future for StreamOpening<'_> {
-    type Output = Result<SlotKey, LaneGone>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let mut state = this.connection.lock();
-        let block = this.fields.block();
-        let opened = this.opening.poll(&mut state, block, cx.waker(), |http2, key| {
-            Ok(Slot::new(http2.open(key.into(), block, false)?, this.message_size_max))
-        });
-        let key = ready!(opened)?;
-        state.notify_driver();
-        this.connection.call_started();
-        Poll::Ready(Ok(key))
-    }
-}
-
-impl Drop for StreamOpening<'_> {
-    fn drop(&mut self) {
-        self.opening.leave(self.connection);
-    }
+) -> Result<SlotKey, Refused> {
+    let mut state = connection.lock();
+    let key = open_stream(&mut state, place, |http2, key| {
+        Ok(Slot::new(http2.open(key.into(), fields.block(), false)?, message_size_max))
+    })?;
+    state.notify_driver();
+    drop(state);
+    place.served();
+    connection.call_started();
+    Ok(key)
 }
 
 /// A streaming call under way: both its directions. Dropping it cancels the call.

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
@@ -12,8 +12,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tonic::Status;
 
 use super::endpoint::ClientEndpoint;
+use super::lane::Lane;
 use super::target::Target;
-use crate::connection::{Connection, Driver};
+use crate::connection::{Connection, Driver, Gate, Line, keep_waker};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::net::{Accepted, Endpoint};
@@ -37,6 +38,8 @@ pub(crate) struct ConnectionOptions {
     pub(crate) busy_poll: Duration,
     /// The threads that connections run on, if not on the caller's runtime. Each connection keeps them.
     pub(crate) executor: Option<Arc<Executor>>,
+    /// Calls that wait for a stream on any of them.
+    pub(crate) line: Arc<Line>,
 }
 
 /// What carries the bytes of a channel's connections.
@@ -48,7 +51,7 @@ pub(crate) enum Transport {
     Custom(Arc<OpenCustom>),
 }
 
-type OpenCustom = dyn Fn(String, ConnectionOptions) -> Opening + Send + Sync;
+type OpenCustom = dyn Fn(String, ConnectionOptions, Weak<Lane>) -> Opening + Send + Sync;
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
 
 impl Transport {
@@ -58,11 +61,11 @@ impl Transport {
         Fut: Future<Output = io::Result<IO>> + Send + 'static,
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        Self::Custom(Arc::new(move |peer, options| {
+        Self::Custom(Arc::new(move |peer, options, lane| {
             let connecting = connect();
             Box::pin(async move {
                 let io = connecting.await.map_err(|error| refused(&peer, &error))?;
-                open(io, peer, options).await
+                open(io, peer, options, lane).await
             })
         }))
     }
@@ -78,10 +81,10 @@ impl fmt::Debug for Transport {
 }
 
 impl Connector {
-    pub(crate) async fn connect(&self) -> Result<Arc<Connection>, Status> {
+    pub(crate) async fn connect(&self, lane: &Weak<Lane>) -> Result<Arc<Connection>, Status> {
         let deadline = Instant::now() + self.timeout;
         if let Transport::Custom(open) = &self.transport {
-            let opening = open(self.target.to_string(), self.connection.clone());
+            let opening = open(self.target.to_string(), self.connection.clone(), lane.clone());
             let outcome = timeout_at(deadline, opening).await;
             return outcome.unwrap_or_else(|_| Err(self.timed_out("the other end had not answered")));
         }
@@ -97,7 +100,7 @@ impl Connector {
         for (tried, endpoint) in (0..).zip(endpoints) {
             // Of 20 s and two addresses, the first gets 10 s: one that is silent must not use up the time of the others.
             let share = deadline.saturating_duration_since(Instant::now()) / (count - tried);
-            failure = match timeout(share, self.connect_to(&endpoint)).await {
+            failure = match timeout(share, self.connect_to(&endpoint, lane)).await {
                 Ok(Ok(connection)) => return Ok(connection),
                 Ok(Err(status)) => status,
                 Err(_) => self.timed_out(&format!("{endpoint} had not answered")),
@@ -106,11 +109,11 @@ impl Connector {
         Err(failure)
     }
 
-    async fn connect_to(&self, endpoint: &Endpoint) -> Result<Arc<Connection>, Status> {
+    async fn connect_to(&self, endpoint: &Endpoint, lane: &Weak<Lane>) -> Result<Arc<Connection>, Status> {
         let connected =
             async { Accepted::connect(endpoint).await?.watch(!self.connection.busy_poll.is_zero()) };
         let socket = connected.await.map_err(|error| refused(endpoint, &error))?;
-        open(socket, endpoint.to_string(), self.connection.clone()).await
+        open(socket, endpoint.to_string(), self.connection.clone(), lane.clone()).await
     }
 
     fn timed_out(&self, when: &str) -> Status {
@@ -124,22 +127,24 @@ pub(crate) async fn open<IO>(
     io: IO,
     peer: String,
     options: ConnectionOptions,
+    lane: Weak<Lane>,
 ) -> Result<Arc<Connection>, Status>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { http2, busy_poll, executor } = options;
+    let ConnectionOptions { http2, busy_poll, executor, line } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
-    let connection = Connection::new(http2, peer);
-    let endpoint = ClientEndpoint::new(EncodingSet::ALL);
+    let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(line))));
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL, lane.clone());
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
+    let ended = LostAtEnd { lane, connection: Arc::clone(&connection) };
     tokio::spawn(async move {
         driver.await;
+        drop(ended);
         // A channel that was dropped leaves its threads to the calls that are still under way.
         drop(executor);
     });
     let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
-    let mut ticket = None;
     poll_fn(|cx| {
         let mut state = connection.lock();
         if let Some(status) = state.ended() {
@@ -148,12 +153,26 @@ where
         if state.http2.settings_received() {
             return Poll::Ready(Ok(()));
         }
-        state.slot_waiters.wait(&mut ticket, cx.waker());
+        keep_waker(&mut state.opener, cx.waker());
         Poll::Pending
     })
     .await?;
     abandoned.opened();
     Ok(connection)
+}
+
+/// Tells the lane when its connection is over, also when the runtime drops the driver's task.
+struct LostAtEnd {
+    lane: Weak<Lane>,
+    connection: Arc<Connection>,
+}
+
+impl Drop for LostAtEnd {
+    fn drop(&mut self) {
+        if let Some(lane) = self.lane.upgrade() {
+            lane.lost(&self.connection);
+        }
+    }
 }
 
 /// Closes the connection of an attempt that is given up.

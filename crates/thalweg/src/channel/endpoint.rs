@@ -1,11 +1,12 @@
 //! The client's side of a connection: takes responses apart and gives them to the calls that wait for them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use thalweg_http2::{ErrorCode, Event, ResetCause};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
 
+use super::lane::Lane;
 use crate::connection::{Connection, End, Endpoint, SlotKey, State};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
@@ -17,11 +18,15 @@ pub(crate) struct ClientEndpoint {
     last_head: Option<(u64, Arc<ResponseHead>)>,
     /// The last trailers that were no more than a plain OK.
     last_plain_trailers: Option<u64>,
+    /// Whose connection it is.
+    lane: Weak<Lane>,
+    /// The server takes no more calls, and the lane is to know it.
+    is_going_away: bool,
 }
 
 impl ClientEndpoint {
-    pub(crate) fn new(accepts: EncodingSet) -> Self {
-        Self { accepts, last_head: None, last_plain_trailers: None }
+    pub(crate) fn new(accepts: EncodingSet, lane: Weak<Lane>) -> Self {
+        Self { accepts, last_head: None, last_plain_trailers: None, lane, is_going_away: false }
     }
 
     fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
@@ -78,7 +83,12 @@ impl Endpoint for ClientEndpoint {
                     return;
                 };
                 match slot.receive(bytes, http2) {
-                    Ok(true) if !slot.unary => wake.extend(slot.receiver.take()),
+                    Ok(is_whole) if !slot.unary => {
+                        if is_whole {
+                            wake.extend(slot.receiver.take());
+                        }
+                        state.load.completed += 1;
+                    }
                     Ok(_) => {}
                     Err(error) => return fail(state, key, error.into()),
                 }
@@ -99,25 +109,30 @@ impl Endpoint for ClientEndpoint {
                 let status = status_of_reset(&cause);
                 end(state, tag.into(), End::Lost { status, unprocessed: cause.unprocessed });
                 // The stream's place is free: a call may be waiting for it.
-                admit_waiting(state);
+                state.admit();
             }
             Event::Writable { tag, .. } => {
                 if let Some((slot, _, wake)) = state.parts(tag.into()) {
                     wake.extend(slot.sender.take());
                 }
             }
-            Event::SlotsChanged | Event::GoAway { .. } => admit_waiting(state),
+            Event::SlotsChanged => {
+                state.admit();
+                let opener = state.opener.take();
+                state.wake_later(opener);
+            }
+            Event::GoAway { .. } => self.is_going_away = true,
             _ => {}
         }
     }
 
-    fn run_ready(&mut self, _: &Arc<Connection>, _: &[u8]) {}
-}
-
-/// Wakes the first call that waits for a free stream; having opened it, that wakes the next.
-fn admit_waiting(state: &mut State) {
-    let waker = state.slot_waiters.next();
-    state.wake_later(waker);
+    fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8]) {
+        if std::mem::take(&mut self.is_going_away)
+            && let Some(lane) = self.lane.upgrade()
+        {
+            lane.lost(connection);
+        }
+    }
 }
 
 fn boxed(metadata: MetadataMap) -> Option<Box<MetadataMap>> {
@@ -133,6 +148,7 @@ fn end(state: &mut State, key: SlotKey, how: End) {
     let Some((slot, _, wake)) = state.parts(key) else { return };
     slot.end(how);
     slot.wake_all(wake);
+    state.load.completed += 1;
 }
 
 /// The response is of no use: the call ends here, and the server is told.

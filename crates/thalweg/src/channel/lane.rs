@@ -9,20 +9,29 @@
 //!            └──────────────────────────────────────────────────────────┘
 //! ```
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tonic::Status;
 
 use super::backoff;
 use super::connect::Connector;
+use super::lane_set::LaneSet;
 use crate::connection::Connection;
 use crate::executor::Seat;
 
 #[derive(Debug)]
 pub(crate) struct Lane {
+    /// Never given twice in a channel.
+    pub(super) id: u64,
+    /// Why there is this lane.
+    pub(super) reason: String,
+    pub(super) opened_at: Instant,
+    /// The lanes among which it is.
+    set: Weak<LaneSet>,
     connector: Arc<Connector>,
     /// Where it connects and its connection runs, if not where the call runs that asks for it.
     seat: Option<Seat>,
@@ -30,7 +39,11 @@ pub(crate) struct Lane {
     /// Calls that wait for another state. They go on in the order of their coming: with tokio's `watch` it would be a
     /// random one, and a simulation would not replay.
     changed: Notify,
+    /// [`UNKNOWN`], or in thousandths.
+    busy_permille: AtomicU32,
 }
+
+const UNKNOWN: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
 enum State {
@@ -46,9 +59,19 @@ enum State {
 }
 
 impl Lane {
-    pub(crate) fn new(connector: Arc<Connector>) -> Self {
+    pub(super) fn new(id: u64, reason: String, set: Weak<LaneSet>, connector: Arc<Connector>) -> Self {
         let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
-        Self { connector, seat, state: RwLock::new(State::Idle), changed: Notify::new() }
+        Self {
+            id,
+            reason,
+            opened_at: Instant::now(),
+            set,
+            connector,
+            seat,
+            state: RwLock::new(State::Idle),
+            changed: Notify::new(),
+            busy_permille: AtomicU32::new(UNKNOWN),
+        }
     }
 
     /// The connection, if there is one at this moment.
@@ -103,7 +126,17 @@ impl Lane {
         });
         if dismissed.is_some() {
             drain(connection);
+            let ended = connection.lock().ended().map(|status| status.message().to_owned());
+            let why = ended.as_deref().unwrap_or("it takes no more calls");
+            tracing::debug!(channel = %self.connector.target, lane = self.id, peer = connection.peer, why, "disconnected");
         }
+    }
+
+    /// As [`lost`](Self::lost), for the connection that there is.
+    pub(super) fn dismiss(&self) -> Option<Arc<Connection>> {
+        let connection = self.ready()?;
+        self.lost(&connection);
+        Some(connection)
     }
 
     pub(crate) fn state_name(&self) -> &'static str {
@@ -115,19 +148,32 @@ impl Lane {
         }
     }
 
-    /// Connects, unless there is a connection, or an attempt under way, or a failure too young to try again.
-    pub(crate) fn connect_if_due(self: &Arc<Self>) {
-        let is_due = match &*self.state() {
+    /// There is no connection, no attempt under way, and no failure too young to try again.
+    pub(super) fn is_due(&self) -> bool {
+        match &*self.state() {
             State::Idle => true,
             State::Failed { retry_at, .. } => *retry_at <= Instant::now(),
             State::Connecting | State::Ready(_) => false,
-        };
-        if is_due {
-            self.start_connecting();
         }
     }
 
-    fn start_connecting(self: &Arc<Self>) {
+    /// Where its connection runs: on the channel's own thread, or where the caller does.
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        self.seat.as_ref().map_or_else(|| Handle::try_current().ok(), |seat| Some(seat.runtime.clone()))
+    }
+
+    /// The share of time that its driver was busy, in thousandths, as last seen.
+    pub(super) fn busy_permille(&self) -> Option<u32> {
+        let busy = self.busy_permille.load(Ordering::Relaxed);
+        (busy != UNKNOWN).then_some(busy)
+    }
+
+    pub(super) fn set_busy(&self, share: Option<f64>) {
+        let permille = share.map_or(UNKNOWN, |share| (share * 1000.0).clamp(0.0, 1000.0) as u32);
+        self.busy_permille.store(permille, Ordering::Relaxed);
+    }
+
+    pub(super) fn start_connecting(self: &Arc<Self>) {
         let begun = self.change(|state| {
             let failures = match state {
                 State::Idle => 0,
@@ -139,18 +185,30 @@ impl Lane {
         });
         let Some(failures) = begun else { return };
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
-        let runtime = self.seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
+        let runtime = self.runtime().expect("calls are made on a tokio runtime");
         runtime.spawn(async move {
-            let connector = &attempt.lane.connector;
-            let outcome = match connector.connect().await {
-                Ok(connection) => State::Ready(connection),
-                Err(status) => {
-                    let attempt = failures.saturating_add(1);
-                    let pause = backoff::pause(attempt, (connector.jitter)());
-                    State::Failed { status, attempt, retry_at: Instant::now() + pause }
+            let (connector, lane) = (&attempt.lane.connector, Arc::downgrade(&attempt.lane));
+            let status = match connector.connect(&lane).await {
+                Ok(connection) => {
+                    let (lane, peer) = (attempt.lane.id, &*connection.peer);
+                    tracing::debug!(channel = %connector.target, lane, peer, "connected");
+                    return attempt.end(State::Ready(connection));
                 }
+                Err(status) => status,
             };
-            attempt.end(outcome);
+            let set = attempt.lane.set.clone();
+            let failures = failures.saturating_add(1);
+            let retry_at = Instant::now() + backoff::pause(failures, (connector.jitter)());
+            let (lane, why) = (attempt.lane.id, status.message());
+            tracing::debug!(channel = %connector.target, lane, why, failures, "can't connect");
+            attempt.end(State::Failed { status, attempt: failures, retry_at });
+            // Calls take the lanes that there are, and none of them waits for this one.
+            if set.upgrade().is_some_and(|set| set.len() > 1) {
+                sleep_until(retry_at).await;
+                if let Some(set) = set.upgrade() {
+                    set.refresh();
+                }
+            }
         });
     }
 
@@ -163,6 +221,9 @@ impl Lane {
         let changed = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
         if changed.is_some() {
             self.changed.notify_waiters();
+            if let Some(set) = self.set.upgrade() {
+                set.refresh();
+            }
         }
         changed
     }
@@ -197,6 +258,7 @@ impl Drop for Lane {
     }
 }
 
+/// The connection closes when its last call has ended.
 fn drain(connection: &Connection) {
     let mut state = connection.lock();
     state.http2.drain(Instant::now().into_std());

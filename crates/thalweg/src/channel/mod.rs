@@ -5,19 +5,28 @@ mod call;
 mod connect;
 mod endpoint;
 mod lane;
+mod lane_set;
+mod lanes;
+mod place;
+// Parts of it are not used yet.
+#[allow(dead_code, unused_imports)]
+mod policy;
+mod service_config;
 mod target;
+mod ticker;
 mod unary;
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use std::{fmt, io};
 
 use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tonic::Status;
+use tokio::time::Instant;
 
+pub use lanes::Lanes;
+pub use service_config::ServiceConfigError;
 pub use target::TargetError;
 
 use crate::Method;
@@ -28,6 +37,8 @@ use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
 use connect::{ConnectionOptions, Connector, Transport};
 use lane::Lane;
+use lane_set::LaneSet;
+use service_config::ServiceConfig;
 use target::Target;
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
@@ -50,9 +61,7 @@ pub struct Channel {
 }
 
 struct Shared {
-    lanes: Vec<Arc<Lane>>,
-    /// Where the next call begins to look for a lane.
-    turn: AtomicUsize,
+    lanes: Arc<LaneSet>,
     authority: String,
     user_agent: String,
     heads: RequestHeads,
@@ -62,7 +71,8 @@ struct Shared {
 #[derive(Clone, Debug)]
 pub struct ChannelBuilder {
     target: String,
-    lanes: usize,
+    lanes: Lanes,
+    service_config: Option<String>,
     connect_timeout: Duration,
     user_agent: String,
     authority: Option<String>,
@@ -77,18 +87,28 @@ pub struct ChannelBuilder {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaneSnapshot {
-    /// gRPC's connectivity state: `IDLE`, `CONNECTING`, `READY` or `TRANSIENT_FAILURE`.
+    /// Names the lane; never given twice in a channel.
+    pub id: u64,
+    /// gRPC's connectivity state: `IDLE`, `CONNECTING`, `READY`, `TRANSIENT_FAILURE` or, while the last calls of a lane
+    /// end that takes no more, `SHUTDOWN`.
     pub state: &'static str,
     /// The address that it is connected to.
     pub peer: Option<String>,
     /// Calls in flight.
     pub in_flight: usize,
+    /// The share of time, in 0..=1, in which the task that moves the connection's bytes was at work, as last looked at.
+    /// Lanes of a fixed number are not looked at.
+    pub busy_share: Option<f64>,
+    /// How long ago it was opened. Its connection may be younger.
+    pub age: Duration,
+    /// It takes no more calls, and closes when the last of them has ended.
+    pub is_draining: bool,
+    /// Why it was opened, or, of one that closes, why it does.
+    pub reason: String,
 }
 
 /// Time for one attempt to connect, as gRPC's connection backoff has it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
-/// The most lanes a channel can be given.
-const LANES_MAX: usize = 1024;
 
 impl Channel {
     /// Begins a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`, `ipv4:1.2.3.4:80`,
@@ -98,7 +118,8 @@ impl Channel {
     pub fn builder(target: impl Into<String>) -> ChannelBuilder {
         ChannelBuilder {
             target: target.into(),
-            lanes: 1,
+            lanes: Lanes::default(),
+            service_config: None,
             connect_timeout: CONNECT_TIMEOUT,
             user_agent: String::new(),
             authority: None,
@@ -110,52 +131,37 @@ impl Channel {
         }
     }
 
-    /// The lanes as they are now.
+    /// The lanes as they are now, in the order of their opening; behind them those that close.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
-        let snapshot = |lane: &Arc<Lane>| {
-            let connection = lane.ready();
-            LaneSnapshot {
-                state: lane.state_name(),
+        let (lanes, closing) = self.shared.lanes.list();
+        let now = Instant::now();
+        let snapshot =
+            |lane: &Lane, connection: Option<Arc<Connection>>, closes: Option<&str>| LaneSnapshot {
+                id: lane.id,
+                state: if closes.is_some() { "SHUTDOWN" } else { lane.state_name() },
                 peer: connection.as_ref().map(|connection| connection.peer.clone()),
                 in_flight: connection.map_or(0, |connection| connection.in_flight()),
-            }
-        };
-        self.shared.lanes.iter().map(snapshot).collect()
+                busy_share: lane.busy_permille().map(|permille| f64::from(permille) / 1000.0),
+                age: now - lane.opened_at,
+                is_draining: closes.is_some(),
+                reason: closes.unwrap_or(&lane.reason).to_owned(),
+            };
+        let open = lanes.iter().map(|lane| snapshot(lane, lane.ready(), None));
+        let closing = closing.iter().map(|closing| {
+            snapshot(&closing.lane, Some(Arc::clone(&closing.connection)), Some(&closing.reason))
+        });
+        open.chain(closing).collect()
     }
 
-    /// The lane of a channel that has one, if that is connected: most calls need not look further.
-    #[inline]
-    fn only_lane(&self) -> Option<(&Lane, Arc<Connection>)> {
-        match self.shared.lanes.as_slice() {
-            [lane] => Some((lane, lane.ready()?)),
-            _ => None,
-        }
+    /// How many calls wait because no lane has a stream free for them
+    /// (the server's SETTINGS_MAX_CONCURRENT_STREAMS).
+    pub fn waiting(&self) -> usize {
+        self.shared.lanes.line().len()
     }
 
-    /// A lane for the next call, and its connection.
-    async fn lane(&self, wait_for_ready: bool) -> Result<(&Lane, Arc<Connection>), Status> {
-        let lanes = &self.shared.lanes;
-        if let [lane] = lanes.as_slice() {
-            return Ok((lane, lane.connection(wait_for_ready).await?));
-        }
-        // The less loaded of two neighbours; the turn moves on, so that every lane is looked at.
-        let turn = self.shared.turn.fetch_add(1, Ordering::Relaxed);
-        let (first, second) = (&lanes[turn % lanes.len()], &lanes[(turn + 1) % lanes.len()]);
-        match (first.ready(), second.ready()) {
-            (Some(a), Some(b)) if b.in_flight() < a.in_flight() => Ok((second, b)),
-            (Some(a), _) => Ok((first, a)),
-            (None, second_ready) => {
-                // Any lane that is there is better than waiting for this one, or failing with it.
-                first.connect_if_due();
-                if let Some(connection) = second_ready {
-                    return Ok((second, connection));
-                }
-                match lanes.iter().find_map(|lane| Some((lane, lane.ready()?))) {
-                    Some((lane, connection)) => Ok((lane, connection)),
-                    None => Ok((first, first.connection(wait_for_ready).await?)),
-                }
-            }
-        }
+    #[cfg(test)]
+    pub(crate) fn lane_set(&self) -> &LaneSet {
+        &self.shared.lanes
     }
 
     fn request_head(&self, method: &Method, accepts: EncodingSet) -> Arc<FixedFields> {
@@ -182,9 +188,27 @@ impl fmt::Debug for Channel {
 }
 
 impl ChannelBuilder {
-    /// How many connections the channel keeps, at most 1024; one unless told otherwise.
-    pub fn lanes(mut self, lanes: usize) -> Self {
-        self.lanes = lanes.clamp(1, LANES_MAX);
+    /// How many connections the channel keeps: a fixed number, or as many as help within bounds. By default
+    /// [`Lanes::adaptive`].
+    pub fn lanes(mut self, lanes: impl Into<Lanes>) -> Self {
+        self.lanes = lanes.into();
+        self
+    }
+
+    /// A [service config] in JSON. What is understood of it: `connectionScaling.maxConnectionsPerSubchannel` (gRFC A105), the
+    /// most connections that the service wants of a client. It takes the place of the default cap of
+    /// [`Lanes::adaptive`], and lowers one that was set. Other fields are passed over.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
+    /// let config = r#"{ "connectionScaling": { "maxConnectionsPerSubchannel": 4 } }"#;
+    /// let channel = thalweg::Channel::builder("localhost:50051").service_config(config).connect_lazy()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
+    pub fn service_config(mut self, json: impl Into<String>) -> Self {
+        self.service_config = Some(json.into());
         self
     }
 
@@ -279,7 +303,7 @@ impl ChannelBuilder {
     /// The channel; it connects when the first call comes.
     ///
     /// # Errors
-    /// When the target, the authority or the user agent can't be understood, or the channel's own
+    /// When the target, the authority, the user agent or the service config can't be understood, or the channel's own
     /// [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
     pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
         let target = Target::parse(&self.target)?;
@@ -289,7 +313,12 @@ impl ChannelBuilder {
             return Err(ConnectError::Authority(authority));
         }
         let user_agent = user_agent::for_application(&self.user_agent)?;
-        let connector = Arc::new(Connector {
+        let service_config = self.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
+        let mut lanes = self.lanes;
+        if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
+            lanes.limit(scaling.max_connections_per_subchannel);
+        }
+        let connector = Connector {
             target,
             transport: self.transport,
             timeout: self.connect_timeout,
@@ -297,26 +326,24 @@ impl ChannelBuilder {
                 http2: self.http2,
                 busy_poll: self.busy_poll,
                 executor: self.executor.start("thalweg-channel")?.map(Arc::new),
+                line: Arc::default(),
             },
             jitter: self.jitter,
-        });
-        let lanes = (0..self.lanes).map(|_| Arc::new(Lane::new(Arc::clone(&connector)))).collect();
+        };
+        let lanes = LaneSet::new(&lanes, connector);
         let heads = RequestHeads::default();
-        let shared = Shared { lanes, turn: AtomicUsize::new(0), authority, user_agent, heads };
+        let shared = Shared { lanes, authority, user_agent, heads };
         Ok(Channel { shared: Arc::new(shared) })
     }
 
-    /// The channel, once all its lanes are connected.
+    /// The channel, once the lanes that it begins with are connected.
     ///
     /// # Errors
     /// As [`connect_lazy`](Self::connect_lazy), and when there is no server that speaks HTTP/2.
     pub async fn connect(self) -> Result<Channel, ConnectError> {
         let channel = self.connect_lazy()?;
-        for lane in &channel.shared.lanes {
-            lane.connection(false)
-                .await
-                .map_err(|status| ConnectError::Unavailable(status.message().to_owned()))?;
-        }
+        let connected = channel.shared.lanes.connect_all().await;
+        connected.map_err(|status| ConnectError::Unavailable(status.message().to_owned()))?;
         Ok(channel)
     }
 }
@@ -334,6 +361,9 @@ pub enum ConnectError {
     /// The user agent can't be sent.
     #[error(transparent)]
     UserAgent(#[from] InvalidUserAgent),
+    /// The service config can't be understood.
+    #[error(transparent)]
+    ServiceConfig(#[from] ServiceConfigError),
     /// The channel's own threads can't run.
     #[error("the channel's threads: {0}")]
     Threads(#[from] ExecutorError),

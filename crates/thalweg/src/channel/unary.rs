@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use thalweg_http2::{self as http2, Block, FieldList, FixedFields, OpenError, StreamId, Tag};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Response, Status};
 
+use super::place::Place;
 use crate::connection::{
     Connection, End, OPENED_UNSENT_MAX, Outgoing, Slot, SlotKey, State, keep_waker, send_single,
 };
@@ -32,8 +33,8 @@ impl RequestFields {
 /// How one attempt at a call ended.
 pub(super) enum Attempt {
     Done(Result<UnaryReply, Status>),
-    /// The lane can take no more calls, and has not taken this one.
-    LaneGone,
+    /// The lane has not taken the call.
+    Refused(Refused),
     /// The call was sent, but the server says that it has not looked at it.
     Unprocessed(Status),
 }
@@ -46,8 +47,9 @@ pub(super) struct UnaryReply {
 }
 
 /// One attempt at a unary call on one connection. Dropping it cancels the call.
-pub(super) struct UnaryAttempt<'a, Req> {
+pub(super) struct UnaryAttempt<'a, 'b, Req> {
     connection: &'a Arc<Connection>,
+    place: &'a mut Place<'b>,
     fields: &'a RequestFields,
     message: &'a Req,
     outgoing: Outgoing,
@@ -56,31 +58,31 @@ pub(super) struct UnaryAttempt<'a, Req> {
 }
 
 enum Progress {
-    /// Not sent; with a place in the line for a free stream once there was none.
-    Opening(Opening),
+    /// Not sent.
+    New,
     Waiting(SlotKey),
     Done,
 }
 
-impl<'a, Req: Message> UnaryAttempt<'a, Req> {
+impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
     pub(super) fn new(
         connection: &'a Arc<Connection>,
+        place: &'a mut Place<'b>,
         fields: &'a RequestFields,
         message: &'a Req,
         outgoing: Outgoing,
         message_size_max: usize,
     ) -> Self {
-        let progress = Progress::Opening(Opening::default());
-        Self { connection, fields, message, outgoing, message_size_max, progress }
+        let progress = Progress::New;
+        Self { connection, place, fields, message, outgoing, message_size_max, progress }
     }
 
-    fn poll_open(&mut self, cx: &mut Context<'_>) -> Poll<Result<SlotKey, Option<Status>>> {
-        let Progress::Opening(opening) = &mut self.progress else { return Poll::Pending };
+    fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
         let mut state = self.connection.lock();
         let head = self.fields.block();
         let (message, outgoing) = (self.message, &self.outgoing);
         let mut sent = Ok(());
-        let opened = opening.poll(&mut state, head, cx.waker(), |http2, key| {
+        let opened = open_stream(&mut state, self.place, |http2, key| {
             let stream;
             (stream, sent) = send_request(http2, key.into(), head, message, outgoing)?;
             let mut slot = Slot::new(stream, self.message_size_max);
@@ -90,20 +92,20 @@ impl<'a, Req: Message> UnaryAttempt<'a, Req> {
             slot.inbox = spare_inbox();
             Ok(slot)
         });
-        let key = match opened {
-            Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(LaneGone)) => return Poll::Ready(Err(None)),
-            Poll::Ready(Ok(key)) => key,
-        };
+        let key = opened.map_err(Attempt::Refused)?;
         state.notify_driver();
         if let Err(status) = sent {
             if let Some(slot) = state.remove(key) {
                 state.http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
             }
-            return Poll::Ready(Err(Some(status)));
+            drop(state);
+            self.place.served();
+            return Err(Attempt::Done(Err(status)));
         }
+        drop(state);
+        self.place.served();
         self.connection.call_started();
-        Poll::Ready(Ok(key))
+        Ok(key)
     }
 
     fn poll_reply(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt> {
@@ -135,33 +137,29 @@ impl<'a, Req: Message> UnaryAttempt<'a, Req> {
     }
 }
 
-impl<Req: Message> Future for UnaryAttempt<'_, Req> {
+impl<Req: Message> Future for UnaryAttempt<'_, '_, Req> {
     type Output = Attempt;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         match this.progress {
             Progress::Waiting(key) => this.poll_reply(cx, key),
-            Progress::Opening(_) => match this.poll_open(cx) {
-                Poll::Pending => Poll::Pending,
-                Poll::Ready(Ok(key)) => {
+            Progress::New => match this.open(cx) {
+                Ok(key) => {
                     this.progress = Progress::Waiting(key);
                     Poll::Pending
                 }
-                Poll::Ready(Err(None)) => Poll::Ready(Attempt::LaneGone),
-                Poll::Ready(Err(Some(status))) => Poll::Ready(Attempt::Done(Err(status))),
+                Err(ended) => Poll::Ready(ended),
             },
             Progress::Done => Poll::Pending,
         }
     }
 }
 
-impl<Req> Drop for UnaryAttempt<'_, Req> {
+impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
     fn drop(&mut self) {
-        match &mut self.progress {
-            Progress::Waiting(key) => self.connection.cancel(*key),
-            Progress::Opening(opening) => opening.leave(self.connection),
-            Progress::Done => {}
+        if let Progress::Waiting(key) = self.progress {
+            self.connection.cancel(key);
         }
     }
 }
@@ -255,72 +253,56 @@ pub(super) fn merge(metadata: &mut MetadataMap, trailers: MetadataMap) {
     *metadata = MetadataMap::from_headers(headers);
 }
 
-/// Opens a stream, waiting in the line if the connection has as many as the server permits.
-#[derive(Debug, Default)]
-pub(super) struct Opening {
-    ticket: Option<u64>,
+/// Why a connection gave a call no stream.
+pub(super) enum Refused {
+    /// It takes no new ones.
+    LaneGone,
+    /// It has as many as it may.
+    LaneFull,
 }
 
-/// The connection takes no new streams.
-pub(super) struct LaneGone;
-
-impl Opening {
-    /// `open` opens the stream, if it is this call's turn. `head` is what it is opened with.
-    pub(super) fn poll(
-        &mut self,
-        state: &mut State,
-        head: Block<'_>,
-        waker: &Waker,
-        open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, OpenError>,
-    ) -> Poll<Result<SlotKey, LaneGone>> {
-        if state.ended().is_some() {
-            return Poll::Ready(Err(LaneGone));
-        }
-        // Those who were here before go first.
-        let is_behind = self.ticket.is_none() && !state.slot_waiters.is_empty();
-        if is_behind || state.opened_unsent >= OPENED_UNSENT_MAX {
-            state.slot_waiters.wait(&mut self.ticket, waker);
-            return Poll::Pending;
-        }
-        match state.insert_with(open) {
-            Ok(key) => {
-                state.opened_unsent += 1;
-                if let Some(ticket) = self.ticket.take() {
-                    state.slot_waiters.leave(ticket);
-                }
-                if !state.slot_waiters.is_empty() {
-                    if state.http2.can_open() {
-                        let next = state.slot_waiters.next();
-                        state.wake_later(next);
-                    } else {
-                        // The protocol tells of a free stream only when it was asked for one since the last time: it is
-                        // asked on behalf of those who wait.
-                        let refused = state.http2.open(Tag::default(), head, false);
-                        debug_assert!(refused.is_err());
-                    }
-                }
-                Poll::Ready(Ok(key))
-            }
-            Err(OpenError::NoSlot) => {
-                state.slot_waiters.wait(&mut self.ticket, waker);
-                Poll::Pending
-            }
-            Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => {
-                // The others in the line are in the same position.
-                let next = state.slot_waiters.next();
-                state.wake_later(next);
-                Poll::Ready(Err(LaneGone))
-            }
-        }
+/// Opens a stream with `open`, if it is this call's turn: those who were in line before go first.
+#[inline]
+pub(super) fn open_stream(
+    state: &mut State,
+    place: &Place<'_>,
+    open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, OpenError>,
+) -> Result<SlotKey, Refused> {
+    if state.ended().is_some() {
+        return Err(Refused::LaneGone);
     }
-
-    /// Gives the place in the line up; a wake-up that was meant for this call goes to the next.
-    pub(super) fn leave(&mut self, connection: &Connection) {
-        let Some(ticket) = self.ticket.take() else { return };
-        let mut state = connection.lock();
-        if state.slot_waiters.leave(ticket) {
-            let next = state.slot_waiters.next();
-            state.wake_later(next);
+    let others_wait = !state.is_line_empty();
+    if others_wait && !place.is_in_line() {
+        return Err(Refused::LaneFull);
+    }
+    if state.opened_unsent >= OPENED_UNSENT_MAX {
+        // The driver opens the gate again when it has taken them.
+        state.close_gate();
+        return Err(Refused::LaneFull);
+    }
+    match state.insert_with(open) {
+        Ok(key) => {
+            state.opened_unsent += 1;
+            if others_wait && !state.http2.can_open() {
+                close_gate(state);
+            }
+            Ok(key)
         }
+        Err(OpenError::NoSlot) => {
+            state.close_gate();
+            Err(Refused::LaneFull)
+        }
+        Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::LaneGone),
+    }
+}
+
+/// The last free stream is taken, and others wait. The protocol tells of a free one only when it was asked since the last time: it is asked on
+/// their behalf.
+#[cold]
+fn close_gate(state: &mut State) {
+    let refused = state.http2.open(Tag::default(), Block { fixed: None, extra: &FieldList::new() }, false);
+    debug_assert!(refused.is_err());
+    if refused == Err(OpenError::NoSlot) {
+        state.close_gate();
     }
 }

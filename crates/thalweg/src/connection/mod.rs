@@ -11,19 +11,24 @@
 
 mod busy_poll;
 mod driver;
+mod line;
+mod load;
 mod receive;
 mod send;
 mod slot;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 
 use slab::Slab;
 use thalweg_http2::{self as http2, ErrorCode, Tag};
+use tokio::time::Instant;
 use tonic::Status;
 
 pub(crate) use driver::{Driver, Endpoint};
+pub(crate) use line::{Gate, Line};
+pub(crate) use load::Load;
 pub(crate) use receive::Incoming;
 pub(crate) use send::{Outgoing, SendLoop, SendOutcome, SmallMessage, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
@@ -38,12 +43,17 @@ pub(crate) struct Connection {
     state: Mutex<State>,
     /// Calls in flight, readable without the lock: lanes are chosen by it.
     in_flight: AtomicUsize,
+    /// How often the lock was not free at once.
+    contended: AtomicU64,
+    /// Client: where calls come in.
+    gate: Option<Arc<Gate>>,
     /// What the other end is called in messages, such as `127.0.0.1:50051`.
     pub(crate) peer: String,
 }
 
 impl Connection {
-    pub(crate) fn new(http2: http2::Connection, peer: String) -> Arc<Self> {
+    /// A server's connection has no gate.
+    pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State {
                 http2,
@@ -51,13 +61,20 @@ impl Connection {
                 generation: 0,
                 driver: DriverState::Running,
                 ended: None,
-                slot_waiters: SlotWaiters::default(),
+                gate: gate.clone(),
+                opener: None,
+                watcher: None,
                 opened_unsent: 0,
                 wake: Vec::new(),
                 activity: 0,
                 shrunk: false,
+                load: Load::default(),
+                wakes: 0,
+                waiting_since: None,
             }),
             in_flight: AtomicUsize::new(0),
+            contended: AtomicU64::new(0),
+            gate,
             peer,
         })
     }
@@ -65,8 +82,29 @@ impl Connection {
     /// The lock under which callers encode. Never held while user code runs.
     #[inline]
     pub(crate) fn lock(&self) -> Locked<'_> {
-        // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
-        Locked { state: Some(self.state.lock().unwrap_or_else(PoisonError::into_inner)) }
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::WouldBlock) => self.wait_for_lock(),
+            // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        };
+        Locked { state: Some(state) }
+    }
+
+    #[cold]
+    fn wait_for_lock(&self) -> MutexGuard<'_, State> {
+        self.contended.fetch_add(1, Ordering::Relaxed);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the lock was not free at once, so far.
+    pub(crate) fn contended(&self) -> u64 {
+        self.contended.load(Ordering::Relaxed)
+    }
+
+    /// Client: whether a stream may be free; see [`Gate::has_room`].
+    pub(crate) fn has_room(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.has_room())
     }
 
     /// Gives up a client's stream: a call that has not ended is reset with CANCEL (never END_STREAM, which the server
@@ -114,7 +152,12 @@ pub(crate) struct State {
     driver: DriverState,
     /// Why the connection is over, once it is.
     ended: Option<Status>,
-    pub(crate) slot_waiters: SlotWaiters,
+    /// Client: where calls come in.
+    pub(crate) gate: Option<Arc<Gate>>,
+    /// Client: who waits for the server's SETTINGS.
+    pub(crate) opener: Option<Waker>,
+    /// Who is to know when something moves here next.
+    pub(crate) watcher: Option<Waker>,
     /// Client: streams opened since the driver last took output.
     pub(crate) opened_unsent: usize,
     /// Woken when the lock is given back, never under it.
@@ -123,7 +166,15 @@ pub(crate) struct State {
     pub(crate) activity: u64,
     /// Spare memory has been given back, and nothing has moved since.
     pub(crate) shrunk: bool,
+    pub(crate) load: Load,
+    /// How often the driver was woken for output; see [`WAKES_PER_LOOK`].
+    wakes: u32,
+    /// Since when the output waits for the driver, if that was looked at.
+    waiting_since: Option<Instant>,
 }
+
+/// Each so-manieth wake-up of the driver is timed: a look at the clock costs some 40 instructions.
+const WAKES_PER_LOOK: u32 = 8;
 
 /// Whether the driver has to be woken for output to leave.
 #[derive(Debug)]
@@ -182,8 +233,41 @@ impl State {
     /// There is output, or something else for the driver to see: makes sure that it looks.
     pub(crate) fn notify_driver(&mut self) {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
-            DriverState::Asleep(waker) => self.wake.push(waker),
+            DriverState::Asleep(waker) => {
+                self.wake.push(waker);
+                self.wakes = self.wakes.wrapping_add(1);
+                if self.wakes.is_multiple_of(WAKES_PER_LOOK) {
+                    self.waiting_since = Some(Instant::now());
+                }
+            }
             DriverState::Running | DriverState::Notified => {}
+        }
+    }
+
+    /// The driver takes the output.
+    #[inline]
+    fn note_taken(&mut self, now: Instant) {
+        if let Some(since) = self.waiting_since.take() {
+            self.load.note_wait(now.saturating_duration_since(since));
+        }
+    }
+
+    /// Client: whether others wait for a stream.
+    #[inline]
+    pub(crate) fn is_line_empty(&self) -> bool {
+        self.gate.as_ref().is_none_or(|gate| gate.line().is_empty())
+    }
+
+    /// Client: a stream may be free, or the connection takes no more; whoever waits has to look.
+    pub(crate) fn admit(&mut self) {
+        let next = self.gate.as_ref().and_then(|gate| gate.admit());
+        self.wake.extend(next);
+    }
+
+    /// Client: no stream is free, and the protocol was asked to tell of the next.
+    pub(crate) fn close_gate(&self) {
+        if let Some(gate) = &self.gate {
+            gate.close();
         }
     }
 
@@ -200,7 +284,8 @@ impl State {
             slot.end_of_connection(status);
             slot.wake_all(&mut self.wake);
         }
-        self.slot_waiters.drain_into(&mut self.wake);
+        self.wake.extend(self.opener.take());
+        self.admit();
     }
 
     /// Exchanges the wakers of those to be woken for an empty list, so that both keep their room.
@@ -260,58 +345,6 @@ impl Locked<'_> {
         let others = if state.wake.is_empty() { Vec::new() } else { std::mem::take(&mut state.wake) };
         drop(state);
         others.into_iter().chain(last).for_each(Waker::wake);
-    }
-}
-
-/// Calls that wait for a free stream, in the order of their coming.
-///
-/// A woken call that opens its stream wakes the next one, so that a burst of free slots is used up without waking
-/// everyone for each.
-#[derive(Debug, Default)]
-pub(crate) struct SlotWaiters {
-    next_ticket: u64,
-    /// Sorted by ticket.
-    waiting: std::collections::VecDeque<(u64, Waker)>,
-}
-
-impl SlotWaiters {
-    /// Takes a place in the line: the one that `ticket` names, also after a wake-up in vain, or the last.
-    pub(crate) fn wait(&mut self, ticket: &mut Option<u64>, waker: &Waker) {
-        let number = *ticket.get_or_insert_with(|| {
-            self.next_ticket += 1;
-            self.next_ticket
-        });
-        match self.place(number) {
-            Ok(place) => self.waiting[place].1.clone_from(waker),
-            Err(place) => self.waiting.insert(place, (number, waker.clone())),
-        }
-    }
-
-    /// Gives the place up; whether it had already been woken.
-    pub(crate) fn leave(&mut self, ticket: u64) -> bool {
-        match self.place(ticket) {
-            Ok(place) => {
-                self.waiting.remove(place);
-                false
-            }
-            Err(_) => true,
-        }
-    }
-
-    fn place(&self, ticket: u64) -> Result<usize, usize> {
-        self.waiting.binary_search_by_key(&ticket, |(other, _)| *other)
-    }
-
-    pub(crate) fn next(&mut self) -> Option<Waker> {
-        self.waiting.pop_front().map(|(_, waker)| waker)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    fn drain_into(&mut self, wakers: &mut Vec<Waker>) {
-        wakers.extend(self.waiting.drain(..).map(|(_, waker)| waker));
     }
 }
 

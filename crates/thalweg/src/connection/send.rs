@@ -19,11 +19,11 @@ use crate::message::Message;
 
 /// Messages are packed until a batch has this many bytes: enough for a system call to be worth it, little enough
 /// that the peer can start on the first while the rest is encoded.
-const BATCH_LEN: usize = 32 * 1024;
+const BATCH_LEN: usize = 64 * 1024;
 /// A batch up to this size is copied behind its frame header; a larger one is handed over as it is.
 const COPY_MAX: usize = 4 * 1024;
 /// A stream with this many bytes queued in the protocol takes no more until it has fallen below the low-water mark.
-const QUEUE_HIGH_WATER: usize = 64 * 1024;
+const QUEUE_HIGH_WATER: usize = 256 * 1024;
 /// Batches that one poll sends before it lets other tasks run.
 const BATCHES_PER_POLL: usize = 8;
 
@@ -187,6 +187,7 @@ where
         }
         let stream = slot.stream;
         let sent = hand_over(http2, stream, &mut self.batch, last);
+        state.load.completed += 1;
         state.notify_driver();
         Poll::Ready(sent.map_err(|_| Gone))
     }

@@ -348,7 +348,7 @@ impl Acceptor {
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
-        let connection = Connection::new(http2, peer);
+        let connection = Connection::new(http2, peer, None);
         let registered = self.connections.register(&connection);
         let endpoint = ServerEndpoint::new(Arc::clone(&self.router));
         let driver = Driver::new(io, endpoint, connection, self.busy_poll);

@@ -1,0 +1,356 @@
+//! The lanes of one channel: which a call takes, how they come and go.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tonic::Status;
+
+use super::connect::Connector;
+use super::lane::Lane;
+use super::lanes::Lanes;
+use super::ticker::Ticker;
+use crate::connection::{Connection, Line};
+
+/// The lanes of one channel. Dropping it closes each after its last call.
+pub(crate) struct LaneSet {
+    /// What calls look at.
+    ready: RwLock<Ready>,
+    /// Where the next call begins to look.
+    turn: AtomicU32,
+    /// Some lane has become ready.
+    became_ready: Notify,
+    connector: Arc<Connector>,
+    all: Mutex<All>,
+    ticker: Option<Ticker>,
+    weak: Weak<Self>,
+}
+
+/// The lanes that take calls.
+#[derive(Default)]
+struct Ready {
+    lanes: Vec<ReadyLane>,
+    /// Some other lane has no connection, and may try to make one: the next call has it do so.
+    is_repair_due: bool,
+}
+
+struct ReadyLane {
+    lane: Arc<Lane>,
+    connection: Arc<Connection>,
+}
+
+/// Changed under the lock of [`LaneSet::all`] alone; which of them are ready follows by [`LaneSet::refresh`].
+struct All {
+    /// In the order of their opening; never empty.
+    lanes: Vec<Arc<Lane>>,
+    closing: Vec<Closing>,
+    next_id: u64,
+}
+
+/// A lane that was told to close, while calls are left on it.
+#[derive(Clone)]
+pub(super) struct Closing {
+    pub(super) lane: Arc<Lane>,
+    pub(super) connection: Arc<Connection>,
+    /// Why it closes.
+    pub(super) reason: String,
+}
+
+impl LaneSet {
+    pub(super) fn new(lanes: &Lanes, connector: Connector) -> Arc<Self> {
+        let connector = Arc::new(connector);
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Arc::new_cyclic(|weak: &Weak<Self>| {
+            let ids = 0..lanes.initial() as u64;
+            let lane =
+                |id| Arc::new(Lane::new(id, "initial".to_owned(), weak.clone(), Arc::clone(&connector)));
+            Self {
+                ready: RwLock::default(),
+                turn: AtomicU32::new(0),
+                became_ready: Notify::new(),
+                all: Mutex::new(All {
+                    next_id: ids.end,
+                    lanes: ids.map(lane).collect(),
+                    closing: Vec::new(),
+                }),
+                ticker: lanes.policy(cores).map(Ticker::new),
+                connector,
+                weak: weak.clone(),
+            }
+        })
+    }
+
+    /// The connection for the next call; `None` while there is none at all.
+    #[inline]
+    pub(super) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
+        let ready = self.ready();
+        // Most channels have one lane.
+        if let [only] = ready.lanes.as_slice()
+            && !ready.is_repair_due
+        {
+            return Some(Arc::clone(&only.connection));
+        }
+        self.pick_of(ready, affinity)
+    }
+
+    fn pick_of<'a>(
+        &'a self,
+        mut ready: RwLockReadGuard<'a, Ready>,
+        affinity: Option<u64>,
+    ) -> Option<Arc<Connection>> {
+        if ready.is_repair_due {
+            drop(ready);
+            self.repair();
+            ready = self.ready();
+        }
+        let lanes = ready.lanes.as_slice();
+        let chosen = match affinity {
+            Some(key) => lanes.iter().max_by_key(|ready| affinity_of(key, ready.lane.id))?,
+            None => self.less_loaded(lanes)?,
+        };
+        Some(Arc::clone(&chosen.connection))
+    }
+
+    /// The less loaded of two. They change with each turn, through all pairs.
+    fn less_loaded<'a>(&self, lanes: &'a [ReadyLane]) -> Option<&'a ReadyLane> {
+        let count = lanes.len() as u32;
+        if count < 2 {
+            return lanes.first();
+        }
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        let first = turn % count;
+        let second = (first + 1 + (turn / count) % (count - 1)) % count;
+        let (first, second) = (&lanes[first as usize], &lanes[second as usize]);
+        Some(if second.load() < first.load() { second } else { first })
+    }
+
+    /// Waits for a connection, making one if need be.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when connecting fails, or has failed and is not to be tried again yet; with `wait_for_ready` never.
+    pub(super) async fn connected(&self, wait_for_ready: bool) -> Result<Arc<Connection>, Status> {
+        loop {
+            // Made before the look at what is ready: a change after it is not missed.
+            let became_ready = self.became_ready.notified();
+            if let Some(connection) = self.pick(None) {
+                return Ok(connection);
+            }
+            // One lane alone tries to reach a server that is gone. The others follow it.
+            let lead = Arc::clone(&self.all().lanes[0]);
+            tokio::select! {
+                biased;
+                outcome = lead.connection(wait_for_ready) => return outcome,
+                () = became_ready => {}
+            }
+        }
+    }
+
+    /// Connects every lane, one after the other.
+    pub(super) async fn connect_all(&self) -> Result<(), Status> {
+        let lanes = self.all().lanes.clone();
+        for lane in lanes {
+            lane.connection(false).await?;
+        }
+        Ok(())
+    }
+
+    /// A connection on which a stream may be free.
+    pub(super) fn with_room(&self) -> Room {
+        let ready = self.ready();
+        if ready.lanes.is_empty() {
+            return Room::NoLane;
+        }
+        let open = ready.lanes.iter().filter(|ready| ready.connection.has_room());
+        match open.min_by_key(|ready| ready.load()) {
+            Some(ready) => Room::Some(Arc::clone(&ready.connection)),
+            None => Room::None,
+        }
+    }
+
+    /// A connection can take no more calls: its lane makes another for the next one.
+    pub(super) fn lost(&self, connection: &Arc<Connection>) {
+        let is_its = |lane: &&Arc<Lane>| lane.ready().is_some_and(|ready| Arc::ptr_eq(&ready, connection));
+        let lane = self.all().lanes.iter().find(is_its).cloned();
+        if let Some(lane) = lane {
+            lane.lost(connection);
+        }
+    }
+
+    /// Opens `count` lanes more, and connects them.
+    pub(crate) fn open(&self, count: usize, reason: &str) {
+        let opened: Vec<_> = {
+            let mut all = self.all();
+            let ids = all.next_id..all.next_id + count as u64;
+            all.next_id = ids.end;
+            let lane = |id| {
+                Arc::new(Lane::new(id, reason.to_owned(), self.weak.clone(), Arc::clone(&self.connector)))
+            };
+            let opened: Vec<_> = ids.map(lane).collect();
+            all.lanes.extend_from_slice(&opened);
+            opened
+        };
+        for lane in &opened {
+            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane opens");
+            lane.start_connecting();
+        }
+    }
+
+    /// Lets lanes take no more calls, and close when their last one has ended. The last lane stays.
+    pub(crate) fn close(&self, ids: &[u64], reason: &str) {
+        let closed: Vec<_> = {
+            let mut all = self.all();
+            let close = |id: &u64| {
+                let place = all.lanes.iter().position(|lane| lane.id == *id)?;
+                (all.lanes.len() > 1).then(|| all.lanes.remove(place))
+            };
+            ids.iter().filter_map(close).collect()
+        };
+        for lane in closed {
+            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane closes");
+            if let Some(connection) = lane.dismiss() {
+                let reason = reason.to_owned();
+                self.all().closing.push(Closing { lane, connection, reason });
+            }
+        }
+        self.refresh();
+    }
+
+    /// Finds out anew which lanes take calls. Whatever changes a lane's state calls it afterwards.
+    pub(super) fn refresh(&self) {
+        let all = self.all();
+        let mut ready = self.ready.write().unwrap_or_else(PoisonError::into_inner);
+        let connected = |lane: &Arc<Lane>| {
+            let connection = lane.ready()?;
+            Some(ReadyLane { lane: Arc::clone(lane), connection })
+        };
+        let former = std::mem::replace(&mut ready.lanes, all.lanes.iter().filter_map(connected).collect());
+        // Without any, a call that finds none has the first one connect.
+        ready.is_repair_due = !ready.lanes.is_empty() && all.lanes.iter().any(|lane| lane.is_due());
+        let is_empty = ready.lanes.is_empty();
+        drop((ready, all));
+        // What was the last to hold a connection's lane drops it without a lock.
+        drop(former);
+        if is_empty {
+            // They see to it that a lane connects, or fail.
+            self.line().wake_all();
+        } else {
+            self.became_ready.notify_waiters();
+            self.line().wake_next();
+        }
+        if let Some(ticker) = &self.ticker {
+            ticker.ensure_running(self);
+        }
+    }
+
+    /// Has the lanes connect that lost their connections.
+    #[cold]
+    fn repair(&self) {
+        let due: Vec<_> = self.all().lanes.iter().filter(|lane| lane.is_due()).cloned().collect();
+        for lane in &due {
+            lane.start_connecting();
+        }
+        if due.is_empty() {
+            self.refresh();
+        }
+    }
+
+    pub(super) fn line(&self) -> &Line {
+        &self.connector.connection.line
+    }
+
+    /// How many lanes there are, those that close left out.
+    pub(super) fn len(&self) -> usize {
+        self.all().lanes.len()
+    }
+
+    /// All lanes, and those that close; which were over is forgotten.
+    pub(super) fn list(&self) -> (Vec<Arc<Lane>>, Vec<Closing>) {
+        let mut all = self.all();
+        all.closing.retain(|closing| closing.connection.lock().ended().is_none());
+        (all.lanes.clone(), all.closing.clone())
+    }
+
+    /// Where the first lane runs, if it can run anywhere.
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        self.all().lanes[0].runtime()
+    }
+
+    pub(super) fn weak(&self) -> Weak<Self> {
+        self.weak.clone()
+    }
+
+    fn ready(&self) -> RwLockReadGuard<'_, Ready> {
+        self.ready.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a connection has room for a call that waits.
+pub(super) enum Room {
+    Some(Arc<Connection>),
+    None,
+    /// There is no connection at all.
+    NoLane,
+}
+
+impl ReadyLane {
+    /// Calls in flight, one more counted for the call that asks, weighed by how busy the driver was: a lane whose driver has
+    /// no time left counts twice.
+    fn load(&self) -> u64 {
+        (self.connection.in_flight() as u64 + 1) * (1000 + u64::from(self.lane.busy_permille().unwrap_or(0)))
+    }
+}
+
+/// How well a key and a lane go together: a key takes the lane with the highest value (rendezvous hashing). When a lane comes or goes, only those
+/// keys move for which it is the highest.
+fn affinity_of(key: u64, lane: u64) -> u64 {
+    // The finalizer of SplitMix64.
+    let mut mixed = key ^ lane.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl fmt::Debug for LaneSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaneSet").field("lanes", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 10,000 keys, how many change their lane when `before` lanes become `after`.
+    fn moved(before: u64, after: u64) -> usize {
+        let lane = |key, lanes| (0..lanes).max_by_key(|&lane| affinity_of(key, lane));
+        (0..10_000).filter(|&key| lane(key, before) != lane(key, after)).count()
+    }
+
+    #[test]
+    fn few_keys_move_when_the_number_changes() {
+        let check = |before, after, expected: std::ops::Range<usize>| {
+            let moved = moved(before, after);
+            assert!(expected.contains(&moved), "{before} to {after} lanes: {moved} keys moved");
+        };
+        check(1, 2, 4800..5200);
+        check(4, 5, 1800..2200);
+        check(5, 4, 1800..2200);
+        check(15, 16, 500..750);
+    }
+
+    #[test]
+    fn keys_are_spread_evenly() {
+        let mut keys = [0; 8];
+        for key in 0..8000 {
+            let lane = (0..8).max_by_key(|&lane| affinity_of(key, lane)).expect("eight of them");
+            keys[lane as usize] += 1;
+        }
+        assert!(keys.iter().all(|count| (850..1150).contains(count)), "{keys:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The numbers of the policy.
+
+/// Bounds and thresholds of [`Policy`](super::Policy); units are in the names. The reasons stand at the module.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PolicyConfig {
+    /// Never fewer lanes than this, at least one.
+    pub(crate) floor: usize,
+    /// Never more lanes than this, at least the floor.
+    pub(crate) cap: usize,
+    /// How often samples are to be taken.
+    pub(crate) tick_ms: u64,
+
+    /// What more lanes must bring to be kept, as a logarithm.
+    pub(crate) gain_min: f64,
+    /// What fewer lanes may cost, likewise.
+    pub(crate) loss_max: f64,
+    /// What a gain in latency counts beside one in rate.
+    pub(crate) latency_weight: f64,
+
+    /// A call's time outside the network, as a share of all its time, below which more lanes are not tried.
+    pub(crate) late_share_min: f64,
+    /// The same where few calls are in flight.
+    pub(crate) late_share_few_min: f64,
+    /// So many calls are few.
+    pub(crate) few_calls_max: usize,
+    /// The share of its time that a driver must be at work to be a reason to try by itself.
+    pub(crate) busy_share_min: f64,
+    /// The share of a call's time that it waits to be written, likewise.
+    pub(crate) write_share_min: f64,
+    /// The share of calls that found the lane's lock taken, likewise.
+    pub(crate) contended_share_min: f64,
+    /// The share of the time in which flow control kept data back, likewise.
+    pub(crate) flow_share_min: f64,
+
+    /// Ticks before a comparison is looked at, and those after which it must end: more lanes, fewer lanes.
+    pub(crate) ticks_min: usize,
+    pub(crate) up_ticks_max: usize,
+    pub(crate) down_ticks_max: usize,
+    /// Ticks that are not counted after the number of lanes has changed.
+    pub(crate) settle_ticks: usize,
+    /// What is known of a steady load.
+    pub(crate) steady_ticks_max: usize,
+    /// How many standard errors make a difference.
+    pub(crate) sigmas: f64,
+    /// The least that the rates of two ticks are thought to differ by chance.
+    pub(crate) spread_min: f64,
+
+    /// Another load: rate, calls in flight or latency differ by this factor, and by so many standard errors.
+    pub(crate) change_factor: f64,
+    pub(crate) change_sigmas: f64,
+    /// Ticks that show another load.
+    pub(crate) change_ticks: usize,
+
+    /// Until a steady load is tried again with another number; doubled each time that it was in vain.
+    pub(crate) retry_ms: u64,
+    pub(crate) retry_ms_max: u64,
+    /// From a search that was in vain to one for another load; doubled likewise.
+    pub(crate) search_ms: u64,
+    pub(crate) search_ms_max: u64,
+    /// For lanes to connect, beside some round trips.
+    pub(crate) connect_ms_max: u64,
+    /// Without a call for so long, a channel goes back to its floor.
+    pub(crate) idle_ms: u64,
+}
+
+impl PolicyConfig {
+    /// The default for a machine on which the process may use `cores`: from one lane to as many as cores, at most 16.
+    pub(crate) fn for_cores(cores: usize) -> Self {
+        Self {
+            floor: 1,
+            cap: cores.clamp(1, LANES_DEFAULT_MAX),
+            tick_ms: 50,
+            gain_min: 0.035,
+            loss_max: 0.04,
+            latency_weight: 0.2,
+            late_share_min: 0.08,
+            late_share_few_min: 0.35,
+            few_calls_max: 4,
+            busy_share_min: 0.7,
+            write_share_min: 0.25,
+            contended_share_min: 0.25,
+            flow_share_min: 0.1,
+            ticks_min: 3,
+            up_ticks_max: 40,
+            down_ticks_max: 20,
+            settle_ticks: 0,
+            steady_ticks_max: 20,
+            sigmas: 2.0,
+            spread_min: 0.015,
+            change_factor: 1.4,
+            change_sigmas: 5.0,
+            change_ticks: 4,
+            retry_ms: 15_000,
+            retry_ms_max: 600_000,
+            search_ms: 500,
+            search_ms_max: 60_000,
+            connect_ms_max: 1_000,
+            idle_ms: 3_000,
+        }
+    }
+}
+
+/// The most lanes that a channel opens unless told otherwise.
+const LANES_DEFAULT_MAX: usize = 16;

@@ -1,0 +1,452 @@
+//! How many lanes a channel should have: a pure function of samples and time.
+
+mod config;
+mod measure;
+mod reason;
+mod sample;
+mod search;
+mod signals;
+
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+pub(crate) use config::PolicyConfig;
+pub(crate) use reason::{Figures, Reason, Signal};
+pub(crate) use sample::{LaneSample, LaneState, Samples};
+
+use measure::{Measured, Ticks};
+use search::{Bounds, Goal, Search, Step};
+use signals::View;
+
+/// Says when to open a lane and when to close one.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    config: PolicyConfig,
+    phase: Phase,
+    /// Of the number of lanes that there is now.
+    ticks: Ticks,
+    search: Option<Search>,
+    /// The load that the number of lanes is right for.
+    load: Option<Measured>,
+    /// What to look for when the next load has been measured.
+    next_goal: Goal,
+    pace: Pace,
+    idle_since: Option<Duration>,
+    /// Streams that the peer allows on a connection, once calls had to wait for one.
+    stream_limit: Option<usize>,
+}
+
+/// What to do about the lanes now.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Decision {
+    Keep,
+    /// Connect this many lanes more.
+    Open {
+        count: usize,
+        reason: Reason,
+    },
+    /// Let these take no more calls, and close each when its last call has ended.
+    Close {
+        lanes: Vec<u64>,
+        reason: Reason,
+    },
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The number of lanes is thought right, or the load is not known yet.
+    Steady,
+    /// Waits until there are so many lanes, and then for what was under way to pass.
+    Settling { lanes: usize, is_trial: bool, connected_by: Duration, ticks_left: Option<usize> },
+    /// Looks how so many lanes do.
+    Trying { lanes: usize },
+}
+
+/// When to look again.
+#[derive(Debug)]
+struct Pace {
+    retry_at: Duration,
+    retry: Duration,
+    /// The next retry is for more lanes, not for fewer.
+    retry_more: bool,
+    search_at: Duration,
+    search: Duration,
+}
+
+enum Verdict {
+    Undecided,
+    Better,
+    NotBetter,
+    /// The load is not what it was: the trial says nothing.
+    OtherLoad(Goal),
+}
+
+impl Policy {
+    pub(crate) fn new(config: PolicyConfig) -> Self {
+        let floor = config.floor.max(1);
+        let config = PolicyConfig { floor, cap: config.cap.max(floor), ..config };
+        Self {
+            phase: Phase::Steady,
+            ticks: Ticks::default(),
+            search: None,
+            load: None,
+            next_goal: Goal::More,
+            pace: Pace {
+                retry_at: Duration::ZERO,
+                retry: Duration::from_millis(config.retry_ms),
+                retry_more: true,
+                search_at: Duration::ZERO,
+                search: Duration::from_millis(config.search_ms),
+            },
+            idle_since: None,
+            stream_limit: None,
+            config,
+        }
+    }
+
+    /// What to do, from what the lanes did since the last call of this and the time since the channel began.
+    pub(crate) fn decide(&mut self, samples: &Samples, now: Duration) -> Decision {
+        let view = View::of(samples);
+        let PolicyConfig { floor, cap, .. } = self.config;
+        if view.live() < floor {
+            self.forget_load();
+            return self.go(floor, false, Reason::Floor { floor }, samples, &view, now);
+        }
+        if view.live() > cap {
+            self.forget_load();
+            return self.go(cap, false, Reason::Cap { cap }, samples, &view, now);
+        }
+        if view.in_flight == 0 && view.tick.calls == 0.0 {
+            return self.idle(samples, &view, now);
+        }
+        if self.idle_since.take().is_some() {
+            // The interval in which calls began again is not a whole one.
+            return Decision::Keep;
+        }
+        if view.waiting > 0
+            && let Some(decision) = self.stream_limit_met(samples, &view, now)
+        {
+            return decision;
+        }
+        let tick = Duration::from_millis(self.config.tick_ms);
+        if samples.interval < tick / 2 || samples.interval > tick * 4 {
+            // A process that was stopped says nothing about its lanes.
+            return Decision::Keep;
+        }
+        match self.phase {
+            Phase::Steady => self.steady(samples, &view, now),
+            Phase::Settling { .. } => self.settling(samples, &view, now),
+            Phase::Trying { lanes } => self.trying(lanes, samples, &view, now),
+        }
+    }
+
+    fn idle(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+        let since = *self.idle_since.get_or_insert(now);
+        let floor = self.config.floor;
+        if now.saturating_sub(since) < Duration::from_millis(self.config.idle_ms) {
+            return Decision::Keep;
+        }
+        self.forget_load();
+        self.stream_limit = None;
+        if view.live() == floor {
+            return Decision::Keep;
+        }
+        self.go(floor, false, Reason::Idle, samples, view, now)
+    }
+
+    /// Calls wait for a stream: enough lanes for all of them, without a trial. They can't be had otherwise.
+    fn stream_limit_met(&mut self, samples: &Samples, view: &View, now: Duration) -> Option<Decision> {
+        self.stream_limit = view.stream_limit.map(|limit| limit.max(1));
+        let needed = self.needed_for_streams(view.in_flight);
+        if needed <= view.live() {
+            return None;
+        }
+        self.forget_load();
+        self.next_goal = Goal::More;
+        Some(self.go(needed, false, Reason::StreamLimit { waiting: view.waiting }, samples, view, now))
+    }
+
+    fn needed_for_streams(&self, in_flight: usize) -> usize {
+        let needed = self.stream_limit.map_or(1, |limit| in_flight.div_ceil(limit));
+        needed.clamp(self.config.floor, self.config.cap)
+    }
+
+    fn steady(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+        if view.connecting > 0 {
+            // A lane broke, and is being replaced.
+            self.ticks.clear();
+            return Decision::Keep;
+        }
+        let config = self.config;
+        self.ticks.push(view.tick, config.steady_ticks_max);
+        if self.ticks.len() < config.change_ticks {
+            return Decision::Keep;
+        }
+        let Some(lately) = self.ticks.measured_last(config.change_ticks, config.spread_min) else {
+            return Decision::Keep;
+        };
+        let Some(load) = self.load else {
+            return self.begin(self.next_goal, lately, samples, view, now);
+        };
+        if let Some(goal) = other_load(&config, &lately, &load)
+            && now >= self.pace.search_at
+        {
+            // These ticks may be of both loads.
+            self.forget_load();
+            self.next_goal = goal;
+            return Decision::Keep;
+        }
+        if now >= self.pace.retry_at && self.ticks.len() >= 2 * config.change_ticks {
+            return self.retry(samples, view, now);
+        }
+        Decision::Keep
+    }
+
+    /// After a long time of the same, another look at more lanes, or at fewer.
+    fn retry(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+        self.pace.retry_at = now + self.pace.retry;
+        let Some(measured) = self.ticks.measured(self.config.spread_min) else { return Decision::Keep };
+        let more =
+            self.most(&measured) > view.ready && view.limit(&self.config, view.ready, &measured).is_some();
+        let fewer = self.needed_for_streams(view.in_flight) < view.ready;
+        let goal = match (more, fewer) {
+            (true, true) if self.pace.retry_more => Goal::RetryMore,
+            (_, true) => Goal::RetryLess,
+            (true, false) => Goal::RetryMore,
+            (false, false) => return Decision::Keep,
+        };
+        self.pace.retry_more = goal == Goal::RetryLess;
+        self.begin(goal, measured, samples, view, now)
+    }
+
+    fn settling(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+        let Phase::Settling { lanes, is_trial, connected_by, ticks_left } = &mut self.phase else {
+            unreachable!("only called in this phase")
+        };
+        if view.ready != *lanes || view.connecting > 0 {
+            if now < *connected_by {
+                return Decision::Keep;
+            }
+            let reason = Reason::NotConnected { lanes: view.connecting };
+            let ready = view.ready.max(self.config.floor);
+            self.end_search(now, false);
+            return self.go(ready, false, reason, samples, view, now);
+        }
+        let left = ticks_left.get_or_insert_with(|| {
+            let latency = view.tick.in_flight / view.tick.calls.max(1.0);
+            self.config.settle_ticks + (3.0 * latency).min(self.config.up_ticks_max as f64) as usize
+        });
+        if *left > 0 {
+            *left -= 1;
+            return Decision::Keep;
+        }
+        self.ticks.clear();
+        self.phase = if *is_trial { Phase::Trying { lanes: *lanes } } else { Phase::Steady };
+        Decision::Keep
+    }
+
+    fn trying(&mut self, lanes: usize, samples: &Samples, view: &View, now: Duration) -> Decision {
+        if view.ready != lanes || view.connecting > 0 {
+            // A lane broke: what is measured now is not this number.
+            self.ticks.clear();
+            let connected_by = now + self.connect_time(view);
+            self.phase = Phase::Settling { lanes, is_trial: true, connected_by, ticks_left: None };
+            return Decision::Keep;
+        }
+        self.ticks.push(view.tick, self.config.up_ticks_max);
+        let Some(search) = &mut self.search else {
+            self.phase = Phase::Steady;
+            return Decision::Keep;
+        };
+        let Some(measured) = self.ticks.measured(self.config.spread_min) else { return Decision::Keep };
+        let (best_lanes, best) = search.best();
+        match verdict(&self.config, lanes > best_lanes, &self.ticks, &measured, &best) {
+            Verdict::Undecided => Decision::Keep,
+            Verdict::OtherLoad(goal) => {
+                self.forget_load();
+                self.next_goal = goal;
+                Decision::Keep
+            }
+            verdict => {
+                search.learn(lanes, measured, matches!(verdict, Verdict::Better));
+                self.step(samples, view, now)
+            }
+        }
+    }
+
+    fn begin(
+        &mut self,
+        goal: Goal,
+        measured: Measured,
+        samples: &Samples,
+        view: &View,
+        now: Duration,
+    ) -> Decision {
+        self.load = Some(measured);
+        self.search = Some(Search::new(goal, view.ready, measured));
+        self.step(samples, view, now)
+    }
+
+    /// The next step of the search.
+    fn step(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
+        let Some(search) = &self.search else { return Decision::Keep };
+        let (top, top_measured) = search.top();
+        let signal = view.limit(&self.config, top, &top_measured);
+        let bounds = Bounds {
+            least: self.needed_for_streams(view.in_flight),
+            most: self.most(&top_measured),
+            more_may_help: signal.is_some(),
+            loss_max: self.config.loss_max,
+            latency_weight: self.config.latency_weight,
+        };
+        let (lanes, best) = search.best();
+        let figures =
+            Figures { lanes, calls_per_s: best.calls_per_s, latency_ms: best.latency_s() * 1_000.0 };
+        match search.next(bounds) {
+            Step::Try(lanes) => {
+                let reason = match signal {
+                    Some(signal) if lanes > top => Reason::Limited { signal, figures },
+                    _ if lanes < figures.lanes => Reason::Fewer { figures },
+                    _ => Reason::Between { figures },
+                };
+                self.go(lanes, true, reason, samples, view, now)
+            }
+            Step::Done(lanes) => {
+                let known = search.known(lanes).unwrap_or(best);
+                let figures =
+                    Figures { lanes, calls_per_s: known.calls_per_s, latency_ms: known.latency_s() * 1e3 };
+                let tried = view.ready;
+                let tried_calls_per_s = self.ticks.measured(0.0).map_or(0.0, |tried| tried.calls_per_s);
+                self.load = Some(known);
+                let is_other = lanes != search.start;
+                self.end_search(now, is_other);
+                let reason = Reason::Settled { tried, tried_calls_per_s, figures };
+                self.go(lanes, false, reason, samples, view, now)
+            }
+        }
+    }
+
+    fn end_search(&mut self, now: Duration, is_other: bool) {
+        let Some(search) = self.search.take() else { return };
+        let config = &self.config;
+        let pace = &mut self.pace;
+        if matches!(search.goal, Goal::RetryMore | Goal::RetryLess) {
+            pace.retry = (pace.retry * 2).min(Duration::from_millis(config.retry_ms_max));
+        } else {
+            pace.retry = Duration::from_millis(config.retry_ms);
+            let doubled = (pace.search * 2).min(Duration::from_millis(config.search_ms_max));
+            pace.search = if is_other { Duration::from_millis(config.search_ms) } else { doubled };
+        }
+        pace.retry_at = now + pace.retry;
+        pace.search_at = now + pace.search;
+    }
+
+    fn forget_load(&mut self) {
+        self.search = None;
+        self.load = None;
+        self.ticks.clear();
+        self.phase = Phase::Steady;
+    }
+
+    /// More lanes than calls in flight are of no use.
+    fn most(&self, measured: &Measured) -> usize {
+        let calls = (measured.in_flight + 0.5) as usize;
+        calls.clamp(self.config.floor, self.config.cap)
+    }
+
+    fn connect_time(&self, view: &View) -> Duration {
+        Duration::from_millis(self.config.connect_ms_max) + 10 * view.round_trip()
+    }
+
+    /// Opens and closes lanes until there are so many.
+    fn go(
+        &mut self,
+        lanes: usize,
+        is_trial: bool,
+        reason: Reason,
+        samples: &Samples,
+        view: &View,
+        now: Duration,
+    ) -> Decision {
+        self.ticks.clear();
+        let live = view.live();
+        if lanes == live && view.connecting == 0 && !is_trial {
+            self.phase = Phase::Steady;
+            return Decision::Keep;
+        }
+        let connected_by = now + self.connect_time(view);
+        self.phase = Phase::Settling { lanes, is_trial, connected_by, ticks_left: None };
+        if lanes > live {
+            return Decision::Open { count: lanes - live, reason };
+        }
+        if lanes == live {
+            return Decision::Keep;
+        }
+        // Those that are not connected first, then the youngest.
+        let mut closable: Vec<_> =
+            samples.lanes.iter().filter(|lane| lane.state != LaneState::Draining).collect();
+        closable.sort_by_key(|lane| (lane.state == LaneState::Ready, std::cmp::Reverse(lane.id)));
+        let lanes = closable.iter().take(live - lanes).map(|lane| lane.id).collect();
+        Decision::Close { lanes, reason }
+    }
+}
+
+/// Whether lately is another load than the one before, and what to look for if so.
+fn other_load(config: &PolicyConfig, lately: &Measured, before: &Measured) -> Option<Goal> {
+    let (rate, latency) = lately.gains_over(before);
+    let in_flight = rate - latency;
+    let error = lately.rate_error.hypot(before.rate_error);
+    let in_flight_error = lately.in_flight_error.hypot(before.in_flight_error);
+    let factor = config.change_factor.ln();
+    let is_other = |gain: f64, error: f64| gain.abs() > factor.max(config.change_sigmas * error);
+    if !is_other(rate, error) && !is_other(in_flight, in_flight_error) {
+        return None;
+    }
+    Some(if rate < -factor || in_flight < -factor { Goal::Less } else { Goal::More })
+}
+
+/// What a trial shows, if it shows something yet.
+fn verdict(
+    config: &PolicyConfig,
+    is_more: bool,
+    ticks: &Ticks,
+    tried: &Measured,
+    best: &Measured,
+) -> Verdict {
+    if ticks.len() < config.ticks_min {
+        return Verdict::Undecided;
+    }
+    let (gain, error) = tried.gain_over(best, config.latency_weight);
+    let (rate, latency) = tried.gains_over(best);
+    let in_flight_error = tried.in_flight_error.hypot(best.in_flight_error);
+    let doubt = config.sigmas * error;
+    let factor = config.change_factor.ln().max(config.change_sigmas * in_flight_error);
+    let in_flight = rate - latency;
+    if in_flight > factor || (in_flight < -factor && rate < -factor) {
+        return Verdict::OtherLoad(if in_flight > 0.0 { Goal::More } else { Goal::Less });
+    }
+    // More calls without a shorter latency come of more load, not of more lanes.
+    let is_earned = latency > rate / 2.0;
+    if is_more {
+        let is_last = ticks.len() >= config.up_ticks_max;
+        let margin = gain - config.gain_min;
+        return match margin {
+            _ if margin > doubt && is_earned => Verdict::Better,
+            _ if margin < -doubt => Verdict::NotBetter,
+            _ if is_last && margin > 0.0 && gain > doubt && is_earned => Verdict::Better,
+            _ if is_last => Verdict::NotBetter,
+            _ => Verdict::Undecided,
+        };
+    }
+    let margin = gain + config.loss_max;
+    let is_last = ticks.len() >= config.down_ticks_max;
+    match margin {
+        _ if gain > doubt && is_earned => Verdict::Better,
+        _ if margin.abs() > doubt || is_last => Verdict::NotBetter,
+        _ => Verdict::Undecided,
+    }
+}

@@ -1,0 +1,135 @@
+//! Which number of lanes to try next.
+
+use super::measure::Measured;
+
+/// What is known of a load: how the channel did with each number of lanes that was tried.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    /// By number of lanes.
+    known: Vec<Known>,
+    best: Known,
+    /// Where it began.
+    pub(super) start: usize,
+    pub(super) goal: Goal,
+    /// A number between the best and the next one above was looked at.
+    is_refined: bool,
+}
+
+/// What the search is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// A load that is new or has grown.
+    More,
+    /// A load that has become less, or other.
+    Less,
+    /// A load that has been steady: a look at the neighbours only.
+    RetryMore,
+    RetryLess,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    lanes: usize,
+    measured: Measured,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Try(usize),
+    Done(usize),
+}
+
+/// What the next step is to keep to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) least: usize,
+    pub(super) most: usize,
+    /// A signal says that more lanes than the most that were tried might help.
+    pub(super) more_may_help: bool,
+    pub(super) loss_max: f64,
+    pub(super) latency_weight: f64,
+}
+
+impl Search {
+    pub(super) fn new(goal: Goal, lanes: usize, measured: Measured) -> Self {
+        let best = Known { lanes, measured };
+        Self { known: vec![best], best, start: lanes, goal, is_refined: false }
+    }
+
+    /// Takes note of a trial; `is_better` says that it was better than the best until then, beyond doubt.
+    pub(super) fn learn(&mut self, lanes: usize, measured: Measured, is_better: bool) {
+        let known = Known { lanes, measured };
+        let place = self.known.partition_point(|known| known.lanes < lanes);
+        self.is_refined |= lanes > self.best.lanes && place < self.known.len();
+        self.known.retain(|known| known.lanes != lanes);
+        self.known.insert(place, known);
+        if is_better {
+            self.best = known;
+        }
+    }
+
+    /// The best number of lanes, with which a trial is compared.
+    pub(super) fn best(&self) -> (usize, Measured) {
+        (self.best.lanes, self.best.measured)
+    }
+
+    pub(super) fn known(&self, lanes: usize) -> Option<Measured> {
+        self.known.iter().find(|known| known.lanes == lanes).map(|known| known.measured)
+    }
+
+    /// The most lanes that were tried.
+    pub(super) fn top(&self) -> (usize, Measured) {
+        let top = self.known.last().expect("there is always the first");
+        (top.lanes, top.measured)
+    }
+
+    pub(super) fn next(&self, bounds: Bounds) -> Step {
+        let more = self.more(&bounds);
+        if more > self.top().0 {
+            return Step::Try(more);
+        }
+        if let Some(between) = self.between_best_and_next() {
+            return Step::Try(between);
+        }
+        // Unproved rates count here: what is said to be enough must not be less than the best by chance alone.
+        let loss = |known: &Known| -known.measured.gain_over(&self.best.measured, bounds.latency_weight).0;
+        let is_enough = |known: &Known| known.lanes == self.best.lanes || loss(known) <= bounds.loss_max;
+        let good = self.known.iter().find(|known| is_enough(known)).unwrap_or(&self.best).lanes;
+        let too_few = self.known.iter().rev().find(|known| known.lanes < good);
+        let fewest = match (too_few, self.goal) {
+            // A lane moves no more when it has company: what the few lack, more of them must bring.
+            (Some(few), _) => {
+                let lacking = few.lanes as f64 * (loss(few) - bounds.loss_max).exp();
+                (lacking.ceil() as usize).clamp(few.lanes + 1, good)
+            }
+            (None, Goal::Less | Goal::RetryLess) => bounds.least,
+            (None, Goal::More | Goal::RetryMore) => good,
+        };
+        let fewest = fewest.max(bounds.least);
+        if fewest >= good {
+            return Step::Done(good.max(bounds.least));
+        }
+        let is_look = self.goal == Goal::RetryLess && too_few.is_none();
+        let fewer = if is_look { good - (good / 4).max(1) } else { usize::midpoint(fewest, good - 1) };
+        Step::Try(fewer.max(fewest))
+    }
+
+    /// More than were tried, if the most that were tried are the best.
+    fn more(&self, bounds: &Bounds) -> usize {
+        let top = self.top().0;
+        let more = match self.goal {
+            Goal::More => top * 2,
+            Goal::RetryMore => top + (top / 2).max(1),
+            Goal::Less | Goal::RetryLess => 0,
+        };
+        if self.best.lanes == top && bounds.more_may_help { more.min(bounds.most) } else { 0 }
+    }
+
+    /// Once, a number in the gap above the best: the peak may lie in it.
+    fn between_best_and_next(&self) -> Option<usize> {
+        let best = self.best.lanes;
+        let above = self.known.iter().find(|known| known.lanes > best)?.lanes;
+        let is_due = self.goal == Goal::More && !self.is_refined && above - best >= 2;
+        is_due.then(|| usize::midpoint(best, above))
+    }
+}

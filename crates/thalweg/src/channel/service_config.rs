@@ -1,0 +1,165 @@
+//! gRPC's [service config]: what those who run a service tell its clients, as JSON.
+//!
+//! Fields that are not known here are passed over, as the format wants it; those that are known must be right.
+//!
+//! [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What is understood of a service config.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServiceConfig {
+    pub(crate) connection_scaling: Option<ConnectionScaling>,
+}
+
+/// gRFC A105.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ConnectionScaling {
+    pub(crate) max_connections_per_subchannel: Option<u32>,
+}
+
+/// Why a text is no service config.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServiceConfigError {
+    /// It is no JSON.
+    #[error("the service config is not JSON: {0}")]
+    Syntax(String),
+    /// A field has not the kind or the range that it must have.
+    #[error("service config, {field}: {expected} is expected, not {found}")]
+    Field {
+        /// Its path, such as `connectionScaling.maxConnectionsPerSubchannel`.
+        field: String,
+        /// What would do.
+        expected: &'static str,
+        /// What stands there, shortened.
+        found: String,
+    },
+}
+
+impl ServiceConfig {
+    pub(crate) fn parse(json: &str) -> Result<Self, ServiceConfigError> {
+        let value: Value =
+            serde_json::from_str(json).map_err(|error| ServiceConfigError::Syntax(error.to_string()))?;
+        let root = Field { value: &value, parent: None, name: "the whole" };
+        let connection_scaling =
+            root.member("connectionScaling")?.map(|field| ConnectionScaling::read(&field));
+        Ok(Self { connection_scaling: connection_scaling.transpose()? })
+    }
+}
+
+impl ConnectionScaling {
+    fn read(field: &Field<'_>) -> Result<Self, ServiceConfigError> {
+        let max_connections = field.member("maxConnectionsPerSubchannel")?.map(|field| field.positive());
+        Ok(Self { max_connections_per_subchannel: max_connections.transpose()? })
+    }
+}
+
+/// A value, and the way to it.
+struct Field<'a> {
+    value: &'a Value,
+    parent: Option<&'a Field<'a>>,
+    name: &'a str,
+}
+
+/// How much of a wrong value is shown, in characters.
+const FOUND_LEN_MAX: usize = 40;
+
+impl<'a> Field<'a> {
+    /// A field of an object; `None` where it is missing or null, which is the same (ProtoJSON).
+    fn member(&'a self, name: &'a str) -> Result<Option<Field<'a>>, ServiceConfigError> {
+        let Value::Object(fields) = self.value else { return Err(self.wrong("an object")) };
+        let value = fields.get(name).filter(|value| !value.is_null());
+        Ok(value.map(|value| Field { value, parent: Some(self), name }))
+    }
+
+    /// A 32-bit unsigned number above 0. ProtoJSON also writes numbers as strings, and as floats without a fraction.
+    fn positive(&self) -> Result<u32, ServiceConfigError> {
+        let number = match self.value {
+            Value::Number(number) => number.as_u64().or_else(|| number.as_f64().and_then(whole)),
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        };
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        number.filter(|&number| number > 0).ok_or_else(|| self.wrong("a whole number from 1 to 4294967295"))
+    }
+
+    fn wrong(&self, expected: &'static str) -> ServiceConfigError {
+        let text = self.value.to_string();
+        let mut found: String = text.chars().take(FOUND_LEN_MAX).collect();
+        if found.len() < text.len() {
+            found.push('…');
+        }
+        ServiceConfigError::Field { field: self.to_string(), expected, found }
+    }
+}
+
+/// A float as the whole number that it is.
+fn whole(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number)).then_some(number as u64)
+}
+
+impl fmt::Display for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.parent {
+            Some(parent) if parent.parent.is_some() => write!(f, "{parent}.{}", self.name),
+            _ => f.write_str(self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_understood() {
+        let check = |json: &str, expected: Option<u32>| {
+            let config = ServiceConfig::parse(json).unwrap();
+            let number = config.connection_scaling.and_then(|scaling| scaling.max_connections_per_subchannel);
+            assert_eq!(number, expected, "{json}");
+        };
+        check(r#"{"connectionScaling": {"maxConnectionsPerSubchannel": 7}}"#, Some(7));
+        check(r#"{"connectionScaling": {"maxConnectionsPerSubchannel": "7"}}"#, Some(7));
+        check(r#"{"connectionScaling": {"maxConnectionsPerSubchannel": 7.0}}"#, Some(7));
+        check(r#"{"connectionScaling": {"maxConnectionsPerSubchannel": 4294967295}}"#, Some(u32::MAX));
+        check(r#"{"connectionScaling": {"maxConnectionsPerSubchannel": null, "else": []}}"#, None);
+        check(r#"{"connectionScaling": {}}"#, None);
+        check(r#"{"connectionScaling": null}"#, None);
+        check(r#"{"loadBalancingConfig": [{"round_robin": {}}], "methodConfig": 5}"#, None);
+        check("{}", None);
+    }
+
+    #[test]
+    fn errors_name_the_field() {
+        let check = |json: &str, expected: &str| {
+            assert_eq!(ServiceConfig::parse(json).unwrap_err().to_string(), expected, "{json}");
+        };
+        let number =
+            |value: &str| format!(r#"{{"connectionScaling": {{"maxConnectionsPerSubchannel": {value}}}}}"#);
+        for value in ["0", "-1", "1.5", "4294967296", r#""many""#, "true", "[]", "1e300"] {
+            let found: Value = serde_json::from_str(value).unwrap();
+            check(
+                &number(value),
+                &format!(
+                    "service config, connectionScaling.maxConnectionsPerSubchannel: a whole number from 1 to 4294967295 \
+                     is expected, not {found}"
+                ),
+            );
+        }
+        check(
+            r#"{"connectionScaling": 3}"#,
+            "service config, connectionScaling: an object is expected, not 3",
+        );
+        check("[]", "service config, the whole: an object is expected, not []");
+        let long = ServiceConfig::parse(&format!(r#""{}""#, "ü".repeat(100))).unwrap_err().to_string();
+        assert!(long.ends_with("üü…"), "{long}");
+        let syntax = ServiceConfig::parse("{").unwrap_err().to_string();
+        assert!(
+            syntax.starts_with("the service config is not JSON: ") && syntax.contains("line 1"),
+            "{syntax}"
+        );
+    }
+}
