@@ -13,11 +13,14 @@ use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
 use thalweg_lab::conduct::{Conducted, CutShort, Setup, conduct};
+use thalweg_lab::execute::Execute;
 use thalweg_lab::interrupt::Interrupt;
 use thalweg_lab::plan::Study;
-use thalweg_lab::process::{Places, ProcessExecutor, Program};
+use thalweg_lab::process::{Places, ProcessExecutor, Program, TargetExecutor};
+use thalweg_lab::record::MethodCall;
 use thalweg_lab::report;
-use thalweg_lab::results::{self, LabResults, ResultsDirectory, Settings};
+use thalweg_lab::results::{self, LabResults, ResultsDirectory, Settings, StackInfo};
+use thalweg_lab::stack::Stack;
 
 use crate::failure::Failure;
 use channels::ChannelsArgs;
@@ -82,6 +85,11 @@ trait Plan {
 
     /// The windows, for these stacks. Before the programs are there, of a peer nothing but its name is known.
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Study, Failure>;
+
+    /// Somebody else's server, if that is what is to be measured.
+    fn aim(&self) -> Result<Option<Aim>, Failure> {
+        Ok(None)
+    }
 }
 
 fn study(args: &impl Plan) -> Result<ExitCode, Failure> {
@@ -93,12 +101,15 @@ fn study(args: &impl Plan) -> Result<ExitCode, Failure> {
         return show(&directory, &results);
     }
 
-    let mut stacks = common.against.stacks();
     let places = args.places()?;
+    if let Some(aim) = args.aim()? {
+        return at_target(args, aim, places, directory);
+    }
+    let mut stacks = common.against.stacks();
     // What cannot be planned is said before anything is built or started.
     args.plan(&stacks, &BTreeMap::new())?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
-    let (programs, mut executor) = start(&common.against, &mut stacks, places.clone())?;
+    let (programs, executor) = start(&common.against, &mut stacks, places.clone())?;
     let study = args.plan(&stacks, &programs)?;
     let (stacks, left_out) = stacks.told(&programs);
     let settings = Settings {
@@ -110,12 +121,51 @@ fn study(args: &impl Plan) -> Result<ExitCode, Failure> {
         target: None,
     };
     let setup = Setup { settings, stacks, left_out };
-    let mut progress = Progress::new(&study);
-    let Conducted { results, cut_short } = conduct(&study, setup, &mut executor, &directory, &mut progress);
+    finish(&study, setup, executor, &directory)
+}
+
+/// Somebody else's server, what is called there, and the windows.
+struct Aim {
+    target: String,
+    method: MethodCall,
+    study: Study,
+}
+
+/// Our client at somebody else's server.
+fn at_target(args: &impl Plan, aim: Aim, places: Places, directory: PathBuf) -> Result<ExitCode, Failure> {
+    if args.common().against.compares() {
+        return Err(Failure::bad_arguments("--target is for our own client: leave --against out"));
+    }
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let settings = Settings {
+        arguments: std::env::args().skip(1).collect(),
+        client_cpus: places.client_cpus.clone(),
+        client_threads: places.client_threads,
+        target: Some(aim.target.clone()),
+        ..Settings::default()
+    };
+    let (ours, interrupt) = (this_program()?, listen_for_signals()?);
+    let stacks = vec![StackInfo { stack: Stack::ours(), version: ours.version.clone() }];
+    let executor = TargetExecutor::new(ours, aim.target, aim.method, places, interrupt);
+    finish(&aim.study, Setup { settings, stacks, left_out: Vec::new() }, executor, &directory)
+}
+
+/// Measures the study, writes its report, and says what came of it.
+fn finish(
+    study: &Study,
+    setup: Setup,
+    mut executor: impl Execute,
+    directory: &ResultsDirectory,
+) -> Result<ExitCode, Failure> {
+    let mut progress = Progress::new(study);
+    let Conducted { results, cut_short } = conduct(study, setup, &mut executor, directory, &mut progress);
     progress.end();
     drop(executor);
 
-    let code = show(&directory, &results)?;
+    if let (Some(CutShort::Failed(reason)), true) = (&cut_short, results.points.is_empty()) {
+        return Err(Failure::failed(reason));
+    }
+    let code = show(directory, &results)?;
     match cut_short {
         None if results.has_failures() => Err(Failure::failed("some points failed: see what stands above")),
         None => Ok(code),
@@ -130,15 +180,20 @@ fn start(
     stacks: &mut Stacks,
     places: Places,
 ) -> Result<(BTreeMap<String, Program>, ProcessExecutor), Failure> {
-    let ours = std::env::current_exe().map(Program::ours).map_err(|error| {
-        Failure::failed(format!("cannot find this program to start it as a server: {error}"))
-    })?;
-    let programs = stacks.programs(args, ours)?;
-    let interrupt = Interrupt::on_signals()
-        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let mut executor = ProcessExecutor::new(programs.clone(), places, interrupt);
+    let programs = stacks.programs(args, this_program()?)?;
+    let mut executor = ProcessExecutor::new(programs.clone(), places, listen_for_signals()?);
     stacks.serve(&mut executor)?;
     Ok((programs, executor))
+}
+
+fn this_program() -> Result<Program, Failure> {
+    std::env::current_exe()
+        .map(Program::ours)
+        .map_err(|error| Failure::failed(format!("cannot find this program to start it once more: {error}")))
+}
+
+fn listen_for_signals() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))
 }
 
 /// Client and server apart from each other, as far as there are processors.

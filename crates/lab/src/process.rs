@@ -7,6 +7,7 @@ mod driver;
 mod hop;
 mod server;
 mod system_calls;
+mod target;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ use crate::stack::{OURS, Pair, Stack};
 use driver::Driver;
 use hop::Hop;
 use server::Server;
+
+pub use target::TargetExecutor;
 
 pub(crate) use child::Process;
 
@@ -227,7 +230,8 @@ impl ProcessExecutor {
             point: window.point.clone(),
             target,
             hop,
-            server_pid,
+            server_pid: Some(server_pid),
+            method: None,
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.client_threads(window, pair),
             cpus: self.places.client_cpus.clone(),

@@ -164,6 +164,24 @@ fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
 }
 
 #[test]
+fn a_channels_study_keeps_the_wire_apart_too() {
+    let contenders = plan::contenders(&Pair::ours(), &[], 4);
+    let study = plan::channels(&plan::ChannelsOptions::quick(contenders)).unwrap();
+    let (conducted, observer, saved) = check_study("channels", &study, Vec::new());
+    let results = conducted.results;
+    assert_eq!(observer.ended, study.windows.len());
+    let apart = results.aa.len() + results.system_calls.len() + results.wire.len();
+    assert_eq!(apart + results.points.len(), study.windows.len());
+    assert_eq!((results.points.len(), results.wire.len()), (results.planned, 5));
+    assert!(results.points.iter().all(|window| window.strategy.is_some()));
+    let csv = report::csv(&results);
+    let head = csv.split("\r\n").next().unwrap();
+    assert!(head.ends_with("wire_gap_max_ns") && head.contains(",strategy,round_trip_ns,"), "{head}");
+    assert!(csv.contains(",per-worker,5000000,"), "{csv}");
+    assert_eq!(saved, Some(results), "all of it survives JSON");
+}
+
+#[test]
 fn a_place_that_is_no_directory_is_refused_before_anything_is_measured() {
     let file = scratch("file");
     fs::write(&file, "in the way").unwrap();

@@ -12,8 +12,9 @@ use thalweg_lab::record::CallType;
 use thalweg_lab::stack::Pair;
 
 use super::stacks::Stacks;
-use super::{CommonArgs, Plan, halves};
+use super::{Aim, CommonArgs, Plan, halves};
 use crate::failure::Failure;
+use crate::request::{self, RequestBytes};
 
 /// What clients move over one connection and over several, by calls in flight and by delay: 30 minutes, or 5 with --quick
 #[derive(Debug, Args)]
@@ -69,7 +70,27 @@ pub(super) struct ChannelsArgs {
     /// Threads of each server [default: as many as it takes by itself]
     #[arg(long, value_name = "N")]
     server_threads: Option<NonZeroU32>,
+
+    /// Start no server: say whether our client would move more calls over more connections to this one
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "calls", "round_trips", "strategies", "server_cpus", "server_threads"])]
+    target: Option<String>,
+
+    /// Which unary method of it is called
+    #[arg(
+        long,
+        value_name = "SERVICE/METHOD",
+        requires = "target",
+        default_value = "grpc.health.v1.Health/Check"
+    )]
+    method: String,
+
+    /// What it is called with: the bytes of its request message in hex, or @FILE [default: an empty message]
+    #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
+    data: Option<RequestBytes>,
 }
+
+/// Calls in flight at somebody else's server.
+const AIMED_IN_FLIGHT: [u32; 4] = [1, 16, 64, 256];
 
 impl Plan for ChannelsArgs {
     fn common(&self) -> &CommonArgs {
@@ -77,8 +98,13 @@ impl Plan for ChannelsArgs {
     }
 
     fn places(&self) -> Result<Places, Failure> {
-        let halves = halves()?;
         let available = CpuList::available().ok();
+        if self.target.is_some() {
+            let client_cpus = self.client_cpus.clone().or(available);
+            let client_threads = self.workers.map(NonZeroU32::get);
+            return Ok(Places { client_cpus, client_threads, ..Places::default() });
+        }
+        let halves = halves()?;
         let rest = |taken: &Option<CpuList>| available.as_ref()?.without(taken.as_ref()?);
         let client_cpus = self.client_cpus.clone().or_else(|| rest(&self.server_cpus));
         let server_cpus = self.server_cpus.clone().or_else(|| rest(&self.client_cpus));
@@ -95,6 +121,18 @@ impl Plan for ChannelsArgs {
             return Err(Failure::bad_arguments("a bare socket has no channels: leave `limit` out"));
         }
         plan::channels(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
+    }
+
+    fn aim(&self) -> Result<Option<Aim>, Failure> {
+        let Some(target) = self.target.clone() else { return Ok(None) };
+        let in_flight = self.in_flight.clone().unwrap_or_else(|| AIMED_IN_FLIGHT.to_vec());
+        let mut options = ChannelsOptions::advice(in_flight);
+        if self.common.quick {
+            (options.rounds, options.budget) = (1, options.budget / 2);
+        }
+        options.budget = self.common.budget.unwrap_or(options.budget);
+        let study = plan::channels(&options).map_err(Failure::bad_arguments)?;
+        Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), study }))
     }
 }
 

@@ -49,6 +49,11 @@ pub(super) struct Stacks {
 }
 
 impl AgainstArgs {
+    /// Others were named.
+    pub(super) fn compares(&self) -> bool {
+        !self.against.is_empty()
+    }
+
     /// Ours, and those that were named.
     pub(super) fn stacks(&self) -> Stacks {
         let mut stacks = vec![Stack::ours()];
@@ -64,7 +69,7 @@ impl AgainstArgs {
             (None, None) => Pairing::Own,
         };
         let with_limit = self.against.iter().any(|stack| stack.name() == LIMIT);
-        let compares = !self.against.is_empty();
+        let compares = self.compares();
         Stacks { named: stacks, pairing, compares, with_limit, left_out: Vec::new() }
     }
 

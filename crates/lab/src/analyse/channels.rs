@@ -13,10 +13,10 @@ use crate::record::{CallType, LanesAt, Latency};
 use crate::results::{
     LabResults, PointResult, ProcessUsage, SystemCalls, SystemCallsOutcome, Usage, Wire, WireOutcome,
 };
-use crate::stack::{OURS, Pair};
+use crate::stack::{OURS, Pair, Stack};
 
 pub use limit::{Judgement, Limit, Reached, Scene, Way, judge};
-pub use words::{Verdict, answer, verdicts};
+pub use words::{Verdict, advised, answer, verdicts};
 
 /// Everything that was found, by kind of call, delay, and line.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +84,7 @@ pub struct Used {
     /// Processor time of an operation, ns.
     pub ns_per_operation: f64,
     /// Context switches of an operation.
-    pub switches_per_operation: f64,
+    pub switches_per_operation: Option<f64>,
 }
 
 impl Channels {
@@ -203,7 +203,8 @@ pub fn label(pair: &Pair, strategy: Strategy) -> String {
 
 /// The client's name, and the server's where that is another stack's.
 fn shown(pair: &Pair) -> String {
-    if pair.client.name() == pair.server.name() { pair.client.to_string() } else { pair.to_string() }
+    let is_told = pair.client.name() == pair.server.name() || pair.server == Stack::target();
+    if is_told { pair.client.to_string() } else { pair.to_string() }
 }
 
 fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
@@ -224,7 +225,7 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
         rate_per_s: merged.rate_per_s,
         latency,
         connections: median(established).map(|connections| connections.round() as u32),
-        client: used(windows, |usage| &usage.client),
+        client: used(windows, |usage| &usage.client).or_else(|| own_account(windows)),
         server: used(windows, |usage| &usage.server),
         system_calls: counted.and_then(|it| match &it.outcome {
             SystemCallsOutcome::Counted(counted) => Some(*counted),
@@ -237,6 +238,21 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
         lanes: last.map(|(_, load)| load.lanes.clone()).unwrap_or_default(),
         window_ns: last.map_or(0, |(_, load)| load.duration_ns),
         errors: merged.error_count(),
+    })
+}
+
+/// What the client says of itself, where nobody looked at it from outside.
+fn own_account(windows: &Windows<'_>) -> Option<Used> {
+    let (mut cpu_ns, mut window_ns, mut operations) = (0.0, 0.0, 0.0);
+    for (_, load) in windows.good() {
+        cpu_ns += load.client_cpu.user_ns + load.client_cpu.system_ns;
+        window_ns += load.duration_ns as f64;
+        operations += load.messages as f64;
+    }
+    (window_ns > 0.0 && operations > 0.0).then(|| Used {
+        processors: cpu_ns / window_ns,
+        ns_per_operation: cpu_ns / operations,
+        switches_per_operation: None,
     })
 }
 
@@ -254,7 +270,7 @@ fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used
     (window_ns > 0 && operations > 0).then(|| Used {
         processors: cpu_ns as f64 / window_ns as f64,
         ns_per_operation: cpu_ns as f64 / operations as f64,
-        switches_per_operation: switches as f64 / operations as f64,
+        switches_per_operation: Some(switches as f64 / operations as f64),
     })
 }
 

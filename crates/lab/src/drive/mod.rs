@@ -13,7 +13,7 @@ mod worker;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg::channel::{ChannelBuilder, ConnectError};
+use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Method, Status};
 
 use crate::kernel::Established;
@@ -183,8 +183,9 @@ fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
         .connect_timeout(patience.connect)
         .busy_poll(Duration::from_nanos(settings.busy_poll_ns));
     match settings.lanes {
-        LaneRule::Fixed => builder.lanes(settings.connections as usize),
-        LaneRule::Adaptive | LaneRule::PerCall => builder.lanes(1),
+        LaneRule::Fixed => builder.lanes(Lanes::fixed(settings.connections as usize)),
+        LaneRule::Adaptive => builder.lanes(Lanes::adaptive()),
+        LaneRule::PerCall => builder.lanes(Lanes::fixed(1)),
     }
 }
 

@@ -7,7 +7,7 @@ use super::turns::{Slot, there_and_back};
 use super::{Label, PlanError, Point, Purpose, Study, Transport, Window, Work};
 use crate::record::CallType;
 use crate::size::ByteSize;
-use crate::stack::Pair;
+use crate::stack::{Pair, Stack};
 
 /// How long a window is, warm-up included, without what a channel takes to settle.
 const SLOT: Slot = Slot { min: Duration::from_millis(300), max: Duration::from_millis(1000) };
@@ -23,6 +23,9 @@ const WATCHED_WARMUP: Duration = Duration::from_millis(100);
 const NOISE_ROUNDS: u32 = 4;
 /// Where a single figure stands for a whole line it is the one nearest to this.
 const IN_FLIGHT_TYPICAL: u32 = 64;
+
+/// Numbers of connections that a service may be advised to use.
+const ADVISED: [u32; 5] = [1, 2, 4, 8, 16];
 
 /// What the channels study varies, and how long it may take.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +73,22 @@ impl ChannelsOptions {
             watched: vec![1, 16, 64, 256],
             counted: vec![1, 64],
             budget: Duration::from_secs(27 * 60),
+        }
+    }
+
+    /// Our client at somebody else's server: which number of connections moves most.
+    pub fn advice(in_flight: Vec<u32>) -> Self {
+        let pair = Pair { client: Stack::ours(), server: Stack::target() };
+        let with = |strategy| Contender { pair: pair.clone(), strategy };
+        let numbers = ADVISED.into_iter().map(|connections| with(Strategy::Fixed(connections)));
+        Self {
+            contenders: numbers.chain([with(Strategy::Adaptive)]).collect(),
+            grids: vec![Grid { call: CallType::Unary, in_flight, round_trips: vec![Duration::ZERO] }],
+            rounds: 3,
+            settle: Duration::from_secs(2),
+            watched: Vec::new(),
+            counted: Vec::new(),
+            budget: Duration::from_secs(100),
         }
     }
 
@@ -212,7 +231,8 @@ fn rounds(turn: &[Draft], rounds: u32) -> impl Iterator<Item = Draft> {
 /// Our one connection against our one connection, in the middle of the first grid.
 fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let Some(grid) = grids.first() else { return Vec::new() };
-    let contender = Contender { pair: Pair::ours(), strategy: Strategy::Fixed(1) };
+    let Some(ours) = options.contenders.iter().find(|it| it.pair.client.is_ours()) else { return Vec::new() };
+    let contender = Contender { pair: ours.pair.clone(), strategy: Strategy::Fixed(1) };
     let turns = grid.nearest(&[IN_FLIGHT_TYPICAL]).into_iter().flat_map(|in_flight| {
         let sides = [Label::A, Label::B].map(|label| Draft {
             call: grid.call,

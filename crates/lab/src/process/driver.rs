@@ -15,7 +15,7 @@ use crate::execute::{ExecuteError, Measured};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::plan::Point;
-use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, Note};
+use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::results::{Usage, Wire};
 use crate::usage::Sample;
 
@@ -40,7 +40,10 @@ pub(super) struct Driver {
     pub(super) target: String,
     /// What it talks through, if not to the server directly.
     pub(super) hop: Option<Hop>,
-    pub(super) server_pid: u32,
+    /// The server's process; `None` where it is somebody else's.
+    pub(super) server_pid: Option<u32>,
+    /// What is called, if it is not the work of the lab.
+    pub(super) method: Option<MethodCall>,
     pub(super) cpus: Option<CpuList>,
     pub(super) interrupt: Interrupt,
 }
@@ -116,6 +119,10 @@ impl Driver {
         if self.lanes != LaneRule::Fixed {
             command.args(["--lanes", self.lanes.name()]);
         }
+        if let Some(MethodCall { path, request }) = &self.method {
+            let hex: String = request.iter().map(|byte| format!("{byte:02x}")).collect();
+            command.args(["--method", path, "--data", &hex]);
+        }
         if let Some(threads) = self.threads {
             command.args(["--threads", &threads.to_string()]);
         }
@@ -181,7 +188,7 @@ impl Driver {
 fn watch(
     stdout: ChildStdout,
     driver: u32,
-    server: u32,
+    server: Option<u32>,
     listens_at: &str,
     hop: Option<&Hop>,
 ) -> io::Result<Seen> {
@@ -191,14 +198,14 @@ fn watch(
         let line = line?;
         if line == Moment::Measuring.name() {
             // What the kernel does not tell stays unknown.
-            begin = Sample::take(driver, server).ok();
+            begin = sample(driver, server);
             if let Some(hop) = hop {
                 hop.begin();
             }
-            seen.connections = connections_at(server, listens_at).ok();
+            seen.connections = server.and_then(|server| connections_at(server, listens_at).ok());
         } else if line == Moment::Measured.name() {
-            let end = Sample::take(driver, server).ok();
-            seen.wire = hop.filter(|_| begin.is_some()).map(Hop::seen);
+            let end = sample(driver, server);
+            seen.wire = hop.map(Hop::seen);
             seen.usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
         } else {
             seen.text += &line;
@@ -206,6 +213,11 @@ fn watch(
         }
     }
     Ok(seen)
+}
+
+/// What both processes have used so far, where both are there to be looked at.
+fn sample(driver: u32, server: Option<u32>) -> Option<Sample> {
+    Sample::take(driver, server?).ok()
 }
 
 /// Whole microseconds, as every driver reads them.

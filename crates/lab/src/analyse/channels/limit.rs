@@ -109,7 +109,11 @@ pub struct Gain {
 pub fn judge(scene: &Scene) -> Option<Judgement> {
     let one = &scene.one.reached;
     let (first, last) = (one.first()?, *one.last()?);
-    let ideal = |in_flight: u32| first.rate_per_s / f64::from(first.in_flight) * f64::from(in_flight);
+    // As fast as the lone call of the fastest way: over one call in flight all ways have one connection.
+    let alone = scene.others.iter().filter_map(|way| way.reached.first());
+    let alone = alone.filter(|it| it.in_flight == first.in_flight).map(|it| it.rate_per_s);
+    let lone = alone.fold(first.rate_per_s, f64::max) / f64::from(first.in_flight);
+    let ideal = |in_flight: u32| lone * f64::from(in_flight);
     let is_behind = |it: &&Reached| it.rate_per_s < SCALES_SHARE * ideal(it.in_flight);
     let knee = one.iter().find(is_behind).map(|it| it.in_flight);
     let gain = gain(scene);

@@ -43,8 +43,39 @@ pub fn verdicts(channels: &Channels, settings: &Settings) -> Vec<Verdict> {
     verdicts
 }
 
+/// Whether more connections to somebody else's server would help, and how many; `None` when nothing was measured.
+pub fn advised(channels: &Channels, settings: &Settings) -> Option<String> {
+    let target = settings.target.as_deref()?;
+    let panel = channels.panels.first()?;
+    let verdict = verdicts(channels, settings).into_iter().next()?;
+    let Some(gain) = &verdict.judgement.gain else {
+        let last = &verdict.judgement.last;
+        return Some(format!(
+            "No: more connections to {target} would not help, with up to {} calls in flight.",
+            last.in_flight
+        ));
+    };
+    let fixed = panel.lines.iter().filter_map(|line| match line.strategy {
+        Strategy::Fixed(connections) => Some((connections, line.at(gain.in_flight)?.rate_per_s)),
+        _ => None,
+    });
+    let mut fixed: Vec<(u32, f64)> = fixed.collect();
+    fixed.sort_by_key(|(connections, _)| *connections);
+    let one = fixed.iter().find(|(connections, _)| *connections == 1)?.1;
+    let most = fixed.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
+    let (enough, rate) = *fixed.iter().find(|(_, rate)| *rate >= CLOSE_SHARE * most)?;
+    Some(format!(
+        "Yes: with {} calls in flight {enough} connections to {target} move {} as much as one, and more of them hardly more.",
+        gain.in_flight,
+        times(rate / one)
+    ))
+}
+
 /// The first thing to know of the study; `None` when nothing was measured.
 pub fn answer(channels: &Channels, results: &LabResults) -> Option<String> {
+    if results.settings.target.is_some() {
+        return advised(channels, &results.settings);
+    }
     let verdicts = verdicts(channels, &results.settings);
     let limited = verdicts.iter().filter_map(|verdict| {
         let is_channel = matches!(verdict.judgement.limit, Limit::Channel | Limit::Streams);
@@ -103,6 +134,7 @@ fn verdict(
     text.extend(lines.iter().filter_map(|line| shared(line)));
     text.extend(adaptive(&lines));
     let (client, server) = stack;
+    let server = settings.target.as_ref().unwrap_or(server);
     Some(Verdict {
         stack: if client == server { client.clone() } else { format!("{client} → {server}") },
         call: panel.call,

@@ -1,7 +1,7 @@
 //! A channels study in a terminal: rates over calls in flight, what a point costs, and the verdicts.
 
 use super::{aligned, wrapped};
-use crate::analyse::channels::{Cell, Channels, Line, Panel, verdicts};
+use crate::analyse::channels::{Cell, Channels, Line, Panel, advised, verdicts};
 use crate::figures::{count, percent, time};
 use crate::record::CallType;
 use crate::results::LabResults;
@@ -22,6 +22,9 @@ pub(super) fn channels(results: &LabResults) -> String {
         if let Some(panel) = channels.panels.iter().find(|panel| panel.call == call) {
             text += &costs(panel, &channels.in_flight(call));
         }
+    }
+    if let Some(advice) = advised(&channels, &results.settings) {
+        text += &wrapped(&advice);
     }
     for verdict in verdicts(&channels, &results.settings) {
         let place = crate::analyse::channels::place(verdict.round_trip);
