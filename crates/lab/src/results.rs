@@ -167,6 +167,9 @@ pub struct ProcessUsage {
     pub voluntary_switches: u64,
     /// Times that a thread's processor was taken from it.
     pub involuntary_switches: u64,
+    /// Time in which a thread was ready to run and others ran, added up over threads, ns.
+    #[serde(default)]
+    pub waited_ns: u64,
 }
 
 impl ProcessUsage {

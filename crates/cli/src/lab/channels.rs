@@ -9,6 +9,7 @@ use thalweg_lab::cpus::CpuList;
 use thalweg_lab::plan::{self, ChannelsOptions, Contender, Grid, Strategy, Study, contenders};
 use thalweg_lab::process::{Places, Program};
 use thalweg_lab::record::CallType;
+use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Pair;
 
 use super::stacks::Stacks;
@@ -35,6 +36,10 @@ pub(super) struct ChannelsArgs {
         conflicts_with = "from"
     )]
     in_flight: Option<Vec<u32>>,
+
+    /// Bytes of payload in a message
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    size: ByteSize,
 
     /// What the network adds to a round trip, such as 0s,200us,5ms [default: 0s,200us,1ms,5ms]
     #[arg(
@@ -72,7 +77,7 @@ pub(super) struct ChannelsArgs {
     server_threads: Option<NonZeroU32>,
 
     /// Start no server: say whether our client would move more calls over more connections to this one
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "calls", "round_trips", "strategies", "server_cpus", "server_threads"])]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "calls", "round_trips", "strategies", "size", "server_cpus", "server_threads"])]
     target: Option<String>,
 
     /// Which unary method of it is called
@@ -158,6 +163,7 @@ impl ChannelsArgs {
                 grid.round_trips.clone_from(round_trips);
             }
         }
+        options.size = self.size;
         options.budget = self.common.budget.unwrap_or(options.budget);
         Ok(options)
     }

@@ -85,6 +85,8 @@ pub struct Used {
     pub ns_per_operation: f64,
     /// Context switches of an operation.
     pub switches_per_operation: Option<f64>,
+    /// Threads that were ready to run and waited for a processor, on average.
+    pub waiting: Option<f64>,
 }
 
 impl Channels {
@@ -253,17 +255,19 @@ fn own_account(windows: &Windows<'_>) -> Option<Used> {
         processors: cpu_ns / window_ns,
         ns_per_operation: cpu_ns / operations,
         switches_per_operation: None,
+        waiting: None,
     })
 }
 
 /// What one side used in the good windows, all together.
 fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
     let known = windows.good().filter_map(|(window, load): (&PointResult, _)| Some((window.usage?, load)));
-    let (mut cpu_ns, mut window_ns, mut operations, mut switches) = (0, 0, 0, 0);
+    let (mut cpu_ns, mut window_ns, mut operations, mut switches, mut waited_ns) = (0, 0, 0, 0, 0);
     for (usage, load) in known {
         let process = side(&usage);
         cpu_ns += process.cpu_ns();
         switches += process.context_switches();
+        waited_ns += process.waited_ns;
         window_ns += usage.window_ns;
         operations += load.messages;
     }
@@ -271,6 +275,7 @@ fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used
         processors: cpu_ns as f64 / window_ns as f64,
         ns_per_operation: cpu_ns as f64 / operations as f64,
         switches_per_operation: Some(switches as f64 / operations as f64),
+        waiting: Some(waited_ns as f64 / window_ns as f64),
     })
 }
 

@@ -34,6 +34,8 @@ pub struct ChannelsOptions {
     pub contenders: Vec<Contender>,
     /// Kinds of call, what they are measured over.
     pub grids: Vec<Grid>,
+    /// Payload bytes of a message.
+    pub size: ByteSize,
     /// How many windows each contender gets at a point.
     pub rounds: u32,
     /// How long a channel that finds its own number of connections is driven before it is measured.
@@ -68,6 +70,7 @@ impl ChannelsOptions {
                 Grid { call: CallType::Unary, in_flight, round_trips: round_trips.clone() },
                 Grid { call: CallType::PingPong, in_flight: vec![1, 8, 64, 512], round_trips },
             ],
+            size: ByteSize(0),
             rounds: 2,
             settle: Duration::from_secs(3),
             watched: vec![1, 16, 64, 256],
@@ -84,6 +87,7 @@ impl ChannelsOptions {
         Self {
             contenders: numbers.chain([with(Strategy::Adaptive)]).collect(),
             grids: vec![Grid { call: CallType::Unary, in_flight, round_trips: vec![Duration::ZERO] }],
+            size: ByteSize(0),
             rounds: 3,
             settle: Duration::from_secs(2),
             watched: Vec::new(),
@@ -167,6 +171,7 @@ struct Draft {
     call: CallType,
     in_flight: u32,
     round_trip: Duration,
+    size: ByteSize,
     contender: Contender,
     settle: Duration,
     round: u32,
@@ -179,7 +184,7 @@ impl Draft {
     }
 
     fn window(&self, part: Duration) -> Window {
-        let Self { call, in_flight, round_trip, round, purpose, .. } = *self;
+        let Self { call, in_flight, round_trip, size, round, purpose, .. } = *self;
         let Contender { pair, strategy } = self.contender.clone();
         let settle = if strategy == Strategy::Adaptive { self.settle } else { Duration::ZERO };
         let (warmup, duration) = match purpose {
@@ -191,7 +196,7 @@ impl Draft {
         };
         let point = Point {
             work: Work::Call(call),
-            size_bytes: ByteSize(0),
+            size_bytes: size,
             transport: Transport::Tcp,
             in_flight,
             connections: strategy.connections(in_flight),
@@ -212,6 +217,7 @@ fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
                     call: grid.call,
                     in_flight,
                     round_trip,
+                    size: options.size,
                     contender: contender.clone(),
                     settle: options.settle,
                     round: 0,
@@ -238,6 +244,7 @@ fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
             call: grid.call,
             in_flight,
             round_trip: Duration::ZERO,
+            size: options.size,
             contender: contender.clone(),
             settle: options.settle,
             round: 0,
@@ -258,6 +265,7 @@ fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
                 call: grid.call,
                 in_flight,
                 round_trip: Duration::ZERO,
+                size: options.size,
                 contender: contender.clone(),
                 settle: options.settle,
                 round: 0,

@@ -288,6 +288,7 @@ fn usage(pair: &Pair, result: &LoadResult) -> Usage {
             system_ns: (cpu_ns * pace.in_kernel) as u64,
             voluntary_switches: result.messages / if result.settings.in_flight == 1 { 1 } else { 12 },
             involuntary_switches: 3,
+            waited_ns: 0,
         }
     };
     Usage { window_ns: result.duration_ns, client: of(&pair.client, 0.93), server: of(&pair.server, 0.86) }

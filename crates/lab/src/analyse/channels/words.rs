@@ -12,6 +12,8 @@ use crate::stack::Pair;
 
 /// A wire that is silent for less than this share of the time is not worth a word.
 const IDLE_SHARE: f64 = 0.1;
+/// So many threads of a side that wait for a processor on average are worth a word.
+const CROWDED: f64 = 0.2;
 /// An adaptive channel that comes this close to the best does what it should.
 const CLOSE_SHARE: f64 = 0.95;
 
@@ -130,6 +132,7 @@ fn verdict(
     };
     let judgement = judge(&scene)?;
     let mut text = vec![seen(&judgement, &scene)];
+    text.extend(crowded(one));
     text.extend(silence(one));
     text.extend(lines.iter().filter_map(|line| shared(line)));
     text.extend(adaptive(&lines));
@@ -218,6 +221,18 @@ fn busy(last: &Reached, scene: &Scene) -> Option<String> {
     let text = known.join(", ");
     let mut letters = text.chars();
     letters.next().map(|first| first.to_uppercase().collect::<String>() + letters.as_str())
+}
+
+/// That threads waited for processors which were not all busy with them: others ran there.
+fn crowded(one: &Line) -> Option<String> {
+    let last = one.cells.last()?;
+    let sides = [("client", last.client?), ("server", last.server?)];
+    let crowded = sides.into_iter().filter_map(|(side, used)| {
+        let waiting = used.waiting.filter(|&waiting| waiting >= CROWDED)?;
+        Some(format!("{:.1} threads of the {side} were ready to run and waited for a processor", waiting))
+    });
+    let crowded: Vec<String> = crowded.collect();
+    (!crowded.is_empty()).then(|| format!("On average {}.", crowded.join(", ")))
 }
 
 /// How silent the wire of one connection was while calls were outstanding.

@@ -116,8 +116,13 @@ fn windows_that_failed_make_no_pair_and_are_counted() {
 #[test]
 fn what_an_operation_costs_is_of_both_processes() {
     let mut results = rounds((UNARY_16, KIB), &[200.0; 3], &[100.0; 3]);
-    let process =
-        |user_ns| ProcessUsage { user_ns, system_ns: 500, voluntary_switches: 40, involuntary_switches: 10 };
+    let process = |user_ns| ProcessUsage {
+        user_ns,
+        system_ns: 500,
+        voluntary_switches: 40,
+        involuntary_switches: 10,
+        waited_ns: 0,
+    };
     for window in &mut results.points {
         window.usage = Some(Usage { window_ns: 1, client: process(1000), server: process(2000) });
     }

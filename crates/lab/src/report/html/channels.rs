@@ -9,6 +9,7 @@ use crate::analyse::doubts;
 use crate::figures::{bound, count, percent, time, times};
 use crate::plan::Strategy;
 use crate::results::{Idle, LabResults};
+use crate::size::ByteSize;
 
 const TEMPLATE: &str = include_str!("../../../assets/channels.html");
 const CHANNELS_STYLE: &str = include_str!("../../../assets/channels.css");
@@ -222,12 +223,14 @@ fn method_list(results: &LabResults) -> String {
         }
         _ => "Client and server share the processors.".to_owned(),
     };
+    let size = results.points.first().map_or(ByteSize(0), |window| window.point.size_bytes);
     let sentences = [
         pinned,
-        "The load is a closed loop: as many workers as calls in flight, each of which makes a call when the one before has \
-         ended. Messages are empty, so that calls are what is measured. A ping-pong is a bidi stream of each worker with one \
-         message under way."
-            .to_owned(),
+        format!(
+            "The load is a closed loop: as many workers as calls in flight, each of which makes a call when the one before \
+             has ended. Messages have {size} of payload. A ping-pong is a bidi stream of each worker with one message under \
+             way."
+        ),
         "At each point the ways take turns in short windows, there and back: what slows the machine slows all of them. An \
          adaptive channel is driven longer before it is measured, so that it has found its number of lanes."
             .to_owned(),
