@@ -80,7 +80,7 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     announce: bool,
 
-    /// How the result is written
+    /// How the result is written; JSON has the schema thalweg.load/1
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
     format: Format,
 
@@ -93,10 +93,10 @@ pub(crate) struct LoadArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     /// For people
     Text,
-    /// The schema thalweg.load/1
+    /// For programs
     Json,
 }
 

@@ -1,7 +1,9 @@
-//! The command `thalweg`: a server to measure, a driver that measures, and the laboratory that makes studies of both.
+//! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that makes
+//! studies of all three.
 
 mod failure;
 mod lab;
+mod link;
 mod load;
 mod request;
 mod runtime;
@@ -28,6 +30,7 @@ enum Command {
     Serve(serve::ServeArgs),
     Load(load::LoadArgs),
     Lab(lab::LabArgs),
+    Link(link::LinkArgs),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Lab(args) => lab::run(args),
+        Command::Link(args) => link::run(args),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {
         eprintln!("thalweg: {message}");

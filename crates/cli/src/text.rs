@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use thalweg_lab::record::LoadResult;
 use thalweg_lab::size::ByteSize;
+use thalweg_link::{Distribution, Stats};
 
 /// A result of `load`: short, aligned, one figure a line.
 pub(crate) fn load(result: &LoadResult) -> String {
@@ -59,6 +60,61 @@ pub(crate) fn load(result: &LoadResult) -> String {
     }
     for note in &result.notes {
         row(if note.invalidates { "NOT VALID" } else { "note" }, note.text.clone());
+    }
+    text
+}
+
+/// What a link has done.
+pub(crate) fn link(stats: &Stats) -> String {
+    let mut text = format!("{} -> {}", stats.listen, stats.to);
+    let Stats { connections, up, down, wire, lateness_ns, thread, .. } = stats;
+    if stats.delay_ns > 0 || stats.jitter != "0s" {
+        let _ = write!(text, ", {} one way", time(stats.delay_ns as f64));
+    }
+    if stats.jitter != "0s" {
+        let _ = write!(text, " ± {}", stats.jitter);
+    }
+    if let Some(rate) = stats.rate_bytes_per_s {
+        let _ = write!(text, ", {} MB/s", thousands(rate as f64 / 1e6));
+    }
+    let states = [(stats.stalled, ", STALLED"), (stats.refusing, ", REFUSING")];
+    states.into_iter().filter(|(is_so, _)| *is_so).for_each(|(_, state)| text.push_str(state));
+    text.push_str("\n\n");
+
+    let mut row = |name: &str, value: String| {
+        let _ = writeln!(text, "{name:<14}{value}");
+    };
+    let share = |share: f64| format!("{:.1} %", 100.0 * share);
+    let quantiles = |of: &Distribution| match of.count {
+        0 => "none".to_owned(),
+        number => {
+            let [p50, p99, max] = [of.p50, of.p99, of.max].map(|ns| time(ns as f64));
+            format!("p50 {p50}, p99 {p99}, max {max} ({number} of them)")
+        }
+    };
+    row("measured", time(stats.window_ns as f64));
+    let others = [
+        (connections.ended, "ended"),
+        (connections.reset, "reset"),
+        (connections.cut, "cut"),
+        (connections.failed, "failed"),
+    ];
+    let mut became = format!("{} accepted, {} open", connections.accepted, connections.open);
+    for (number, what) in others.into_iter().filter(|(number, _)| *number > 0) {
+        let _ = write!(became, ", {number} {what}");
+    }
+    row("connections", became);
+    for (name, direction) in [("up", up), ("down", down)] {
+        let (bytes, chunks) = (thousands(direction.bytes as f64), thousands(direction.chunks as f64));
+        let most = ByteSize(direction.buffered_bytes_max);
+        row(name, format!("{bytes} bytes in {chunks} chunks, at most {most} of a connection under way"));
+    }
+    row("lateness", quantiles(lateness_ns));
+    row("wire idle", format!("{}, gaps {}", share(wire.idle_share), quantiles(&wire.gaps_ns)));
+    let cpu = time(thread.cpu_ns as f64);
+    row("its thread", format!("awake {}, {cpu} of processor time", share(thread.busy_share)));
+    if let Some(error) = &stats.last_error {
+        row("last error", error.clone());
     }
     text
 }

@@ -112,6 +112,33 @@ fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
 }
 
 #[test]
+fn links_that_make_no_run() {
+    let link = |options: &[&str], code: i32, parts: &[&str]| {
+        let args = [&["link", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:1"], options].concat();
+        check(&args, code, parts);
+    };
+    check(&["link", "--to", "127.0.0.1:1"], BAD_ARGUMENTS, &["--listen <ADDR>"]);
+    check(&["link", "--listen", "127.0.0.1:0"], BAD_ARGUMENTS, &["--to <ADDR>"]);
+    check(
+        &["link", "--listen", "nonsense", "--to", "127.0.0.1:1"],
+        BAD_ARGUMENTS,
+        &["`nonsense`", "the port is missing", "HOST:PORT"],
+    );
+    link(&["--delay", "5"], BAD_ARGUMENTS, &["--delay", "time unit needed"]);
+    link(&["--delay", "9999years"], BAD_ARGUMENTS, &["the delay is longer than a year"]);
+    link(&["--jitter", "pareto:1ms"], BAD_ARGUMENTS, &["`pareto:1ms`", "normal:0.5ms"]);
+    link(&["--rate", "1gb"], BAD_ARGUMENTS, &["`1gb`", "12.5MB/s"]);
+    link(&["--buffer", "5X"], BAD_ARGUMENTS, &["`5X`", "64KiB"]);
+    link(&["--loss-of-connection", "5s"], BAD_ARGUMENTS, &["`5s`", "after=10s"]);
+    link(&["--stall", "5s"], BAD_ARGUMENTS, &["`5s`", "for=2s"]);
+    link(&["--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    check(&["link", "--listen", &taken, "--to", "127.0.0.1:1"], FAILED, &[&taken, "in use"]);
+}
+
+#[test]
 fn a_result_that_cannot_be_written_is_known_before_the_run() {
     check(
         &["load", "127.0.0.1:1", "-o", "/nonexistent/result.json"],

@@ -165,8 +165,12 @@ fn many(delay: Option<Duration>, spin: Duration) {
     let mut rounds = 0;
     let began = Instant::now();
     while began.elapsed() < TIME {
-        streams.iter_mut().for_each(|stream| stream.write_all(&message).unwrap());
-        streams.iter_mut().for_each(|stream| stream.read_exact(&mut message).unwrap());
+        for stream in &mut streams {
+            stream.write_all(&message).unwrap();
+        }
+        for stream in &mut streams {
+            stream.read_exact(&mut message).unwrap();
+        }
         rounds += 1;
     }
     let each = began.elapsed().as_secs_f64() / f64::from(rounds);

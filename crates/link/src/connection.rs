@@ -29,6 +29,7 @@ pub(crate) struct Wire {
 
 /// A socket, and what the kernel said of it.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that the kernel tells")]
 pub(crate) struct Side {
     /// None while there is no connection yet.
     pub(crate) socket: Option<Socket>,
@@ -312,7 +313,9 @@ impl Connection {
             Ok(_) => {
                 source.readable = false;
                 let release = (now.max(pipe.opens) + wire.path.delay).max(pipe.last_release);
-                pipe.end = Some((End::Finish, release));
+                // The error may have been asked for, and be gone with that.
+                let end = if source.failed { End::Reset } else { End::Finish };
+                pipe.end = Some((end, release));
             }
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => source.readable = false,

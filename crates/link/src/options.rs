@@ -136,19 +136,14 @@ impl Path {
             return buffer;
         }
         let time = self.delay + self.jitter.max();
-        match self.rate {
-            Some(rate) => {
-                let under_way = rate.bytes_in(time).saturating_add(Transmitter::queue_bytes(rate));
-                // Small chunks cost more than their bytes.
-                (2 * under_way.min(BUFFER_BYTES_MAX)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
-            }
-            None => {
-                let under_way = u128::from(BANDWIDTH_UNLIMITED) * time.as_nanos() / 1_000_000_000;
-                usize::try_from(under_way)
-                    .unwrap_or(usize::MAX)
-                    .clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX_UNLIMITED)
-            }
-        }
+        let Some(rate) = self.rate else {
+            let under_way = u128::from(BANDWIDTH_UNLIMITED) * time.as_nanos() / 1_000_000_000;
+            let under_way = usize::try_from(under_way).unwrap_or(usize::MAX);
+            return under_way.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX_UNLIMITED);
+        };
+        let under_way = rate.bytes_in(time).saturating_add(Transmitter::queue_bytes(rate));
+        // Small chunks cost more than their bytes.
+        (2 * under_way.min(BUFFER_BYTES_MAX)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
     }
 }
 

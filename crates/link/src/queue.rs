@@ -294,13 +294,14 @@ mod tests {
     #[test]
     fn nothing_leaves_before_its_time() {
         let now = Instant::now();
+        let before = now + Duration::from_nanos(4_999_999);
         let later = now + Duration::from_millis(5);
         let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
         fill(&mut queue, &mut blocks, b"first", 100, now);
         fill(&mut queue, &mut blocks, b"second", 100, later);
         assert_eq!(drain(&mut queue, &mut blocks, 100, now), b"first");
         assert_eq!(queue.next_release(), Some(later));
-        assert_eq!(drain(&mut queue, &mut blocks, 100, later - Duration::from_nanos(1)), b"");
+        assert_eq!(drain(&mut queue, &mut blocks, 100, before), b"");
         assert_eq!(drain(&mut queue, &mut blocks, 100, later), b"second");
         assert_eq!(queue.next_release(), None);
     }

@@ -141,6 +141,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
+    #[expect(clippy::unchecked_time_subtraction, reason = "of constants, the larger one first")]
     fn jitter_stays_within_its_bounds_and_uses_them() {
         let check = |delay: Duration, jitter: Jitter, low: Duration, high: Duration, mean: Duration| {
             let mut propagation = Propagation::new(delay, jitter, 7);
@@ -201,7 +202,7 @@ mod tests {
         let queue = Duration::from_micros(16_384);
         assert!((16 << 10..=(16 << 10) + 1500).contains(&taken), "{taken}");
         // 17 kB last for 17 ms, of which 8.2 ms are left then.
-        assert_eq!(full, start + Duration::from_micros(taken as u64) - queue / 2);
+        assert_eq!(full + queue / 2, start + Duration::from_micros(taken as u64));
         assert_eq!(transmitter.turn(full), Turn::Now(1500));
         assert_eq!(Transmitter::new(None).turn(start), Turn::Now(usize::MAX));
     }

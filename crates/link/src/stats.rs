@@ -152,7 +152,9 @@ mod tests {
     fn buckets_hold_everything() {
         let mut histogram = Histogram::new_with_bounds(1, 3_600_000_000_000, 2).unwrap();
         let values: Vec<u64> = (0..1000).map(|index| 100 + index * index * 37).collect();
-        values.iter().for_each(|value| histogram.record(*value).unwrap());
+        for value in &values {
+            histogram.record(*value).unwrap();
+        }
         let distribution = Distribution::of(&histogram);
         assert_eq!(distribution.buckets.iter().map(|(_, count)| count).sum::<u64>(), 1000);
         assert!(distribution.buckets.is_sorted_by(|(one, _), (other, _)| one < other));

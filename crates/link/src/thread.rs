@@ -102,6 +102,8 @@ pub(crate) struct LinkThread {
     /// How many there were: the next one's id.
     accepted: u64,
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
+    /// Whose turn it is at once.
+    due: VecDeque<(Place, Direction)>,
     /// Whose turn it is.
     ready: VecDeque<(Place, Direction)>,
     /// Who waits for a transmitter.
@@ -159,6 +161,7 @@ impl LinkThread {
             connections: Slab::new(),
             accepted: 0,
             timers: BinaryHeap::new(),
+            due: VecDeque::new(),
             ready: VecDeque::new(),
             waiting: [Vec::new(), Vec::new()],
             wire,
@@ -174,14 +177,21 @@ impl LinkThread {
     /// Until it is told to quit.
     pub(crate) fn run(mut self) {
         let mut events = [EpollEvent::empty(); EVENTS_MAX];
+        // Processor time is counted from here, on this thread.
+        self.wire.observer.reset(Instant::now());
         loop {
             if std::mem::take(&mut self.has_requests) && !self.answer() {
                 return;
             }
-            self.fire_timers();
+            self.hand_on_what_is_due();
             for _ in 0..self.ready.len() {
                 let (place, direction) = self.ready.pop_front().expect("there are so many");
+                if let Some(connection) = find(&mut self.connections, place) {
+                    connection.schedules[direction as usize].is_ready = false;
+                }
                 self.turn(place, direction);
+                // A turn takes some microseconds, and there may be many.
+                self.hand_on_what_is_due();
             }
             if self.door_rang && !self.wire.stalled {
                 self.accept();
@@ -213,7 +223,8 @@ impl LinkThread {
         }
         let alarm = due.checked_sub(self.spin).unwrap_or(due);
         if self.armed != Some(alarm) {
-            let expiration = Expiration::OneShot(TimeSpec::from_duration(left - self.spin));
+            let asleep = left.saturating_sub(self.spin);
+            let expiration = Expiration::OneShot(TimeSpec::from_duration(asleep));
             self.timer.set(expiration, TimerSetTimeFlags::empty()).expect("the time is valid, and not zero");
             self.armed = Some(alarm);
         }
@@ -287,7 +298,7 @@ impl LinkThread {
         {
             self.timers.pop();
             match timer {
-                Timer::Due(place, direction) => self.enqueue(place, direction),
+                Timer::Due(place, direction) => self.due.push_back((place, direction)),
                 Timer::TransmitterHasRoom(direction) => self.call_waiting(direction),
                 Timer::Connect(place) => self.connect(place),
                 Timer::Cut(place) => self.lose(place),
@@ -296,6 +307,14 @@ impl LinkThread {
                 Timer::StallEnds(_) => {}
                 Timer::AcceptAgain => self.door_rang = true,
             }
+        }
+    }
+
+    /// What is due goes before what has arrived: that is to be exact.
+    fn hand_on_what_is_due(&mut self) {
+        self.fire_timers();
+        while let Some((place, direction)) = self.due.pop_front() {
+            self.turn(place, direction);
         }
     }
 
@@ -320,7 +339,6 @@ impl LinkThread {
     /// A direction's turn.
     fn turn(&mut self, place: Place, direction: Direction) {
         let Some(connection) = find(&mut self.connections, place) else { return };
-        connection.schedules[direction as usize].is_ready = false;
         let next = connection.pump(direction, &mut self.wire);
         match next.over {
             Some(Over::AllowanceSpent) => return self.lose(place),

@@ -75,16 +75,14 @@ fn a_way_takes_no_less_than_the_delay() {
         let Linked { mut client, mut server, link: _link, listener: _listener } =
             linked(|options| options.delay(delay).jitter(jitter).handshake(false));
         for _ in 0..20 {
-            for (from, to) in [(&mut client, &mut server)] {
-                let sent = Instant::now();
-                from.write_all(b"there").unwrap();
-                assert_eq!(to.take(5), b"there");
-                assert!(sent.elapsed() >= least, "{:?} is less than {least:?}", sent.elapsed());
-                let sent = Instant::now();
-                to.write_all(b"back").unwrap();
-                assert_eq!(from.take(4), b"back");
-                assert!(sent.elapsed() >= least, "{:?} is less than {least:?}", sent.elapsed());
-            }
+            let sent = Instant::now();
+            client.write_all(b"there").unwrap();
+            assert_eq!(server.take(5), b"there");
+            assert!(sent.elapsed() >= least, "{:?} is less than {least:?}", sent.elapsed());
+            let sent = Instant::now();
+            server.write_all(b"back").unwrap();
+            assert_eq!(client.take(4), b"back");
+            assert!(sent.elapsed() >= least, "{:?} is less than {least:?}", sent.elapsed());
         }
     };
     check(MS / 10, MS / 10, Jitter::None);
@@ -133,7 +131,9 @@ fn a_transfer_takes_no_less_than_its_rate_permits() {
                 [writes, thread::spawn(move || assert_eq!(server.rest().len(), BYTES / connections))]
             })
             .collect();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         assert!(began.elapsed() >= Duration::from_millis(200), "2 MB at 10 MB/s took {:?}", began.elapsed());
     };
     check(1);
@@ -151,12 +151,11 @@ fn a_receiver_that_does_not_read_holds_its_sender_back() {
     // Full is full when it is still so after a while: the kernel's own buffers grow as they like.
     let mut full_since: Option<Instant> = None;
     while full_since.is_none_or(|since| since.elapsed() < 100 * MS) {
-        match client.write(&message[sent % message.len()..]) {
-            Ok(written) => (sent, full_since) = (sent + written, None),
-            Err(_) => {
-                full_since.get_or_insert_with(Instant::now);
-                thread::sleep(MS);
-            }
+        if let Ok(written) = client.write(&message[sent % message.len()..]) {
+            (sent, full_since) = (sent + written, None);
+        } else {
+            full_since.get_or_insert_with(Instant::now);
+            thread::sleep(MS);
         }
         assert!(sent < 1 << 30, "a gigabyte is under way");
     }
@@ -174,7 +173,7 @@ fn a_receiver_that_does_not_read_holds_its_sender_back() {
 fn a_slow_connection_does_not_hold_up_others() {
     let Linked { mut client, server: slow, link, listener } = linked(|options| options.buffer(100_000));
     client.set_nonblocking(true);
-    while client.write(&[0; 65_536]).is_ok() {}
+    while client.write(&[0; 10_000]).is_ok() {}
     let mut quick = Stream::connect(link.address()).unwrap();
     let mut server = listener.accept();
     for _ in 0..100 {

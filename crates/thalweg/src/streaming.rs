@@ -99,30 +99,31 @@ impl<T: Message> Streaming<T> {
         self.trailers.take().unwrap_or_default()
     }
 
+    #[inline]
     pub(crate) fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         if self.finished {
             return Poll::Ready(None);
         }
         let ended = match self.incoming.poll_message(cx) {
+            Poll::Ready(Ok(Ok(message))) => return Poll::Ready(Some(Ok(message))),
             Poll::Pending => match self.poll_deadline(cx) {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(status) => Err(status),
             },
-            Poll::Ready(Ok(Ok(message))) => return Poll::Ready(Some(Ok(message))),
             Poll::Ready(Ok(Err(end))) => end.outcome(),
             Poll::Ready(Err(status)) => Err(status),
         };
-        // Also after an error of our own making (a message too large or broken, the deadline): the peer must hear of
-        // it, and a client that has its answer need not send the rest of its requests.
+        Poll::Ready(self.finish(ended).err().map(Err))
+    }
+
+    /// Also after an error of our own making (a message too large or broken, the deadline): the peer must hear of it, and a
+    /// client that has its answer need not send the rest of its requests.
+    #[cold]
+    fn finish(&mut self, ended: Result<MetadataMap, Status>) -> Result<(), Status> {
         self.finished = true;
         self.stop();
-        match ended {
-            Ok(trailers) => {
-                self.trailers = Some(trailers);
-                Poll::Ready(None)
-            }
-            Err(status) => Poll::Ready(Some(Err(status))),
-        }
+        self.trailers = Some(ended?);
+        Ok(())
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {

@@ -20,7 +20,8 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> lab -> thalweg -> {http2, protobuf}`; `tonic -> thalweg`; `build` depends on none of them.
+/// `cli -> lab -> thalweg -> {http2, protobuf}`; `tonic -> thalweg`; `build` and `link` depend on none of
+/// them; cli and lab use `link`, and so do the library's tests.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
@@ -33,7 +34,12 @@ const LAYERS: &[Layer] = &[
         beside: &["thalweg-sim", "thalweg-build"],
     },
     Layer { name: "thalweg-tonic", normal: &["thalweg"], beside: &["thalweg-sim", "thalweg-build"] },
-    Layer { name: "thalweg", normal: &["thalweg-http2", "thalweg-protobuf"], beside: &["thalweg-sim"] },
+    Layer {
+        name: "thalweg",
+        normal: &["thalweg-http2", "thalweg-protobuf"],
+        beside: &["thalweg-sim", "thalweg-link"],
+    },
+    // A network for any protocol: it knows nothing of ours.
     Layer { name: "thalweg-link", normal: &[], beside: &[] },
     Layer { name: "thalweg-http2", normal: &[], beside: &["thalweg-sim"] },
     Layer { name: "thalweg-protobuf", normal: &[], beside: &[] },
@@ -48,6 +54,7 @@ const LAYERS: &[Layer] = &[
 const FORBIDDEN_IN_TREE: &[(&str, &[&str], &str)] = &[
     ("thalweg-http2", ASYNC_AND_SOCKETS, "it is sans-I/O"),
     ("thalweg-protobuf", ASYNC_AND_SOCKETS, "it is sans-I/O"),
+    ("thalweg-link", &["tokio"], "its thread is woken to the microsecond, which a runtime's timers are not"),
     ("thalweg", &["h2", "hyper", "tower", "axum"], "tonic lends its vocabulary, not its transport"),
 ];
 

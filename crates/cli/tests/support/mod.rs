@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -31,9 +31,24 @@ pub(crate) struct Running {
 impl Running {
     /// Starts `thalweg` with these arguments.
     pub(crate) fn start(args: &[&str]) -> Self {
-        let mut child = thalweg(args).spawn().unwrap();
+        Self::spawn(&mut thalweg(args))
+    }
+
+    /// Starts `thalweg` with these arguments, to be told things on its stdin.
+    pub(crate) fn start_told(args: &[&str]) -> Self {
+        Self::spawn(thalweg(args).stdin(Stdio::piped()))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         Self { child, stdout }
+    }
+
+    /// Writes a line to its stdin, and waits for one that it answers with.
+    pub(crate) fn tell(&mut self, line: &str) -> String {
+        writeln!(self.child.stdin.as_mut().expect("it was started to be told"), "{line}").unwrap();
+        self.line()
     }
 
     /// Starts `thalweg serve` and waits until it listens; also the addresses that it says it listens on.

@@ -53,7 +53,9 @@ impl LinkThread {
             Control::Rate(rate) => {
                 self.wire.path.rate = rate;
                 self.wire.transmitters = [Transmitter::new(rate), Transmitter::new(rate)];
-                Direction::BOTH.into_iter().for_each(|direction| self.call_waiting(direction));
+                for direction in Direction::BOTH {
+                    self.call_waiting(direction);
+                }
             }
             Control::Reset => self.wire.observer.reset(now),
         }
@@ -88,7 +90,9 @@ impl LinkThread {
             self.connect(place);
         }
         for place in self.places() {
-            Direction::BOTH.into_iter().for_each(|direction| self.enqueue(place, direction));
+            for direction in Direction::BOTH {
+                self.enqueue(place, direction);
+            }
         }
     }
 
@@ -101,7 +105,9 @@ impl LinkThread {
             self.connections.get(place.key).is_some_and(|connection| !connection.is_silent())
         });
         let open: Vec<Place> = open.collect();
-        open.iter().for_each(|place| self.cut(*place, how));
+        for place in &open {
+            self.cut(*place, how);
+        }
         open.len()
     }
 

@@ -122,13 +122,16 @@ impl LinkThread {
         let Some(connection) = find(&mut self.connections, place) else { return };
         let Some(socket) = &connection.side(SERVER).socket else { return };
         match socket.take_error() {
-            Ok(None) => {
-                connection.reached(Instant::now());
-                self.enqueue(place, Direction::Up);
-                self.enqueue(place, Direction::Down);
+            Ok(None) => {}
+            // It was there, and has gone since.
+            Ok(Some(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
+                connection.side(SERVER).failed = true;
             }
-            Ok(Some(error)) | Err(error) => self.not_connected(place, &error),
+            Ok(Some(error)) | Err(error) => return self.not_connected(place, &error),
         }
+        connection.reached(Instant::now());
+        self.enqueue(place, Direction::Up);
+        self.enqueue(place, Direction::Down);
     }
 
     fn not_connected(&mut self, place: Place, error: &io::Error) {

@@ -54,10 +54,11 @@ impl<T: Message> Incoming<T> {
     }
 
     /// The next message; or, in the place of a message, how the stream ended.
+    #[inline]
     pub(crate) fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<T, End>, Status>> {
         loop {
-            if let Some(message) = self.cut()? {
-                return Poll::Ready(Ok(Ok(message)));
+            if let Some(prefix) = self.find_whole()? {
+                return Poll::Ready(self.cut(prefix).map(Ok));
             }
             if let Some(end) = ready!(self.poll_refill(cx))? {
                 return Poll::Ready(Ok(Err(end)));
@@ -65,25 +66,31 @@ impl<T: Message> Incoming<T> {
         }
     }
 
-    /// Cuts the next message out of the buffer, if it lies there whole.
-    fn cut(&mut self) -> Result<Option<T>, Status> {
+    /// The prefix of the next message, if that lies whole in the buffer.
+    #[inline]
+    fn find_whole(&self) -> Result<Option<Prefix>, Status> {
         let unread = &self.buffer[self.position..];
-        let Some(prefix) = Prefix::parse(unread, self.message_size_max)? else { return Ok(None) };
-        if unread.len() < prefix.envelope_len() {
-            return Ok(None);
-        }
+        let prefix = Prefix::parse(unread, self.message_size_max)?;
+        Ok(prefix.filter(|prefix| unread.len() >= prefix.envelope_len()))
+    }
+
+    /// Cuts the next message out of the buffer. Inlined, as are its callers: a message is some hundred bytes of small
+    /// fields, and each time that one is moved right after it was made the processor waits for their stores.
+    #[inline]
+    fn cut(&mut self, prefix: Prefix) -> Result<T, Status> {
+        let unread = &self.buffer[self.position..];
         if self.position == 0
             && codec::keeps_buffer(prefix.len)
             && unread.len() - prefix.envelope_len() <= TAIL_MAX
         {
-            return self.cut_whole(prefix).map(Some);
+            return self.cut_whole(prefix);
         }
-        let message = codec::decode(prefix, Wire::Lent(unread), self.encoding, self.message_size_max)?;
         self.position += prefix.envelope_len();
-        Ok(Some(message))
+        codec::decode(prefix, Wire::Lent(unread), self.encoding, self.message_size_max)
     }
 
     /// Gives the buffer to the message that (almost) fills it; the few bytes behind it are copied.
+    #[cold]
     fn cut_whole(&mut self, prefix: Prefix) -> Result<T, Status> {
         let tail = self.buffer[prefix.envelope_len()..].to_vec();
         let wire = Wire::Gathered(std::mem::replace(&mut self.buffer, tail));

@@ -50,15 +50,12 @@ impl Default for Outgoing {
 impl Outgoing {
     /// Appends one message with its prefix.
     pub(crate) fn encode<T: Message>(&self, message: &T, out: &mut Chain) -> Result<(), Status> {
-        let len = self.check(message)?;
         let mark = out.mark();
-        match guarded(|| codec::encode_chained(message, len, self.encoding, out)) {
-            Ok(encoded) => Ok(encoded?),
-            Err(status) => {
-                out.truncate(mark);
-                Err(status)
-            }
-        }
+        let encoded = guarded(|| {
+            let len = self.permit(message.encoded_len())?;
+            codec::encode_chained(message, len, self.encoding, out).map_err(Status::from)
+        });
+        encoded.and_then(|encoded| encoded).inspect_err(|_| out.truncate(mark))
     }
 
     /// `message` as one to be encoded in place; `None` where it is too large for that, or may be compressed.
@@ -77,14 +74,18 @@ impl Outgoing {
     /// The encoded length, if the message may be sent.
     #[inline]
     pub(crate) fn check<T: Message>(&self, message: &T) -> Result<usize, Status> {
-        let len = guarded(|| message.encoded_len())?;
-        if len > self.message_size_max {
-            return Err(Status::resource_exhausted(format!(
-                "trying to send message larger than max ({len} vs. {})",
-                self.message_size_max
-            )));
+        self.permit(guarded(|| message.encoded_len())?)
+    }
+
+    #[inline]
+    fn permit(&self, len: usize) -> Result<usize, Status> {
+        if len <= self.message_size_max {
+            return Ok(len);
         }
-        Ok(len)
+        Err(Status::resource_exhausted(format!(
+            "trying to send message larger than max ({len} vs. {})",
+            self.message_size_max
+        )))
     }
 }
 

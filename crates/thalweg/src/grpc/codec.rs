@@ -11,9 +11,13 @@ use crate::buffers;
 use crate::chain::Chain;
 use crate::message::{DecodeError, Message};
 
-/// Appends `message` with its prefix to `out`, compressed where that makes it smaller.
-pub fn encode<M: Message>(message: &M, encoding: Encoding, out: &mut Vec<u8>) -> Result<(), MessageTooLong> {
-    let len = message.encoded_len();
+/// Appends `message`, whose encoded length is `len`, with its prefix to `out`, compressed where that makes it smaller.
+pub fn encode<M: Message>(
+    message: &M,
+    len: usize,
+    encoding: Encoding,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageTooLong> {
     if encoding.compresses() && len > 0 {
         let mut plain = Vec::with_capacity(len);
         message.encode(&mut plain);
@@ -26,7 +30,7 @@ pub fn encode<M: Message>(message: &M, encoding: Encoding, out: &mut Vec<u8>) ->
 /// A message of at least this many bytes may consist of parts that are better kept than copied.
 const CHAINED_LEN_MIN: usize = 4 * 1024;
 
-/// As [`encode`], where large parts of `message` need not be copied. `len` is its encoded length.
+/// As [`encode`], where large parts of `message` need not be copied.
 ///
 /// On an error `out` is as it was.
 pub fn encode_chained<M: Message>(
@@ -36,7 +40,7 @@ pub fn encode_chained<M: Message>(
     out: &mut Chain,
 ) -> Result<(), MessageTooLong> {
     if len < CHAINED_LEN_MIN || encoding.compresses() {
-        return encode(message, encoding, out.buffer());
+        return encode(message, len, encoding, out.buffer());
     }
     let (mark, before) = (out.mark(), out.len());
     out.buffer().extend_from_slice(&[0; PREFIX_LEN]);
@@ -148,7 +152,7 @@ mod tests {
     fn check(message: &[u8], encoding: Encoding, compressed: bool) {
         let message = Raw(Bytes::copy_from_slice(message));
         let mut wire = b"before".to_vec();
-        encode(&message, encoding, &mut wire).unwrap();
+        encode(&message, message.encoded_len(), encoding, &mut wire).unwrap();
         assert_eq!(&wire[..6], b"before");
         let prefix = Prefix::parse(&wire[6..], usize::MAX).unwrap().unwrap();
         assert_eq!((prefix.compressed, prefix.envelope_len()), (compressed, wire.len() - 6));

@@ -1,0 +1,216 @@
+//! `thalweg link`.
+
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_lab::cpus::CpuList;
+use thalweg_lab::size::ByteSize;
+use thalweg_link::{Address, Control, Cut, Jitter, Link, LinkError, LinkOptions, Loss, Rate, StallPlan};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::failure::Failure;
+use crate::load::Format;
+use crate::{runtime, signals, text};
+
+/// Forward connections as a network of one's choosing would: with a delay, a rate, stalls and cuts
+///
+/// While it runs, a line on stdin tells it: stall [DURATION], resume, cut [reset|silent], refuse, accept, delay DURATION,
+/// jitter DURATION, rate RATE|unlimited, stats, reset (what is counted), quit. Each is answered by a line on stdout. SIGUSR1
+/// stalls it or lets it resume, SIGUSR2 cuts all connections, SIGINT and SIGTERM end it.
+#[derive(Debug, Args)]
+pub(crate) struct LinkArgs {
+    /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME
+    #[arg(long, value_name = "ADDR")]
+    listen: Address,
+
+    /// Where to connect to, for each connection that is accepted
+    #[arg(long, value_name = "ADDR")]
+    to: Address,
+
+    /// The time from one end to the other: a round trip takes two of them
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    delay: Duration,
+
+    /// By how much that differs, at most, or normal:DURATION for a standard deviation; the order is kept
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    jitter: Jitter,
+
+    /// What each direction carries, all connections together, such as 100mbit, 1gbit or 12.5MB/s [default: no limit]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+
+    /// What a direction of a connection may have under way [default: what rate and delay need; at least 1 MiB]
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<ByteSize>,
+
+    /// Cut connections after=TIME, bytes=NUMBER or every=TIME (at random, on average); `,silent` leaves both ends half-open
+    #[arg(long, value_name = "WHEN")]
+    loss_of_connection: Option<Loss>,
+
+    /// Stall, such as for=2s,after=10s,every=30s: what is not said is for good, at once, and only once
+    #[arg(long, value_name = "WHEN")]
+    stall: Option<StallPlan>,
+
+    /// Let opening a connection take no time; without this it takes a round trip, as TCP's handshake does
+    #[arg(long)]
+    no_handshake: bool,
+
+    /// From which jitter and random cuts are drawn
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Before something is due, look at the clock for so long instead of sleeping: takes a processor, is more exact
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    spin: Duration,
+
+    /// Run only on these processors, such as 0 or 0-3,8
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuList>,
+
+    /// How figures are written: on `stats`, and at the end
+    #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+/// What happens while the link runs.
+enum Event {
+    Line(String),
+    ToggleStall,
+    Cut,
+}
+
+pub(crate) fn run(args: LinkArgs) -> Result<ExitCode, Failure> {
+    if let Some(cpus) = &args.cpus {
+        cpus.pin_this_thread().map_err(|error| {
+            Failure::bad_arguments(format!("cannot run on the processors {cpus}: {error}"))
+        })?;
+    }
+    let format = args.format;
+    runtime::runtime(1)?.block_on(async {
+        let interrupt = signals::interrupt()?;
+        let mut events = events()?;
+        let link = Link::start(args.options()).map_err(failure)?;
+        say(&format!("listening on {}", link.address()))?;
+        tokio::pin!(interrupt);
+        loop {
+            let event = tokio::select! {
+                () = &mut interrupt => break,
+                // There is always somebody who may send: the signals.
+                Some(event) = events.recv() => event,
+            };
+            match happens(&event, &link, format) {
+                Some(answer) => say(&answer)?,
+                None => break,
+            }
+        }
+        say(&figures(&link, format))?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+impl LinkArgs {
+    fn options(self) -> LinkOptions {
+        let mut options = LinkOptions::new(self.listen, self.to)
+            .delay(self.delay)
+            .jitter(self.jitter)
+            .rate(self.rate)
+            .loss_of_connection(self.loss_of_connection.unwrap_or_default())
+            .handshake(!self.no_handshake)
+            .seed(self.seed)
+            .spin(self.spin);
+        if let Some(ByteSize(bytes)) = self.buffer {
+            options = options.buffer(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+        match self.stall {
+            Some(plan) => options.stall(plan),
+            None => options,
+        }
+    }
+}
+
+fn failure(error: LinkError) -> Failure {
+    match error {
+        LinkError::TooLong(_) => Failure::bad_arguments(error),
+        _ => Failure::failed(error),
+    }
+}
+
+/// Lines of stdin, and the two signals that tell something.
+fn events() -> Result<UnboundedReceiver<Event>, Failure> {
+    let (sender, events) = unbounded_channel();
+    for (kind, event) in [
+        (SignalKind::user_defined1(), (|| Event::ToggleStall) as fn() -> Event),
+        (SignalKind::user_defined2(), || Event::Cut),
+    ] {
+        let mut signals =
+            signal(kind).map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+        let sender = sender.clone();
+        tokio::spawn(async move { while signals.recv().await.is_some() && sender.send(event()).is_ok() {} });
+    }
+    // A thread of its own, which ends with the process: nobody can be told to stop waiting for stdin.
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { return };
+            if sender.send(Event::Line(line)).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(events)
+}
+
+/// Does what an event asks for. What there is to say about it, or none if the link is to end.
+fn happens(event: &Event, link: &Link, format: Format) -> Option<String> {
+    let line = match event {
+        Event::Line(line) => line.trim(),
+        Event::ToggleStall if link.stats().stalled => "resume",
+        Event::ToggleStall => "stall",
+        Event::Cut => "cut",
+    };
+    match line {
+        "quit" => return None,
+        "stats" => return Some(figures(link, format)),
+        _ => {}
+    }
+    let done =
+        line.parse::<Control>().map_err(|error| format!("{error}, or stats or quit")).and_then(|control| {
+            let concerned = link.control(control).map_err(|error| error.to_string())?;
+            Ok(match control {
+                Control::Stall(None) => "stalled".to_owned(),
+                Control::Stall(Some(time)) => format!("stalled for {}", humantime::format_duration(time)),
+                Control::Resume => "resumed".to_owned(),
+                Control::Cut(Cut::Reset) => format!("cut {concerned}"),
+                Control::Cut(Cut::Silent) => format!("cut {concerned}, silently"),
+                Control::Refuse => "refusing".to_owned(),
+                Control::Accept => "accepting".to_owned(),
+                Control::Delay(time) => format!("delay {}", humantime::format_duration(time)),
+                Control::Jitter(jitter) => format!("jitter {jitter}"),
+                Control::Rate(Some(rate)) => format!("rate {rate}"),
+                Control::Rate(None) => "rate unlimited".to_owned(),
+                Control::Reset => "reset".to_owned(),
+            })
+        });
+    Some(done.unwrap_or_else(|error| format!("error: {error}")))
+}
+
+fn figures(link: &Link, format: Format) -> String {
+    let stats = link.stats();
+    match format {
+        Format::Text => text::link(&stats).trim_end().to_owned(),
+        // On one line: whoever reads it knows where it ends.
+        Format::Json => serde_json::to_string(&stats).expect("figures are numbers and strings"),
+    }
+}
+
+/// One line, flushed: a script may wait for it.
+fn say(line: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        // Whoever read has seen enough; the link goes on.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        said => said.map_err(|error| Failure::failed(format!("cannot write to stdout: {error}"))),
+    }
+}
