@@ -74,6 +74,18 @@ impl Chain {
         self.truncate(Mark { buffer_len: 0, kept_count: 0 });
     }
 
+    /// Appends all of it to `bytes`.
+    pub(crate) fn copy_to(&self, bytes: &mut Vec<u8>) {
+        let mut begin = 0;
+        for kept in &self.kept {
+            let at = kept.at.min(self.buffer.len());
+            bytes.extend_from_slice(&self.buffer[begin..at]);
+            bytes.extend_from_slice(&kept.bytes);
+            begin = at;
+        }
+        bytes.extend_from_slice(&self.buffer[begin..]);
+    }
+
     /// Takes all of it out, in parts.
     pub(crate) fn take_parts(&mut self) -> Vec<Bytes> {
         let buffer = Bytes::from(std::mem::take(&mut self.buffer));

@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep};
 use tonic::Status;
 use tonic::metadata::MetadataMap;
 
-use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, SlotKey};
+use crate::connection::{Connection, End, Incoming, SendLoop, SendOutcome, SlotKey};
 use crate::message::Message;
 
 /// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
@@ -62,15 +62,11 @@ impl<T: Message> Streaming<T> {
         Ok(self.trailers.take())
     }
 
-    /// Client: the initial metadata. A response without a head (Trailers-Only) that says OK has none, and no messages.
-    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<MetadataMap, Status>> {
-        match ready!(self.incoming.poll_head(cx)) {
-            Ok(head) => {
-                self.incoming.set_encoding(head.encoding);
-                Poll::Ready(Ok(head.metadata.clone()))
-            }
-            Err(end) => Poll::Ready(end.outcome().map(|_| MetadataMap::new())),
-        }
+    /// Client: the initial metadata, or the end that came in its place.
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<MetadataMap, End>> {
+        let head = ready!(self.incoming.poll_head(cx))?;
+        self.incoming.set_encoding(head.encoding);
+        Poll::Ready(Ok(head.metadata.clone()))
     }
 
     /// Client: from now on the deadline ends the stream.

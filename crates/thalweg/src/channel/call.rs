@@ -15,7 +15,7 @@ use super::lane_set::LaneSet;
 use super::place::Place;
 use super::unary::{Attempt, Refused, RequestFields, UnaryAttempt, UnaryReply, merge, open_stream};
 use crate::Method;
-use crate::connection::{Connection, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
+use crate::connection::{Connection, End, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
 use crate::grpc::compression::Encoding;
 use crate::grpc::{metadata, request, timeout};
 use crate::message::Message;
@@ -55,7 +55,10 @@ impl Channel {
     ) -> Result<UnaryReply, Status> {
         let mut tries = Tries::new(&self.shared.lanes, call, options);
         loop {
-            let connection = tries.next_connection().await?;
+            let connection = match tries.connection_at_hand() {
+                Some(connection) => connection,
+                None => tries.next_connection().await?,
+            };
             let outgoing = call.outgoing;
             let size_max = options.max_decoding_message_size;
             let place = &mut tries.place;
@@ -80,9 +83,8 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (mut exchange, deadline) = self.open(method, request, options).await?;
+        let (mut exchange, mut metadata, deadline) = self.begin(method, request, options).await?;
         let reply = async move {
-            let mut metadata = poll_fn(|cx| exchange.poll_head(cx)).await?;
             let Some(message) = poll_fn(|cx| exchange.poll_message(cx)).await? else {
                 return Err(Status::internal("the server ended the call with OK, but sent no message"));
             };
@@ -118,23 +120,22 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (mut exchange, deadline) = self.open(method, request, options).await?;
-        let metadata = within(deadline, poll_fn(|cx| exchange.poll_head(cx))).await?;
-        let Exchange { mut responses, sender } = exchange;
-        if let Some(sender) = sender {
+        let (exchange, metadata, deadline) = self.begin(method, request, options).await?;
+        let Exchange { mut responses, sender, sending } = exchange;
+        if sending == Sending::UnderWay {
             responses.send_in_background(sender);
         }
         responses.set_deadline(deadline);
         Ok(Response::from_parts(metadata, responses, tonic::Extensions::default()))
     }
 
-    /// Opens the stream of a call that is not unary.
-    async fn open<S, Res>(
+    /// Opens the stream of a call that is not unary, and waits for the response's head, sending meanwhile.
+    async fn begin<S, Res>(
         &self,
         method: &Method,
         request: Request<S>,
         options: &CallOptions,
-    ) -> Result<(Exchange<S, Res>, Option<Instant>), Status>
+    ) -> Result<(Exchange<S, Res>, MetadataMap, Option<Instant>), Status>
     where
         S: Stream + Send + 'static,
         S::Item: Message,
@@ -142,22 +143,29 @@ impl Channel {
     {
         let (metadata, _, source) = request.into_parts();
         let call = self.prepare(method, &metadata, options)?;
-        let size_max = options.max_decoding_message_size;
-        let opening = async {
+        let begun = async {
             let mut tries = Tries::new(&self.shared.lanes, &call, options);
+            let (mut connection, key) = tries.open(&call, options).await?;
+            let mut exchange = Exchange::new(&connection, key, source, &call, options);
             loop {
-                let connection = tries.next_connection().await?;
-                match open_empty(&connection, &mut tries.place, &call.fields, size_max) {
-                    Ok(key) => return Ok((connection, key)),
-                    Err(refused) => tries.refused(&refused, &connection)?,
+                match poll_fn(|cx| exchange.poll_head(cx)).await? {
+                    Ok(metadata) => {
+                        exchange.sender.drop_handed_over();
+                        return Ok((exchange, metadata));
+                    }
+                    Err(End::Lost { status, unprocessed: true }) if exchange.sender.can_restart() => {
+                        tries.unprocessed(&connection, status)?;
+                        let key;
+                        (connection, key) = tries.open(&call, options).await?;
+                        exchange.restart(&connection, key, options);
+                    }
+                    // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.
+                    Err(end) => return end.outcome().map(|_| (exchange, MetadataMap::new())),
                 }
             }
         };
-        let (connection, key) = within(call.deadline, opening).await?;
-        let incoming = Incoming::new(Arc::clone(&connection), key, size_max, Encoding::Identity);
-        let sender = SendLoop::new(connection, key, Requests(Box::pin(source)), call.outgoing, true);
-        let exchange = Exchange { responses: Streaming::of_responses(incoming), sender: Some(sender) };
-        Ok((exchange, call.deadline))
+        let (exchange, metadata) = within(call.deadline, begun).await?;
+        Ok((exchange, metadata, call.deadline))
     }
 
     #[inline]
@@ -220,6 +228,12 @@ impl<'a> Tries<'a> {
         Self { lanes, place, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
     }
 
+    /// The connection to try next, if the call need not wait for it.
+    #[inline]
+    fn connection_at_hand(&self) -> Option<Arc<Connection>> {
+        if self.is_full { None } else { self.lanes.pick(self.affinity) }
+    }
+
     /// The connection to try next.
     async fn next_connection(&mut self) -> Result<Arc<Connection>, Status> {
         if self.is_full {
@@ -229,6 +243,22 @@ impl<'a> Tries<'a> {
         match self.lanes.pick(self.affinity) {
             Some(connection) => Ok(connection),
             None => self.lanes.connected(self.wait_for_ready).await,
+        }
+    }
+
+    /// Opens a stream whose messages are to follow.
+    async fn open(
+        &mut self,
+        call: &Prepared,
+        options: &CallOptions,
+    ) -> Result<(Arc<Connection>, SlotKey), Status> {
+        loop {
+            let connection = self.next_connection().await?;
+            let size_max = options.max_decoding_message_size;
+            match open_empty(&connection, &mut self.place, &call.fields, size_max) {
+                Ok(key) => return Ok((connection, key)),
+                Err(refused) => self.refused(&refused, &connection)?,
+            }
         }
     }
 
@@ -276,8 +306,18 @@ fn open_empty(
 /// A streaming call under way: both its directions. Dropping it cancels the call.
 struct Exchange<S, Res: Message> {
     responses: Streaming<Res>,
-    /// None once everything is sent.
-    sender: Option<SendLoop<Requests<S>>>,
+    sender: SendLoop<Requests<S>>,
+    sending: Sending,
+}
+
+/// How far the requests are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sending {
+    UnderWay,
+    /// All of them are handed over.
+    Done,
+    /// The stream takes no more of them.
+    Stopped,
 }
 
 impl<S, Res> Exchange<S, Res>
@@ -286,27 +326,59 @@ where
     S::Item: Message,
     Res: Message,
 {
+    fn new(
+        connection: &Arc<Connection>,
+        key: SlotKey,
+        source: S,
+        call: &Prepared,
+        options: &CallOptions,
+    ) -> Self {
+        let source = Requests(Box::pin(source));
+        let mut sender = SendLoop::new(Arc::clone(connection), key, source, call.outgoing, true);
+        sender.keep_handed_over();
+        Self { responses: responses(connection, key, options), sender, sending: Sending::UnderWay }
+    }
+
+    /// The server has not looked at the call: it begins anew on another stream.
+    fn restart(&mut self, connection: &Arc<Connection>, key: SlotKey, options: &CallOptions) {
+        self.sender.restart(Arc::clone(connection), key, self.sending == Sending::Done);
+        self.sending = Sending::UnderWay;
+        self.responses = responses(connection, key, options);
+    }
+
     /// Sends while waiting. Only an error of the requests' encoding is one here: a stream that is gone has its end
     /// noted, and the reader finds it.
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
-        let Some(sender) = &mut self.sender else { return Ok(()) };
-        match sender.poll_send(cx) {
-            Poll::Pending => return Ok(()),
-            Poll::Ready(SendOutcome::Done | SendOutcome::Gone) => self.sender = None,
+        if self.sending != Sending::UnderWay {
+            return Ok(());
+        }
+        match self.sender.poll_send(cx) {
+            Poll::Pending => {}
+            Poll::Ready(SendOutcome::Done) => self.sending = Sending::Done,
+            Poll::Ready(SendOutcome::Gone) => self.sending = Sending::Stopped,
             Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
         }
         Ok(())
     }
 
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<MetadataMap, Status>> {
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<MetadataMap, End>, Status>> {
         self.poll_send(cx)?;
-        self.responses.poll_head(cx)
+        self.responses.poll_head(cx).map(Ok)
     }
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Res>, Status>> {
         self.poll_send(cx)?;
         self.responses.poll_message(cx).map(Option::transpose)
     }
+}
+
+fn responses<Res: Message>(
+    connection: &Arc<Connection>,
+    key: SlotKey,
+    options: &CallOptions,
+) -> Streaming<Res> {
+    let size_max = options.max_decoding_message_size;
+    Streaming::of_responses(Incoming::new(Arc::clone(connection), key, size_max, Encoding::Identity))
 }
 
 /// The requests of a client as the send loop takes them: none of them fails by itself.

@@ -110,10 +110,17 @@ impl Connector {
     }
 
     async fn connect_to(&self, endpoint: &Endpoint, lane: &Weak<Lane>) -> Result<Arc<Connection>, Status> {
-        let connected =
-            async { Accepted::connect(endpoint).await?.watch(!self.connection.busy_poll.is_zero()) };
-        let socket = connected.await.map_err(|error| refused(endpoint, &error))?;
-        open(socket, endpoint.to_string(), self.connection.clone(), lane.clone()).await
+        let connected = async {
+            let socket = Accepted::connect(endpoint).await?;
+            let round_trip = socket.round_trip();
+            Ok::<_, io::Error>((socket.watch(!self.connection.busy_poll.is_zero())?, round_trip))
+        };
+        let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
+        let connection = open(socket, endpoint.to_string(), self.connection.clone(), lane.clone()).await?;
+        if let Some(round_trip) = round_trip {
+            connection.set_round_trip(round_trip);
+        }
+        Ok(connection)
     }
 
     fn timed_out(&self, when: &str) -> Status {

@@ -260,6 +260,13 @@ impl LaneSet {
         &self.connector.connection.line
     }
 
+    /// A call has to wait for a stream: that may be a reason for another lane.
+    pub(super) fn note_waiting(&self) {
+        if let Some(ticker) = &self.ticker {
+            ticker.look();
+        }
+    }
+
     /// How many lanes there are, those that close left out.
     pub(super) fn len(&self) -> usize {
         self.all().lanes.len()
@@ -275,6 +282,11 @@ impl LaneSet {
     /// Where the first lane runs, if it can run anywhere.
     pub(super) fn runtime(&self) -> Option<Handle> {
         self.all().lanes[0].runtime()
+    }
+
+    /// The connections that take calls.
+    pub(super) fn connections(&self) -> Vec<Arc<Connection>> {
+        self.ready().lanes.iter().map(|ready| Arc::clone(&ready.connection)).collect()
     }
 
     pub(super) fn weak(&self) -> Weak<Self> {

@@ -8,8 +8,7 @@ mod lane;
 mod lane_set;
 mod lanes;
 mod place;
-// Parts of it are not used yet.
-#[allow(dead_code, unused_imports)]
+#[allow(dead_code, reason = "some figures are only shown")]
 mod policy;
 mod service_config;
 mod target;

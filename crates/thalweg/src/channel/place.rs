@@ -41,7 +41,11 @@ impl<'a> Place<'a> {
     /// `None` when there is no connection to wait for.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Arc<Connection>>> {
         // First it takes its place, then it looks: whoever has room from now on finds it in the line.
+        let is_new = self.ticket.is_none();
         self.lanes.line().wait(&mut self.ticket, cx.waker());
+        if is_new && self.lanes.line().len() == 1 {
+            self.lanes.note_waiting();
+        }
         match self.lanes.with_room() {
             Room::Some(connection) => Poll::Ready(Some(connection)),
             Room::NoLane => Poll::Ready(None),

@@ -1,24 +1,24 @@
 //! Takes samples of a channel's lanes from time to time, and does what the policy makes of them.
 //!
-//! It runs only while there is something to see: over an idle channel with no lane too many no timer runs.
+//! It runs only while there is something to see: what moves on a lane wakes it, once its time has come. Over an idle channel with no
+//! lane too many no timer runs.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::lane::Lane;
 use super::lane_set::LaneSet;
 use super::policy::{Decision, LaneSample, LaneState, Policy, PolicyConfig, Samples};
-use crate::connection::{Connection, Load};
+use crate::connection::{Connection, Load, TIMED_EACH_MAX};
 
-/// A channel on which nothing moved for so many ticks in a row is idle.
-const IDLE_TICKS: u32 = 20;
-/// How often an idle channel is looked at that may have lanes to close.
+/// How often a channel on which nothing moves is looked at while it may have lanes to close.
 const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The place of the one task that looks after a channel.
@@ -26,7 +26,7 @@ const IDLE_INTERVAL: Duration = Duration::from_secs(1);
 pub(super) struct Ticker {
     config: PolicyConfig,
     is_running: Arc<AtomicBool>,
-    /// Ends the sleep over an idle channel.
+    /// Has it look though nothing moves.
     resume: Arc<Notify>,
 }
 
@@ -35,13 +35,18 @@ impl Ticker {
         Self { config, is_running: Arc::default(), resume: Arc::default() }
     }
 
+    /// There is something to see which moves nothing: a call waits for a stream.
+    pub(super) fn look(&self) {
+        self.resume.notify_one();
+    }
+
     /// Starts the task if it does not run: the first time, and after the end of the runtime on which it ran.
     pub(super) fn ensure_running(&self, set: &LaneSet) {
         if self.config.floor == self.config.cap {
             return;
         }
         if self.is_running.load(Ordering::Relaxed) {
-            return self.resume.notify_one();
+            return self.look();
         }
         let Some(runtime) = set.runtime() else { return };
         if self.is_running.swap(true, Ordering::Relaxed) {
@@ -94,73 +99,84 @@ struct Watch {
 /// What a connection had done so far.
 struct Seen {
     connection: Arc<Connection>,
-    activity: u64,
     load: Load,
+    streaming_calls: usize,
     contended: u64,
 }
+
+/// So many calls of an interval are timed, or all of fewer.
+const TIMED_CALLS_MIN: u64 = 64;
 
 impl Seen {
     fn now(connection: &Arc<Connection>) -> Self {
         let state = connection.lock();
-        let (activity, load) = (state.activity, state.load);
+        let (load, streaming_calls) = (state.load, state.streaming_calls());
         drop(state);
-        Self { connection: Arc::clone(connection), activity, load, contended: connection.contended() }
+        Self { connection: Arc::clone(connection), load, streaming_calls, contended: connection.contended() }
     }
 }
 
 impl Watch {
     async fn run(mut self) {
         let mut last = Instant::now();
-        let mut idle_ticks = 0;
         loop {
-            if idle_ticks < IDLE_TICKS {
-                sleep(self.tick).await;
-            } else {
-                self.sleep_over_idle().await;
-            }
             let Some(set) = self.set.upgrade() else { return };
             let now = Instant::now();
-            let (samples, is_idle) = self.sample(&set, now - last);
+            let samples = self.sample(&set, now - last);
+            let has_too_many = samples.lanes.len() > self.floor;
             last = now;
-            idle_ticks = if is_idle { idle_ticks.saturating_add(1) } else { 0 };
             match self.policy.decide(&samples, now - self.began) {
                 Decision::Keep => {}
                 Decision::Open { count, reason } => set.open(count, &reason.to_string()),
                 Decision::Close { lanes, reason } => set.close(&lanes, &reason.to_string()),
             }
+            drop(set);
+            self.next_tick(now + self.tick, has_too_many).await;
         }
     }
 
-    /// Sleeps until something moves; where lanes may have to be closed, not for long.
-    async fn sleep_over_idle(&self) {
-        let (seen, resume) = (&self.seen, pin_notified(&self.resume));
-        let mut resume = resume;
-        let moved = poll_fn(|cx| {
-            if resume.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
+    /// Waits until something moves, at `from` or later.
+    ///
+    /// There is no timer for that: with one, a thread that has nothing to do would look for the next time to wake up whenever it goes to
+    /// sleep, which is a part of a call's cost that can be seen.
+    async fn next_tick(&self, from: Instant, has_too_many: bool) {
+        loop {
+            let mut told = pin!(self.resume.notified());
+            let Some(set) = self.set.upgrade() else { return };
+            let connections = set.connections();
+            let is_waited_for = !set.line().is_empty();
+            drop(set);
+            if is_waited_for {
+                // Nothing may move on any lane until there is another.
+                return sleep_until(from).await;
             }
-            for seen in seen {
-                let mut state = seen.connection.lock();
-                if state.activity != seen.activity {
+            let moves = poll_fn(|cx| {
+                if told.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(());
                 }
-                state.watcher = Some(cx.waker().clone());
+                for connection in &connections {
+                    connection.lock().watcher = Some((from, cx.waker().clone()));
+                }
+                Poll::Pending
+            });
+            if !has_too_many {
+                moves.await;
+            } else if timeout(IDLE_INTERVAL, moves).await.is_err() {
+                // Nothing has moved, which the policy is to hear.
+                return;
             }
-            Poll::Pending
-        });
-        if self.seen.len() > self.floor {
-            // Elapsed: nothing has moved, which the policy is to hear.
-            let _ = timeout(IDLE_INTERVAL, moved).await;
-        } else {
-            moved.await;
+            // Before that time it was told that the lanes are others, or that a call waits.
+            if Instant::now() >= from {
+                return;
+            }
         }
     }
 
-    /// What the lanes have done since the last time, and whether that is nothing.
-    fn sample(&mut self, set: &LaneSet, interval: Duration) -> (Samples, bool) {
+    /// What the lanes have done since the last time.
+    fn sample(&mut self, set: &LaneSet, interval: Duration) -> Samples {
         let (lanes, closing) = set.list();
         let before = std::mem::take(&mut self.seen);
-        let mut is_idle = true;
+        let seconds = interval.as_secs_f64().max(1e-9);
         let mut look = |lane: &Arc<Lane>, connection: Option<Arc<Connection>>, state: LaneState| {
             let Some(connection) = connection else {
                 lane.set_busy(None);
@@ -172,22 +188,25 @@ impl Watch {
                 Some(before) => (seen.load.since(&before.load), seen.contended - before.contended),
                 None => (seen.load, seen.contended),
             };
-            let in_flight = connection.in_flight();
-            is_idle &= in_flight == 0 && before.is_some_and(|before| before.activity == seen.activity);
-            lane.set_busy(Some(load.busy.as_secs_f64() / interval.as_secs_f64().max(1e-9)));
-            self.seen.push(seen);
-            LaneSample {
+            let timed_each = (load.answered / TIMED_CALLS_MIN).clamp(1, u64::from(TIMED_EACH_MAX)) as u32;
+            connection.lock().timed_each = 1 << timed_each.ilog2();
+            lane.set_busy(Some(load.busy_ns as f64 / 1e9 / seconds));
+            let sample = LaneSample {
                 id: lane.id,
                 state,
-                busy: load.busy,
+                busy: Duration::from_nanos(load.busy_ns),
                 completed: load.completed,
-                in_flight,
+                in_flight: connection.in_flight(),
+                in_flight_mean: load.mean_unary_in_flight(seconds) + seen.streaming_calls as f64,
                 write_delay: load.mean_wait(),
-                flow_blocked: load.blocked,
+                flow_blocked: Duration::from_nanos(load.blocked_ns),
                 contended,
                 bytes: load.bytes,
+                round_trip: connection.round_trip(),
                 ..LaneSample::default()
-            }
+            };
+            self.seen.push(seen);
+            sample
         };
         let mut samples = Samples { interval, lanes: Vec::with_capacity(lanes.len() + closing.len()) };
         for lane in &lanes {
@@ -200,7 +219,7 @@ impl Watch {
             samples.lanes.push(look(&closing.lane, Some(connection), LaneState::Draining));
         }
         share_waiting(set.line().len(), &mut samples.lanes);
-        (samples, is_idle)
+        samples
     }
 }
 
@@ -212,11 +231,8 @@ fn share_waiting(waiting: usize, lanes: &mut [LaneSample]) {
         let share = waiting / count + usize::from(place < waiting % count);
         lane.waiting_for_stream = share;
         lane.in_flight += share;
+        lane.in_flight_mean += share as f64;
     }
-}
-
-fn pin_notified(notify: &Notify) -> std::pin::Pin<Box<tokio::sync::futures::Notified<'_>>> {
-    Box::pin(notify.notified())
 }
 
 #[cfg(test)]

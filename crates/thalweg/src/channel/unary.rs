@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use thalweg_http2::{self as http2, Block, FieldList, FixedFields, OpenError, StreamId, Tag};
+use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Response, Status};
 
@@ -55,6 +56,8 @@ pub(super) struct UnaryAttempt<'a, 'b, Req> {
     outgoing: Outgoing,
     message_size_max: usize,
     progress: Progress,
+    /// When it was sent, if it is timed.
+    sent_at: Option<Instant>,
 }
 
 enum Progress {
@@ -74,7 +77,7 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
         message_size_max: usize,
     ) -> Self {
         let progress = Progress::New;
-        Self { connection, place, fields, message, outgoing, message_size_max, progress }
+        Self { connection, place, fields, message, outgoing, message_size_max, progress, sent_at: None }
     }
 
     fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
@@ -102,9 +105,13 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
             self.place.served();
             return Err(Attempt::Done(Err(status)));
         }
+        let is_timed = key.is_each(state.timed_each);
         drop(state);
         self.place.served();
         self.connection.call_started();
+        if is_timed {
+            self.sent_at = Some(Instant::now());
+        }
         Ok(key)
     }
 
@@ -119,6 +126,10 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
         };
         let (stream, head, body) = (slot.stream, slot.head.take(), std::mem::take(&mut slot.inbox));
         state.remove(key);
+        state.load.answered += 1;
+        if let Some(sent_at) = self.sent_at {
+            state.load.note_call(sent_at, Instant::now());
+        }
         if state.http2.is_open(stream) {
             // The server has answered before it had the whole request, and may never take the rest of it.
             state.http2.reset(stream, thalweg_http2::ErrorCode::Cancel);

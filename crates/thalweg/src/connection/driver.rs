@@ -15,7 +15,8 @@ use tonic::{Code, Status};
 
 use super::busy_poll::BusyPoll;
 use super::slot::{BEHIND_LEN, Lent};
-use super::{Connection, DriverState, Load, OPENED_UNSENT_MAX, State};
+use super::work::Work;
+use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
 use crate::buffers;
 
 /// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
@@ -65,31 +66,6 @@ pub(crate) struct Driver<IO, E> {
     work: Work,
     /// When this poll began: all that happens in it happens then, for the protocol.
     polled_at: Instant,
-}
-
-/// What the driver did since it last told.
-#[derive(Debug, Default)]
-struct Work {
-    busy: Duration,
-    bytes: u64,
-    /// Since when the window keeps data back, while the driver sleeps.
-    blocked_since: Option<Instant>,
-    /// Since when the driver has given way to others, with more to do.
-    gave_way_at: Option<Instant>,
-}
-
-impl Work {
-    /// Adds what was done up to `now` to the connection's totals.
-    fn tell(&mut self, load: &mut Load, now: Instant) {
-        load.busy += std::mem::take(&mut self.busy);
-        load.bytes += std::mem::take(&mut self.bytes);
-        if let Some(since) = self.blocked_since.take() {
-            load.blocked += now.saturating_duration_since(since);
-        }
-        if let Some(since) = self.gave_way_at.take() {
-            load.note_wait(now.saturating_duration_since(since));
-        }
-    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -435,23 +411,21 @@ where
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.polled_at = Instant::now();
-        let outcome = self.poll_turns(cx);
-        if self.work.bytes > 0 {
-            self.work.busy += self.polled_at.elapsed();
-        }
-        outcome
-    }
-
-    fn poll_turns(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
         self.work.tell(&mut state.load, self.polled_at);
-        if let Some(watcher) = state.watcher.take() {
-            state.wake_later(Some(watcher));
-        }
+        state.tell_watcher(self.polled_at);
         drop(state);
-        for _ in 0..ROUNDS_MAX {
+        let mut rounds = 0;
+        let outcome = self.poll_turns(cx, &mut rounds);
+        self.work.note_poll(self.polled_at, rounds);
+        outcome
+    }
+
+    fn poll_turns(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {
+        while *rounds < ROUNDS_MAX {
+            *rounds += 1;
             match self.turn(cx)? {
                 Progress::Made => self.busy_poll.begin(),
                 Progress::Over => return Poll::Ready(Ok(())),

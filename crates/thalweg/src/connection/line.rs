@@ -69,7 +69,9 @@ impl Line {
         let woken = std::mem::take(&mut places.waiting);
         self.note_len(&places);
         drop(places);
-        woken.into_iter().for_each(|(_, waker)| waker.wake());
+        for (_, waker) in woken {
+            waker.wake();
+        }
     }
 
     #[inline]

@@ -16,10 +16,12 @@ mod load;
 mod receive;
 mod send;
 mod slot;
+mod work;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
+use std::time::Duration;
 
 use slab::Slab;
 use thalweg_http2::{self as http2, ErrorCode, Tag};
@@ -29,6 +31,7 @@ use tonic::Status;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use line::{Gate, Line};
 pub(crate) use load::Load;
+use load::nanoseconds;
 pub(crate) use receive::Incoming;
 pub(crate) use send::{Outgoing, SendLoop, SendOutcome, SmallMessage, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
@@ -47,6 +50,8 @@ pub(crate) struct Connection {
     contended: AtomicU64,
     /// Client: where calls come in.
     gate: Option<Arc<Gate>>,
+    /// The network's round trip, if it is known.
+    round_trip: OnceLock<Duration>,
     /// What the other end is called in messages, such as `127.0.0.1:50051`.
     pub(crate) peer: String,
 }
@@ -69,12 +74,14 @@ impl Connection {
                 activity: 0,
                 shrunk: false,
                 load: Load::default(),
+                timed_each: TIMED_EACH_MAX,
                 wakes: 0,
                 waiting_since: None,
             }),
             in_flight: AtomicUsize::new(0),
             contended: AtomicU64::new(0),
             gate,
+            round_trip: OnceLock::new(),
             peer,
         })
     }
@@ -130,6 +137,15 @@ impl Connection {
         state.notify_driver();
     }
 
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.get().copied()
+    }
+
+    /// Only the first counts.
+    pub(crate) fn set_round_trip(&self, round_trip: Duration) {
+        let _ = self.round_trip.set(round_trip);
+    }
+
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -156,8 +172,8 @@ pub(crate) struct State {
     pub(crate) gate: Option<Arc<Gate>>,
     /// Client: who waits for the server's SETTINGS.
     pub(crate) opener: Option<Waker>,
-    /// Who is to know when something moves here next.
-    pub(crate) watcher: Option<Waker>,
+    /// Who is to know when something moves here from a time on.
+    pub(crate) watcher: Option<(Instant, Waker)>,
     /// Client: streams opened since the driver last took output.
     pub(crate) opened_unsent: usize,
     /// Woken when the lock is given back, never under it.
@@ -167,11 +183,16 @@ pub(crate) struct State {
     /// Spare memory has been given back, and nothing has moved since.
     pub(crate) shrunk: bool,
     pub(crate) load: Load,
+    /// Client: one of so many unary calls is timed, a power of two.
+    pub(crate) timed_each: u32,
     /// How often the driver was woken for output; see [`WAKES_PER_LOOK`].
     wakes: u32,
     /// Since when the output waits for the driver, if that was looked at.
     waiting_since: Option<Instant>,
 }
+
+/// Fewer calls are not timed however many there are: two looks at the clock in 32 calls cost three instructions a call.
+pub(crate) const TIMED_EACH_MAX: u32 = 32;
 
 /// Each so-manieth wake-up of the driver is timed: a look at the clock costs some 40 instructions.
 const WAKES_PER_LOOK: u32 = 8;
@@ -199,6 +220,11 @@ impl State {
         slot.generation = generation;
         self.generation = generation;
         Ok(key)
+    }
+
+    /// Client: calls under way that are not unary.
+    pub(crate) fn streaming_calls(&self) -> usize {
+        self.slots.iter().filter(|(_, slot)| !slot.unary && slot.end.is_none()).count()
     }
 
     /// None once the slot was removed: a key is never taken for a later stream's.
@@ -244,11 +270,19 @@ impl State {
         }
     }
 
+    #[inline]
+    fn tell_watcher(&mut self, now: Instant) {
+        if self.watcher.as_ref().is_some_and(|(from, _)| *from <= now) {
+            let watcher = self.watcher.take().map(|(_, waker)| waker);
+            self.wake.extend(watcher);
+        }
+    }
+
     /// The driver takes the output.
     #[inline]
     fn note_taken(&mut self, now: Instant) {
         if let Some(since) = self.waiting_since.take() {
-            self.load.note_wait(now.saturating_duration_since(since));
+            self.load.note_wait(nanoseconds(since, now));
         }
     }
 

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_core::Stream;
 use thalweg_http2::SendError;
 use tonic::Status;
@@ -115,7 +116,12 @@ pub(crate) struct SendLoop<S> {
     ended: Option<Result<(), Status>>,
     /// Whether END_STREAM goes with the last batch (a client's half-close) or trailers follow (a server).
     end_stream: bool,
+    /// Client: what was handed over so far, for as long as the call may begin anew on another connection.
+    handed_over: Option<Vec<u8>>,
 }
+
+/// A call that has handed more bytes over than this does not begin anew.
+const HANDED_OVER_LEN_MAX: usize = 64 * 1024;
 
 impl<S, T> SendLoop<S>
 where
@@ -129,7 +135,36 @@ where
         outgoing: Outgoing,
         end_stream: bool,
     ) -> Self {
-        Self { connection, key, source, outgoing, batch: Chain::default(), ended: None, end_stream }
+        let batch = Chain::default();
+        Self { connection, key, source, outgoing, batch, ended: None, end_stream, handed_over: None }
+    }
+
+    /// Keeps what it hands over, within a bound, until it is told that nobody needs it again.
+    pub(crate) fn keep_handed_over(&mut self) {
+        self.handed_over = Some(Vec::new());
+    }
+
+    /// From now on the call stays where it is.
+    pub(crate) fn drop_handed_over(&mut self) {
+        self.handed_over = None;
+    }
+
+    /// Whether all that was handed over is still there.
+    pub(crate) fn can_restart(&self) -> bool {
+        self.handed_over.is_some()
+    }
+
+    /// Sends everything again, on another stream, and goes on from there. `is_done`: the source has ended.
+    pub(crate) fn restart(&mut self, connection: Arc<Connection>, key: SlotKey, is_done: bool) {
+        let rest = self.batch.take_parts();
+        self.batch.push(Bytes::from(self.handed_over.take().unwrap_or_default()));
+        for part in rest {
+            self.batch.push(part);
+        }
+        if is_done {
+            self.ended = Some(Ok(()));
+        }
+        (self.connection, self.key) = (connection, key);
     }
 
     pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendOutcome> {
@@ -187,6 +222,13 @@ where
             slot.send_closed = true;
         }
         let stream = slot.stream;
+        if let Some(handed_over) = &mut self.handed_over {
+            if handed_over.len() + self.batch.len() <= HANDED_OVER_LEN_MAX {
+                self.batch.copy_to(handed_over);
+            } else {
+                self.handed_over = None;
+            }
+        }
         let sent = hand_over(http2, stream, &mut self.batch, last);
         state.load.completed += 1;
         state.notify_driver();

@@ -20,6 +20,12 @@ pub(crate) struct SlotKey {
 }
 
 impl SlotKey {
+    /// Whether it is one of each `every`, which must be a power of two.
+    #[inline]
+    pub(crate) fn is_each(self, every: u32) -> bool {
+        self.generation & (every - 1) == 0
+    }
+
     /// Small, and used again after the slot was removed.
     pub(crate) fn index(self) -> usize {
         self.index as usize

@@ -1,6 +1,7 @@
 //! Sockets: the addresses that a server listens on and a client connects to, and one stream type for both kinds.
 
 mod address;
+mod round_trip;
 mod stream;
 
 pub(crate) use address::Endpoint;

@@ -6,12 +6,13 @@ use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use super::{Endpoint, ListenAddress};
+use super::{Endpoint, ListenAddress, round_trip};
 
 /// A connected socket that no runtime watches yet.
 #[derive(Debug)]
@@ -87,6 +88,11 @@ impl Accepted {
 
     fn unix(stream: UnixStream) -> io::Result<Self> {
         Ok(Self { socket: stream.into_std()?.into(), peer_name: "a UNIX socket's peer".to_owned() })
+    }
+
+    /// The shortest round trip on the network so far, if it is known.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        round_trip::shortest(&self.socket)
     }
 
     /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.

@@ -21,6 +21,8 @@ pub(crate) struct PolicyConfig {
     pub(crate) late_share_min: f64,
     /// The same where few calls are in flight.
     pub(crate) late_share_few_min: f64,
+    /// The same, above which more lanes are tried once more where twice as many did not help.
+    pub(crate) late_share_far_min: f64,
     /// So many calls are few.
     pub(crate) few_calls_max: usize,
     /// The share of its time that a driver must be at work to be a reason to try by itself.
@@ -54,8 +56,9 @@ pub(crate) struct PolicyConfig {
     /// Until a steady load is tried again with another number; doubled each time that it was in vain.
     pub(crate) retry_ms: u64,
     pub(crate) retry_ms_max: u64,
-    /// From a search that was in vain to one for another load; doubled likewise.
+    /// From a search to one for another load; doubled each time that they follow each other within `search_again_ms`.
     pub(crate) search_ms: u64,
+    pub(crate) search_again_ms: u64,
     pub(crate) search_ms_max: u64,
     /// For lanes to connect, beside some round trips.
     pub(crate) connect_ms_max: u64,
@@ -70,19 +73,20 @@ impl PolicyConfig {
             floor: 1,
             cap: cores.clamp(1, LANES_DEFAULT_MAX),
             tick_ms: 50,
-            gain_min: 0.035,
-            loss_max: 0.04,
+            gain_min: 0.03,
+            loss_max: 0.03,
             latency_weight: 0.2,
             late_share_min: 0.08,
-            late_share_few_min: 0.35,
+            late_share_few_min: 0.25,
+            late_share_far_min: 0.5,
             few_calls_max: 4,
             busy_share_min: 0.7,
             write_share_min: 0.25,
             contended_share_min: 0.25,
             flow_share_min: 0.1,
             ticks_min: 3,
-            up_ticks_max: 40,
-            down_ticks_max: 20,
+            up_ticks_max: 16,
+            down_ticks_max: 12,
             settle_ticks: 0,
             steady_ticks_max: 20,
             sigmas: 2.0,
@@ -92,7 +96,8 @@ impl PolicyConfig {
             change_ticks: 4,
             retry_ms: 15_000,
             retry_ms_max: 600_000,
-            search_ms: 500,
+            search_ms: 250,
+            search_again_ms: 10_000,
             search_ms_max: 60_000,
             connect_ms_max: 1_000,
             idle_ms: 3_000,

@@ -144,6 +144,12 @@ impl Policy {
         }
     }
 
+    /// Whether numbers of lanes are being tried, or the load is not known yet.
+    #[cfg(test)]
+    pub(crate) fn is_searching(&self) -> bool {
+        self.search.is_some() || self.load.is_none()
+    }
+
     fn idle(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
         let since = *self.idle_since.get_or_insert(now);
         let floor = self.config.floor;
@@ -189,12 +195,13 @@ impl Policy {
         let Some(lately) = self.ticks.measured_last(config.change_ticks, config.spread_min) else {
             return Decision::Keep;
         };
+        if now < self.pace.search_at {
+            return Decision::Keep;
+        }
         let Some(load) = self.load else {
             return self.begin(self.next_goal, lately, samples, view, now);
         };
-        if let Some(goal) = other_load(&config, &lately, &load)
-            && now >= self.pace.search_at
-        {
+        if let Some(goal) = other_load(&config, &lately, &load) {
             // These ticks may be of both loads.
             self.forget_load();
             self.next_goal = goal;
@@ -233,7 +240,7 @@ impl Policy {
             }
             let reason = Reason::NotConnected { lanes: view.connecting };
             let ready = view.ready.max(self.config.floor);
-            self.end_search(now, false);
+            self.end_search(now);
             return self.go(ready, false, reason, samples, view, now);
         }
         let left = ticks_left.get_or_insert_with(|| {
@@ -267,6 +274,7 @@ impl Policy {
         match verdict(&self.config, lanes > best_lanes, &self.ticks, &measured, &best) {
             Verdict::Undecided => Decision::Keep,
             Verdict::OtherLoad(goal) => {
+                self.end_search(now);
                 self.forget_load();
                 self.next_goal = goal;
                 Decision::Keep
@@ -300,6 +308,7 @@ impl Policy {
             least: self.needed_for_streams(view.in_flight),
             most: self.most(&top_measured),
             more_may_help: signal.is_some(),
+            far_more_may_help: view.late_share(&top_measured) >= self.config.late_share_far_min,
             loss_max: self.config.loss_max,
             latency_weight: self.config.latency_weight,
         };
@@ -322,24 +331,25 @@ impl Policy {
                 let tried = view.ready;
                 let tried_calls_per_s = self.ticks.measured(0.0).map_or(0.0, |tried| tried.calls_per_s);
                 self.load = Some(known);
-                let is_other = lanes != search.start;
-                self.end_search(now, is_other);
+                self.end_search(now);
                 let reason = Reason::Settled { tried, tried_calls_per_s, figures };
                 self.go(lanes, false, reason, samples, view, now)
             }
         }
     }
 
-    fn end_search(&mut self, now: Duration, is_other: bool) {
+    fn end_search(&mut self, now: Duration) {
         let Some(search) = self.search.take() else { return };
         let config = &self.config;
         let pace = &mut self.pace;
         if matches!(search.goal, Goal::RetryMore | Goal::RetryLess) {
             pace.retry = (pace.retry * 2).min(Duration::from_millis(config.retry_ms_max));
         } else {
-            pace.retry = Duration::from_millis(config.retry_ms);
+            // A load that is another one all the time is not followed all the time.
+            let is_again = now < pace.search_at + Duration::from_millis(config.search_again_ms);
             let doubled = (pace.search * 2).min(Duration::from_millis(config.search_ms_max));
-            pace.search = if is_other { Duration::from_millis(config.search_ms) } else { doubled };
+            pace.search = if is_again { doubled } else { Duration::from_millis(config.search_ms) };
+            pace.retry = Duration::from_millis(config.retry_ms);
         }
         pace.retry_at = now + pace.retry;
         pace.search_at = now + pace.search;

@@ -23,8 +23,10 @@ pub(crate) struct LaneSample {
     pub(crate) completed: u64,
     /// Calls that have begun and not ended, those that wait for a stream included.
     pub(crate) in_flight: usize,
-    /// The same, averaged over the interval: a batch that has just been answered makes the number of one moment say little.
-    /// Cheap enough: at each turn of the driver, weighted by the time since the turn before. Zero if it was not measured.
+    /// The same, averaged over the interval, and each call counted until its caller has taken the answer (its slot is free
+    /// again): a batch that has just been answered makes the number of one moment say little, and calls that wait for their
+    /// callers to run have not become faster. Cheap enough: the number at the beginning and at the end of each turn of
+    /// the driver, weighted by the time until the next of these. Zero if it was not measured.
     pub(crate) in_flight_mean: f64,
     /// Calls that wait because the peer allows no more streams.
     pub(crate) waiting_for_stream: usize,

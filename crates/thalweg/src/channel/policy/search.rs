@@ -46,6 +46,8 @@ pub(super) struct Bounds {
     pub(super) most: usize,
     /// A signal says that more lanes than the most that were tried might help.
     pub(super) more_may_help: bool,
+    /// So much of a call's time is not the network's that a number which did not help is no proof.
+    pub(super) far_more_may_help: bool,
     pub(super) loss_max: f64,
     pub(super) latency_weight: f64,
 }
@@ -122,7 +124,14 @@ impl Search {
             Goal::RetryMore => top + (top / 2).max(1),
             Goal::Less | Goal::RetryLess => 0,
         };
-        if self.best.lanes == top && bounds.more_may_help { more.min(bounds.most) } else { 0 }
+        // Two lanes may stand in each other's way where three do not: one failure is forgiven.
+        let failures = self.known.iter().filter(|known| known.lanes > self.best.lanes).count();
+        let is_worth_it = match failures {
+            0 => bounds.more_may_help,
+            1 => bounds.far_more_may_help && self.goal == Goal::More && !self.is_refined,
+            _ => false,
+        };
+        if is_worth_it { more.min(bounds.most) } else { 0 }
     }
 
     /// Once, a number in the gap above the best: the peak may lie in it.

@@ -73,8 +73,7 @@ impl View {
     /// The signal that says that `lanes`, which did as `measured`, are what limits.
     pub(super) fn limit(&self, config: &PolicyConfig, lanes: usize, measured: &Measured) -> Option<Signal> {
         let latency = measured.latency_s();
-        // Not known: then only trying can tell.
-        let late = 1.0 - self.round_trip().as_secs_f64() / latency.max(1e-9);
+        let late = self.late_share(measured);
         let is_few = measured.in_flight <= config.few_calls_max as f64 + 0.5;
         if is_few && late < config.late_share_few_min {
             return None;
@@ -84,6 +83,11 @@ impl View {
         }
         // Of streams whose messages do not wait for each other, the round trip says nothing.
         if self.ready == lanes { self.strongest(config, latency) } else { None }
+    }
+
+    /// The share of a call's time that is not the network's. If the round trip is not known, only trying can tell.
+    pub(super) fn late_share(&self, measured: &Measured) -> f64 {
+        1.0 - self.round_trip().as_secs_f64() / measured.latency_s().max(1e-9)
     }
 
     /// The signal among those of the lanes themselves that is furthest above its threshold.

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Task {
     /// A turn of a connection's task.
-    Lane(usize),
+    Lane(u16),
     /// So many callers, one after the other.
-    Callers(usize),
+    Callers(u16),
 }
 
 /// Cores are busy, awake with nothing to do (for an instant: they look for a task and then sleep), being woken, or

@@ -21,7 +21,7 @@ mod random;
 mod run;
 mod steady;
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
@@ -48,11 +48,20 @@ pub(super) enum Load {
     Open { calls_per_s: u64 },
 }
 
+impl Load {
+    /// In flight, or some.
+    fn calls(self) -> usize {
+        match self {
+            Self::Closed { in_flight } => in_flight,
+            Self::Open { .. } => 100,
+        }
+    }
+}
+
 pub(super) struct Model {
     world: World,
     now_ns: u64,
-    /// By time, then by the order of their making: the same model replays.
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    events: BinaryHeap<Reverse<Due>>,
     events_made: u64,
     client: Cores,
     server: Cores,
@@ -60,14 +69,19 @@ pub(super) struct Model {
     /// The lanes that take calls.
     taking: Vec<usize>,
     turn: usize,
-    /// Calls that exist, on a lane or in a caller's hands.
+    /// Calls that exist, on a lane or in a caller's hands; and those that have ended.
     calls: usize,
+    ended: u64,
+    /// Answered calls whose callers have not run yet, the sum of such times, and until when.
+    unclaimed: usize,
+    unclaimed_ns: u64,
+    unclaimed_counted_ns: u64,
     arriving: bool,
     sampled_ns: u64,
     random: Random,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     ClientAwake,
     ServerAwake,
@@ -75,19 +89,56 @@ enum Event {
     ServerDone(Task),
     /// Requests reach the server.
     Requests {
-        lane: usize,
-        calls: usize,
+        lane: u16,
+        calls: u16,
     },
     Answers {
-        lane: usize,
-        calls: usize,
+        lane: u16,
+        calls: u16,
     },
     LaneReady {
-        lane: usize,
+        lane: u16,
     },
     /// The next calls of an open loop.
     Arrivals,
 }
+
+/// An event and its time; those of one time come in the order of their making, so that the same model replays.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    /// Nanoseconds, and below them the number of the event.
+    key: u64,
+    event: Event,
+}
+
+/// Bits of an event's number in its key: what is left holds five hours.
+const NUMBER_BITS: u32 = 20;
+
+impl Due {
+    fn at_ns(&self) -> u64 {
+        self.key >> NUMBER_BITS
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Due {}
 
 #[derive(Debug, Default)]
 struct Lane {
@@ -100,8 +151,9 @@ struct Lane {
     output: usize,
     output_since_ns: u128,
     sample: Counters,
-    /// Until when the calls in flight are counted.
+    /// Until when the calls in flight are counted, and how many there were then.
     counted_ns: u64,
+    noted_in_flight: usize,
 }
 
 /// One end of a connection.
@@ -124,8 +176,10 @@ struct Counters {
     write_delay_ns: u128,
 }
 
-/// Callers who are woken together are so many tasks at most; what one of them stands for runs in one go.
+/// Callers who are woken together are so many tasks at most; what one of them stands for runs in one go, as if a thread had
+/// taken them together. Few make one task.
 const CALLER_TASKS_MAX: usize = 16;
+const CALLERS_A_TASK_MIN: usize = 4;
 /// The calls of an open loop come in groups this far apart, or one by one.
 const ARRIVALS_NS_MIN: u64 = 20_000;
 /// In an open loop that can't be served, calls beyond these are not made.
@@ -144,6 +198,10 @@ impl Model {
             taking: Vec::new(),
             turn: 0,
             calls: 0,
+            ended: 0,
+            unclaimed: 0,
+            unclaimed_ns: 0,
+            unclaimed_counted_ns: 0,
             arriving: false,
             sampled_ns: 0,
             random: Random::new(1),
@@ -185,7 +243,7 @@ impl Model {
     /// Opens lanes: ready after TCP's and HTTP/2's handshakes.
     pub(super) fn open(&mut self, count: usize) {
         for _ in 0..count {
-            let lane = self.lanes.len();
+            let lane = self.lanes.len() as u16;
             self.lanes.push(Lane::default());
             let connect = 2 * nanos(self.world.round_trip) + self.world.costs.connect_ns;
             self.after(connect, Event::LaneReady { lane });
@@ -206,17 +264,22 @@ impl Model {
         self.taking.len()
     }
 
-    pub(super) fn run_for(&mut self, time: Duration) {
-        let end = self.now_ns + nanos(time);
-        while let Some(&Reverse((at, _, event))) = self.events.peek()
-            && at <= end
+    /// Runs until so many calls have ended, or for `most`.
+    pub(super) fn run_calls(&mut self, calls: u64, most: Duration) {
+        let end = self.now_ns + nanos(most);
+        let ended = self.ended + calls;
+        while let Some(&Reverse(due)) = self.events.peek()
+            && due.at_ns() <= end
+            && self.ended < ended
         {
             self.events.pop();
-            self.now_ns = at;
-            self.handle(event);
+            self.now_ns = due.at_ns();
+            self.handle(due.event);
             self.dispatch();
         }
-        self.now_ns = end;
+        if self.ended < ended {
+            self.now_ns = end;
+        }
     }
 
     /// What the lanes did since this was last called.
@@ -226,9 +289,12 @@ impl Model {
         let round_trip = Some(self.world.round_trip);
         let call_bytes = self.world.costs.call_bytes;
         let now = self.now_ns;
+        self.claim(0, 0);
+        let mut unclaimed = std::mem::take(&mut self.unclaimed_ns);
         let lanes = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.gone).map(|(id, lane)| {
             lane.count(now);
-            let counters = std::mem::take(&mut lane.sample);
+            let mut counters = std::mem::take(&mut lane.sample);
+            counters.in_flight_ns += std::mem::take(&mut unclaimed);
             let write_delay = counters.write_delay_ns.checked_div(u128::from(counters.written)).unwrap_or(0);
             LaneSample {
                 id: id as u64,
@@ -254,7 +320,7 @@ impl Model {
                 self.client.release();
                 match task {
                     Task::Lane(lane) => self.driver_done(lane),
-                    Task::Callers(calls) => self.callers_done(calls),
+                    Task::Callers(calls) => self.callers_done(usize::from(calls)),
                 }
             }
             Event::ServerDone(task) => {
@@ -263,17 +329,20 @@ impl Model {
                 self.answer(lane);
             }
             Event::Requests { lane, calls } => {
-                self.lanes[lane].server.arrived += calls;
-                schedule(&mut self.lanes[lane].server, &mut self.server, lane);
+                let place = &mut self.lanes[usize::from(lane)];
+                place.server.arrived += usize::from(calls);
+                schedule(&mut place.server, &mut self.server, lane);
             }
             Event::Answers { lane, calls } => {
-                self.lanes[lane].client.arrived += calls;
-                schedule(&mut self.lanes[lane].client, &mut self.client, lane);
+                let place = &mut self.lanes[usize::from(lane)];
+                place.client.arrived += usize::from(calls);
+                schedule(&mut place.client, &mut self.client, lane);
             }
             Event::LaneReady { lane } => {
-                if self.lanes[lane].state == LaneState::Connecting {
-                    self.lanes[lane].state = LaneState::Ready;
-                    self.taking.push(lane);
+                let place = &mut self.lanes[usize::from(lane)];
+                if place.state == LaneState::Connecting {
+                    place.state = LaneState::Ready;
+                    self.taking.push(usize::from(lane));
                 }
             }
             Event::Arrivals => self.arrivals(),
@@ -305,10 +374,13 @@ impl Model {
         let costs = self.world.costs;
         let pace = self.pace();
         let lane = match task {
-            Task::Callers(calls) => return pace(costs.task_ns + calls as u64 * costs.caller_ns),
+            Task::Callers(calls) => {
+                self.claim(0, usize::from(calls));
+                return pace(costs.task_ns + u64::from(calls) * costs.caller_ns);
+            }
             Task::Lane(lane) => lane,
         };
-        let place = &mut self.lanes[lane];
+        let place = &mut self.lanes[usize::from(lane)];
         place.count(self.now_ns);
         let written = std::mem::take(&mut place.output);
         let since = std::mem::take(&mut place.output_since_ns);
@@ -322,7 +394,7 @@ impl Model {
             place.sample.written += written as u64;
             place.sample.write_delay_ns += u128::from(leaves) * written as u128 - since;
             let arrive = writing + self.one_way();
-            self.after(arrive, Event::Requests { lane, calls: written });
+            self.after(arrive, Event::Requests { lane, calls: written as u16 });
         }
         duration
     }
@@ -331,18 +403,19 @@ impl Model {
         let costs = self.world.costs;
         let pace = self.pace();
         let Task::Lane(lane) = task else { unreachable!("callers run on the client") };
-        let end = &mut self.lanes[lane].server;
+        let end = &mut self.lanes[usize::from(lane)].server;
         end.reading = end.arrived.min(costs.turn_calls_max);
         end.arrived -= end.reading;
         pace(costs.task_ns + costs.reading(end.reading, costs.server_ns) + costs.write_ns)
     }
 
     /// The driver has read answers: their callers go on.
-    fn driver_done(&mut self, lane: usize) {
-        let place = &mut self.lanes[lane];
+    fn driver_done(&mut self, lane: u16) {
+        let place = &mut self.lanes[usize::from(lane)];
         let ended = std::mem::take(&mut place.client.reading);
         place.in_flight -= ended;
         place.sample.completed += ended as u64;
+        place.count(self.now_ns);
         place.gone = place.state == LaneState::Draining && place.in_flight == 0;
         place.client.scheduled = false;
         if place.client.arrived > 0 || place.output > 0 {
@@ -352,14 +425,16 @@ impl Model {
             Load::Closed { in_flight } => ended.min(in_flight.saturating_sub(self.calls - ended)),
             Load::Open { .. } => 0,
         };
+        self.ended += ended as u64;
         self.calls -= ended - go_on;
+        self.claim(go_on, 0);
         self.wake_callers(go_on);
     }
 
     fn wake_callers(&mut self, calls: usize) {
-        let tasks = calls.min(CALLER_TASKS_MAX);
+        let tasks = calls.div_ceil(CALLERS_A_TASK_MIN).min(CALLER_TASKS_MAX);
         for task in 0..tasks {
-            self.client.ready(Task::Callers(calls * (task + 1) / tasks - calls * task / tasks));
+            self.client.ready(Task::Callers((calls * (task + 1) / tasks - calls * task / tasks) as u16));
         }
     }
 
@@ -376,18 +451,25 @@ impl Model {
             lane.in_flight += 1;
             lane.output += 1;
             lane.output_since_ns += u128::from(self.now_ns);
-            schedule(&mut lane.client, &mut self.client, less);
+            schedule(&mut lane.client, &mut self.client, less as u16);
         }
     }
 
-    fn answer(&mut self, lane: usize) {
-        let end = &mut self.lanes[lane].server;
+    /// Counts the calls that wait for their callers to run; those of an open loop have no caller who waits.
+    fn claim(&mut self, answered: usize, claimed: usize) {
+        self.unclaimed_ns += (self.now_ns - self.unclaimed_counted_ns) * self.unclaimed as u64;
+        self.unclaimed_counted_ns = self.now_ns;
+        self.unclaimed = (self.unclaimed + answered).saturating_sub(claimed);
+    }
+
+    fn answer(&mut self, lane: u16) {
+        let end = &mut self.lanes[usize::from(lane)].server;
         let calls = std::mem::take(&mut end.reading);
         end.scheduled = false;
         if end.arrived > 0 {
             schedule(end, &mut self.server, lane);
         }
-        self.after(self.one_way(), Event::Answers { lane, calls });
+        self.after(self.one_way(), Event::Answers { lane, calls: calls as u16 });
     }
 
     fn arrivals(&mut self) {
@@ -421,19 +503,21 @@ impl Model {
 
     fn after(&mut self, time_ns: u64, event: Event) {
         self.events_made += 1;
-        self.events.push(Reverse((self.now_ns + time_ns, self.events_made, event)));
+        let number = self.events_made & ((1 << NUMBER_BITS) - 1);
+        self.events.push(Reverse(Due { key: (self.now_ns + time_ns) << NUMBER_BITS | number, event }));
     }
 }
 
 impl Lane {
-    /// What the driver of a real lane can do cheaply: it looks at each of its turns, not at each call.
+    /// What the driver of a real lane can do cheaply: it looks at the beginning and the end of its turns, not at each call.
     fn count(&mut self, now_ns: u64) {
-        self.sample.in_flight_ns += (now_ns - self.counted_ns) * self.in_flight as u64;
+        self.sample.in_flight_ns += (now_ns - self.counted_ns) * self.noted_in_flight as u64;
         self.counted_ns = now_ns;
+        self.noted_in_flight = self.in_flight;
     }
 }
 
-fn schedule(end: &mut End, cores: &mut Cores, lane: usize) {
+fn schedule(end: &mut End, cores: &mut Cores, lane: u16) {
     if !end.scheduled {
         end.scheduled = true;
         cores.ready(Task::Lane(lane));

@@ -6,31 +6,24 @@ use super::random::Random;
 use super::*;
 use crate::channel::policy::{Decision, Policy, PolicyConfig};
 
-/// How much of a tick is simulated: enough for some cycles of the slowest batch; the rest would be the same.
-pub(super) fn window(world: &World, tick: Duration) -> Duration {
-    (8 * cycle(world)).min(tick)
-}
-
-/// About the time from one batch of a lane to the next.
-fn cycle(world: &World) -> Duration {
-    let calls = match world.load {
-        Load::Closed { in_flight } => in_flight as u64,
-        Load::Open { .. } => 256,
-    };
-    let costs = &world.costs;
-    let call_ns = costs.caller_ns + costs.client_send_ns + costs.client_receive_ns + costs.server_ns;
-    world.round_trip + Duration::from_nanos(calls * call_ns + 40_000)
-}
+/// Cycles (each caller has had one call) of which the rate of a fixed number of lanes is taken.
+const FIXED_CYCLES: u64 = 64;
+/// Cycles that are simulated of a tick, if it has more: the rest would be the same.
+const TICK_CYCLES: u64 = 24;
 
 /// Calls per second with a fixed number of lanes.
 pub(super) fn fixed_rate(world: World, lanes: usize) -> f64 {
     let mut model = Model::new(world, lanes);
-    let cycle = cycle(&world);
-    model.run_for(8 * cycle);
+    let calls = world.load.calls() as u64;
+    model.run_calls(8 * calls, FIXED_MAX);
     model.sample();
-    model.run_for(64 * cycle);
+    // Few calls are a small sample.
+    model.run_calls((FIXED_CYCLES * calls).max(1_000), FIXED_MAX);
     rate(&model.sample())
 }
+
+/// The slowest are a call at a time with a round trip of 50 ms.
+const FIXED_MAX: Duration = Duration::from_secs(20);
 
 /// A channel whose lanes the policy decides about.
 pub(super) struct Adaptive {
@@ -69,12 +62,30 @@ impl Adaptive {
         }
     }
 
+    /// Runs until the policy has not changed anything for `quiet`, but not for longer than `most`.
+    pub(super) fn run_until_quiet(&mut self, quiet: Duration, most: Duration) {
+        while self.now < most && (self.policy.is_searching() || self.now < self.last_change() + quiet) {
+            self.tick();
+        }
+    }
+
+    pub(super) fn last_change(&self) -> Duration {
+        self.decisions.last().map_or(Duration::ZERO, |(at, ..)| *at)
+    }
+
+    /// The mean rate of the last `time`.
+    pub(super) fn rate_of_last(&self, time: Duration) -> f64 {
+        let ticks = (time.as_millis() / self.tick.as_millis()) as usize;
+        let last = &self.rates[self.rates.len().saturating_sub(ticks)..];
+        last.iter().sum::<f64>() / last.len() as f64
+    }
+
     fn tick(&mut self) {
-        let window = window(self.model.world(), self.tick);
-        self.model.run_for(window);
+        let cycles = TICK_CYCLES * self.model.world().load.calls() as u64;
+        self.model.run_calls(cycles.max(200), self.tick);
         let mut samples = self.model.sample();
         self.rates.push(rate(&samples));
-        let scale = self.tick.as_secs_f64() / window.as_secs_f64();
+        let scale = self.tick.as_secs_f64() / samples.interval.as_secs_f64();
         let noise = (self.noise * self.random.normal()).exp();
         samples.interval = self.tick;
         for lane in &mut samples.lanes {

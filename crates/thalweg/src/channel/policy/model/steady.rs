@@ -18,9 +18,9 @@ fn explore() {
                     let best = rates.iter().cloned().fold(0.0, f64::max);
                     let b = rates.iter().position(|r| *r >= 0.98 * best).unwrap() + 1;
                     let mut a = run::Adaptive::new(w);
-                    a.run_until(Duration::from_secs(5));
+                    a.run_until_quiet(Duration::from_millis(1000), Duration::from_secs(6));
                     let l = a.model.lanes_taking();
-                    let mean = a.rates[60..].iter().sum::<f64>() / (a.rates.len() - 60) as f64;
+                    let mean = a.rate_of_last(Duration::from_millis(900));
                     let last = a.decisions.last().map_or(0, |d| d.0.as_millis());
                     let ratio = mean / best;
                     total += 1;
@@ -51,4 +51,32 @@ fn explore() {
         }
     }
     println!("total {total} over5 {over5} over10 {over10} many {many}");
+}
+#[test]
+fn trace() {
+    for (costs, c, s, rtt, n) in [
+        (GRPC_CPP, 4, 4, 200, 16),
+        (OURS, 16, 2, 10, 16),
+        (OURS, 2, 2, 10, 16),
+        (GRPC_CPP, 16, 16, 10, 16),
+        (GRPC_CPP, 16, 16, 50, 16),
+        (OURS, 4, 4, 10, 16),
+    ] {
+        let w = World {
+            client_cores: c,
+            server_cores: s,
+            round_trip: Duration::from_micros(rtt),
+            costs,
+            load: Load::Closed { in_flight: n },
+        };
+        let rates: Vec<String> = (1..=n.min(16)).map(|l| format!("{:.0}", run::fixed_rate(w, l))).collect();
+        println!("== {c}:{s} {rtt} {n}\n{}", rates.join(" "));
+        let mut a = run::Adaptive::new(w);
+        a.run_until_quiet(Duration::from_millis(1000), Duration::from_secs(6));
+        for d in &a.decisions {
+            println!("{:?} {} {}", d.0, d.1, d.2);
+        }
+        let r: Vec<String> = a.rates.iter().map(|r| format!("{:.0}", r / 1000.0)).collect();
+        println!("{}", r.join(" "));
+    }
 }
