@@ -155,17 +155,22 @@
       }
       element("line", { class: "at", x1: x(0), x2: x(0), y1: TOP, y2: HEIGHT - BOTTOM }, svg);
       element("text", { x: x(0), y: HEIGHT - 8, "text-anchor": "middle" }, svg, "measured from here");
+      const ends = new Map();
       panel.series.forEach((series, i) => {
         let path = "";
         series.steps.forEach(([at, lanes], step) => {
           const until = series.steps[step + 1]?.[0] ?? series.end;
           path += `${step === 0 ? "M" : "L"}${x(at).toFixed(1)} ${y(lanes).toFixed(1)}L${x(until).toFixed(1)} ${y(lanes).toFixed(1)}`;
         });
-        const shade = `color-mix(in srgb, var(--ours) ${Math.round(100 - (70 * i) / Math.max(1, panel.series.length - 1 || 1))}%, var(--muted))`;
+        const shade = `color-mix(in srgb, var(--ours) ${Math.round(100 - (70 * i) / Math.max(1, panel.series.length - 1))}%, var(--muted))`;
         element("path", { class: "line", d: path, stroke: shade, "stroke-width": 2 }, svg);
+        // Those that end at the same number stand beside each other.
         const [, last] = series.steps.at(-1);
-        element("text", { x: WIDTH - RIGHT, y: y(last) - 4, "text-anchor": "end" }, svg, series.n);
+        ends.set(last, [...(ends.get(last) ?? []), series.n]);
       });
+      for (const [lanes, names] of ends) {
+        element("text", { x: WIDTH - RIGHT, y: y(lanes) - 4, "text-anchor": "end" }, svg, names.join(", "));
+      }
     }
   }
 

@@ -233,7 +233,7 @@ impl ProcessExecutor {
             server_pid: Some(server_pid),
             method: None,
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
-            threads: self.client_threads(window, pair),
+            threads: self.client_threads(window),
             cpus: self.places.client_cpus.clone(),
             interrupt: self.interrupt.clone(),
         })
@@ -255,13 +255,11 @@ impl ProcessExecutor {
         Ok(Some(hop))
     }
 
-    /// Where clients' ways to come by connections are compared, ours has a thread for each processor, as others take by
-    /// themselves.
-    fn client_threads(&self, window: &Window, pair: &Pair) -> Option<u32> {
+    /// Where clients' ways to come by connections are compared, each has a thread for each of its processors.
+    fn client_threads(&self, window: &Window) -> Option<u32> {
         let Places { client_threads, client_cpus, .. } = &self.places;
         let processors = || u32::try_from(client_cpus.as_ref()?.as_slice().len()).ok();
-        let is_ours = window.strategy.is_some() && pair.client.is_ours();
-        client_threads.or_else(|| is_ours.then(processors).flatten())
+        client_threads.or_else(|| window.strategy.and_then(|_| processors()))
     }
 
     /// A failure of ours ends the study where it took our server with it; of another it says so.

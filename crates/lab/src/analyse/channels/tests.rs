@@ -150,3 +150,48 @@ fn the_adaptive_channel_is_held_against_the_best() {
         "{far}"
     );
 }
+
+#[test]
+fn who_asks_of_a_server_is_told_how_many_connections_are_enough() {
+    let advice = |rates: [f64; 4]| {
+        let mut results = empty();
+        results.settings.target = Some("10.0.0.1:50051".to_owned());
+        results.points = Vec::new();
+        for (connections, rate) in [1, 2, 4, 8].into_iter().zip(rates) {
+            let mut window =
+                window(("thalweg", Strategy::Fixed(connections)), Duration::ZERO, 64, (rate, connections));
+            window.pair.as_mut().unwrap().server = Stack::target();
+            window.usage = None;
+            results.points.push(window);
+        }
+        let channels = Channels::of(&results);
+        assert_eq!(channels.panels[0].lines[1].label(), "thalweg, 2 connections");
+        // Nobody looked at the client from outside: it says itself what it used.
+        assert!(channels.panels[0].lines[0].at(64).unwrap().client.unwrap().processors > 0.0);
+        advised(&channels, &results.settings).unwrap()
+    };
+    let yes = advice([100e3, 190e3, 310e3, 315e3]);
+    assert!(
+        yes.starts_with("Yes") && yes.contains("4 connections to 10.0.0.1:50051 move 3.1 times"),
+        "{yes}"
+    );
+    let no = advice([100e3, 101e3, 99e3, 98e3]);
+    assert!(no.starts_with("No") && no.contains("64 calls in flight"), "{no}");
+}
+
+#[test]
+fn a_crowded_processor_is_told() {
+    let text = |waited_ns: u64| {
+        let mut results = empty();
+        results.points = vec![window(("thalweg", ONE), Duration::ZERO, 64, (100e3, 1))];
+        results.points[0].usage.as_mut().unwrap().client.waited_ns = waited_ns;
+        let channels = Channels::of(&results);
+        verdicts(&channels, &results.settings).swap_remove(0).text
+    };
+    assert!(
+        text(900_000).contains("0.9 threads of the client were ready to run and waited"),
+        "{}",
+        text(900_000)
+    );
+    assert!(!text(10_000).contains("ready to run"), "{}", text(10_000));
+}
