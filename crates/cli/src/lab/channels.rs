@@ -148,9 +148,10 @@ impl ChannelsArgs {
         programs: &BTreeMap<String, Program>,
     ) -> Result<ChannelsOptions, Failure> {
         let contenders = self.contenders(stacks, programs);
-        let mut options = match self.common.quick {
-            true => ChannelsOptions::quick(contenders),
-            false => ChannelsOptions::whole(contenders),
+        let mut options = if self.common.quick {
+            ChannelsOptions::quick(contenders)
+        } else {
+            ChannelsOptions::whole(contenders)
         };
         if let Some(calls) = &self.calls {
             options.grids = grids_of(calls, &options.grids)?;

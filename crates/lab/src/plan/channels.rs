@@ -10,7 +10,7 @@ use crate::size::ByteSize;
 use crate::stack::{Pair, Stack};
 
 /// How long a window is, warm-up included, without what a channel takes to settle.
-const SLOT: Slot = Slot { min: Duration::from_millis(300), max: Duration::from_millis(1000) };
+const SLOT: Slot = Slot { min: Duration::from_millis(300), max: Duration::from_secs(1) };
 /// How a window's time is divided.
 const WARMUP_PARTS: u32 = 1;
 const MEASURED_PARTS: u32 = 4;

@@ -120,8 +120,7 @@ impl Driver {
             command.args(["--lanes", self.lanes.name()]);
         }
         if let Some(MethodCall { path, request }) = &self.method {
-            let hex: String = request.iter().map(|byte| format!("{byte:02x}")).collect();
-            command.args(["--method", path, "--data", &hex]);
+            command.args(["--method", path, "--data", &hex(request)]);
         }
         if let Some(threads) = self.threads {
             command.args(["--threads", &threads.to_string()]);
@@ -218,6 +217,12 @@ fn watch(
 /// What both processes have used so far, where both are there to be looked at.
 fn sample(driver: u32, server: Option<u32>) -> Option<Sample> {
     Sample::take(driver, server?).ok()
+}
+
+/// Two digits for each byte.
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte is a digit");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Whole microseconds, as every driver reads them.

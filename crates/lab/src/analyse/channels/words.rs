@@ -229,7 +229,7 @@ fn crowded(one: &Line) -> Option<String> {
     let sides = [("client", last.client?), ("server", last.server?)];
     let crowded = sides.into_iter().filter_map(|(side, used)| {
         let waiting = used.waiting.filter(|&waiting| waiting >= CROWDED)?;
-        Some(format!("{:.1} threads of the {side} were ready to run and waited for a processor", waiting))
+        Some(format!("{waiting:.1} threads of the {side} were ready to run and waited for a processor"))
     });
     let crowded: Vec<String> = crowded.collect();
     (!crowded.is_empty()).then(|| format!("On average {}.", crowded.join(", ")))

@@ -255,9 +255,8 @@ fn stroke(strategy: Strategy, variant: Option<&str>) -> (&'static str, f64) {
     match (strategy, variant) {
         (Strategy::Adaptive, _) => ("", 3.2),
         (Strategy::Fixed(1), _) => ("", 1.6),
-        (Strategy::Fixed(_), Some("shared")) => ("2 3", 2.0),
+        (Strategy::Fixed(_), Some("shared")) | (Strategy::PerWorker, _) => ("2 3", 2.0),
         (Strategy::Fixed(_), _) => ("8 4", 2.0),
-        (Strategy::PerWorker, _) => ("2 3", 2.0),
         (Strategy::PerCall, _) => ("10 3 2 3", 1.6),
     }
 }

@@ -14,9 +14,7 @@ pub(super) fn channels(results: &LabResults) -> String {
     let channels = Channels::of(results);
     let mut text = String::new();
     for panel in &channels.panels {
-        text += &format!("{}, {}: calls per second by calls in flight\n", panel.call, panel.place());
         text += &rates(panel, &channels.in_flight(panel.call));
-        text.push('\n');
     }
     for call in channels.calls() {
         if let Some(panel) = channels.panels.iter().find(|panel| panel.call == call) {
@@ -48,7 +46,8 @@ fn rates(panel: &Panel, in_flight: &[u32]) -> String {
     if panel.ideal(1).is_some() {
         rows.push(row("ideal scaling".to_owned(), &|in_flight| panel.ideal(in_flight).map(count)));
     }
-    aligned(&rows)
+    let (call, place) = (panel.call, panel.place());
+    format!("{call}, {place}: calls per second by calls in flight\n{}\n", aligned(&rows))
 }
 
 /// The figures of one number of calls in flight.
