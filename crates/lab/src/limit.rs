@@ -22,6 +22,8 @@ use crate::record::{Connections, CpuTime, LaneRule, LoadResult, LoadSettings, Re
 const PREFIX_BYTES: u64 = 5;
 /// One read or write moves at most this much: more does not move faster.
 const CHUNK_BYTES: usize = 256 << 10;
+/// The send buffer of a UNIX socket, as Thalweg asks for it.
+const UDS_SEND_BUFFER_BYTES: usize = 512 << 10;
 /// What is under way on a pipelined socket, the same as on a bidi stream that is driven.
 const PIPELINED_BYTES: u64 = BIDI_OUTSTANDING_BYTES as u64;
 const PIPELINED_MESSAGES_MIN: u64 = 2;
@@ -95,7 +97,12 @@ fn connected_pair(transport: Transport) -> io::Result<(Socket, Socket)> {
             }
             Ok((client, server))
         }
-        Transport::Uds => Socket::pair(Domain::UNIX, Type::STREAM, None),
+        Transport::Uds => {
+            let (client, server) = Socket::pair(Domain::UNIX, Type::STREAM, None)?;
+            client.set_send_buffer_size(UDS_SEND_BUFFER_BYTES)?;
+            server.set_send_buffer_size(UDS_SEND_BUFFER_BYTES)?;
+            Ok((client, server))
+        }
     }
 }
 

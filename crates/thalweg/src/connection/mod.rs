@@ -191,8 +191,8 @@ pub(crate) struct State {
     waiting_since: Option<Instant>,
 }
 
-/// Fewer calls are not timed however many there are: two looks at the clock in 32 calls cost three instructions a call.
-pub(crate) const TIMED_EACH_MAX: u32 = 32;
+/// Fewer calls are not timed however many there are: two looks at the clock in 64 calls cost some two instructions a call.
+pub(crate) const TIMED_EACH_MAX: u32 = 64;
 
 /// Each so-manieth wake-up of the driver is timed: a look at the clock costs some 40 instructions.
 const WAKES_PER_LOOK: u32 = 8;

@@ -43,6 +43,11 @@ enum Room {
     Adaptive { is_watched: bool, mean_bytes: usize },
 }
 
+/// The send buffer of a UNIX socket, in bytes: what is framed ahead fits into it. The kernel's default of 208 KiB has a writer of
+/// large messages sleep until three quarters of it are read, and the reader then has too little to go on with. The kernel
+/// grants at most `net.core.wmem_max`, and counts its own overhead in twice the number. TCP sizes its buffers by itself.
+const UNIX_SEND_BUFFER_LEN: usize = 512 * 1024;
+
 /// Writes of more bytes than this, on average, carry many calls: room is watched no longer. An empty call takes some 45 bytes.
 const BATCH_BYTES_MIN: usize = 384;
 /// Below this they carry few, and room is watched again.
@@ -87,7 +92,9 @@ impl Accepted {
     }
 
     fn unix(stream: UnixStream) -> io::Result<Self> {
-        Ok(Self { socket: stream.into_std()?.into(), peer_name: "a UNIX socket's peer".to_owned() })
+        let socket: socket2::Socket = stream.into_std()?.into();
+        socket.set_send_buffer_size(UNIX_SEND_BUFFER_LEN)?;
+        Ok(Self { socket, peer_name: "a UNIX socket's peer".to_owned() })
     }
 
     /// The shortest round trip on the network so far, if it is known.

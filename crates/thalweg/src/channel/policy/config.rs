@@ -78,7 +78,7 @@ impl PolicyConfig {
             latency_weight: 0.2,
             late_share_min: 0.08,
             late_share_few_min: 0.25,
-            late_share_far_min: 0.5,
+            late_share_far_min: 0.15,
             few_calls_max: 4,
             busy_share_min: 0.7,
             write_share_min: 0.25,

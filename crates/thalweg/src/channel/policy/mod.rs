@@ -1,4 +1,32 @@
 //! How many lanes a channel should have: a pure function of samples and time.
+//!
+//! ```text
+//!             four ticks of a load                        a trial is decided
+//!   Steady ───────────────────────► Settling ──► Trying ─────────────────────► Settling ──► Steady
+//!     ▲  another load, or a retry       ▲           │ the search wants another number
+//!     └─────────────────────────────────┴───────────┘
+//! ```
+//!
+//! **Signals** only say whether a trial is worth it; what is kept, trials decide. The one that matters is that a call takes
+//! longer than the network's round trip: what is not the network's may be the lane's, the server's connection's or
+//! nobody's, and only trying tells. Below [`PolicyConfig::late_share_min`] there is nothing to win, so a far network is not
+//! probed at all. If the round trip is unknown it counts as nothing. A busy driver, late writes, a contended
+//! lock and flow control are reasons of their own, for streams, whose messages do not wait for each other.
+//!
+//! **Measure.** Little's law gives latency for free: calls in flight over rate. A gain is that of the rate plus a fifth of
+//! that of the latency (logarithms): callers who wait show a gain in rate, calls at a fixed rate one in latency, of which
+//! 18 % count as much as 3 % of rate. A trial ends as soon as its gain differs from the threshold by two standard errors of the
+//! ticks' spread; when it must end in doubt, more lanes are not kept, so noise does not walk the number up.
+//!
+//! **Search.** Lanes double while that pays; once more after a failure if much of a call's time is not the network's (two
+//! lanes can stand in each other's way where three do not); then one look at the gap above the best; then the fewest that
+//! lose at most [`PolicyConfig::loss_max`] are sought by halving. Afterwards it is left alone: a retry after 15 s, then
+//! 30 s, 60 s ... tries one other number once. Another load (rate, calls or latency by 1.4 and five standard errors)
+//! begins a new search, the sooner the longer there was none. Calls that wait for a stream get lanes without a trial.
+//!
+//! **Example.** 64 calls in flight, 50 µs away, 16 cores, a lane good for 83,000 calls/s: a call takes 0.77 ms, 94 % of it
+//! not the network's. 2, 4, 8 and 16 lanes bring more each time, 200 ms a step. 12 are then found to do as well as 16 within
+//! 3 %, 10 not: the channel stays at 11 or 12.
 
 mod config;
 mod measure;

@@ -96,11 +96,14 @@ impl Search {
         // Unproved rates count here: what is said to be enough must not be less than the best by chance alone.
         let loss = |known: &Known| -known.measured.gain_over(&self.best.measured, bounds.latency_weight).0;
         let is_enough = |known: &Known| known.lanes == self.best.lanes || loss(known) <= bounds.loss_max;
-        let good = self.known.iter().find(|known| is_enough(known)).unwrap_or(&self.best).lanes;
+        let enough = self.known.iter().find(|known| is_enough(known)).unwrap_or(&self.best).lanes;
+        let good = if self.goal == Goal::RetryMore { self.best.lanes } else { enough };
         let too_few = self.known.iter().rev().find(|known| known.lanes < good);
         let fewest = match (too_few, self.goal) {
-            // A lane moves no more when it has company: what the few lack, more of them must bring.
+            // A steady load's lanes are not to come and go: one look.
+            (_, Goal::RetryMore | Goal::RetryLess) if self.known.len() > 1 => good,
             (Some(few), _) => {
+                // A lane moves no more when it has company: what the few lack, more of them must bring.
                 let lacking = few.lanes as f64 * (loss(few) - bounds.loss_max).exp();
                 (lacking.ceil() as usize).clamp(few.lanes + 1, good)
             }
@@ -111,8 +114,10 @@ impl Search {
         if fewest >= good {
             return Step::Done(good.max(bounds.least));
         }
-        let is_look = self.goal == Goal::RetryLess && too_few.is_none();
-        let fewer = if is_look { good - (good / 4).max(1) } else { usize::midpoint(fewest, good - 1) };
+        let fewer = match self.goal {
+            Goal::RetryLess => good - (good / 4).max(1),
+            _ => usize::midpoint(fewest, good - 1),
+        };
         Step::Try(fewer.max(fewest))
     }
 
@@ -121,8 +126,8 @@ impl Search {
         let top = self.top().0;
         let more = match self.goal {
             Goal::More => top * 2,
-            Goal::RetryMore => top + (top / 2).max(1),
-            Goal::Less | Goal::RetryLess => 0,
+            Goal::RetryMore if self.known.len() == 1 => top + (top / 2).max(1),
+            Goal::RetryMore | Goal::Less | Goal::RetryLess => 0,
         };
         // Two lanes may stand in each other's way where three do not: one failure is forgiven.
         let failures = self.known.iter().filter(|known| known.lanes > self.best.lanes).count();

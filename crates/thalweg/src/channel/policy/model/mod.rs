@@ -22,7 +22,7 @@ mod run;
 mod steady;
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::{LaneSample, LaneState, Samples};

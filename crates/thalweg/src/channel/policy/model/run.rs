@@ -7,9 +7,9 @@ use super::*;
 use crate::channel::policy::{Decision, Policy, PolicyConfig};
 
 /// Cycles (each caller has had one call) of which the rate of a fixed number of lanes is taken.
-const FIXED_CYCLES: u64 = 64;
-/// Cycles that are simulated of a tick, if it has more: the rest would be the same.
-const TICK_CYCLES: u64 = 24;
+const FIXED_CYCLES: u64 = 96;
+/// Cycles that are simulated of a tick, if it has more: the rest would be much the same.
+const TICK_CYCLES: u64 = 48;
 
 /// Calls per second with a fixed number of lanes.
 pub(super) fn fixed_rate(world: World, lanes: usize) -> f64 {
@@ -35,6 +35,7 @@ pub(super) struct Adaptive {
     pub(super) noise: f64,
     random: Random,
     pub(super) knows_round_trip: bool,
+    pub(super) tick_cycles: u64,
     /// When lanes were opened or closed, how many there were to be, and why.
     pub(super) decisions: Vec<(Duration, isize, String)>,
     pub(super) rates: Vec<f64>,
@@ -42,7 +43,7 @@ pub(super) struct Adaptive {
 
 impl Adaptive {
     pub(super) fn new(world: World) -> Self {
-        let config = PolicyConfig::for_cores(16);
+        let config = PolicyConfig::for_cores(LANES_MAX);
         Self {
             model: Model::new(world, 1),
             policy: Policy::new(config),
@@ -51,6 +52,7 @@ impl Adaptive {
             noise: 0.0,
             random: Random::new(7),
             knows_round_trip: true,
+            tick_cycles: TICK_CYCLES,
             decisions: Vec::new(),
             rates: Vec::new(),
         }
@@ -81,7 +83,7 @@ impl Adaptive {
     }
 
     fn tick(&mut self) {
-        let cycles = TICK_CYCLES * self.model.world().load.calls() as u64;
+        let cycles = self.tick_cycles * self.model.world().load.calls() as u64;
         self.model.run_calls(cycles.max(200), self.tick);
         let mut samples = self.model.sample();
         self.rates.push(rate(&samples));
@@ -99,16 +101,59 @@ impl Adaptive {
             Decision::Keep => {}
             Decision::Open { count, reason } => {
                 self.model.open(count);
-                self.decisions.push((self.now, count as isize, reason.to_string()));
+                self.decisions.push((self.now, count.cast_signed(), reason.to_string()));
             }
             Decision::Close { lanes, reason } => {
                 for &lane in &lanes {
                     self.model.close(lane);
                 }
-                self.decisions.push((self.now, -(lanes.len() as isize), reason.to_string()));
+                self.decisions.push((self.now, -lanes.len().cast_signed(), reason.to_string()));
             }
         }
     }
+}
+
+/// The best that a fixed number of lanes does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Best {
+    /// The fewest that do within [`BEST_TOLERANCE`] of the highest rate.
+    pub(super) lanes: usize,
+    pub(super) calls_per_s: f64,
+    pub(super) one_lane_calls_per_s: f64,
+}
+
+/// Of rates that are this close, the smaller number of lanes is called the better.
+pub(super) const BEST_TOLERANCE: f64 = 0.02;
+
+pub(super) fn best_fixed(world: World) -> Best {
+    let most = match world.load {
+        Load::Closed { in_flight } => in_flight.min(LANES_MAX),
+        Load::Open { .. } => LANES_MAX,
+    };
+    let rates: Vec<f64> = (1..=most).map(|lanes| fixed_rate(world, lanes)).collect();
+    let calls_per_s = rates.iter().copied().fold(0.0, f64::max);
+    let enough = calls_per_s * (1.0 - BEST_TOLERANCE);
+    let lanes = 1 + rates.iter().position(|&rate| rate >= enough).expect("the highest is among them");
+    Best { lanes, calls_per_s, one_lane_calls_per_s: rates[0] }
+}
+
+/// The cap of a machine with 16 cores or more; here of smaller ones, too: the policy has to find out by itself.
+pub(super) const LANES_MAX: usize = 16;
+
+/// Compares `table` with the committed one at `path` in the crate, or writes that if `THALWEG_RECORD` is set.
+pub(super) fn check_table(path: &str, committed: &str, table: &str) {
+    if std::env::var_os("THALWEG_RECORD").is_some() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        std::fs::write(&path, table).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return;
+    }
+    for (line, (committed, now)) in (1..).zip(committed.lines().zip(table.lines())) {
+        assert_eq!(
+            committed, now,
+            "{path}:{line} is no longer so; if that is meant: THALWEG_RECORD=1 cargo test -p thalweg"
+        );
+    }
+    assert_eq!(committed.lines().count(), table.lines().count(), "{path} has other lines");
 }
 
 pub(super) fn rate(samples: &Samples) -> f64 {
