@@ -16,8 +16,9 @@ constexpr uint64_t kOutstandingBytes = 1 << 20;
 constexpr uint64_t kOutstandingMessagesMin = 2;
 constexpr uint64_t kOutstandingMessagesMax = 4096;
 
-uint64_t Window(int size) {
-  const uint64_t fitting = kOutstandingBytes / static_cast<uint64_t>(std::max(size, 1));
+uint64_t Window(const LoadOptions& options) {
+  if (options.call == CallType::kPingPong) return 1;
+  const uint64_t fitting = kOutstandingBytes / static_cast<uint64_t>(std::max(options.size, 1));
   return std::clamp(fitting, kOutstandingMessagesMin, kOutstandingMessagesMax);
 }
 
@@ -137,8 +138,9 @@ class BidiStreamWorker final : public Worker {
     uint64_t count = 0;
   };
 
-  const uint64_t stride_ = Stride(size());
-  const uint64_t window_ = Window(size());
+  // Each round trip of a ping-pong is timed.
+  const uint64_t stride_ = bench_.options.call == CallType::kPingPong ? 1 : Stride(size());
+  const uint64_t window_ = Window(bench_.options);
   const uint64_t quarter_ = std::max<uint64_t>(window_ / 4, 1);
   // When the first message of each stride under way was handed over: those that fill the window, the one begun and the
   // one half answered.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include "worker.h"
 
@@ -37,27 +38,66 @@ std::unique_ptr<Worker> MakeWorker(Bench& bench, grpc::testing::BenchmarkService
     case CallType::kServerStream:
       return MakeServerStreamWorker(bench, stub);
     case CallType::kBidiStream:
+    case CallType::kPingPong:
       return MakeBidiStreamWorker(bench, stub);
   }
   return nullptr;
 }
 
-// The workers of a run, and whoever watches over them.
+// The measured time: whoever wants to look at the process is told of its two ends.
+class Measuring {
+ public:
+  explicit Measuring(const LoadOptions& options) : announces_(options.announce) {}
+
+  void Begin() {
+    begun_ = true;
+    Announce("measuring");
+    before_ = CpuOfThisProcess();
+  }
+
+  // The processor time since it began.
+  CpuTime End() {
+    if (!begun_) Begin();
+    const CpuTime after = CpuOfThisProcess();
+    Announce("measured");
+    return {after.user_ns - before_.user_ns, after.system_ns - before_.system_ns};
+  }
+
+  bool begun() const { return begun_; }
+
+ private:
+  void Announce(const char* line) const {
+    if (!announces_) return;
+    std::puts(line);
+    std::fflush(stdout);
+  }
+
+  const bool announces_;
+  bool begun_ = false;
+  CpuTime before_{};
+};
+
+// The workers of a thread, and whoever watches over them.
 class Crew {
  public:
-  Crew(const LoadOptions& options, const Stubs& stubs) : bench_{options}, announces_(options.announce) {
+  // The workers number `thread`, `thread` + `options.threads` and so on of the run; `options` are this thread's. The first
+  // crew says when measuring begins.
+  Crew(const LoadOptions& options, const Stubs& stubs, size_t thread, Measuring* measuring)
+      : bench_{options}, measuring_(measuring) {
     bench_.request = RequestOf(options);
-    for (size_t i = 0; i < options.in_flight; ++i) workers_.push_back(MakeWorker(bench_, *stubs[i % stubs.size()]));
+    for (size_t i = 0; i < options.in_flight; ++i) {
+      workers_.push_back(MakeWorker(bench_, *stubs[(thread + i * options.threads) % stubs.size()]));
+    }
     bench_.active = workers_.size();
     look_every_ns_ = std::clamp(options.timeout_ns / 4, kLookEveryNsMin, kLookEveryNsMax);
   }
 
-  LoadResult Work() {
-    const std::chrono::nanoseconds began = std::chrono::system_clock::now().time_since_epoch();
+  // Until the run is over.
+  void Work() {
     const uint64_t warmup_ns = bench_.options.warmup_ns;
-    if (warmup_ns == 0) {
-      BeginMeasuring(true);
-    } else {
+    if (measuring_ != nullptr && warmup_ns == 0) {
+      measuring_->Begin();
+    } else if (measuring_ != nullptr) {
       warm_alarm_.Set(&bench_.queue, FromNow(warmup_ns), warm_.tag());
     }
     Look(true);
@@ -65,22 +105,13 @@ class Crew {
     void* tag = nullptr;
     bool ok = false;
     while (bench_.active > 0 && bench_.queue.Next(&tag, &ok)) static_cast<Continuation*>(tag)->Resume(ok);
-    if (!is_measuring_) BeginMeasuring(true);
-    const CpuTime after = CpuOfThisProcess();
-    Announce("measured");
-    return {bench_.run.recorder,
-            began + std::chrono::nanoseconds(warmup_ns),
-            bench_.run.DurationNs(),
-            {after.user_ns - before_.user_ns, after.system_ns - before_.system_ns},
-            bench_.run.first_failure(),
-            std::nullopt};
   }
 
+  const Run& run() const { return bench_.run; }
+
  private:
-  void BeginMeasuring(bool /*ok*/) {
-    is_measuring_ = true;
-    Announce("measuring");
-    before_ = CpuOfThisProcess();
+  void Warm(bool /*ok*/) {
+    if (!measuring_->begun()) measuring_->Begin();
   }
 
   void Look(bool /*ok*/) {
@@ -89,27 +120,53 @@ class Crew {
     look_alarm_.emplace().Set(&bench_.queue, FromNow(look_every_ns_), look_.tag());
   }
 
-  void Announce(const char* line) const {
-    if (!announces_) return;
-    std::puts(line);
-    std::fflush(stdout);
-  }
-
   Bench bench_;
-  const bool announces_;
+  Measuring* const measuring_;
   std::vector<std::unique_ptr<Worker>> workers_;
   uint64_t look_every_ns_;
-  bool is_measuring_ = false;
-  CpuTime before_{};
   grpc::Alarm warm_alarm_;
   std::optional<grpc::Alarm> look_alarm_;
-  Then<Crew, &Crew::BeginMeasuring> warm_{this};
+  Then<Crew, &Crew::Warm> warm_{this};
   Then<Crew, &Crew::Look> look_{this};
 };
+
+// What one thread does of a whole that is divided as evenly as it can be.
+uint64_t Share(uint64_t whole, uint32_t thread, uint32_t threads) {
+  return whole / threads + (thread < whole % threads ? 1 : 0);
+}
+
+// A thread's part of the run.
+LoadOptions PartOf(const LoadOptions& options, uint32_t thread) {
+  LoadOptions part = options;
+  part.in_flight = static_cast<uint32_t>(Share(options.in_flight, thread, options.threads));
+  if (options.total) part.total = Share(*options.total, thread, options.threads);
+  return part;
+}
 
 }  // namespace
 
 LoadResult Drive(const LoadOptions& options, const Stubs& stubs) {
-  // Never destroyed: that would wait for the queue's last alarm, and the process is about to end.
-  return (new Crew(options, stubs))->Work();
+  Measuring measuring(options);
+  std::vector<LoadOptions> parts;
+  for (uint32_t thread = 0; thread < options.threads; ++thread) parts.push_back(PartOf(options, thread));
+  // Never destroyed: that would wait for the queues' last alarms, and the process is about to end.
+  std::vector<Crew*> crews;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    crews.push_back(new Crew(parts[i], stubs, i, i == 0 ? &measuring : nullptr));
+  }
+  const std::chrono::nanoseconds began = std::chrono::system_clock::now().time_since_epoch();
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < crews.size(); ++i) threads.emplace_back(&Crew::Work, crews[i]);
+  crews.front()->Work();
+  for (std::thread& thread : threads) thread.join();
+  const CpuTime cpu = measuring.End();
+
+  LoadResult result{{}, began + std::chrono::nanoseconds(options.warmup_ns), 0, cpu, "", std::nullopt};
+  for (const Crew* crew : crews) {
+    const Run& run = crew->run();
+    result.recorder.Add(run.recorder);
+    result.duration_ns = std::max(result.duration_ns, run.DurationNs());
+    if (result.first_failure.empty()) result.first_failure = run.first_failure();
+  }
+  return result;
 }

@@ -16,12 +16,15 @@ constexpr uint64_t kDurationNsDefault = 10'000'000'000;
 constexpr uint64_t kWarmupNsDefault = 1'000'000'000;
 constexpr uint32_t kInFlightDefault = 64;
 constexpr uint64_t kCountMax = 1'000'000;
+constexpr uint64_t kThreadsMax = 1024;
 
 void SetDefaults(LoadOptions& options, std::optional<uint64_t> warmup_ns) {
   if (options.in_flight == 0) {
     const bool is_unary = options.call == CallType::kUnary;
     options.in_flight = is_unary ? std::max(kInFlightDefault, options.connections) : options.connections;
   }
+  // One without a call would only wait.
+  options.threads = std::min(options.threads, options.in_flight);
   options.warmup_ns = warmup_ns.value_or(options.total ? 0 : kWarmupNsDefault);
   if (!options.total && !options.duration_ns) options.duration_ns = kDurationNsDefault;
 }
@@ -44,6 +47,8 @@ LoadOptions ParseLoad(Flags flags) {
       options.in_flight = static_cast<uint32_t>(number(1, kCountMax));
     } else if (flag == "--connections") {
       options.connections = static_cast<uint32_t>(number(1, kCountMax));
+    } else if (flag == "--threads") {
+      options.threads = static_cast<uint32_t>(number(1, kThreadsMax));
     } else if (flag == "-z") {
       options.duration_ns = duration();
     } else if (flag == "-n") {

@@ -13,8 +13,10 @@
 inline const std::vector<std::string_view> kClientVariants = {"own", "shared", "one"};
 enum class ClientVariant { kOwn, kShared, kOne };
 
-inline const std::vector<std::string_view> kCallTypes = {"unary", "client-stream", "server-stream", "bidi-stream"};
-enum class CallType { kUnary, kClientStream, kServerStream, kBidiStream };
+inline const std::vector<std::string_view> kCallTypes = {"unary", "client-stream", "server-stream", "bidi-stream",
+                                                         "ping-pong"};
+// A ping-pong is a bidi stream with one message under way.
+enum class CallType { kUnary, kClientStream, kServerStream, kBidiStream, kPingPong };
 
 // What a run of the load generator is asked to do.
 struct LoadOptions {
@@ -23,6 +25,7 @@ struct LoadOptions {
   int size = 0;
   uint32_t in_flight = 0;  // Over all connections.
   uint32_t connections = 1;
+  uint32_t threads = 1;
   // One of the two ends the run.
   std::optional<uint64_t> duration_ns;
   std::optional<uint64_t> total;

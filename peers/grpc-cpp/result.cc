@@ -6,7 +6,7 @@
 
 namespace {
 
-// A client that used more of its processor than this was the limit of what it measured. It has one thread.
+// A client whose threads were busy for more than this was the limit of what it measured.
 constexpr double kBusyShareMax = 0.95;
 
 std::string Quoted(const std::string& text) {
@@ -93,7 +93,7 @@ std::string Notes(const LoadOptions& options, const LoadResult& result) {
             ", \"invalidates\": " + (invalidates ? "true}" : "false}");
   };
   if (!result.first_failure.empty()) note("the first failed call ended with " + result.first_failure, false);
-  const double busy = (result.cpu.user_ns + result.cpu.system_ns) / static_cast<double>(result.duration_ns);
+  const double busy = (result.cpu.user_ns + result.cpu.system_ns) / static_cast<double>(result.duration_ns) / options.threads;
   if (busy > kBusyShareMax) {
     const int percent = static_cast<int>(std::min(busy, 1.0) * 100 + 0.5);
     note("the client's processors were busy for " + std::to_string(percent) +

@@ -15,7 +15,7 @@ struct Start {
   bool counts;
 };
 
-// One run, driven by one thread: its clock, when it is over, and what was recorded.
+// One run, or a thread's part of it: its clock, when it is over, and what was recorded.
 class Run {
  public:
   // The warm-up begins now.

@@ -29,6 +29,10 @@ func (w *worker) bidiStream() error {
 		return err
 	}
 	p := newPipeline(outstanding(w.size), stride(w.size))
+	if w.call == pingPong {
+		// Each round trip is timed.
+		p = newPipeline(1, 1)
+	}
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)

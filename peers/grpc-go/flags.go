@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"runtime"
+	"strconv"
 )
 
 // A set of flags that says in one line what it does not understand.
@@ -37,4 +39,16 @@ func parse(flags *flag.FlagSet, words []string, others int) ([]string, error) {
 // variantFlag takes --variant, of which this peer has none.
 func variantFlag(flags *flag.FlagSet) {
 	flags.Func("variant", "there is none", func(string) error { return errors.New("this peer has no variants") })
+}
+
+// threadsFlag takes --threads: how many threads run Go code at once, one for each processor otherwise.
+func threadsFlag(flags *flag.FlagSet) {
+	flags.Func("threads", "", func(text string) error {
+		threads, err := strconv.Atoi(text)
+		if err != nil || threads < 1 {
+			return errors.New("a number from 1 on")
+		}
+		runtime.GOMAXPROCS(threads)
+		return nil
+	})
 }

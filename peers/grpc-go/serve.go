@@ -28,6 +28,7 @@ func serve(words []string) error {
 		return err
 	})
 	variantFlag(flags)
+	threadsFlag(flags)
 	if _, err := parse(flags, words, 0); err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ const (
 	clientStream callType = "client-stream"
 	serverStream callType = "server-stream"
 	bidiStream   callType = "bidi-stream"
+	// A bidi stream with one message under way.
+	pingPong callType = "ping-pong"
 )
 
 // payloads that one operation sends and receives.
@@ -52,7 +54,7 @@ func readSettings(words []string) (settings, error) {
 	s := settings{call: unary, duration: 10 * time.Second, warmup: time.Second, timeout: 10 * time.Second}
 	format := "text"
 	flags := newFlags("load")
-	oneOf(flags, "call", (*string)(&s.call), string(unary), string(clientStream), string(serverStream), string(bidiStream))
+	oneOf(flags, "call", (*string)(&s.call), string(unary), string(clientStream), string(serverStream), string(bidiStream), string(pingPong))
 	oneOf(flags, "O", &format, "text", "json")
 	integer(flags, "size", &s.size, 0, payloadBytesMax)
 	integer(flags, "c", &s.inFlight, 1, 1<<20)
@@ -64,6 +66,7 @@ func readSettings(words []string) (settings, error) {
 	span(flags, "timeout", &s.timeout)
 	flags.BoolVar(&s.announce, "announce", false, "")
 	variantFlag(flags)
+	threadsFlag(flags)
 	targets, err := parse(flags, words, 1)
 	if err != nil {
 		return s, err

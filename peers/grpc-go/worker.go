@@ -60,7 +60,7 @@ func (w *worker) waits(nowNs int64) {
 // repeat makes call after call until the run is over.
 func (w *worker) repeat() {
 	calls := map[callType]func() error{
-		unary: w.unary, clientStream: w.clientStream, serverStream: w.serverStream, bidiStream: w.bidiStream,
+		unary: w.unary, clientStream: w.clientStream, serverStream: w.serverStream, bidiStream: w.bidiStream, pingPong: w.bidiStream,
 	}
 	call := calls[w.call]
 	for !w.run.isOver() {

@@ -1,6 +1,8 @@
 //! `thalweg lab`.
 
+mod channels;
 mod progress;
+mod sizes;
 mod stacks;
 
 use std::collections::BTreeMap;
@@ -9,28 +11,44 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand};
 use thalweg_lab::conduct::{Conducted, CutShort, Setup, conduct};
+use thalweg_lab::execute::Execute;
 use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::plan::{self, SizesOptions, Study, Transport};
-use thalweg_lab::process::{ProcessExecutor, Program};
-use thalweg_lab::record::CallType;
+use thalweg_lab::plan::Study;
+use thalweg_lab::process::{Places, ProcessExecutor, Program, TargetExecutor};
+use thalweg_lab::record::MethodCall;
 use thalweg_lab::report;
-use thalweg_lab::results::{self, LabResults, ResultsDirectory, Settings};
-use thalweg_lab::size::ByteSize;
+use thalweg_lab::results::{self, LabResults, ResultsDirectory, Settings, StackInfo};
+use thalweg_lab::stack::Stack;
 
 use crate::failure::Failure;
+use channels::ChannelsArgs;
 use progress::Progress;
+use sizes::SizesArgs;
 use stacks::{AgainstArgs, Stacks};
 
-/// Measure all kinds of call over message sizes, on a server that this command starts, and write a report
+/// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is named
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct LabArgs {
-    /// What to study
-    #[arg(value_enum, default_value_t = StudyName::Sizes)]
-    study: StudyName,
+    #[command(subcommand)]
+    study: Option<StudyArgs>,
 
-    /// Fewer sizes and shorter points: within 90 seconds, or 6 minutes where stacks are compared
+    #[command(flatten)]
+    sizes: SizesArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum StudyArgs {
+    Sizes(Box<SizesArgs>),
+    Channels(Box<ChannelsArgs>),
+}
+
+/// What every study understands.
+#[derive(Debug, Args)]
+struct CommonArgs {
+    /// Fewer points, and shorter ones
     #[arg(long)]
     quick: bool,
 
@@ -38,27 +56,7 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Kinds of call, such as unary,bidi-stream [default: all four]
-    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
-    calls: Option<Vec<CallType>>,
-
-    /// Message sizes, such as 0,1KiB,1.5MB [default: 0 to 4 MiB]
-    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
-    sizes: Option<Vec<ByteSize>>,
-
-    /// tcp, uds or tcp,uds [default: both; comparing with --quick: tcp]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    transports: Option<Vec<Transport>>,
-
-    /// Unary calls in flight, beside those made one at a time
-    #[arg(short = 'c', long = "in-flight", value_name = "N", default_value_t = 16)]
-    in_flight: u32,
-
-    /// Connections
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    connections: u32,
-
-    /// The whole study takes no longer than this [default: 13min, --quick 75s; comparing four stacks: 45min, --quick 315s]
+    /// The whole study takes no longer than this
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     budget: Option<Duration>,
 
@@ -66,43 +64,108 @@ pub(crate) struct LabArgs {
     against: AgainstArgs,
 
     /// Measure nothing: write the report of a results.json that exists
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "calls", "sizes", "transports", "budget", "against"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget", "against"])]
     from: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum StudyName {
-    /// Calls over message sizes, TCP and Unix domain sockets
-    Sizes,
+pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
+    match args.study {
+        None => study(&args.sizes),
+        Some(StudyArgs::Sizes(sizes)) => study(&*sizes),
+        Some(StudyArgs::Channels(channels)) => study(&*channels),
+    }
 }
 
-pub(crate) fn run(mut args: LabArgs) -> Result<ExitCode, Failure> {
-    let directory = args.out.take().unwrap_or_else(default_directory);
-    if let Some(file) = &args.from {
+/// What differs from study to study.
+trait Plan {
+    fn common(&self) -> &CommonArgs;
+
+    /// Where clients and servers run.
+    fn places(&self) -> Result<Places, Failure>;
+
+    /// The windows, for these stacks. Before the programs are there, of a peer nothing but its name is known.
+    fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Study, Failure>;
+
+    /// Somebody else's server, if that is what is to be measured.
+    fn aim(&self) -> Result<Option<Aim>, Failure> {
+        Ok(None)
+    }
+}
+
+fn study(args: &impl Plan) -> Result<ExitCode, Failure> {
+    let common = args.common();
+    let directory = common.out.clone().unwrap_or_else(default_directory);
+    if let Some(file) = &common.from {
         let results = results::read(file).map_err(Failure::failed)?;
         let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
         return show(&directory, &results);
     }
 
-    let mut stacks = args.against.stacks();
+    let places = args.places()?;
+    if let Some(aim) = args.aim()? {
+        return at_target(args, aim, places, directory);
+    }
+    let mut stacks = common.against.stacks();
     // What cannot be planned is said before anything is built or started.
-    args.study(&stacks)?;
+    args.plan(&stacks, &BTreeMap::new())?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
-    let (programs, mut executor) = start(&args.against, &mut stacks)?;
-    let study = args.study(&stacks)?;
+    let (programs, executor) = start(&common.against, &mut stacks, places.clone())?;
+    let study = args.plan(&stacks, &programs)?;
     let (stacks, left_out) = stacks.told(&programs);
     let settings = Settings {
         arguments: std::env::args().skip(1).collect(),
-        client_cpus: executor.client_cpus().cloned(),
-        server_cpus: executor.server_cpus().cloned(),
+        client_cpus: places.client_cpus,
+        server_cpus: places.server_cpus,
+        client_threads: places.client_threads,
+        server_threads: places.server_threads,
+        target: None,
     };
     let setup = Setup { settings, stacks, left_out };
-    let mut progress = Progress::new(&study);
-    let Conducted { results, cut_short } = conduct(&study, setup, &mut executor, &directory, &mut progress);
+    finish(&study, setup, executor, &directory)
+}
+
+/// Somebody else's server, what is called there, and the windows.
+struct Aim {
+    target: String,
+    method: MethodCall,
+    study: Study,
+}
+
+/// Our client at somebody else's server.
+fn at_target(args: &impl Plan, aim: Aim, places: Places, directory: PathBuf) -> Result<ExitCode, Failure> {
+    if args.common().against.compares() {
+        return Err(Failure::bad_arguments("--target is for our own client: leave --against out"));
+    }
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let settings = Settings {
+        arguments: std::env::args().skip(1).collect(),
+        client_cpus: places.client_cpus.clone(),
+        client_threads: places.client_threads,
+        target: Some(aim.target.clone()),
+        ..Settings::default()
+    };
+    let (ours, interrupt) = (this_program()?, listen_for_signals()?);
+    let stacks = vec![StackInfo { stack: Stack::ours(), version: ours.version.clone() }];
+    let executor = TargetExecutor::new(ours, aim.target, aim.method, places, interrupt);
+    finish(&aim.study, Setup { settings, stacks, left_out: Vec::new() }, executor, &directory)
+}
+
+/// Measures the study, writes its report, and says what came of it.
+fn finish(
+    study: &Study,
+    setup: Setup,
+    mut executor: impl Execute,
+    directory: &ResultsDirectory,
+) -> Result<ExitCode, Failure> {
+    let mut progress = Progress::new(study);
+    let Conducted { results, cut_short } = conduct(study, setup, &mut executor, directory, &mut progress);
     progress.end();
     drop(executor);
 
-    let code = show(&directory, &results)?;
+    if let (Some(CutShort::Failed(reason)), true) = (&cut_short, results.points.is_empty()) {
+        return Err(Failure::failed(reason));
+    }
+    let code = show(directory, &results)?;
     match cut_short {
         None if results.has_failures() => Err(Failure::failed("some points failed: see what stands above")),
         None => Ok(code),
@@ -111,42 +174,31 @@ pub(crate) fn run(mut args: LabArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-impl LabArgs {
-    fn study(&self, stacks: &Stacks) -> Result<Study, Failure> {
-        match self.study {
-            StudyName::Sizes => plan::sizes(&self.options(stacks)).map_err(Failure::bad_arguments),
-        }
-    }
-
-    fn options(&self, stacks: &Stacks) -> SizesOptions {
-        let study = stacks.options(self.quick);
-        SizesOptions {
-            sizes: self.sizes.clone().unwrap_or(study.sizes),
-            calls: self.calls.clone().unwrap_or(study.calls),
-            transports: self.transports.clone().unwrap_or(study.transports),
-            in_flight: self.in_flight,
-            connections: self.connections,
-            budget: self.budget.unwrap_or(study.budget),
-            comparison: study.comparison,
-        }
-    }
-}
-
 /// The programs of all stacks, and the executor with their servers running.
 fn start(
     args: &AgainstArgs,
     stacks: &mut Stacks,
+    places: Places,
 ) -> Result<(BTreeMap<String, Program>, ProcessExecutor), Failure> {
-    let ours = std::env::current_exe().map(Program::ours).map_err(|error| {
-        Failure::failed(format!("cannot find this program to start it as a server: {error}"))
-    })?;
-    let programs = stacks.programs(args, ours)?;
-    let interrupt = Interrupt::on_signals()
-        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let mut executor = ProcessExecutor::new(programs.clone(), interrupt)
-        .map_err(|error| Failure::failed(format!("cannot see the processors: {error}")))?;
+    let programs = stacks.programs(args, this_program()?)?;
+    let mut executor = ProcessExecutor::new(programs.clone(), places, listen_for_signals()?);
     stacks.serve(&mut executor)?;
     Ok((programs, executor))
+}
+
+fn this_program() -> Result<Program, Failure> {
+    std::env::current_exe()
+        .map(Program::ours)
+        .map_err(|error| Failure::failed(format!("cannot find this program to start it once more: {error}")))
+}
+
+fn listen_for_signals() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))
+}
+
+/// Client and server apart from each other, as far as there are processors.
+fn halves() -> Result<Places, Failure> {
+    Places::halves().map_err(|error| Failure::failed(format!("cannot see the processors: {error}")))
 }
 
 /// `lab-2026-11-21T08-00-00` here.

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
-use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
+use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::{Failure, INTERRUPTED};
+use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
 use crate::{signals, text};
 
@@ -30,7 +31,7 @@ pub(crate) struct LoadArgs {
     /// Where the server is: HOST:PORT, dns:///HOST:PORT, unix:PATH, unix-abstract:NAME …
     target: String,
 
-    /// unary, client-stream, server-stream or bidi-stream
+    /// unary, client-stream, server-stream, bidi-stream, or ping-pong: a bidi stream with one message under way
     #[arg(long, value_name = "TYPE", default_value = "unary")]
     call: CallType,
 
@@ -45,6 +46,19 @@ pub(crate) struct LoadArgs {
     /// Connections
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
+
+    /// How calls come by a connection: fixed, as many as --connections; adaptive, as many as the channel finds useful; per-call,
+    /// a new channel for each
+    #[arg(long, value_name = "RULE", default_value = "fixed")]
+    lanes: LaneRule,
+
+    /// Call this unary method, in place of grpc.testing.BenchmarkService/UnaryCall; what it answers is not looked at
+    #[arg(long, value_name = "SERVICE/METHOD")]
+    method: Option<String>,
+
+    /// What that method is called with: the bytes of its request message in hex, or @FILE [default: an empty message]
+    #[arg(long, value_name = "HEX", requires = "method", value_parser = request::parse)]
+    data: Option<RequestBytes>,
 
     /// Measure for this long [default: 10s]
     #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -134,6 +148,8 @@ impl LoadArgs {
             size_bytes: self.size.0,
             in_flight,
             connections: self.connections,
+            lanes: self.lanes,
+            method: self.method.as_deref().map(|method| request::call(method, self.data.as_ref())),
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,
             total: self.total,
@@ -154,7 +170,9 @@ fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, Failure> {
 
 fn failure(error: DriveError) -> Failure {
     match error {
-        DriveError::Settings(_) | DriveError::Target(_) => Failure::bad_arguments(error),
+        DriveError::Settings(_) | DriveError::Method(_) | DriveError::Target(_) => {
+            Failure::bad_arguments(error)
+        }
         DriveError::Connect(_) | DriveError::Silent { .. } | DriveError::FirstCall { .. } => {
             Failure::failed(error)
         }

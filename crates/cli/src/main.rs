@@ -5,6 +5,7 @@ mod failure;
 mod lab;
 mod link;
 mod load;
+mod request;
 mod runtime;
 mod serve;
 mod signals;

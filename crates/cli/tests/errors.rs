@@ -62,6 +62,9 @@ fn flags_that_make_no_run() {
         &["--duration", "cannot be used with", "--total"],
     );
     check(&["load", nobody, "-z", "10"], BAD_ARGUMENTS, &["--duration", "10ms"]);
+    check(&["load", nobody, "--lanes", "some"], BAD_ARGUMENTS, &["`some`", "per-call"]);
+    check(&["load", nobody, "--data", "00"], BAD_ARGUMENTS, &["--method"]);
+    check(&["load", nobody, "--method", "x", "--call", "ping-pong"], BAD_ARGUMENTS, &["unary"]);
     check(&["load", nobody, "-n", "0"], BAD_ARGUMENTS, &["--total"]);
     check(&["load", nobody, "--size", "5X"], BAD_ARGUMENTS, &["`5X`", "64KiB"]);
     check(&["load", nobody, "--size", "1GiB"], BAD_ARGUMENTS, &["64 MiB"]);
@@ -72,6 +75,40 @@ fn flags_that_make_no_run() {
     check(&["load", nobody, "--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);
     check(&["load", nobody, "--warmup", "9999years"], BAD_ARGUMENTS, &["--warmup", "a year"]);
     check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
+}
+
+#[test]
+fn flags_that_make_no_study_of_channels() {
+    let check =
+        |rest: &[&str], parts: &[&str]| check(&[&["lab", "channels"], rest].concat(), BAD_ARGUMENTS, parts);
+    check(&["--calls", "server-stream"], &["server-stream", "unary or ping-pong"]);
+    check(&["-c", "0"], &["at least 1"]);
+    check(&["--strategies", "many"], &["`many`", "per-worker"]);
+    check(&["--round-trips", "5"], &["--round-trips"]);
+    check(&["--budget", "1s"], &["do not fit"]);
+    check(&["--client-cpus", "x"], &["`x`"]);
+    check(&["--against", "limit"], &["no channels"]);
+    check(&["--method", "a.B/C"], &["--target"]);
+    check(&["--target", "127.0.0.1:1", "--against", "tonic"], &["--against"]);
+    check(&["--target", "127.0.0.1:1", "--data", "5x"], &["`5x`", "@FILE"]);
+    check(&["--from", "x", "--target", "127.0.0.1:1"], &["--from", "cannot be used with"]);
+}
+
+#[test]
+fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let aim = |target: &str, parts: &[&str]| {
+        let args = ["lab", "channels", "--quick", "--out", out.to_str().unwrap(), "--target", target];
+        let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
+        assert_eq!((code, stdout.as_str()), (Some(FAILED), ""), "{stderr}");
+        assert!(parts.iter().all(|part| stderr.contains(part)), "{parts:?} in {stderr:?}");
+        assert!(!stderr.contains("thalweg: thalweg:"), "{stderr}");
+    };
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    aim(&format!("127.0.0.1:{port}"), &["refused"]);
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    aim(&addresses[0], &["grpc.health.v1.Health/Check", "UNIMPLEMENTED", "--method"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What the figures of a study say. Pure: results in, findings out.
 
 pub mod bootstrap;
+pub mod channels;
 pub mod compare;
 pub mod windows;
 mod words;

@@ -6,7 +6,7 @@ use crate::execute::{Execute, ExecuteError, Measured};
 use crate::plan::{Purpose, Study, Window};
 use crate::results::{
     AaResult, LAB_SCHEMA, LabResults, LeftOut, Machine, NotWritable, Outcome, PointResult, ResultsDirectory,
-    Settings, StackInfo, SystemCallsOutcome, SystemCallsResult, Versions,
+    Settings, StackInfo, SystemCallsOutcome, SystemCallsResult, Versions, WireOutcome, WireResult,
 };
 
 /// How long results may lie unsaved while windows are short; and saving, which takes longer the more there is, may
@@ -29,6 +29,8 @@ pub enum CameOfIt<'r> {
     Outcome(&'r Outcome),
     /// System calls, or none.
     SystemCalls(&'r SystemCallsOutcome),
+    /// What was seen on the wire, or nothing.
+    Wire(&'r WireOutcome),
 }
 
 /// What stands in the results besides what is found.
@@ -88,6 +90,7 @@ pub fn conduct(
         aa: Vec::new(),
         points: Vec::with_capacity(study.figures()),
         system_calls: Vec::new(),
+        wire: Vec::new(),
     };
     let measured = measure_all(study, executor, directory, observer, &mut results);
     let saved = directory.save(&results);
@@ -122,6 +125,11 @@ fn measure_all(
                 observer.ended(window, CameOfIt::SystemCalls(&result.outcome));
                 results.system_calls.push(result);
             }
+            Purpose::Wire => {
+                let result = watch_wire(window, executor)?;
+                observer.ended(window, CameOfIt::Wire(&result.outcome));
+                results.wire.push(result);
+            }
         }
         results.ended = timestamp(SystemTime::now());
         saving.save_if_due(directory, results)?;
@@ -135,8 +143,8 @@ fn measure(window: &Window, executor: &mut dyn Execute) -> Result<PointResult, C
         Ok(Measured { load, usage }) => (Outcome::Measured(Box::new(load)), usage),
         Err(reason) => (Outcome::Failed(reason), None),
     };
-    let Window { point, pair, round, .. } = window.clone();
-    Ok(PointResult { point, pair, round, outcome, usage })
+    let Window { point, pair, strategy, round, .. } = window.clone();
+    Ok(PointResult { point, pair, strategy, round, outcome, usage })
 }
 
 fn count_system_calls(window: &Window, executor: &mut dyn Execute) -> Result<SystemCallsResult, CutShort> {
@@ -145,7 +153,16 @@ fn count_system_calls(window: &Window, executor: &mut dyn Execute) -> Result<Sys
         Err(reason) => SystemCallsOutcome::Failed(reason),
     };
     let pair = window.pair.clone().expect("system calls are counted of pairs");
-    Ok(SystemCallsResult { point: window.point.clone(), pair, outcome })
+    Ok(SystemCallsResult { point: window.point.clone(), pair, strategy: window.strategy, outcome })
+}
+
+fn watch_wire(window: &Window, executor: &mut dyn Execute) -> Result<WireResult, CutShort> {
+    let outcome = match went_on(executor.watch_wire(window))? {
+        Ok(seen) => WireOutcome::Watched(Box::new(seen)),
+        Err(reason) => WireOutcome::Failed(reason),
+    };
+    let pair = window.pair.clone().expect("the wire is watched of pairs");
+    Ok(WireResult { point: window.point.clone(), pair, strategy: window.strategy, outcome })
 }
 
 /// What a window found or why it failed, unless it was the last one.

@@ -44,6 +44,12 @@ impl CpuList {
         (!client.is_empty()).then(|| (Self(client.to_vec()), Self(server.to_vec())))
     }
 
+    /// Those of them that `others` does not have; `None` when there are none.
+    pub fn without(&self, others: &Self) -> Option<Self> {
+        let rest: Vec<usize> = self.0.iter().copied().filter(|cpu| !others.0.contains(cpu)).collect();
+        (!rest.is_empty()).then_some(Self(rest))
+    }
+
     /// The processors' numbers, ascending.
     pub fn as_slice(&self) -> &[usize] {
         &self.0
@@ -142,6 +148,16 @@ mod tests {
         assert_eq!(halves("0"), None);
         assert_eq!(halves("0,1"), Some(("0".into(), "1".into())));
         assert_eq!(halves("0-4"), Some(("0,1".into(), "2,3,4".into())));
+    }
+
+    #[test]
+    fn what_is_taken_away_is_gone() {
+        let without = |text: &str, others: &str| {
+            let [list, others] = [text, others].map(|text| text.parse::<CpuList>().unwrap());
+            list.without(&others).map(|rest| rest.to_string())
+        };
+        assert_eq!(without("0-3", "1,3,9").as_deref(), Some("0,2"));
+        assert_eq!(without("0-1", "0-3"), None);
     }
 
     #[test]

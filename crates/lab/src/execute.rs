@@ -2,7 +2,7 @@
 
 use crate::plan::Window;
 use crate::record::LoadResult;
-use crate::results::{SystemCalls, Usage};
+use crate::results::{SystemCalls, Usage, Wire};
 
 /// Measures windows. It prints nothing.
 pub trait Execute {
@@ -11,6 +11,9 @@ pub trait Execute {
 
     /// Counts the system calls per operation of the window's pair at its point.
     fn count_system_calls(&mut self, window: &Window) -> Result<SystemCalls, ExecuteError>;
+
+    /// Watches the bytes between the window's pair at its point.
+    fn watch_wire(&mut self, window: &Window) -> Result<Wire, ExecuteError>;
 }
 
 /// What was found in a window.

@@ -16,7 +16,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use crate::cpus::CpuList;
 use crate::drive::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 use crate::plan::{Pattern, Point, Transport};
-use crate::record::{Connections, CpuTime, LoadResult, LoadSettings, Recorder, Run};
+use crate::record::{Connections, CpuTime, LaneRule, LoadResult, LoadSettings, Recorder, Run};
 
 /// gRPC's length-prefixed message: one byte of flags, four of length.
 const PREFIX_BYTES: u64 = 5;
@@ -160,6 +160,8 @@ impl Measured {
                 size_bytes: point.size_bytes.0,
                 in_flight: point.in_flight,
                 connections: 1,
+                lanes: LaneRule::Fixed,
+                method: None,
                 warmup_ns: u64::try_from(point.warmup.as_nanos()).unwrap_or(u64::MAX),
                 duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
                 total: None,
@@ -380,6 +382,7 @@ mod tests {
             transport,
             in_flight,
             connections: 1,
+            round_trip: Duration::ZERO,
             warmup: Duration::from_millis(2),
             duration: Duration::from_millis(10),
         };

@@ -1,6 +1,9 @@
 //! A study as data: a list of windows, and how long each of them takes.
 
+mod channels;
 mod sizes;
+mod strategy;
+mod turns;
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,11 +11,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::figures::time;
 use crate::record::CallType;
 use crate::size::ByteSize;
 use crate::stack::Pair;
 
-pub use sizes::{Comparison, PlanError, SizesOptions, sizes};
+pub use channels::{CHANNELS, ChannelsOptions, Grid, channels};
+pub use sizes::{Comparison, SizesOptions, sizes};
+pub use strategy::{Contender, Strategy, UnknownStrategy, contenders};
 
 /// What is spent on a window besides driving: the driver's process starts, connects, and ends what is in flight.
 const WINDOW_OVERHEAD: Duration = Duration::from_millis(100);
@@ -37,6 +43,8 @@ pub struct Window {
     pub point: Point,
     /// Whose client and server; `None` for a bare socket, and only for that.
     pub pair: Option<Pair>,
+    /// How the client comes by its connections; `None` where the point's number of them says all.
+    pub strategy: Option<Strategy>,
     /// Which turn of the point, from 0.
     pub round: u32,
     /// What for.
@@ -52,6 +60,8 @@ pub enum Purpose {
     NoiseFloor(Label),
     /// System calls per operation. Counting slows what it counts, so nothing else is learnt from it.
     SystemCalls,
+    /// Gaps between bytes. They are watched by a hop in between, so nothing else is learnt from it.
+    Wire,
 }
 
 /// The two sides of an A/A comparison, which differ in nothing but their names.
@@ -75,6 +85,9 @@ pub struct Point {
     pub in_flight: u32,
     /// Connections to open.
     pub connections: u32,
+    /// What a network between client and server adds to a round trip; none where they talk directly.
+    #[serde(rename = "round_trip_ns", with = "nanoseconds", default)]
+    pub round_trip: Duration,
     /// Driven first, not counted.
     #[serde(rename = "warmup_ns", with = "nanoseconds")]
     pub warmup: Duration,
@@ -131,8 +144,10 @@ impl Window {
     pub fn total(&self) -> Duration {
         let Point { warmup, duration, .. } = self.point;
         match self.purpose {
-            Purpose::Figures | Purpose::NoiseFloor(_) => WINDOW_OVERHEAD + warmup + duration,
-            Purpose::SystemCalls => COUNTING_OVERHEAD + duration + Point::counted_first(duration),
+            Purpose::Figures | Purpose::NoiseFloor(_) | Purpose::Wire => WINDOW_OVERHEAD + warmup + duration,
+            Purpose::SystemCalls => {
+                COUNTING_OVERHEAD + 2 * warmup + duration + Point::counted_first(duration)
+            }
         }
     }
 }
@@ -147,14 +162,18 @@ impl Point {
 
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.purpose, &self.pair) {
+        let pair = self.pair.as_ref().map(|pair| match self.strategy {
+            None => pair.to_string(),
+            Some(strategy) => format!("{pair}, {strategy}"),
+        });
+        match (&self.purpose, pair) {
             (Purpose::Figures, None) => self.point.fmt(f),
             (Purpose::Figures, Some(pair)) => write!(f, "{}: {pair}", self.point),
             (Purpose::NoiseFloor(label), _) => write!(f, "{}: ours against ours, {label:?}", self.point),
             (Purpose::SystemCalls, pair) => {
-                let pair = pair.as_ref().map(ToString::to_string).unwrap_or_default();
-                write!(f, "{}: {pair}, system calls", self.point)
+                write!(f, "{}: {}, system calls", self.point, pair.unwrap_or_default())
             }
+            (Purpose::Wire, pair) => write!(f, "{}: {}, the wire", self.point, pair.unwrap_or_default()),
         }
     }
 }
@@ -162,7 +181,11 @@ impl fmt::Display for Window {
 impl fmt::Display for Point {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { work, size_bytes, transport, in_flight, .. } = self;
-        write!(f, "{work} {size_bytes} over {transport}, {in_flight} in flight")
+        write!(f, "{work} {size_bytes} over {transport}, {in_flight} in flight")?;
+        if self.round_trip.is_zero() {
+            return Ok(());
+        }
+        write!(f, ", {} away", time(self.round_trip.as_nanos() as f64))
     }
 }
 
@@ -207,7 +230,7 @@ impl Pattern {
     /// How a bare socket moves the bytes that this kind of call moves.
     pub fn of(call: CallType) -> Self {
         match call {
-            CallType::Unary => Self::Echo,
+            CallType::Unary | CallType::PingPong => Self::Echo,
             CallType::BidiStream => Self::Pipelined,
             CallType::ClientStream | CallType::ServerStream => Self::OneWay,
         }
@@ -235,6 +258,30 @@ impl fmt::Display for Transport {
             Self::Uds => "UDS",
         })
     }
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A list that the study multiplies is empty.
+    #[error("there is nothing to measure: name at least one of each")]
+    NothingToMeasure,
+    /// Zero in flight or zero connections.
+    #[error("in flight and connections are at least 1, and in flight is at least the number of connections")]
+    NoLoad,
+    /// More windows than the time allows.
+    #[error(
+        "{windows} windows do not fit into {budget_s} s, they take {least_s} s at least: \
+         name fewer sizes, call types, transports or stacks, or allow more time"
+    )]
+    BudgetTooSmall {
+        /// How many there are.
+        windows: usize,
+        /// How long they may take, s.
+        budget_s: u64,
+        /// How long they take, s.
+        least_s: u64,
+    },
 }
 
 /// A name that is no transport's.

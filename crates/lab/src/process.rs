@@ -4,22 +4,28 @@
 
 mod child;
 mod driver;
+mod hop;
 mod server;
 mod system_calls;
+mod target;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::cpus::CpuList;
 use crate::execute::{Execute, ExecuteError, Measured};
 use crate::interrupt::Interrupt;
 use crate::limit;
-use crate::plan::{Label, Purpose, Window, Work};
-use crate::record::CallType;
-use crate::results::SystemCalls;
+use crate::plan::{Label, Purpose, Strategy, Window, Work};
+use crate::record::{CallType, LaneRule};
+use crate::results::{SystemCalls, Wire};
 use crate::stack::{OURS, Pair, Stack};
 use driver::Driver;
+use hop::Hop;
 use server::Server;
+
+pub use target::TargetExecutor;
 
 pub(crate) use child::Process;
 
@@ -41,9 +47,31 @@ pub struct Program {
 pub struct ProcessExecutor {
     programs: BTreeMap<String, Program>,
     servers: BTreeMap<ServerKey, Place>,
+    /// Networks to the servers, by what they add to a round trip.
+    hops: BTreeMap<(ServerKey, Duration), Hop>,
     interrupt: Interrupt,
-    client_cpus: Option<CpuList>,
-    server_cpus: Option<CpuList>,
+    places: Places,
+}
+
+/// Where clients and servers run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Processors that clients are kept on; `None`: wherever the lab may run.
+    pub client_cpus: Option<CpuList>,
+    /// Processors that servers are kept on.
+    pub server_cpus: Option<CpuList>,
+    /// How many threads each client has; `None`: as many as it takes by itself.
+    pub client_threads: Option<u32>,
+    /// How many threads each server has.
+    pub server_threads: Option<u32>,
+}
+
+impl Places {
+    /// Client and server on a half each of the processors that there are, if there are two.
+    pub fn halves() -> std::io::Result<Self> {
+        let (client_cpus, server_cpus) = CpuList::available()?.halves().unzip();
+        Ok(Self { client_cpus, server_cpus, ..Self::default() })
+    }
 }
 
 /// Which server.
@@ -135,25 +163,14 @@ fn known_variant<'s>(stack: &'s Stack, known: &[String]) -> Option<&'s str> {
 
 impl ProcessExecutor {
     /// For stacks of these names. Nothing is started yet.
-    pub fn new(programs: BTreeMap<String, Program>, interrupt: Interrupt) -> std::io::Result<Self> {
-        let (client_cpus, server_cpus) = CpuList::available()?.halves().unzip();
-        Ok(Self { programs, servers: BTreeMap::new(), interrupt, client_cpus, server_cpus })
+    pub fn new(programs: BTreeMap<String, Program>, places: Places, interrupt: Interrupt) -> Self {
+        Self { programs, servers: BTreeMap::new(), hops: BTreeMap::new(), interrupt, places }
     }
 
     /// Starts the stack's server, on TCP and on a Unix domain socket, and waits until it listens on both. It serves
     /// until the executor is dropped; an idle server costs nothing.
     pub fn serve(&mut self, stack: &Stack) -> Result<(), StartError> {
         self.start(&ServerKey { stack: stack.clone(), is_twin: false }, false)
-    }
-
-    /// Processors that clients are kept on; `None` where there is one only.
-    pub fn client_cpus(&self) -> Option<&CpuList> {
-        self.client_cpus.as_ref()
-    }
-
-    /// Processors that servers are kept on.
-    pub fn server_cpus(&self) -> Option<&CpuList> {
-        self.server_cpus.as_ref()
     }
 
     fn program(&self, stack: &Stack) -> Result<&Program, String> {
@@ -164,7 +181,8 @@ impl ProcessExecutor {
         let start_error = |program: String| move |reason: String| StartError { program, reason };
         let program = self.program(&key.stack).map_err(start_error(key.stack.to_string()))?;
         let variant = program.server_variant(&key.stack);
-        let server = Server::start(&program.path, variant, self.server_cpus.as_ref())
+        let Places { server_threads, server_cpus, .. } = &self.places;
+        let server = Server::start(&program.path, variant, *server_threads, server_cpus.as_ref())
             .map_err(start_error(program.path.display().to_string()))?;
         self.servers.insert(key.clone(), Place::Serving { server, restarted });
         Ok(())
@@ -203,6 +221,7 @@ impl ProcessExecutor {
         let key = server_key(window, pair);
         let server = self.server(&key)?;
         let (server_pid, target) = (server.pid(), server.target(window.point.transport).to_owned());
+        let hop = self.hop(window, &key, &target)?;
         let program = self.program(&pair.client).map_err(ExecuteError::Window)?;
         Ok(Driver {
             program: program.path.clone(),
@@ -210,10 +229,37 @@ impl ProcessExecutor {
             call,
             point: window.point.clone(),
             target,
-            server_pid,
-            cpus: self.client_cpus.clone(),
+            hop,
+            server_pid: Some(server_pid),
+            method: None,
+            lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
+            threads: self.client_threads(window),
+            cpus: self.places.client_cpus.clone(),
             interrupt: self.interrupt.clone(),
         })
+    }
+
+    /// What the window's driver talks through, if it is not to talk to the server directly.
+    fn hop(&mut self, window: &Window, key: &ServerKey, target: &str) -> Result<Option<Hop>, ExecuteError> {
+        let round_trip = window.point.round_trip;
+        if round_trip.is_zero() && window.purpose != Purpose::Wire {
+            return Ok(None);
+        }
+        let place = (key.clone(), round_trip);
+        // A server that was started again listens elsewhere.
+        if let Some(hop) = self.hops.get(&place).filter(|hop| hop.leads_to(target)) {
+            return Ok(Some(hop.clone()));
+        }
+        let hop = Hop::start(target, round_trip, &self.places).map_err(ExecuteError::Window)?;
+        self.hops.insert(place, hop.clone());
+        Ok(Some(hop))
+    }
+
+    /// Where clients' ways to come by connections are compared, each has a thread for each of its processors.
+    fn client_threads(&self, window: &Window) -> Option<u32> {
+        let Places { client_threads, client_cpus, .. } = &self.places;
+        let processors = || u32::try_from(client_cpus.as_ref()?.as_slice().len()).ok();
+        client_threads.or_else(|| window.strategy.and_then(|_| processors()))
     }
 
     /// A failure of ours ends the study where it took our server with it; of another it says so.
@@ -254,8 +300,8 @@ impl Execute for ProcessExecutor {
                 self.judged(&server_key(window, &pair), driven)
             }
             Work::Socket(pattern) => {
-                let (client_cpus, server_cpus) = (self.client_cpus.as_ref(), self.server_cpus.as_ref());
-                limit::measure(&window.point, pattern, client_cpus, server_cpus)
+                let Places { client_cpus, server_cpus, .. } = &self.places;
+                limit::measure(&window.point, pattern, client_cpus.as_ref(), server_cpus.as_ref())
                     .map(|load| Measured { load, usage: None })
                     .map_err(|error| ExecuteError::Window(format!("the bare socket: {error}")))
             }
@@ -269,6 +315,15 @@ impl Execute for ProcessExecutor {
         let pair = pair_of(window)?;
         let counted = system_calls::count(&self.driver(window, call, &pair)?);
         self.judged(&server_key(window, &pair), counted)
+    }
+
+    fn watch_wire(&mut self, window: &Window) -> Result<Wire, ExecuteError> {
+        let Work::Call(call) = window.point.work else {
+            return Err(ExecuteError::Window("the wire of a bare socket is not watched".to_owned()));
+        };
+        let pair = pair_of(window)?;
+        let watched = self.driver(window, call, &pair)?.watch_wire();
+        self.judged(&server_key(window, &pair), watched)
     }
 }
 

@@ -16,8 +16,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 pub use load_result::{
-    CallType, Connections, CpuTime, LOAD_SCHEMA, Latency, LoadResult, LoadSettings, Note, Spike,
-    UnknownCallType,
+    CallType, Connections, CpuTime, LOAD_SCHEMA, LaneRule, LanesAt, Latency, LoadResult, LoadSettings,
+    MethodCall, Note, Spike, UnknownCallType, UnknownLaneRule,
 };
 
 /// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
@@ -201,6 +201,7 @@ impl Recorder {
             client_cpu: run.client_cpu,
             client_cpu_per_call: (messages > 0).then(|| run.client_cpu / messages as f64),
             connections: run.connections,
+            lanes: Vec::new(),
             notes: run.notes,
         }
     }
@@ -313,6 +314,8 @@ mod tests {
                 size_bytes: 0,
                 in_flight: 1,
                 connections: 1,
+                lanes: LaneRule::Fixed,
+                method: None,
                 warmup_ns: 0,
                 duration_ns: Some(2_000_000_000),
                 total: None,

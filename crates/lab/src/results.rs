@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuList;
 pub use crate::plan::Label;
-use crate::plan::Point;
+use crate::plan::{CHANNELS, Point, Strategy};
 use crate::record::LoadResult;
 use crate::stack::{Pair, Stack};
 
@@ -22,7 +22,7 @@ pub const RESULTS_FILE: &str = "results.json";
 pub struct LabResults {
     /// [`LAB_SCHEMA`].
     pub schema: String,
-    /// Which study: `sizes`.
+    /// Which study: `sizes` or `channels`.
     pub study: String,
     /// When it began: RFC 3339, UTC.
     pub started: String,
@@ -53,6 +53,9 @@ pub struct LabResults {
     pub points: Vec<PointResult>,
     /// System calls, counted in runs of their own. Empty where nothing is compared.
     pub system_calls: Vec<SystemCallsResult>,
+    /// Gaps between bytes, watched in windows of their own. Of the channels study alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wire: Vec<WireResult>,
 }
 
 /// Where a study was measured.
@@ -81,7 +84,7 @@ pub struct Versions {
 }
 
 /// How a study was measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// The arguments that repeat the study.
     pub arguments: Vec<String>,
@@ -89,6 +92,15 @@ pub struct Settings {
     pub client_cpus: Option<CpuList>,
     /// Processors the server was kept on.
     pub server_cpus: Option<CpuList>,
+    /// Threads of each client, where it was told how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_threads: Option<u32>,
+    /// Threads of each server, where it was told how many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_threads: Option<u32>,
+    /// The server that was driven, where it is none that the lab started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
 }
 
 /// A stack that was measured.
@@ -116,6 +128,9 @@ pub struct PointResult {
     pub point: Point,
     /// Whose client and server; `None` for a bare socket.
     pub pair: Option<Pair>,
+    /// How the client came by its connections; `None` where the point's number of them says all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
     /// Which turn of the cell, from 0.
     pub round: u32,
     /// What was found.
@@ -152,6 +167,9 @@ pub struct ProcessUsage {
     pub voluntary_switches: u64,
     /// Times that a thread's processor was taken from it.
     pub involuntary_switches: u64,
+    /// Time in which a thread was ready to run and others ran, added up over threads, ns.
+    #[serde(default)]
+    pub waited_ns: u64,
 }
 
 impl ProcessUsage {
@@ -184,6 +202,9 @@ pub struct SystemCallsResult {
     pub point: Point,
     /// Whose client and server.
     pub pair: Pair,
+    /// How the client came by its connections; `None` where the point's number of them says all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
     /// What was found.
     #[serde(flatten)]
     pub outcome: SystemCallsOutcome,
@@ -208,6 +229,68 @@ pub struct SystemCalls {
     pub server_per_operation: f64,
 }
 
+/// When bytes moved between a client and its server and when none did, watched by a hop in between. The hop takes time of
+/// its own, so rates and latencies of the window are not kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WireResult {
+    /// What was asked.
+    pub point: Point,
+    /// Whose client and server.
+    pub pair: Pair,
+    /// How the client came by its connections.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<Strategy>,
+    /// What was found.
+    #[serde(flatten)]
+    pub outcome: WireOutcome,
+}
+
+/// What came of watching the wire.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WireOutcome {
+    /// What was seen.
+    Watched(Box<Wire>),
+    /// Why nothing was.
+    Failed(String),
+}
+
+/// What was seen on the wire in the measured time. The load is a closed loop, so calls were outstanding all the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wire {
+    /// For how long.
+    pub watched_ns: u64,
+    /// No byte was under way, on no connection.
+    pub all: Idle,
+    /// No byte was under way on a connection, for all of them and added up.
+    pub each: Idle,
+    /// Bytes that the client sent.
+    pub sent_bytes: u64,
+    /// Bytes that the server sent.
+    pub received_bytes: u64,
+    /// The share of the time in which the hop's thread did not sleep. Near 1, the hop was the limit.
+    pub hop_busy_share: f64,
+}
+
+/// When nothing moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Idle {
+    /// The share of the time.
+    pub share: f64,
+    /// How many gaps there were, and how long, ns, to 1 %. The percentiles are 0 when there were none.
+    pub gaps: u64,
+    /// Half of the gaps are no longer.
+    pub p50_ns: u64,
+    /// 90 %.
+    pub p90_ns: u64,
+    /// 99 %.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How many gaps are no longer than so many ns, and longer than the bound before. Bounds without any are left out.
+    pub buckets: Vec<(u64, u64)>,
+}
+
 /// What came of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -229,9 +312,14 @@ impl PointResult {
 }
 
 impl LabResults {
+    /// It is a study of channels.
+    pub fn is_channels(&self) -> bool {
+        self.study == CHANNELS
+    }
+
     /// More than one stack was asked for: the study compares.
     pub fn is_comparison(&self) -> bool {
-        self.stacks.len() + self.left_out.len() > 1
+        !self.is_channels() && self.stacks.len() + self.left_out.len() > 1
     }
 
     /// The pair with which all others are compared: our client at our server, or, where that is not measured, the first

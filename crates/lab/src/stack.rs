@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Our own stack's name.
 pub const OURS: &str = "thalweg";
+/// What names a server that the lab did not start, where stacks are named.
+const TARGET: &str = "target";
 /// What names the bare socket where stacks are named.
 pub const LIMIT: &str = "limit";
 
@@ -59,6 +61,11 @@ impl Stack {
     /// Ours.
     pub fn ours() -> Self {
         Self { name: OURS.to_owned(), variant: None }
+    }
+
+    /// A server that is somebody else's, whatever stack it is made with.
+    pub fn target() -> Self {
+        Self { name: TARGET.to_owned(), variant: None }
     }
 
     /// Which stack it is, without the variant: the name of its folder.

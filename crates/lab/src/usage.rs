@@ -25,6 +25,8 @@ struct ProcessSample {
     ticks: Ticks,
     /// Of each thread that is there, by its number.
     switches: Vec<(u32, Switches)>,
+    /// How long each thread that is there was ready to run and did not, by its number.
+    waited: Vec<(u32, Duration)>,
 }
 
 /// Ticks of the kernel's clock that found the process in user space and in the kernel.
@@ -63,17 +65,19 @@ impl ProcessSample {
         let cpu = cpu_time(pid)?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let ticks = Ticks::in_stat(&stat).ok_or_else(|| io::Error::other("/proc/PID/stat has no times"))?;
-        let mut switches = Vec::new();
+        let (mut switches, mut waited) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             let entry = entry?;
             let thread = entry.file_name().to_str().and_then(|name| name.parse().ok());
             // A thread may have ended since the listing.
             let status = fs::read_to_string(entry.path().join("status"));
+            let schedule = fs::read_to_string(entry.path().join("schedstat")).unwrap_or_default();
             if let (Some(thread), Ok(status)) = (thread, status) {
                 switches.push((thread, Switches::in_status(&status)));
+                waited.push((thread, waited_in(&schedule)));
             }
         }
-        Ok(Self { cpu, ticks, switches })
+        Ok(Self { cpu, ticks, switches, waited })
     }
 
     fn since(&self, earlier: &Self) -> ProcessUsage {
@@ -91,8 +95,26 @@ impl ProcessSample {
             system_ns,
             voluntary_switches: switches.voluntary,
             involuntary_switches: switches.involuntary,
+            waited_ns: nanoseconds(self.waited_since(earlier)),
         }
     }
+}
+
+impl ProcessSample {
+    /// Of all threads that are there, together.
+    fn waited_since(&self, earlier: &Self) -> Duration {
+        let since = |(thread, now): &(u32, Duration)| {
+            let before = earlier.waited.iter().find(|(earlier, _)| earlier == thread);
+            now.saturating_sub(before.map_or(Duration::ZERO, |(_, before)| *before))
+        };
+        self.waited.iter().map(since).sum()
+    }
+}
+
+/// The second number of `/proc/PID/task/TID/schedstat`: ns on a run queue. Zero where the kernel does not count it.
+fn waited_in(schedstat: &str) -> Duration {
+    let waited = schedstat.split_ascii_whitespace().nth(1).and_then(|number| number.parse().ok());
+    Duration::from_nanos(waited.unwrap_or(0))
 }
 
 impl Ticks {
@@ -165,22 +187,31 @@ mod tests {
     }
 
     #[test]
+    fn waiting_for_a_processor_is_the_second_number() {
+        assert_eq!(waited_in("2871446126 1503 9142\n"), Duration::from_nanos(1503));
+        assert_eq!(waited_in(""), Duration::ZERO);
+    }
+
+    #[test]
     fn time_is_divided_as_the_ticks_are_and_threads_are_told_apart() {
         let switches = |voluntary, involuntary| Switches { voluntary, involuntary };
         let before = ProcessSample {
             cpu: Duration::from_millis(100),
             ticks: Ticks { user: 5, system: 5 },
             switches: vec![(1, switches(10, 1)), (2, switches(1000, 0))],
+            waited: vec![(1, Duration::from_millis(10)), (2, Duration::from_millis(500))],
         };
         // Thread 2 has ended, thread 3 has begun.
         let after = ProcessSample {
             cpu: Duration::from_millis(400),
             ticks: Ticks { user: 15, system: 25 },
             switches: vec![(1, switches(15, 3)), (3, switches(7, 0))],
+            waited: vec![(1, Duration::from_millis(30)), (3, Duration::from_millis(4))],
         };
         let usage = after.since(&before);
         assert_eq!((usage.user_ns, usage.system_ns, usage.cpu_ns()), (100_000_000, 200_000_000, 300_000_000));
         assert_eq!((usage.voluntary_switches, usage.involuntary_switches), (12, 2));
+        assert_eq!(usage.waited_ns, 24_000_000);
         // No tick has passed: all that is known is the share so far.
         let soon = ProcessSample { cpu: Duration::from_millis(104), ..before.clone() };
         assert_eq!((soon.since(&before).user_ns, soon.since(&before).system_ns), (2_000_000, 2_000_000));

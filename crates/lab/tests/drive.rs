@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg::{Request, Response, Server, Status, Streaming};
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
-use thalweg_lab::record::{CallType, LoadResult, LoadSettings};
+use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 use thalweg_lab::services::BenchmarkWorker;
 use thalweg_lab::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
 use thalweg_lab::services::proto::{Payload, SimpleRequest, SimpleResponse};
@@ -116,20 +116,32 @@ async fn driven_with<S: BenchmarkService>(
     call: CallType,
     call_patience: Duration,
 ) -> Result<LoadResult, DriveError> {
+    driven_as(service, call_patience, |settings| settings.call = call).await
+}
+
+/// As `edit` has it.
+async fn driven_as<S: BenchmarkService>(
+    service: S,
+    call_patience: Duration,
+    edit: impl FnOnce(&mut LoadSettings),
+) -> Result<LoadResult, DriveError> {
     let server = Server::builder().add_service(BenchmarkServiceServer::new(service));
     let server = server.bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
-    let settings = LoadSettings {
+    let mut settings = LoadSettings {
         target: server.local_addresses()[0].to_string(),
-        call,
+        call: CallType::Unary,
         size_bytes: 10,
         in_flight: 2,
         connections: 1,
+        lanes: LaneRule::Fixed,
+        method: None,
         warmup_ns: 0,
         duration_ns: Some(WINDOW_NS),
         total: None,
         busy_poll_ns: 0,
         cpus: None,
     };
+    edit(&mut settings);
     let patience = Patience { call: call_patience, ..Patience::default() };
     let serving = tokio::spawn(server.serve());
     let mut moments = Vec::new();
@@ -211,4 +223,58 @@ async fn a_server_that_behaves_has_no_errors() {
         assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
         assert!(result.duration_ns >= WINDOW_NS, "{call}: {}", result.duration_ns);
     }
+}
+
+#[tokio::test]
+async fn a_ping_pong_has_one_message_under_way() {
+    let result = driven(BenchmarkWorker, CallType::PingPong).await.unwrap();
+    assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
+    // Of each stream, the one message that was under way when the time was over may not count.
+    let latency = result.latency_ns.unwrap();
+    let (under_way, took_ns) = (f64::from(result.settings.in_flight), result.duration_ns as f64);
+    assert!(latency.mean * (result.messages as f64) < took_ns * under_way * 1.01, "{latency:?}");
+}
+
+#[tokio::test]
+async fn each_call_may_have_a_channel_of_its_own() {
+    for call in [CallType::Unary, CallType::PingPong] {
+        let patience = Duration::from_secs(5);
+        let edit = |settings: &mut LoadSettings| {
+            (settings.call, settings.lanes) = (call, LaneRule::PerCall);
+        };
+        let result = driven_as(BenchmarkWorker, patience, edit).await.unwrap();
+        assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
+        // How many connections there are nobody has asked for.
+        assert!(!result.notes.iter().any(|note| note.text.contains("connections")), "{:?}", result.notes);
+    }
+}
+
+#[tokio::test]
+async fn lanes_of_an_adaptive_channel_are_told() {
+    let edit = |settings: &mut LoadSettings| settings.lanes = LaneRule::Adaptive;
+    let result = driven_as(BenchmarkWorker, Duration::from_secs(5), edit).await.unwrap();
+    assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
+    assert!(result.lanes[0].lanes >= 1, "{:?}", result.lanes);
+    assert!(result.lanes.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "{:?}", result.lanes);
+}
+
+#[tokio::test]
+async fn any_unary_method_can_be_driven() {
+    let method = |path: &str| Some(MethodCall { path: path.to_owned(), request: Vec::new() });
+    let patience = Duration::from_secs(5);
+    let known = "/grpc.testing.BenchmarkService/UnaryCall";
+    let result =
+        driven_as(BenchmarkWorker, patience, |settings| settings.method = method(known)).await.unwrap();
+    assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
+
+    let check = async |path: &str, call: CallType, explained: &str| {
+        let edit = |settings: &mut LoadSettings| {
+            (settings.method, settings.call) = (method(path), call);
+        };
+        let error = driven_as(BenchmarkWorker, patience, edit).await.unwrap_err().to_string();
+        assert!(error.contains(explained), "{path}: {error}");
+    };
+    check("/a.B/C", CallType::Unary, "the first call, a.B/C, ended with UNIMPLEMENTED").await;
+    check("nonsense", CallType::Unary, "nonsense").await;
+    check(known, CallType::PingPong, "unary").await;
 }

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[path = "sample/channels.rs"]
+mod channels;
 #[path = "sample/comparison.rs"]
 mod comparison;
 
@@ -94,6 +96,49 @@ fn a_comparison_of_nobody_says_whom_it_leaves_out() {
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
     assert_eq!(attribute(&dom, "<html", "data-plots").as_deref(), Some("drawn"));
     assert!(dom.contains("connect-go"));
+}
+
+#[test]
+fn a_channels_study_draws_on_a_wide_page() {
+    check_channels("channels-wide", 1280);
+}
+
+#[test]
+fn a_channels_study_draws_on_a_narrow_page() {
+    check_channels("channels-narrow", 390);
+}
+
+#[test]
+fn a_channels_study_without_results_shows_no_plot_and_says_so() {
+    let mut empty = channels::quick();
+    empty.points.clear();
+    let dom = shown("channels-empty", 1280, &empty);
+    assert!(dom.contains("Nothing was measured."));
+    assert_eq!(attribute(&dom, "<html", "data-lines").as_deref(), Some("0"));
+}
+
+fn check_channels(name: &str, width: u32) {
+    let mut study = channels::quick();
+    study.settings.arguments =
+        vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
+    let dom = shown(name, width, &study);
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    // Rates and latencies of eight ways over four delays.
+    assert_eq!(of_page("data-lines"), (2 * 8 * 4).to_string());
+    for words in [
+        "One connection limits grpc-cpp",
+        "6 times as much",
+        "share one connection: the kernel counts 1",
+        "Its one connection limits the client.",
+        "The network is what calls wait for",
+        "its wire was silent for 70",
+        "5\u{a0}ms of round trip",
+    ] {
+        assert!(dom.contains(words), "the page does not say: {words}");
+    }
 }
 
 #[test]

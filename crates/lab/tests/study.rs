@@ -9,8 +9,8 @@ use thalweg_lab::execute::{Execute, ExecuteError, Measured};
 use thalweg_lab::plan::{self, SizesOptions, Study, Window};
 use thalweg_lab::report;
 use thalweg_lab::results::{
-    self, LabResults, LeftOut, Outcome, ProcessUsage, ResultsDirectory, Settings, StackInfo, SystemCalls,
-    SystemCallsOutcome, Usage,
+    self, Idle, LabResults, LeftOut, Outcome, ProcessUsage, ResultsDirectory, Settings, StackInfo,
+    SystemCalls, SystemCallsOutcome, Usage, Wire,
 };
 use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::{Pair, Stack};
@@ -31,6 +31,27 @@ impl Execute for Scripted {
     fn count_system_calls(&mut self, _: &Window) -> Result<SystemCalls, ExecuteError> {
         if self.0.is_empty() { Ok(()) } else { self.0.remove(0) }?;
         Ok(SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 })
+    }
+
+    fn watch_wire(&mut self, _: &Window) -> Result<Wire, ExecuteError> {
+        if self.0.is_empty() { Ok(()) } else { self.0.remove(0) }?;
+        let idle = Idle {
+            share: 0.25,
+            gaps: 1000,
+            p50_ns: 20_000,
+            p90_ns: 90_000,
+            p99_ns: 180_000,
+            max_ns: 2_000_000,
+            buckets: vec![(25_000, 700), (100_000, 250), (2_500_000, 50)],
+        };
+        Ok(Wire {
+            watched_ns: 400_000_000,
+            all: idle.clone(),
+            each: idle,
+            sent_bytes: 1000,
+            received_bytes: 2000,
+            hop_busy_share: 0.5,
+        })
     }
 }
 
@@ -65,7 +86,7 @@ fn check_study(
 ) -> (Conducted, Counting, Option<LabResults>) {
     let path = scratch(name);
     let directory = ResultsDirectory::create(&path).unwrap();
-    let settings = Settings { arguments: Vec::new(), client_cpus: None, server_cpus: None };
+    let settings = Settings::default();
     let stacks = vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned() }];
     let left_out = vec![LeftOut { stack: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() }];
     let setup = Setup { settings, stacks, left_out };
@@ -139,6 +160,24 @@ fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
     assert!(results.points.iter().all(|point| point.usage.is_some()));
     let counted = SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 };
     assert!(results.system_calls.iter().all(|it| it.outcome == SystemCallsOutcome::Counted(counted)));
+    assert_eq!(saved, Some(results), "all of it survives JSON");
+}
+
+#[test]
+fn a_channels_study_keeps_the_wire_apart_too() {
+    let contenders = plan::contenders(&Pair::ours(), &[], 4);
+    let study = plan::channels(&plan::ChannelsOptions::quick(contenders)).unwrap();
+    let (conducted, observer, saved) = check_study("channels", &study, Vec::new());
+    let results = conducted.results;
+    assert_eq!(observer.ended, study.windows.len());
+    let apart = results.aa.len() + results.system_calls.len() + results.wire.len();
+    assert_eq!(apart + results.points.len(), study.windows.len());
+    assert_eq!((results.points.len(), results.wire.len()), (results.planned, 5));
+    assert!(results.points.iter().all(|window| window.strategy.is_some()));
+    let csv = report::csv(&results);
+    let head = csv.split("\r\n").next().unwrap();
+    assert!(head.ends_with("wire_gap_max_ns") && head.contains(",strategy,round_trip_ns,"), "{head}");
+    assert!(csv.contains(",per-worker,5000000,"), "{csv}");
     assert_eq!(saved, Some(results), "all of it survives JSON");
 }
 

@@ -11,6 +11,7 @@ mod stride;
 mod supervise;
 mod worker;
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -63,6 +64,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
 
+    /// Threads that do the work [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
     /// Say on stdout when measuring begins and ends
     #[arg(long)]
     announce: bool,
@@ -71,13 +76,14 @@ pub struct LoadArgs {
     format: Format,
 }
 
-/// The four kinds of gRPC call.
+/// The four kinds of gRPC call, and a bidi stream with one message under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum CallType {
     Unary,
     ClientStream,
     ServerStream,
     BidiStream,
+    PingPong,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -111,13 +117,14 @@ impl CallType {
             Self::ClientStream => "client-stream",
             Self::ServerStream => "server-stream",
             Self::BidiStream => "bidi-stream",
+            Self::PingPong => "ping-pong",
         }
     }
 
     /// Payloads that one operation sends and receives.
     fn payloads(self) -> (u64, u64) {
         match self {
-            Self::Unary | Self::BidiStream => (1, 1),
+            Self::Unary | Self::BidiStream | Self::PingPong => (1, 1),
             Self::ClientStream => (1, 0),
             Self::ServerStream => (0, 1),
         }
@@ -172,7 +179,7 @@ fn nanoseconds(flag: &str, duration: Duration) -> Result<u64, String> {
 
 pub fn run(args: LoadArgs) -> Result<ExitCode, Failure> {
     let settings = args.settings().map_err(Failure::Misuse)?;
-    let runtime = runtime()?;
+    let runtime = runtime(args.threads)?;
     let driven = runtime.block_on(drive(&settings));
     // Connections have nothing to say any more.
     runtime.shutdown_background();

@@ -103,10 +103,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// A thread for each processor that this process may use. On one processor, the thread that waits does the work too:
+/// So many threads, or one for each processor that this process may use. If it is one, the thread that waits does the work too:
 /// no hand-over between threads.
-fn runtime() -> Result<Runtime, Failure> {
-    let mut builder = match std::thread::available_parallelism().map_or(1, NonZeroUsize::get) {
+fn runtime(threads: Option<NonZeroUsize>) -> Result<Runtime, Failure> {
+    let threads = threads.or(std::thread::available_parallelism().ok());
+    let mut builder = match threads.map_or(1, NonZeroUsize::get) {
         1 => Builder::new_current_thread(),
         threads => {
             let mut builder = Builder::new_multi_thread();

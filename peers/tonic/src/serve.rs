@@ -4,6 +4,7 @@ mod listener;
 mod service;
 
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -28,13 +29,17 @@ pub struct ServeArgs {
     /// There is none
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+
+    /// Threads that do the work [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     if let Some(variant) = args.variant {
         return Err(Failure::Misuse(format!("--variant {variant}: {NO_VARIANT}")));
     }
-    let runtime = runtime()?;
+    let runtime = runtime(args.threads)?;
     let served = runtime.block_on(serve(&args.listen));
     // Calls may be under way for as long as their clients like: they end here.
     runtime.shutdown_background();

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use thalweg_lab::conduct::{CameOfIt, Observe};
-use thalweg_lab::figures::{count, span, time};
+use thalweg_lab::figures::{count, percent, span, time};
 use thalweg_lab::plan::{Purpose, Study, Window};
-use thalweg_lab::results::{Outcome, SystemCallsOutcome};
+use thalweg_lab::results::{Outcome, SystemCallsOutcome, WireOutcome};
 
 /// A bar on a terminal, a line for each point elsewhere; both on stderr.
 pub(super) struct Progress {
@@ -91,6 +91,7 @@ fn point(window: &Window) -> String {
         Purpose::Figures => window.point.to_string(),
         Purpose::NoiseFloor(_) => format!("{}, ours against ours", window.point),
         Purpose::SystemCalls => format!("{}, system calls", window.point),
+        Purpose::Wire => format!("{}, the wire", window.point),
     }
 }
 
@@ -98,10 +99,14 @@ fn point(window: &Window) -> String {
 fn summary(came_of_it: CameOfIt<'_>) -> (bool, String) {
     match came_of_it {
         CameOfIt::Outcome(Outcome::Failed(reason))
+        | CameOfIt::Wire(WireOutcome::Failed(reason))
         | CameOfIt::SystemCalls(SystemCallsOutcome::Failed(reason)) => (true, format!("failed: {reason}")),
         CameOfIt::SystemCalls(SystemCallsOutcome::Counted(counted)) => {
             let (client, server) = (counted.client_per_operation, counted.server_per_operation);
             (false, format!("{client:.2} system calls of the client, {server:.2} of the server"))
+        }
+        CameOfIt::Wire(WireOutcome::Watched(wire)) => {
+            (false, format!("the wire was idle for {} of the time", percent(wire.all.share)))
         }
         CameOfIt::Outcome(Outcome::Measured(result)) => {
             let median = result.latency_ns.map(|latency| format!(", median {}", time(latency.p50 as f64)));

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use thalweg_lab::peers::PeersDirectory;
-use thalweg_lab::plan::SizesOptions;
 use thalweg_lab::process::{ProcessExecutor, Program};
 use thalweg_lab::results::{LeftOut, StackInfo};
 use thalweg_lab::stack::{LIMIT, OURS, Pair, Pairing, Stack};
@@ -50,6 +49,11 @@ pub(super) struct Stacks {
 }
 
 impl AgainstArgs {
+    /// Others were named.
+    pub(super) fn compares(&self) -> bool {
+        !self.against.is_empty()
+    }
+
     /// Ours, and those that were named.
     pub(super) fn stacks(&self) -> Stacks {
         let mut stacks = vec![Stack::ours()];
@@ -65,7 +69,7 @@ impl AgainstArgs {
             (None, None) => Pairing::Own,
         };
         let with_limit = self.against.iter().any(|stack| stack.name() == LIMIT);
-        let compares = !self.against.is_empty();
+        let compares = self.compares();
         Stacks { named: stacks, pairing, compares, with_limit, left_out: Vec::new() }
     }
 
@@ -75,18 +79,18 @@ impl AgainstArgs {
 }
 
 impl Stacks {
-    /// What the study varies by itself.
-    pub(super) fn options(&self, quick: bool) -> SizesOptions {
-        match (self.compares, quick) {
-            (false, true) => SizesOptions::quick(),
-            (false, false) => SizesOptions::whole(),
-            (true, true) => SizesOptions::quick_comparison(self.pairs(), self.with_limit),
-            (true, false) => SizesOptions::whole_comparison(self.pairs(), self.with_limit),
-        }
+    /// Others were named: ours is compared.
+    pub(super) fn compares(&self) -> bool {
+        self.compares
+    }
+
+    /// The bare socket takes part.
+    pub(super) fn with_limit(&self) -> bool {
+        self.with_limit
     }
 
     /// Who meets whom.
-    fn pairs(&self) -> Vec<Pair> {
+    pub(super) fn pairs(&self) -> Vec<Pair> {
         self.pairing.pairs(&self.named)
     }
 

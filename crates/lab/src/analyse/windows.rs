@@ -16,12 +16,14 @@ pub struct Windows<'a> {
     pub all: Vec<&'a PointResult>,
 }
 
-/// Gathers windows of the same point and pair, in the order in which the first of each was measured.
+/// Gathers windows of the same point, pair and way to come by connections, in the order in which the first of each was measured.
 pub fn gathered<'a>(results: impl IntoIterator<Item = &'a PointResult>) -> Vec<Windows<'a>> {
     let mut gathered: Vec<Windows<'a>> = Vec::new();
     for result in results {
         let same = |windows: &&mut Windows<'_>| {
-            windows.pair == result.pair.as_ref() && *windows.point == result.point
+            windows.pair == result.pair.as_ref()
+                && *windows.point == result.point
+                && windows.all.first().is_some_and(|first| first.strategy == result.strategy)
         };
         match gathered.iter_mut().rev().find(same) {
             Some(windows) => windows.all.push(result),

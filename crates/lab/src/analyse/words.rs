@@ -129,7 +129,7 @@ pub fn doubts(results: &LabResults) -> Vec<String> {
         doubts
             .push(format!("This is a {build} build: its figures say nothing about the speed of the stack."));
     }
-    if results.settings.client_cpus.is_none() {
+    if results.settings.client_cpus.is_none() && results.settings.target.is_none() {
         doubts.push("There is one processor only: client and server took it from each other.".to_owned());
     }
     let machine = &results.machine;

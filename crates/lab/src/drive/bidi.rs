@@ -12,6 +12,7 @@ use thalweg::{Request, Status};
 use super::run::Start;
 use super::stride::stride;
 use super::worker::{Call, Worker, check_size, ended_early, request};
+use crate::record::CallType;
 use crate::services::proto::SimpleRequest;
 
 /// Payload bytes of a bidi stream that may await their replies.
@@ -23,8 +24,8 @@ const OUTSTANDING_MESSAGES_MIN: usize = 2;
 
 /// One stream until the run is over. Its messages are timed from their hand-over to the reply with the same ordinal.
 pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Status> {
-    let stride = stride(call.size);
-    let pipeline = Arc::new(Pipeline::new(window(call.size), stride));
+    let stride = stride(call.kind, call.size);
+    let pipeline = Arc::new(Pipeline::new(window(call.kind, call.size), stride));
     let requests = Requests {
         request: request(call.size, call.size),
         worker: worker.clone(),
@@ -64,7 +65,10 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Stat
 }
 
 /// How many messages may await their replies.
-fn window(size: usize) -> u64 {
+fn window(kind: CallType, size: usize) -> u64 {
+    if kind == CallType::PingPong {
+        return 1;
+    }
     let fitting = BIDI_OUTSTANDING_BYTES / size.max(1);
     fitting.clamp(OUTSTANDING_MESSAGES_MIN, BIDI_OUTSTANDING_MESSAGES_MAX) as u64
 }
@@ -214,7 +218,8 @@ mod tests {
     use super::*;
 
     fn check(size: usize, expected: u64) {
-        assert_eq!(window(size), expected, "{size} bytes");
+        assert_eq!(window(CallType::BidiStream, size), expected, "{size} bytes");
+        assert_eq!(window(CallType::PingPong, size), 1, "{size} bytes");
     }
 
     #[test]

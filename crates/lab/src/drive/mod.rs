@@ -10,22 +10,26 @@ mod stride;
 mod supervise;
 mod worker;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg::channel::ConnectError;
-use thalweg::{Channel, Request, Status};
+use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
+use thalweg::{Channel, Method, Status};
 
 use crate::kernel::Established;
-use crate::record::{LoadResult, LoadSettings};
+use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::PAYLOAD_BYTES_MAX;
 use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
-use worker::Call;
+use worker::{Call, RawMethod};
 
 pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 pub use stride::{STRIDE, STRIDE_BYTES_MAX};
 
 /// How long a worker rests after a failed call: a server that refuses everything is not hammered.
 pub const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
+
+/// What the first call calls, if no other method is asked for.
+const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
 
 /// What the driver is patient with.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +78,9 @@ pub enum DriveError {
     /// The settings make no run.
     #[error("{0}")]
     Settings(&'static str),
+    /// The method cannot be read.
+    #[error("{0}")]
+    Method(String),
     /// The target cannot be read.
     #[error(transparent)]
     Target(ConnectError),
@@ -90,12 +97,14 @@ pub enum DriveError {
     },
     /// The first call, made before anything is measured, failed.
     #[error(
-        "{target}: the first call, grpc.testing.BenchmarkService/UnaryCall, ended with {}",
+        "{target}: the first call, {method}, ended with {}",
         run::described(.status)
     )]
     FirstCall {
         /// As it was given.
         target: String,
+        /// `package.Service/Method`.
+        method: String,
         /// How the call ended.
         status: Status,
     },
@@ -123,19 +132,22 @@ pub async fn drive(
     let mut interrupt = std::pin::pin!(interrupt);
     let before = Established::now();
 
+    let method = settings.method.as_ref().map(raw_method).transpose()?.map(Arc::new);
     let ready = async {
-        let channel = connect(settings, patience).await?;
-        let call = Call::new(client(&channel), settings.call, size);
+        let builder = builder(settings, patience);
+        let channel = connect(builder.clone(), settings, patience).await?;
+        let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
+        let call = Call { client: client(&channel), channel, kind: settings.call, size, afresh, method };
         first_call(&call, settings, patience).await?;
-        Ok((channel, call))
+        Ok(call)
     };
     // The channel stays open until its connections have been counted.
-    let (_channel, call) = tokio::select! {
+    let call = tokio::select! {
         ready = ready => ready?,
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
 
-    let mut result = supervise::supervise(settings, call, patience, interrupt, announce).await;
+    let mut result = supervise::supervise(settings, call.clone(), patience, interrupt, announce).await;
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
     Ok(result)
@@ -145,6 +157,9 @@ pub async fn drive(
 fn checked(settings: &LoadSettings) -> Result<usize, DriveError> {
     if settings.in_flight == 0 || settings.connections == 0 {
         return Err(DriveError::Settings("at least one call in flight and one connection are needed"));
+    }
+    if settings.method.is_some() && settings.call != CallType::Unary {
+        return Err(DriveError::Settings("a method of one's own is driven with unary calls"));
     }
     if settings.connections > settings.in_flight {
         return Err(DriveError::Settings("more connections than calls in flight: some would stay idle"));
@@ -158,13 +173,28 @@ fn checked(settings: &LoadSettings) -> Result<usize, DriveError> {
         .ok_or(DriveError::Settings("payloads of more than 64 MiB are not driven"))
 }
 
-async fn connect(settings: &LoadSettings, patience: Patience) -> Result<Channel, DriveError> {
-    let connecting = Channel::builder(&settings.target)
-        .lanes(settings.connections as usize)
+fn raw_method(called: &MethodCall) -> Result<RawMethod, DriveError> {
+    let method = Method::from_path(&called.path).map_err(|error| DriveError::Method(error.to_string()))?;
+    Ok(RawMethod { method, request: called.request.clone().into() })
+}
+
+fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
+    let builder = Channel::builder(&settings.target)
         .connect_timeout(patience.connect)
-        .busy_poll(Duration::from_nanos(settings.busy_poll_ns))
-        .connect();
-    match tokio::time::timeout(patience.connect, connecting).await {
+        .busy_poll(Duration::from_nanos(settings.busy_poll_ns));
+    match settings.lanes {
+        LaneRule::Fixed => builder.lanes(Lanes::fixed(settings.connections as usize)),
+        LaneRule::Adaptive => builder.lanes(Lanes::adaptive()),
+        LaneRule::PerCall => builder.lanes(Lanes::fixed(1)),
+    }
+}
+
+async fn connect(
+    builder: ChannelBuilder,
+    settings: &LoadSettings,
+    patience: Patience,
+) -> Result<Channel, DriveError> {
+    match tokio::time::timeout(patience.connect, builder.connect()).await {
         Ok(Ok(channel)) => Ok(channel),
         Ok(Err(error @ ConnectError::Unavailable(_))) => Err(DriveError::Connect(error)),
         Ok(Err(error)) => Err(DriveError::Target(error)),
@@ -177,13 +207,13 @@ fn client(channel: &Channel) -> BenchmarkServiceClient {
     BenchmarkServiceClient::new(channel.clone()).max_decoding_message_size(2 * PAYLOAD_BYTES_MAX)
 }
 
-/// One unary call with payloads of the run's size.
+/// One unary call, of the run's method or with payloads of its size.
 async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) -> Result<(), DriveError> {
-    let failed = |status| DriveError::FirstCall { target: settings.target.clone(), status };
-    let request = Request::new(worker::request(call.size, call.size));
-    match tokio::time::timeout(patience.call, call.client.unary_call(request)).await {
-        Ok(Ok(response)) => worker::check_size(response.get_ref(), call.size).map_err(failed),
-        Ok(Err(status)) => Err(failed(status)),
+    let method = settings.method.as_ref().map_or(FIRST_METHOD, |called| called.path.trim_start_matches('/'));
+    let failed =
+        |status| DriveError::FirstCall { target: settings.target.clone(), method: method.to_owned(), status };
+    match tokio::time::timeout(patience.call, call.once()).await {
+        Ok(called) => called.map_err(failed),
         Err(_) => Err(failed(Status::deadline_exceeded(format!("no answer within {:?}", patience.call)))),
     }
 }

@@ -71,6 +71,11 @@ impl Run {
         self.base.elapsed().as_nanos() as u64
     }
 
+    /// Since measuring began; negative in the warm-up.
+    pub(super) fn since_measuring_ns(&self) -> i64 {
+        self.now_ns().cast_signed() - self.from_ns.cast_signed()
+    }
+
     /// When measuring begins.
     pub(super) fn measured_from(&self) -> Instant {
         self.base + Duration::from_nanos(self.from_ns)
@@ -176,7 +181,7 @@ fn take(budget: &AtomicU64, wanted: u64) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::CallType;
+    use crate::record::{CallType, LaneRule};
 
     fn run(duration_ns: Option<u64>, total: Option<u64>) -> Run {
         let settings = LoadSettings {
@@ -185,6 +190,8 @@ mod tests {
             size_bytes: 0,
             in_flight: 1,
             connections: 1,
+            lanes: LaneRule::Fixed,
+            method: None,
             warmup_ns: 100,
             duration_ns,
             total,

@@ -3,16 +3,16 @@
 //! Reading the clock takes some 25 ns; on a stream of empty messages, of which tens of millions a second can pass, it
 //! would be most of what is measured. So small messages are timed in strides.
 
-use crate::record::Recorder;
+use crate::record::{CallType, Recorder};
 
 /// How many small messages of a stream share one reading of the clock.
 pub const STRIDE: u64 = 16;
 /// Messages of at least this many bytes are timed one by one.
 pub const STRIDE_BYTES_MAX: usize = 4096;
 
-/// The stride for messages with `size` bytes of payload.
-pub(super) fn stride(size: usize) -> u64 {
-    if size < STRIDE_BYTES_MAX { STRIDE } else { 1 }
+/// The stride for messages with `size` bytes of payload. The round trips of a ping-pong are timed one by one.
+pub(super) fn stride(kind: CallType, size: usize) -> u64 {
+    if size < STRIDE_BYTES_MAX && kind != CallType::PingPong { STRIDE } else { 1 }
 }
 
 /// Puts the time of a stride down to its messages, where the time from message to message is what counts (streams one

@@ -4,17 +4,23 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use thalweg::Status;
+use thalweg::{Channel, Status};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::run::Run;
 use super::worker::{Call, Progress, Worker};
 use super::{Moment, Patience};
-use crate::record::{self, Connections, CpuTime, LoadResult, LoadSettings, Note};
+use crate::record::{self, Connections, CpuTime, LaneRule, LanesAt, LoadResult, LoadSettings, Note};
 
 /// How often workers are looked at, at the most.
 const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
+/// How often the lanes of an adaptive channel are counted.
+const COUNT_LANES_EVERY: Duration = Duration::from_millis(20);
+/// So many of their changes are kept.
+const LANE_CHANGES_MAX: usize = 1000;
+/// The state of a lane that is connected.
+const READY: &str = "READY";
 /// A client that used more of its processors than this was the limit of what it measured.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
@@ -29,6 +35,7 @@ pub(super) async fn supervise(
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
     let run = Arc::new(Run::begin(settings, threads));
+    let mut lanes = Lanes { channel: call.channel.clone(), seen: Vec::new() };
     let mut crew = Crew::new(call, run.clone(), patience.call);
     for index in 0..settings.in_flight as usize {
         crew.start(index);
@@ -42,6 +49,9 @@ pub(super) async fn supervise(
     let mut interrupted_at = None;
     let mut look = tokio::time::interval((patience.call / 4).clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut count_lanes = tokio::time::interval(COUNT_LANES_EVERY);
+    count_lanes.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let is_adaptive = settings.lanes == LaneRule::Adaptive;
 
     while !crew.is_gone() {
         tokio::select! {
@@ -52,6 +62,7 @@ pub(super) async fn supervise(
                 announce(Moment::Measuring);
             }
             _ = look.tick() => crew.send_away_the_stuck(),
+            _ = count_lanes.tick(), if is_adaptive => lanes.count(&run),
             () = &mut interrupt, if interrupted_at.is_none() => {
                 interrupted_at = Some(Instant::now());
                 run.stop();
@@ -69,11 +80,29 @@ pub(super) async fn supervise(
     }
     announce(Moment::Measured);
     let mut result = finish(&run, settings, started, client_cpu);
+    result.lanes = lanes.seen;
     note_saturation(&mut result, threads);
     if interrupted_at.is_some() {
         note(&mut result, "the run was interrupted before its end".to_owned(), false);
     }
     result
+}
+
+/// How many lanes a channel has had.
+struct Lanes {
+    channel: Channel,
+    seen: Vec<LanesAt>,
+}
+
+impl Lanes {
+    fn count(&mut self, run: &Run) {
+        let connected = self.channel.lanes().iter().filter(|lane| lane.state == READY).count();
+        let lanes = u32::try_from(connected).unwrap_or(u32::MAX);
+        let is_new = self.seen.last().is_none_or(|last| last.lanes != lanes);
+        if is_new && self.seen.len() < LANE_CHANGES_MAX {
+            self.seen.push(LanesAt { at_ns: run.since_measuring_ns(), lanes });
+        }
+    }
 }
 
 /// The workers and their tasks.
@@ -185,6 +214,7 @@ fn note_saturation(result: &mut LoadResult, threads: usize) {
 pub(super) fn note_connections(result: &mut LoadResult) {
     let Connections { asked, established } = result.connections;
     match established {
+        Some(_) if result.settings.lanes != LaneRule::Fixed => {}
         Some(established) if established != asked => {
             note(
                 result,

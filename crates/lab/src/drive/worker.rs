@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_core::Stream;
-use thalweg::{Request, Status};
+use thalweg::channel::ChannelBuilder;
+use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
 
-use super::PAUSE_AFTER_ERROR;
 use super::run::{Run, Start};
 use super::stride::{Pace, stride};
+use super::{PAUSE_AFTER_ERROR, client};
 use crate::record::{CallType, Recorder};
 use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
 use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
@@ -19,10 +21,22 @@ use crate::services::zeros;
 /// What every worker of a run does.
 #[derive(Clone)]
 pub(super) struct Call {
+    pub(super) channel: Channel,
     pub(super) client: BenchmarkServiceClient,
     pub(super) kind: CallType,
     /// Bytes of payload in a message.
     pub(super) size: usize,
+    /// What each call makes a channel of its own with, if it is to.
+    pub(super) afresh: Option<ChannelBuilder>,
+    /// The method that is called, where it is not `kind`'s.
+    pub(super) method: Option<Arc<RawMethod>>,
+}
+
+/// A unary method of any service, and what it is called with.
+#[derive(Debug)]
+pub(super) struct RawMethod {
+    pub(super) method: Method,
+    pub(super) request: Bytes,
 }
 
 /// One worker's place: what it has in common with the run and with whoever watches over it.
@@ -53,24 +67,75 @@ impl Progress {
 }
 
 impl Call {
-    pub(super) fn new(client: BenchmarkServiceClient, kind: CallType, size: usize) -> Self {
-        Self { client, kind, size }
-    }
-
     /// Call after call until the run is over.
     pub(super) async fn repeat(self, worker: Worker) {
         while !worker.run.is_over() {
             worker.progress.waits_since(worker.run.now_ns());
-            let ended = match self.kind {
-                CallType::Unary => self.unary(&worker).await,
-                CallType::ClientStream => self.client_stream(&worker).await,
-                CallType::ServerStream => self.server_stream(&worker).await,
-                CallType::BidiStream => super::bidi::bidi_stream(&self, &worker).await,
+            let ended = match (self.kind, &self.afresh, &self.method) {
+                (CallType::Unary, None, None) => self.unary(&worker).await,
+                (CallType::Unary, _, _) => self.unary_otherwise(&worker).await,
+                (_, None, _) => self.stream(&worker).await,
+                (_, Some(builder), _) => match self.on_channel(builder) {
+                    Ok(call) => call.stream(&worker).await,
+                    Err(status) => Err(status),
+                },
             };
             worker.progress.rests();
             if let Err(status) = ended {
                 worker.run.fail(worker.index, &status);
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+            }
+        }
+    }
+
+    async fn stream(&self, worker: &Worker) -> Result<(), Status> {
+        match self.kind {
+            CallType::Unary => Ok(()),
+            CallType::ClientStream => self.client_stream(worker).await,
+            CallType::ServerStream => self.server_stream(worker).await,
+            CallType::BidiStream | CallType::PingPong => super::bidi::bidi_stream(self, worker).await,
+        }
+    }
+
+    /// The same on another channel, which connects with the call.
+    fn on_channel(&self, builder: &ChannelBuilder) -> Result<Self, Status> {
+        let channel = builder.clone().connect_lazy().map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Self { client: client(&channel), channel, ..self.clone() })
+    }
+
+    /// One unary call.
+    pub(super) async fn once(&self) -> Result<(), Status> {
+        match self.method.as_deref() {
+            None => {
+                let request = Request::new(request(self.size, self.size));
+                check_size(self.client.unary_call(request).await?.get_ref(), self.size)
+            }
+            Some(RawMethod { method, request }) => {
+                let (request, options) = (Request::new(Raw(request.clone())), CallOptions::default());
+                self.channel.unary::<Raw, Raw>(method, request, &options).await.map(drop)
+            }
+        }
+    }
+
+    /// As [`Self::unary`], of whichever method, each on a channel of its own if that is asked for. Its connecting is a part
+    /// of the call.
+    async fn unary_otherwise(&self, worker: &Worker) -> Result<(), Status> {
+        loop {
+            let started_ns = worker.run.now_ns();
+            let start = worker.run.start(started_ns, 1);
+            if start == Start::Over {
+                return Ok(());
+            }
+            worker.progress.waits_since(started_ns);
+            match &self.afresh {
+                None => self.once().await?,
+                Some(builder) => self.on_channel(builder)?.once().await?,
+            }
+            if let Start::Counted(_) = start {
+                let ended_ns = worker.run.now_ns();
+                let mut shard = worker.run.shard(worker.index);
+                shard.record(ended_ns - started_ns, 1, ended_ns);
+                shard.recorder.call();
             }
         }
     }
@@ -107,7 +172,8 @@ impl Call {
             recorder: Recorder::starting_at(worker.run.measured_from()),
             is_complete: false,
         }));
-        let requests = Requests::new(request(self.size, 0), worker.clone(), stride(self.size), sent.clone());
+        let requests =
+            Requests::new(request(self.size, 0), worker.clone(), stride(self.kind, self.size), sent.clone());
         let response = self.client.streaming_from_client(Request::new(requests)).await?;
         check_size(response.get_ref(), 0)?;
         let ended_ns = worker.run.now_ns();
@@ -127,7 +193,7 @@ impl Call {
     /// One stream of responses, cancelled when the run is over.
     async fn server_stream(&self, worker: &Worker) -> Result<(), Status> {
         let run = &worker.run;
-        let stride = stride(self.size);
+        let stride = stride(self.kind, self.size);
         let mut pace = Pace::new();
         let mut started_ns = run.now_ns();
         let mut start = run.start(started_ns, stride);

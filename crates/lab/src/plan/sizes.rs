@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Label, Pattern, Point, Purpose, STUDY_OVERHEAD, Study, Transport, Window, Work};
+use super::turns::{Slot, there_and_back};
+use super::{Label, Pattern, PlanError, Point, Purpose, Study, Transport, Window, Work};
 use crate::record::CallType;
 use crate::size::ByteSize;
 use crate::stack::Pair;
@@ -16,15 +17,6 @@ const WARMUP_PARTS: u32 = 1;
 const MEASURED_PARTS: u32 = 4;
 /// How long system calls are counted.
 const COUNTED: Duration = Duration::from_millis(320);
-
-/// How long a window of weight 1 is, warm-up included.
-#[derive(Clone, Copy)]
-struct Slot {
-    /// Shorter than this it says nothing.
-    min: Duration,
-    /// Longer than this it says nothing new.
-    max: Duration,
-}
 
 /// Where a point has one window.
 const ALONE: Slot = Slot { min: Duration::from_millis(200), max: Duration::from_secs(5) };
@@ -59,30 +51,6 @@ pub struct Comparison {
     pub with_limit: bool,
     /// How many windows each pair gets in a cell. An even number: there and back.
     pub rounds: u32,
-}
-
-/// Why there is no plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// A list that the study multiplies is empty.
-    #[error("there is nothing to measure: name at least one size, one call type and one transport")]
-    NothingToMeasure,
-    /// Zero in flight or zero connections.
-    #[error("in flight and connections are at least 1, and in flight is at least the number of connections")]
-    NoLoad,
-    /// More windows than the time allows.
-    #[error(
-        "{windows} windows do not fit into {budget_s} s, they take {least_s} s at least: \
-         name fewer sizes, call types, transports or stacks, or allow more time"
-    )]
-    BudgetTooSmall {
-        /// How many there are.
-        windows: usize,
-        /// How long they may take, s.
-        budget_s: u64,
-        /// How long they take, s.
-        least_s: u64,
-    },
 }
 
 impl SizesOptions {
@@ -173,7 +141,7 @@ pub fn sizes(options: &SizesOptions) -> Result<Study, PlanError> {
     if drafts.is_empty() {
         return Err(PlanError::NothingToMeasure);
     }
-    let part = slot.fit(*budget, &drafts)? / (WARMUP_PARTS + MEASURED_PARTS);
+    let part = part(slot, *budget, &drafts)?;
     Ok(Study { name: "sizes", windows: drafts.iter().map(|draft| draft.window(part)).collect() })
 }
 
@@ -246,10 +214,12 @@ impl Draft {
             transport: self.transport,
             in_flight,
             connections,
+            round_trip: Duration::ZERO,
             warmup,
             duration,
         };
-        Window { point, pair: self.pair.clone(), round: self.round, purpose: self.purpose }
+        let Self { pair, round, purpose, .. } = self.clone();
+        Window { point, pair, strategy: None, round, purpose }
     }
 }
 
@@ -265,19 +235,21 @@ fn compared(comparison: &Comparison, cells: &[Cell]) -> Vec<Draft> {
     noise.chain(figures).chain(counted).collect()
 }
 
-/// There, back, there, back. So each is measured as early, on average, as any other, and a machine that gets slower or
-/// faster meanwhile does it to all of them.
+/// In each round a window of each.
 fn in_rounds(turns: &[Draft], rounds: u32) -> Vec<Draft> {
-    let mut windows = Vec::new();
-    for round in 0..rounds {
-        let turn = turns.iter().map(|draft| Draft {
-            round,
-            weight: (draft.weight / HEAVY_LESS).max(1),
-            ..draft.clone()
-        });
-        if round % 2 == 0 { windows.extend(turn) } else { windows.extend(turn.rev()) }
-    }
+    let windows = there_and_back(turns, rounds).into_iter();
     windows
+        .map(|(round, draft)| Draft { round, weight: (draft.weight / HEAVY_LESS).max(1), ..draft })
+        .collect()
+}
+
+/// The part of time of which a window of weight 1 has one for warming up and some for measuring.
+fn part(slot: Slot, budget: Duration, drafts: &[Draft]) -> Result<Duration, PlanError> {
+    // What does not stretch: overheads, and the counting of system calls.
+    let fixed = drafts.iter().map(|draft| draft.window(Duration::ZERO).total()).sum();
+    let stretches = |draft: &&Draft| draft.purpose != Purpose::SystemCalls;
+    let weights = drafts.iter().filter(stretches).map(|draft| draft.weight).sum();
+    Ok(slot.fit(budget, drafts.len(), fixed, weights)? / (WARMUP_PARTS + MEASURED_PARTS))
 }
 
 /// Ours against ours, over the smallest and the largest size: unary calls, and the last kind of stream there is.
@@ -300,27 +272,6 @@ fn noise_floor(cells: &[Cell]) -> Vec<Vec<Draft>> {
     both.collect()
 }
 
-impl Slot {
-    /// What a window of weight 1 may take of the budget, without its overhead.
-    fn fit(self, budget: Duration, drafts: &[Draft]) -> Result<Duration, PlanError> {
-        // What does not stretch: overheads, and the counting of system calls.
-        let fixed = STUDY_OVERHEAD
-            + drafts.iter().map(|draft| draft.window(Duration::ZERO).total()).sum::<Duration>();
-        let stretches = |draft: &&Draft| draft.purpose != Purpose::SystemCalls;
-        let weights = drafts.iter().filter(stretches).map(|draft| draft.weight).sum::<u32>().max(1);
-        let slot = budget.saturating_sub(fixed) / weights;
-        if slot < self.min {
-            let least = fixed + self.min * weights;
-            return Err(PlanError::BudgetTooSmall {
-                windows: drafts.len(),
-                budget_s: budget.as_secs(),
-                least_s: least.as_secs_f64().ceil() as u64,
-            });
-        }
-        Ok(slot.min(self.max))
-    }
-}
-
 /// One line of the plots.
 #[derive(Clone, Copy, PartialEq)]
 struct Load {
@@ -341,7 +292,7 @@ fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
                 loads.extend((in_flight > 1).then_some(alone));
                 loads.push(Load { work, in_flight, connections });
             }
-            CallType::ClientStream | CallType::ServerStream | CallType::BidiStream => {
+            CallType::ClientStream | CallType::ServerStream | CallType::BidiStream | CallType::PingPong => {
                 loads.push(Load { work, in_flight: connections, connections });
             }
         }

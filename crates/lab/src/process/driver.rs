@@ -8,14 +8,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::child::Process;
+use super::hop::Hop;
 use crate::cpus::CpuList;
 use crate::drive::Moment;
 use crate::execute::{ExecuteError, Measured};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::plan::Point;
-use crate::record::{CallType, LOAD_SCHEMA, LoadResult, Note};
-use crate::results::Usage;
+use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
+use crate::results::{Usage, Wire};
 use crate::usage::Sample;
 
 /// How long a driver may take beyond its plan before it is ended.
@@ -32,9 +33,17 @@ pub(super) struct Driver {
     pub(super) variant: Option<String>,
     pub(super) call: CallType,
     pub(super) point: Point,
+    pub(super) lanes: LaneRule,
+    /// How many threads it is to have, if it is told.
+    pub(super) threads: Option<u32>,
     /// Where the server listens.
     pub(super) target: String,
-    pub(super) server_pid: u32,
+    /// What it talks through, if not to the server directly.
+    pub(super) hop: Option<Hop>,
+    /// The server's process; `None` where it is somebody else's.
+    pub(super) server_pid: Option<u32>,
+    /// What is called, if it is not the work of the lab.
+    pub(super) method: Option<MethodCall>,
     pub(super) cpus: Option<CpuList>,
     pub(super) interrupt: Interrupt,
 }
@@ -45,6 +54,7 @@ struct Seen {
     text: String,
     usage: Option<Usage>,
     connections: Option<u32>,
+    wire: Option<Wire>,
 }
 
 impl Driver {
@@ -52,6 +62,16 @@ impl Driver {
     pub(super) fn run(&self) -> Result<Measured, ExecuteError> {
         let (load, seen) = self.run_as(self.command())?;
         Ok(Measured { load: self.completed(load, seen.connections), usage: seen.usage })
+    }
+
+    /// Runs it to its end; what its hop saw meanwhile.
+    pub(super) fn watch_wire(&self) -> Result<Wire, ExecuteError> {
+        let (load, seen) = self.run_as(self.command())?;
+        let nothing = |what: &str| ExecuteError::Window(what.to_owned());
+        if load.messages == 0 || load.error_count() > 0 {
+            return Err(nothing("calls failed while the wire was watched"));
+        }
+        seen.wire.ok_or_else(|| nothing("the driver did not say when measuring began and ended"))
     }
 
     /// Runs it behind the words of another program.
@@ -84,15 +104,26 @@ impl Driver {
 
     fn command(&self) -> Command {
         let Point { size_bytes, in_flight, connections, warmup, duration, .. } = &self.point;
+        let target = self.hop.as_ref().map_or_else(|| self.target.clone(), Hop::target);
         let mut command = Command::new(&self.program);
         command
-            .args(["load", &self.target])
+            .args(["load", &target])
             .args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()])
             .args(["-c", &in_flight.to_string(), "--connections", &connections.to_string()])
             .args(["--warmup", &micros(*warmup), "-z", &micros(*duration)])
             .args(["-O", "json", "--announce"]);
         if let Some(variant) = &self.variant {
             command.args(["--variant", variant]);
+        }
+        // What a peer need not know it is not told.
+        if self.lanes != LaneRule::Fixed {
+            command.args(["--lanes", self.lanes.name()]);
+        }
+        if let Some(MethodCall { path, request }) = &self.method {
+            command.args(["--method", path, "--data", &hex(request)]);
+        }
+        if let Some(threads) = self.threads {
+            command.args(["--threads", &threads.to_string()]);
         }
         command
     }
@@ -101,11 +132,12 @@ impl Driver {
     fn watched(&self, process: &mut Process) -> Result<Seen, ExecuteError> {
         let (sender, receiver) = mpsc::channel();
         let stdout = process.child.stdout.take().expect("every process is spawned with its stdout piped");
-        let (pid, server_pid, target) = (process.child.id(), self.server_pid, self.target.clone());
+        let (pid, server_pid, hop) = (process.child.id(), self.server_pid, self.hop.clone());
+        let listens_at = self.target.clone();
         // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
         thread::spawn(move || {
             // Nobody listens any more when the window was given up.
-            let _ = sender.send(watch(stdout, pid, server_pid, &target));
+            let _ = sender.send(watch(stdout, pid, server_pid, &listens_at, hop.as_ref()));
         });
         let patience = self.point.warmup + self.point.duration + DRIVER_PATIENCE;
         let deadline = Instant::now() + patience;
@@ -138,7 +170,8 @@ impl Driver {
         if let Some(connections) = connections {
             load.connections.established = Some(connections);
             let is_noted = load.notes.iter().any(|note| note.text.starts_with(CONNECTIONS));
-            if connections != self.point.connections && !is_noted {
+            let is_asked_for = self.lanes == LaneRule::Fixed;
+            if is_asked_for && connections != self.point.connections && !is_noted {
                 let text = format!(
                     "{CONNECTIONS} {} asked for, {connections} in the kernel's tables",
                     self.point.connections
@@ -151,17 +184,27 @@ impl Driver {
 }
 
 /// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends.
-fn watch(stdout: ChildStdout, driver: u32, server: u32, target: &str) -> io::Result<Seen> {
-    let mut seen = Seen { text: String::new(), usage: None, connections: None };
+fn watch(
+    stdout: ChildStdout,
+    driver: u32,
+    server: Option<u32>,
+    listens_at: &str,
+    hop: Option<&Hop>,
+) -> io::Result<Seen> {
+    let mut seen = Seen { text: String::new(), usage: None, connections: None, wire: None };
     let mut begin = None;
     for line in BufReader::new(stdout).lines() {
         let line = line?;
         if line == Moment::Measuring.name() {
             // What the kernel does not tell stays unknown.
-            begin = Sample::take(driver, server).ok();
-            seen.connections = connections_at(server, target).ok();
+            begin = sample(driver, server);
+            if let Some(hop) = hop {
+                hop.begin();
+            }
+            seen.connections = server.and_then(|server| connections_at(server, listens_at).ok());
         } else if line == Moment::Measured.name() {
-            let end = Sample::take(driver, server).ok();
+            let end = sample(driver, server);
+            seen.wire = hop.map(Hop::seen);
             seen.usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
         } else {
             seen.text += &line;
@@ -169,6 +212,17 @@ fn watch(stdout: ChildStdout, driver: u32, server: u32, target: &str) -> io::Res
         }
     }
     Ok(seen)
+}
+
+/// What both processes have used so far, where both are there to be looked at.
+fn sample(driver: u32, server: Option<u32>) -> Option<Sample> {
+    Sample::take(driver, server?).ok()
+}
+
+/// Two digits for each byte.
+fn hex(bytes: &[u8]) -> String {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("half a byte is a digit");
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Whole microseconds, as every driver reads them.

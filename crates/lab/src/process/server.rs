@@ -27,6 +27,7 @@ impl Server {
     pub(super) fn start(
         program: &Path,
         variant: Option<&str>,
+        threads: Option<u32>,
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
         let scratch = Scratch::create().map_err(|error| format!("no place for its socket: {error}"))?;
@@ -35,6 +36,9 @@ impl Server {
         command.args(["serve", "--listen", "127.0.0.1:0", "--listen", &uds]);
         if let Some(variant) = variant {
             command.args(["--variant", variant]);
+        }
+        if let Some(threads) = threads {
+            command.args(["--threads", &threads.to_string()]);
         }
         let mut process = Process::spawn(&mut command, cpus).map_err(|error| error.to_string())?;
         let lines = process.lines();

@@ -87,10 +87,13 @@ struct Tracer(Child);
 impl Tracer {
     /// Returns once the server is counted.
     fn attach(driver: &Driver, file: &Path) -> Result<Self, ExecuteError> {
+        let server_pid = driver.server_pid.ok_or_else(|| {
+            ExecuteError::Window("system calls of somebody else's server are not counted".to_owned())
+        })?;
         let child = Command::new("strace")
             .args(["-f", "-c", "-o"])
             .arg(file)
-            .args(["-p", &driver.server_pid.to_string()])
+            .args(["-p", &server_pid.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

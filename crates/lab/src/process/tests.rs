@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::child::Scratch;
 use super::*;
 use crate::peers::PeersDirectory;
-use crate::plan::{Point, Transport};
+use crate::plan::{Point, Strategy, Transport};
+use crate::record::MethodCall;
 use crate::size::ByteSize;
 
 /// A peer that keeps the contract as far as it matters, and moves nothing: its server waits, and its driver claims to
@@ -84,7 +85,7 @@ impl Fake {
     /// An executor that knows it under this name.
     fn executor(&self, name: &str) -> ProcessExecutor {
         let programs = BTreeMap::from([(name.to_owned(), self.program())]);
-        ProcessExecutor::new(programs, Interrupt::default()).unwrap()
+        ProcessExecutor::new(programs, Places::halves().unwrap(), Interrupt::default())
     }
 }
 
@@ -95,10 +96,17 @@ fn window(stack: &str) -> Window {
         transport: Transport::Uds,
         in_flight: 1,
         connections: 1,
+        round_trip: Duration::ZERO,
         warmup: Duration::from_millis(2),
         duration: Duration::from_millis(10),
     };
-    Window { point, pair: Some(Pair::own(stack.parse().unwrap())), round: 0, purpose: Purpose::Figures }
+    Window {
+        point,
+        pair: Some(Pair::own(stack.parse().unwrap())),
+        strategy: None,
+        round: 0,
+        purpose: Purpose::Figures,
+    }
 }
 
 fn failure(found: Result<Measured, ExecuteError>) -> String {
@@ -129,7 +137,7 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
     let mut executor = fake.executor("fake");
     let measured = executor.run(&window("fake")).unwrap();
     assert_eq!(measured.load.messages, 7);
-    assert_eq!(measured.load.settings.cpus.as_ref(), executor.client_cpus());
+    assert_eq!(measured.load.settings.cpus.as_ref(), executor.places.client_cpus.as_ref());
     // Nobody connected, and the kernel knows.
     assert_eq!(measured.load.connections.established, Some(0));
     assert!(
@@ -155,6 +163,69 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
         assert!(load.contains(flag), "{flag}: {load}");
     }
     assert!(!commands.contains("--variant"), "{commands}");
+}
+
+#[test]
+fn a_driver_is_told_its_lanes_and_threads_where_they_are_not_its_own_choice() {
+    let fake = Fake::new();
+    let mut executor = fake.executor("fake");
+    executor.places.client_threads = Some(3);
+    executor.places.server_threads = Some(2);
+    for (strategy, lanes) in [(Strategy::Adaptive, 1), (Strategy::Fixed(4), 1), (Strategy::PerCall, 1)] {
+        let mut window = Window { strategy: Some(strategy), ..window("fake") };
+        window.point.connections = lanes;
+        executor.run(&window).unwrap();
+    }
+    let commands = fake.commands();
+    let loads: Vec<&str> = commands.lines().filter(|line| line.starts_with("load ")).collect();
+    assert!(loads[0].ends_with("--lanes adaptive --threads 3"), "{commands}");
+    assert!(loads[1].ends_with("--announce --threads 3"), "{commands}");
+    assert!(loads[2].ends_with("--lanes per-call --threads 3"), "{commands}");
+    let served = commands.lines().find(|line| line.starts_with("serve")).unwrap();
+    assert!(served.ends_with("--threads 2"), "{served}");
+}
+
+#[test]
+fn a_driver_talks_through_a_hop_where_there_is_a_way_or_somebody_watches() {
+    let fake = Fake::new();
+    let mut executor = fake.executor("fake");
+    let mut near = window("fake");
+    near.point.transport = Transport::Tcp;
+    let mut far = near.clone();
+    far.point.round_trip = Duration::from_millis(1);
+    for window in [&near, &far, &far] {
+        executor.run(window).unwrap();
+    }
+    let wire = executor.watch_wire(&Window { purpose: Purpose::Wire, ..near }).unwrap();
+    assert_eq!((wire.sent_bytes, wire.all.gaps), (0, 0), "the fake moves nothing");
+    let commands = fake.commands();
+    let target = |line: &str| line.split(' ').nth(1).unwrap().to_owned();
+    let targets: Vec<String> =
+        commands.lines().filter(|line| line.starts_with("load ")).map(target).collect();
+    assert_eq!(targets[0], "127.0.0.1:9", "it listens there, it says");
+    assert!(targets[1] != targets[0] && targets[1].starts_with("127.0.0.1:"), "{targets:?}");
+    assert_eq!(targets[1], targets[2], "one network serves all windows");
+    assert!(targets[3] != targets[0] && targets[3] != targets[1], "{targets:?}");
+}
+
+#[test]
+fn a_target_that_fails_at_first_ends_the_study() {
+    let method = MethodCall { path: "/a.B/C".to_owned(), request: vec![1, 255] };
+    let at = |fake: &Fake| {
+        let places = Places { client_threads: Some(2), ..Places::default() };
+        let target = "10.0.0.1:50051".to_owned();
+        TargetExecutor::new(fake.program(), target, method.clone(), places, Interrupt::default())
+    };
+    let window = Window { strategy: Some(Strategy::Fixed(1)), ..window("fake") };
+    let fake = Fake::new();
+    let measured = at(&fake).run(&window).unwrap();
+    assert_eq!((measured.load.messages, measured.usage), (7, None));
+    let commands = fake.commands();
+    let load = commands.lines().find(|line| line.starts_with("load ")).unwrap();
+    assert!(load.starts_with("load 10.0.0.1:50051 "), "{load}");
+    assert!(load.ends_with("--method /a.B/C --data 01ff --threads 2"), "{load}");
+    let fake = Fake::new().told_to("fails");
+    assert_eq!(at(&fake).run(&window), Err(ExecuteError::Study("connection refused".to_owned())));
 }
 
 #[test]
@@ -252,7 +323,8 @@ fn system_calls_are_counted_or_it_is_said_why_not() {
 #[test]
 fn a_program_that_is_not_there_is_an_error() {
     let programs = BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into()))]);
-    let error =
-        ProcessExecutor::new(programs, Interrupt::default()).unwrap().serve(&Stack::ours()).unwrap_err();
+    let error = ProcessExecutor::new(programs, Places::halves().unwrap(), Interrupt::default())
+        .serve(&Stack::ours())
+        .unwrap_err();
     assert!(error.to_string().contains("/nonexistent/thalweg"), "{error}");
 }

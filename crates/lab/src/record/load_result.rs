@@ -51,6 +51,9 @@ pub struct LoadResult {
     pub client_cpu_per_call: Option<CpuTime>,
     /// Connections to the target.
     pub connections: Connections,
+    /// How many lanes the client's channel had, each time that it was another number: of an adaptive channel alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<LanesAt>,
     /// What limits how far the figures can be trusted, one sentence each. Empty in a good run.
     pub notes: Vec<Note>,
 }
@@ -78,8 +81,14 @@ pub struct LoadSettings {
     pub size_bytes: u64,
     /// Calls in flight, over all connections; a stream is one call.
     pub in_flight: u32,
-    /// Connections asked for.
+    /// Connections asked for; of a channel that finds its own number, those it begins with.
     pub connections: u32,
+    /// How calls come by a connection.
+    #[serde(default)]
+    pub lanes: LaneRule,
+    /// What is called, where it is not the method of `grpc.testing.BenchmarkService` that [`Self::call`] names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<MethodCall>,
     /// Driven before measuring begins, and not counted.
     pub warmup_ns: u64,
     /// How long to measure, when time ends the run.
@@ -107,10 +116,12 @@ pub enum CallType {
     /// Messages go out and come back on a long stream, several under way at once. Latency: from a message handed over
     /// until its echo is in hand.
     BidiStream,
+    /// A bidi stream on which one message at a time is under way. Latency: as of a bidi stream.
+    PingPong,
 }
 
 impl CallType {
-    /// Every kind, in the order of reports.
+    /// The four kinds of call that gRPC has, in the order of reports. A ping-pong is a bidi stream.
     pub const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
 
     /// The name in JSON and on the command line.
@@ -120,6 +131,7 @@ impl CallType {
             Self::ClientStream => "client-stream",
             Self::ServerStream => "server-stream",
             Self::BidiStream => "bidi-stream",
+            Self::PingPong => "ping-pong",
         }
     }
 
@@ -128,14 +140,14 @@ impl CallType {
         match self {
             Self::Unary => "calls",
             Self::ClientStream | Self::ServerStream => "messages",
-            Self::BidiStream => "round trips",
+            Self::BidiStream | Self::PingPong => "round trips",
         }
     }
 
     /// Payloads of `size_bytes` that one operation sends and receives.
     pub fn payloads(self) -> (u64, u64) {
         match self {
-            Self::Unary | Self::BidiStream => (1, 1),
+            Self::Unary | Self::BidiStream | Self::PingPong => (1, 1),
             Self::ClientStream => (1, 0),
             Self::ServerStream => (0, 1),
         }
@@ -150,15 +162,72 @@ impl fmt::Display for CallType {
 
 /// A name that is no call type's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a call type: use unary, client-stream, server-stream or bidi-stream")]
+#[error("`{0}` is not a call type: use unary, client-stream, server-stream, bidi-stream or ping-pong")]
 pub struct UnknownCallType(String);
 
 impl FromStr for CallType {
     type Err = UnknownCallType;
 
     fn from_str(text: &str) -> Result<Self, UnknownCallType> {
-        Self::ALL.into_iter().find(|call| call.name() == text).ok_or_else(|| UnknownCallType(text.to_owned()))
+        let mut kinds = Self::ALL.into_iter().chain([Self::PingPong]);
+        kinds.find(|call| call.name() == text).ok_or_else(|| UnknownCallType(text.to_owned()))
     }
+}
+
+/// A unary method of any service, called with the same bytes each time. What it answers is not looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MethodCall {
+    /// `/package.Service/Method`.
+    pub path: String,
+    /// The request message's bytes.
+    pub request: Vec<u8>,
+}
+
+/// How a client's calls come by a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LaneRule {
+    /// There are as many connections as were asked for.
+    #[default]
+    Fixed,
+    /// The channel finds out by itself how many it needs.
+    Adaptive,
+    /// Each call makes a channel of its own, and with it a connection; a stream is one call.
+    PerCall,
+}
+
+impl LaneRule {
+    /// The name in JSON and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Adaptive => "adaptive",
+            Self::PerCall => "per-call",
+        }
+    }
+}
+
+/// A name that is no rule's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no rule for lanes: use fixed, adaptive or per-call")]
+pub struct UnknownLaneRule(String);
+
+impl FromStr for LaneRule {
+    type Err = UnknownLaneRule;
+
+    fn from_str(text: &str) -> Result<Self, UnknownLaneRule> {
+        let rules = [Self::Fixed, Self::Adaptive, Self::PerCall];
+        rules.into_iter().find(|rule| rule.name() == text).ok_or_else(|| UnknownLaneRule(text.to_owned()))
+    }
+}
+
+/// From one moment on a channel had so many lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LanesAt {
+    /// Counted from where measuring began; negative in the warm-up.
+    pub at_ns: i64,
+    /// Connected lanes.
+    pub lanes: u32,
 }
 
 /// A distribution of latencies, ns. Percentiles come from an HDR histogram of 3 significant digits; `min`, `mean` and

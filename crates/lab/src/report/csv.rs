@@ -1,6 +1,10 @@
 //! The table of a study as CSV (RFC 4180): one line for each window, plain numbers, units in the columns' names.
 
+use std::rc::Rc;
+
+use crate::analyse::channels::{Cell, Channels};
 use crate::analyse::{Analysis, Kind, analyse};
+use crate::plan::Strategy;
 use crate::record::LoadResult;
 use crate::results::{LabResults, Outcome, PointResult, ProcessUsage, Usage};
 
@@ -12,7 +16,10 @@ struct Column {
 
 /// The whole study as CSV.
 pub fn csv(results: &LabResults) -> String {
-    let columns = columns(analyse(results));
+    let mut columns = columns(analyse(results));
+    if results.is_channels() {
+        columns.extend(of_channels(Channels::of(results)));
+    }
     let mut text = line(columns.iter().map(|column| column.name.clone()));
     for window in &results.points {
         text += &line(columns.iter().map(|column| (column.cell)(window)));
@@ -58,6 +65,31 @@ fn columns(analysis: Analysis) -> Vec<Column> {
         }),
     ]);
     columns
+}
+
+/// What a channels study has besides: what was counted and watched apart stands with every window of its point.
+fn of_channels(channels: Channels) -> Vec<Column> {
+    let channels = Rc::new(channels);
+    let of_cell = |name: &str, figure: fn(&Cell) -> Option<String>| {
+        let channels = Rc::clone(&channels);
+        column(name, move |window| figure(channels.cell(window)?))
+    };
+    vec![
+        column("strategy", |window| window.strategy.map(Strategy::name)),
+        column("round_trip_ns", |window| Some(window.point.round_trip.as_nanos().to_string())),
+        measured("lanes_at_the_end", |it| Some(it.lanes.last()?.lanes.to_string())),
+        of_cell("system_calls_client_per_operation", |cell| {
+            Some(format!("{:.4}", cell.system_calls?.client_per_operation))
+        }),
+        of_cell("system_calls_server_per_operation", |cell| {
+            Some(format!("{:.4}", cell.system_calls?.server_per_operation))
+        }),
+        of_cell("wire_idle_share", |cell| Some(format!("{:.4}", cell.wire.as_ref()?.all.share))),
+        of_cell("wire_gaps", |cell| Some(cell.wire.as_ref()?.all.gaps.to_string())),
+        of_cell("wire_gap_p50_ns", |cell| Some(cell.wire.as_ref()?.all.p50_ns.to_string())),
+        of_cell("wire_gap_p99_ns", |cell| Some(cell.wire.as_ref()?.all.p99_ns.to_string())),
+        of_cell("wire_gap_max_ns", |cell| Some(cell.wire.as_ref()?.all.max_ns.to_string())),
+    ]
 }
 
 /// What was asked.

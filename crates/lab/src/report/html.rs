@@ -1,6 +1,7 @@
 //! A study as one self-contained page. The words and the table are written here; the plots are drawn by the page.
 
 mod against;
+mod channels;
 mod figures;
 mod method;
 mod plots;
@@ -26,6 +27,9 @@ const DOUBTS_OPEN: usize = 3;
 
 /// The study as a page that opens without a network.
 pub fn html(results: &LabResults) -> String {
+    if results.is_channels() {
+        return channels::page(results);
+    }
     let analysis = analyse(results);
     let comparison = results.is_comparison().then(|| compare(results));
     filled(
@@ -126,7 +130,7 @@ fn took(results: &LabResults) -> Option<String> {
 fn place(results: &LabResults) -> String {
     let machine = &results.machine;
     let cores = if machine.cores == 1 { "core" } else { "cores" };
-    let at_both_ends = if results.is_comparison() {
+    let at_both_ends = if results.is_comparison() || results.is_channels() {
         let stacks: Vec<&str> = results.stacks.iter().map(|info| info.version.as_str()).collect();
         let pairs =
             if results.reference() == Pair::ours() { ", each with its own client and server" } else { "" };

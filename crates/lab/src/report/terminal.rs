@@ -1,5 +1,6 @@
 //! A study in a terminal: a table for each transport, and the findings.
 
+mod channels;
 mod versus;
 
 use crate::analyse::{Analysis, Cell, Kind, Line, analyse, doubts, findings};
@@ -17,7 +18,9 @@ const WIDTH: usize = 100;
 /// are compared, a table for each kind of call instead, with our figure and the ratio to each other.
 pub fn terminal(results: &LabResults) -> String {
     let mut text = String::new();
-    if results.is_comparison() {
+    if results.is_channels() {
+        text += &channels::channels(results);
+    } else if results.is_comparison() {
         text += &versus::tables(results);
     } else {
         let analysis = analyse(results);
@@ -58,7 +61,7 @@ fn columns(analysis: &Analysis, transport: Transport) -> Vec<Column<'_>> {
             Work::Call(CallType::Unary) => (["unary", ""], rate),
             Work::Call(CallType::ClientStream) => (["client", "stream"], rate),
             Work::Call(CallType::ServerStream) => (["server", "stream"], rate),
-            Work::Call(CallType::BidiStream) => (["bidi", "stream"], rate),
+            Work::Call(CallType::BidiStream | CallType::PingPong) => (["bidi", "stream"], rate),
             Work::Socket(Pattern::OneWay) => (["socket", "one way"], |c| throughput(c.bytes_per_s)),
             Work::Socket(Pattern::Echo | Pattern::Pipelined) => continue,
         };

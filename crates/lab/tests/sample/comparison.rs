@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_lab::plan::{Pattern, Point, SizesOptions, Transport, Work};
 use thalweg_lab::record::{
-    CallType, Connections, CpuTime, LOAD_SCHEMA, Latency, LoadResult, LoadSettings, Note, Spike,
+    CallType, Connections, CpuTime, LOAD_SCHEMA, LaneRule, Latency, LoadResult, LoadSettings, Note, Spike,
 };
 use thalweg_lab::results::{
     AaResult, LAB_SCHEMA, LabResults, Label, LeftOut, Machine, Outcome, PointResult, ProcessUsage, Settings,
@@ -83,6 +83,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
                 .to_vec(),
             client_cpus: Some("0".parse().expect("0 is a list of processors")),
             server_cpus: Some("1".parse().expect("1 is a list of processors")),
+            ..Settings::default()
         },
         stacks: [
             ("thalweg", "thalweg 0.1.0"),
@@ -99,6 +100,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
         }],
         aa: aa(&mut random),
         system_calls: system_calls(sizes),
+        wire: Vec::new(),
         points,
     }
 }
@@ -113,7 +115,8 @@ const WORKS: [(Work, u32); 5] = [
 
 fn point(work: Work, in_flight: u32, size_bytes: ByteSize, transport: Transport) -> Point {
     let warmup = Duration::from_millis(100);
-    Point { work, size_bytes, transport, in_flight, connections: 1, warmup, duration: WINDOW }
+    let round_trip = Duration::ZERO;
+    Point { work, size_bytes, transport, in_flight, connections: 1, round_trip, warmup, duration: WINDOW }
 }
 
 /// Every round of a cell, there and back.
@@ -155,6 +158,7 @@ fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut Random) ->
         return PointResult {
             point: point.clone(),
             pair,
+            strategy: None,
             round,
             outcome: Outcome::Failed(reason.to_owned()),
             usage: None,
@@ -188,7 +192,14 @@ fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut Random) ->
             invalidates: true,
         });
     }
-    PointResult { point: limited, pair, round, outcome: Outcome::Measured(Box::new(result)), usage }
+    PointResult {
+        point: limited,
+        pair,
+        strategy: None,
+        round,
+        outcome: Outcome::Measured(Box::new(result)),
+        usage,
+    }
 }
 
 fn pace(name: &str) -> Pace {
@@ -230,6 +241,8 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             size_bytes: point.size_bytes.0,
             in_flight: point.in_flight,
             connections: 1,
+            lanes: LaneRule::Fixed,
+            method: None,
             warmup_ns: point.warmup.as_nanos() as u64,
             duration_ns: Some(WINDOW.as_nanos() as u64),
             total: None,
@@ -259,6 +272,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         spikes: vec![Spike { latency_ns: max, at_ns: (random.unit() * 4e8) as u64 }],
         histogram: String::new(),
         client_cpu,
+        lanes: Vec::new(),
         client_cpu_per_call: Some(client_cpu / messages as f64),
         connections: Connections { asked: 1, established: Some(1) },
         notes: Vec::new(),
@@ -274,6 +288,7 @@ fn usage(pair: &Pair, result: &LoadResult) -> Usage {
             system_ns: (cpu_ns * pace.in_kernel) as u64,
             voluntary_switches: result.messages / if result.settings.in_flight == 1 { 1 } else { 12 },
             involuntary_switches: 3,
+            waited_ns: 0,
         }
     };
     Usage { window_ns: result.duration_ns, client: of(&pair.client, 0.93), server: of(&pair.server, 0.86) }
@@ -310,7 +325,7 @@ fn system_calls(sizes: &[ByteSize]) -> Vec<SystemCallsResult> {
                 })
             };
             let point = point(Work::Call(CallType::Unary), 16, size, Transport::Tcp);
-            counted.push(SystemCallsResult { point, pair: Pair::own(stack(name)), outcome });
+            counted.push(SystemCallsResult { point, pair: Pair::own(stack(name)), strategy: None, outcome });
         }
     }
     counted

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use tokio_stream::Stream;
 use tonic::Status;
 
+use super::CallType;
 use super::channel::Client;
 use super::run::Start;
 use super::stride::stride;
@@ -24,8 +25,12 @@ const OUTSTANDING_MESSAGES_MIN: usize = 2;
 
 /// One stream until the run is over. Its messages are timed from their hand-over to the reply with the same ordinal.
 pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
-    let stride = stride(call.size);
-    let pipeline = Arc::new(Pipeline::new(window(call.size), stride));
+    let (stride, window) = match call.kind {
+        // Each round trip is timed.
+        CallType::PingPong => (1, 1),
+        _ => (stride(call.size), window(call.size)),
+    };
+    let pipeline = Arc::new(Pipeline::new(window, stride));
     let requests = Requests {
         request: request(call.size, call.size),
         worker: worker.clone(),

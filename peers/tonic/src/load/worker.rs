@@ -61,7 +61,7 @@ pub async fn repeat(call: Call, mut client: Client, worker: Worker) {
             CallType::Unary => unary(call, &mut client, &worker).await,
             CallType::ClientStream => client_stream(call, &mut client, &worker).await,
             CallType::ServerStream => server_stream(call, &mut client, &worker).await,
-            CallType::BidiStream => bidi_stream(call, &mut client, &worker).await,
+            CallType::BidiStream | CallType::PingPong => bidi_stream(call, &mut client, &worker).await,
         };
         worker.progress.rests();
         if let Err(status) = ended {

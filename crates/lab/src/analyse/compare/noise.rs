@@ -47,7 +47,7 @@ pub struct AaCell {
 
 impl Noise {
     /// The floors of what ours did against ours.
-    pub(super) fn of(windows: &[AaResult]) -> Self {
+    pub(in crate::analyse) fn of(windows: &[AaResult]) -> Self {
         let mut cells: BTreeMap<Place, [Side; 2]> = BTreeMap::new();
         for AaResult { label, window } in windows {
             let sides = cells.entry(at(&window.point)).or_default();

@@ -116,16 +116,25 @@ fn windows_that_failed_make_no_pair_and_are_counted() {
 #[test]
 fn what_an_operation_costs_is_of_both_processes() {
     let mut results = rounds((UNARY_16, KIB), &[200.0; 3], &[100.0; 3]);
-    let process =
-        |user_ns| ProcessUsage { user_ns, system_ns: 500, voluntary_switches: 40, involuntary_switches: 10 };
+    let process = |user_ns| ProcessUsage {
+        user_ns,
+        system_ns: 500,
+        voluntary_switches: 40,
+        involuntary_switches: 10,
+        waited_ns: 0,
+    };
     for window in &mut results.points {
         window.usage = Some(Usage { window_ns: 1, client: process(1000), server: process(2000) });
     }
     let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
     let mut point = results.points[0].point.clone();
     point.duration *= 2;
-    results.system_calls =
-        vec![SystemCallsResult { point, pair: Pair::ours(), outcome: SystemCallsOutcome::Counted(counted) }];
+    results.system_calls = vec![SystemCallsResult {
+        point,
+        pair: Pair::ours(),
+        strategy: None,
+        outcome: SystemCallsOutcome::Counted(counted),
+    }];
     let comparison = compare(&results);
     // Of 100 operations each window.
     let server = ProcessCost { user_ns: 20.0, system_ns: 5.0, switches: 0.5, system_calls: Some(0.25) };

@@ -125,7 +125,7 @@ fn the_noise_floor_comes_first_and_the_system_calls_last() {
     let rank = |window: &Window| match window.purpose {
         Purpose::NoiseFloor(_) => 0,
         Purpose::Figures => 1,
-        Purpose::SystemCalls => 2,
+        Purpose::SystemCalls | Purpose::Wire => 2,
     };
     assert!(study.windows.is_sorted_by_key(rank));
     let noise: Vec<&Window> = study.windows.iter().filter(|window| rank(window) == 0).collect();

@@ -1,0 +1,198 @@
+//! `thalweg lab channels`.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_lab::cpus::CpuList;
+use thalweg_lab::plan::{self, ChannelsOptions, Contender, Grid, Strategy, Study, contenders};
+use thalweg_lab::process::{Places, Program};
+use thalweg_lab::record::CallType;
+use thalweg_lab::size::ByteSize;
+use thalweg_lab::stack::Pair;
+
+use super::stacks::Stacks;
+use super::{Aim, CommonArgs, Plan, halves};
+use crate::failure::Failure;
+use crate::request::{self, RequestBytes};
+
+/// What clients move over one connection and over several, by calls in flight and by delay: 30 minutes, or 5 with --quick
+#[derive(Debug, Args)]
+pub(super) struct ChannelsArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Kinds of call, unary or ping-pong [default: both]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', conflicts_with = "from")]
+    calls: Option<Vec<CallType>>,
+
+    /// Calls in flight, such as 1,16,256 [default: 1 to 1024]
+    #[arg(
+        short = 'c',
+        long = "in-flight",
+        value_name = "NUMBERS",
+        value_delimiter = ',',
+        conflicts_with = "from"
+    )]
+    in_flight: Option<Vec<u32>>,
+
+    /// Bytes of payload in a message
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    size: ByteSize,
+
+    /// What the network adds to a round trip, such as 0s,200us,5ms [default: 0s,200us,1ms,5ms]
+    #[arg(
+        long,
+        value_name = "DURATIONS",
+        value_delimiter = ',',
+        value_parser = humantime::parse_duration,
+        conflicts_with = "from"
+    )]
+    round_trips: Option<Vec<Duration>>,
+
+    /// How our client comes by its connections: adaptive, numbers, per-worker, per-call
+    /// [default: adaptive,1,4,per-worker,per-call]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
+    strategies: Option<Vec<Strategy>>,
+
+    /// How many connections clients have that have several
+    #[arg(long, value_name = "N", default_value = "4")]
+    connections: NonZeroU32,
+
+    /// Keep clients on these processors, such as 0-3 [default: one half of them]
+    #[arg(long, value_name = "LIST")]
+    client_cpus: Option<CpuList>,
+
+    /// Keep servers on these processors [default: the other half, or what --client-cpus leaves]
+    #[arg(long, value_name = "LIST")]
+    server_cpus: Option<CpuList>,
+
+    /// Threads of each client [default: as many as it has processors]
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroU32>,
+
+    /// Threads of each server [default: as many as it takes by itself]
+    #[arg(long, value_name = "N")]
+    server_threads: Option<NonZeroU32>,
+
+    /// Start no server: say whether our client would move more calls over more connections to this one
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "calls", "round_trips", "strategies", "size", "server_cpus", "server_threads"])]
+    target: Option<String>,
+
+    /// Which unary method of it is called
+    #[arg(
+        long,
+        value_name = "SERVICE/METHOD",
+        requires = "target",
+        default_value = "grpc.health.v1.Health/Check"
+    )]
+    method: String,
+
+    /// What it is called with: the bytes of its request message in hex, or @FILE [default: an empty message]
+    #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
+    data: Option<RequestBytes>,
+}
+
+/// Calls in flight at somebody else's server.
+const AIMED_IN_FLIGHT: [u32; 4] = [1, 16, 64, 256];
+
+impl Plan for ChannelsArgs {
+    fn common(&self) -> &CommonArgs {
+        &self.common
+    }
+
+    fn places(&self) -> Result<Places, Failure> {
+        let available = CpuList::available().ok();
+        if self.target.is_some() {
+            let client_cpus = self.client_cpus.clone().or(available);
+            let client_threads = self.workers.map(NonZeroU32::get);
+            return Ok(Places { client_cpus, client_threads, ..Places::default() });
+        }
+        let halves = halves()?;
+        let rest = |taken: &Option<CpuList>| available.as_ref()?.without(taken.as_ref()?);
+        let client_cpus = self.client_cpus.clone().or_else(|| rest(&self.server_cpus));
+        let server_cpus = self.server_cpus.clone().or_else(|| rest(&self.client_cpus));
+        Ok(Places {
+            client_cpus: client_cpus.or(halves.client_cpus),
+            server_cpus: server_cpus.or(halves.server_cpus),
+            client_threads: self.workers.map(NonZeroU32::get),
+            server_threads: self.server_threads.map(NonZeroU32::get),
+        })
+    }
+
+    fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Study, Failure> {
+        if stacks.with_limit() {
+            return Err(Failure::bad_arguments("a bare socket has no channels: leave `limit` out"));
+        }
+        plan::channels(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
+    }
+
+    fn aim(&self) -> Result<Option<Aim>, Failure> {
+        let Some(target) = self.target.clone() else { return Ok(None) };
+        let in_flight = self.in_flight.clone().unwrap_or_else(|| AIMED_IN_FLIGHT.to_vec());
+        let mut options = ChannelsOptions::advice(in_flight);
+        if self.common.quick {
+            (options.rounds, options.budget) = (1, options.budget / 2);
+        }
+        options.budget = self.common.budget.unwrap_or(options.budget);
+        let study = plan::channels(&options).map_err(Failure::bad_arguments)?;
+        Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), study }))
+    }
+}
+
+impl ChannelsArgs {
+    fn options(
+        &self,
+        stacks: &Stacks,
+        programs: &BTreeMap<String, Program>,
+    ) -> Result<ChannelsOptions, Failure> {
+        let contenders = self.contenders(stacks, programs);
+        let mut options = if self.common.quick {
+            ChannelsOptions::quick(contenders)
+        } else {
+            ChannelsOptions::whole(contenders)
+        };
+        if let Some(calls) = &self.calls {
+            options.grids = grids_of(calls, &options.grids)?;
+        }
+        for grid in &mut options.grids {
+            if let Some(in_flight) = &self.in_flight {
+                grid.in_flight.clone_from(in_flight);
+            }
+            if let Some(round_trips) = &self.round_trips {
+                grid.round_trips.clone_from(round_trips);
+            }
+        }
+        options.size = self.size;
+        options.budget = self.common.budget.unwrap_or(options.budget);
+        Ok(options)
+    }
+
+    fn contenders(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Vec<Contender> {
+        let of_pair = |pair: &Pair| {
+            if let (true, Some(strategies)) = (pair.client.is_ours(), &self.strategies) {
+                let with = |&strategy| Contender { pair: pair.clone(), strategy };
+                return strategies.iter().map(with).collect();
+            }
+            let program = programs.get(pair.client.name());
+            let variants = program.map_or(&[][..], |program| &program.client_variants);
+            contenders(pair, variants, self.connections.get())
+        };
+        stacks.pairs().iter().flat_map(of_pair).collect()
+    }
+}
+
+/// The grids of these kinds of call; one that has none by itself gets that of unary calls.
+fn grids_of(calls: &[CallType], known: &[Grid]) -> Result<Vec<Grid>, Failure> {
+    let grid = |&call: &CallType| {
+        if !matches!(call, CallType::Unary | CallType::PingPong) {
+            return Err(Failure::bad_arguments(format!(
+                "{call} says nothing of channels: use unary or ping-pong"
+            )));
+        }
+        let grid = known.iter().find(|grid| grid.call == call).or(known.first());
+        Ok(grid.map(|grid| Grid { call, ..grid.clone() }))
+    };
+    calls.iter().map(grid).collect::<Result<Vec<_>, _>>().map(|grids| grids.into_iter().flatten().collect())
+}

@@ -1,0 +1,75 @@
+//! `thalweg lab sizes`.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use thalweg_lab::plan::{self, SizesOptions, Study, Transport};
+use thalweg_lab::process::{Places, Program};
+use thalweg_lab::record::CallType;
+use thalweg_lab::size::ByteSize;
+
+use super::stacks::Stacks;
+use super::{CommonArgs, Plan, halves};
+use crate::failure::Failure;
+
+/// All kinds of call over message sizes, TCP and Unix domain sockets: 15 minutes, or 90 seconds with --quick; comparing four
+/// stacks 45 and 6 minutes
+#[derive(Debug, Args)]
+pub(super) struct SizesArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+
+    /// Kinds of call, such as unary,bidi-stream [default: all four]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', conflicts_with = "from")]
+    calls: Option<Vec<CallType>>,
+
+    /// Message sizes, such as 0,1KiB,1.5MB [default: 0 to 4 MiB]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', conflicts_with = "from")]
+    sizes: Option<Vec<ByteSize>>,
+
+    /// tcp, uds or tcp,uds [default: both; comparing with --quick: tcp]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
+    transports: Option<Vec<Transport>>,
+
+    /// Unary calls in flight, beside those made one at a time
+    #[arg(short = 'c', long = "in-flight", value_name = "N", default_value_t = 16)]
+    in_flight: u32,
+
+    /// Connections
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    connections: u32,
+}
+
+impl Plan for SizesArgs {
+    fn common(&self) -> &CommonArgs {
+        &self.common
+    }
+
+    fn places(&self) -> Result<Places, Failure> {
+        halves()
+    }
+
+    fn plan(&self, stacks: &Stacks, _: &BTreeMap<String, Program>) -> Result<Study, Failure> {
+        plan::sizes(&self.options(stacks)).map_err(Failure::bad_arguments)
+    }
+}
+
+impl SizesArgs {
+    fn options(&self, stacks: &Stacks) -> SizesOptions {
+        let study = match (stacks.compares(), self.common.quick) {
+            (false, true) => SizesOptions::quick(),
+            (false, false) => SizesOptions::whole(),
+            (true, true) => SizesOptions::quick_comparison(stacks.pairs(), stacks.with_limit()),
+            (true, false) => SizesOptions::whole_comparison(stacks.pairs(), stacks.with_limit()),
+        };
+        SizesOptions {
+            sizes: self.sizes.clone().unwrap_or(study.sizes),
+            calls: self.calls.clone().unwrap_or(study.calls),
+            transports: self.transports.clone().unwrap_or(study.transports),
+            in_flight: self.in_flight,
+            connections: self.connections,
+            budget: self.common.budget.unwrap_or(study.budget),
+            comparison: study.comparison,
+        }
+    }
+}

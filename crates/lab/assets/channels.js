@@ -1,0 +1,254 @@
+// Draws the plots of a channels study and makes its table sortable. The words and the tables are in the page already.
+(() => {
+  "use strict";
+
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const root = document.documentElement;
+  const state = { call: data.calls[0], statistic: "p50", hidden: new Set() };
+  const SVG = "http://www.w3.org/2000/svg";
+  const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 230, 52, 10, 8, 26];
+
+  // Figures: three digits and a unit, as in the words of the page.
+  const scaled = (value, steps) => {
+    const [unit, per] = steps.find(([, per], i) => Math.abs(value) < 999.5 * per || i === steps.length - 1);
+    const shown = value / per;
+    const digits = shown === 0 || Number.isInteger(shown) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(shown)));
+    return `${shown.toFixed(Math.min(digits, 3))} ${unit}`.trim();
+  };
+  const time = (ns) => scaled(ns, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]);
+  const rate = (value) => `${scaled(value, [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9]])}/s`;
+  const figures = {
+    rate: { of: (cell) => cell.rate, show: rate },
+    latency: { of: (cell) => cell[state.statistic], show: time },
+  };
+
+  const element = (name, attributes, parent, text) => {
+    const made = document.createElementNS(SVG, name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (text !== undefined) made.textContent = text;
+    parent?.append(made);
+    return made;
+  };
+  const panels = () => data.panels.filter(({ call }) => call === state.call);
+  const ways = new Map(data.ways.map((way) => [way.id, way]));
+  const shownLines = (panel) => panel.lines.filter(({ way }) => !state.hidden.has(way));
+  const stroke = (way) => ({ stroke: `var(--${way.colour})`, "stroke-width": way.width, "stroke-dasharray": way.dash });
+
+  // Powers of ten, with their halves and fifths where fewer than three are in sight.
+  function decades(min, max) {
+    const first = Math.floor(Math.log10(min));
+    const powers = Array.from({ length: Math.ceil(Math.log10(max)) - first + 1 }, (_, n) => 10 ** (first + n));
+    const parts = max / min < 1e3 ? [1, 2, 5] : [1];
+    return powers.flatMap((power) => parts.map((part) => part * power)).filter((v) => v >= min * 0.999 && v <= max * 1.001);
+  }
+
+  // One scale for all delays: they are there to be compared.
+  function scales(name) {
+    const { of } = figures[name];
+    const cells = panels().flatMap((panel) => shownLines(panel).flatMap((line) => line.cells));
+    const values = cells.map(of).filter((value) => value > 0);
+    const counts = panels().flatMap((panel) => panel.lines.flatMap((line) => line.cells.map((cell) => cell.n)));
+    if (values.length === 0) return null;
+    const [low, high] = [Math.min(...values) * 0.8, Math.max(...values) * 1.25];
+    const [first, last] = [Math.min(...counts), Math.max(...counts)];
+    const x = (n) => LEFT + ((WIDTH - LEFT - RIGHT) * (last === first ? 0.5 : Math.log(n / first) / Math.log(last / first)));
+    const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.log(value / low)) / Math.log(high / low);
+    return { low, high, x, y, counts: [...new Set(counts)].sort((a, b) => a - b) };
+  }
+
+  function axes(svg, { low, high, x, y, counts }, show) {
+    for (const value of decades(low, high)) {
+      element("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }, svg);
+      const text = show(value).replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, "");
+      element("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, svg, text);
+    }
+    let named = -Infinity;
+    for (const n of counts) {
+      if (x(n) - named < 26) continue;
+      named = x(n);
+      element("text", { x: x(n), y: HEIGHT - 8, "text-anchor": "middle" }, svg, n);
+    }
+  }
+
+  function drawLine(svg, cells, of, { x, y }, attributes) {
+    const points = cells.filter((cell) => of(cell) > 0).map((cell) => `${x(cell.n).toFixed(1)} ${y(of(cell)).toFixed(1)}`);
+    if (points.length === 0) return;
+    element("path", { class: "line", d: `M${points.join("L")}`, ...attributes }, svg);
+    for (const point of points) {
+      const [cx, cy] = point.split(" ");
+      element("circle", { cx, cy, r: 2.4, fill: attributes.stroke }, svg);
+    }
+  }
+
+  function draw(name) {
+    const box = document.querySelector(`[data-figure="${name}"]`);
+    box.replaceChildren();
+    const scale = scales(name);
+    if (!scale) return;
+    const { of, show } = figures[name];
+    for (const panel of panels()) {
+      const figure = document.createElement("figure");
+      figure.append(Object.assign(document.createElement("figcaption"), { textContent: panel.place }));
+      const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
+        "aria-label": `${name} over calls in flight, ${panel.place}. All values are in the table below.` }, figure);
+      axes(svg, scale, show);
+      if (name === "rate" && panel.ideal) {
+        // Cut where it leaves the plot.
+        const last = Math.min(scale.counts.at(-1), scale.high / panel.ideal);
+        const first = Math.max(scale.counts[0], scale.low / panel.ideal);
+        const at = (n) => `${scale.x(n).toFixed(1)} ${scale.y(n * panel.ideal).toFixed(1)}`;
+        if (last > first) element("path", { class: "ideal", d: `M${at(first)}L${at(last)}` }, svg);
+      }
+      for (const line of shownLines(panel)) drawLine(svg, line.cells, of, scale, stroke(ways.get(line.way)));
+      pointing(figure, svg, panel, scale, of, show);
+      box.append(figure);
+    }
+  }
+
+  // Values at the nearest number in flight, beside the pointer.
+  function pointing(figure, svg, panel, scale, of, show) {
+    const tip = Object.assign(document.createElement("div"), { className: "tip", hidden: true });
+    const mark = element("line", { class: "at", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" }, svg);
+    figure.append(tip);
+    svg.addEventListener("pointermove", (event) => {
+      const bounds = svg.getBoundingClientRect();
+      const at = ((event.clientX - bounds.left) / bounds.width) * WIDTH;
+      const n = scale.counts.reduce((a, b) => (Math.abs(scale.x(a) - at) <= Math.abs(scale.x(b) - at) ? a : b));
+      const rows = shownLines(panel)
+        .map((line) => ({ way: ways.get(line.way), cell: line.cells.find((cell) => cell.n === n) }))
+        .filter(({ cell }) => cell)
+        .sort((a, b) => of(b.cell) - of(a.cell));
+      tip.innerHTML = `<b>${n} in flight</b>` + rows.map(({ way, cell }) =>
+        `<div>${swatch(way)}<span>${way.label}${cell.connections === null ? "" : ` (${cell.connections})`}</span><span>${show(of(cell))}</span></div>`).join("");
+      tip.hidden = rows.length === 0;
+      const left = event.clientX - figure.getBoundingClientRect().left;
+      const room = figure.clientWidth - tip.offsetWidth;
+      tip.style.left = `${Math.max(-30, Math.min(left + 16, room + 30))}px`;
+      tip.style.top = `${figure.clientHeight - 6}px`;
+      for (const key of ["x1", "x2"]) mark.setAttribute(key, scale.x(n));
+      mark.setAttribute("visibility", "visible");
+    });
+    svg.addEventListener("pointerleave", () => {
+      tip.hidden = true;
+      mark.setAttribute("visibility", "hidden");
+    });
+  }
+
+  const swatch = (way) =>
+    `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke="var(--${way.colour})"` +
+    ` stroke-width="${way.width}" stroke-dasharray="${way.dash}"/></svg>`;
+
+  // Steps of lanes: from the warm-up to the end of the window.
+  function drawLanes() {
+    for (const box of document.querySelectorAll("[data-lanes]")) {
+      const panel = data.lanes[Number(box.dataset.lanes)];
+      const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Lanes over time" }, box);
+      const steps = panel.series.flatMap(({ steps }) => steps);
+      const begin = Math.min(...steps.map(([at]) => at));
+      const end = Math.max(...panel.series.map((series) => series.end));
+      const most = Math.max(2, ...steps.map(([, lanes]) => lanes));
+      const x = (at) => LEFT + ((WIDTH - LEFT - RIGHT) * (at - begin)) / Math.max(end - begin, 1e-9);
+      const y = (lanes) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * lanes) / (most * 1.08);
+      for (let lanes = 0; lanes <= most; lanes += Math.max(1, Math.ceil(most / 6))) {
+        element("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(lanes), y2: y(lanes) }, svg);
+        element("text", { x: LEFT - 6, y: y(lanes) + 4, "text-anchor": "end" }, svg, lanes);
+      }
+      element("line", { class: "at", x1: x(0), x2: x(0), y1: TOP, y2: HEIGHT - BOTTOM }, svg);
+      element("text", { x: x(0), y: HEIGHT - 8, "text-anchor": "middle" }, svg, "measured from here");
+      const ends = new Map();
+      panel.series.forEach((series, i) => {
+        let path = "";
+        series.steps.forEach(([at, lanes], step) => {
+          const until = series.steps[step + 1]?.[0] ?? series.end;
+          path += `${step === 0 ? "M" : "L"}${x(at).toFixed(1)} ${y(lanes).toFixed(1)}L${x(until).toFixed(1)} ${y(lanes).toFixed(1)}`;
+        });
+        const shade = `color-mix(in srgb, var(--ours) ${Math.round(100 - (70 * i) / Math.max(1, panel.series.length - 1))}%, var(--muted))`;
+        element("path", { class: "line", d: path, stroke: shade, "stroke-width": 2 }, svg);
+        // Those that end at the same number stand beside each other.
+        const [, last] = series.steps.at(-1);
+        ends.set(last, [...(ends.get(last) ?? []), series.n]);
+      });
+      for (const [lanes, names] of ends) {
+        element("text", { x: WIDTH - RIGHT, y: y(lanes) - 4, "text-anchor": "end" }, svg, names.join(", "));
+      }
+    }
+  }
+
+  function drawAll() {
+    for (const name of Object.keys(figures)) draw(name);
+    const shown = document.querySelectorAll("#plots path.line");
+    root.dataset.lines = shown.length;
+    root.dataset.plots = "drawn";
+  }
+
+  function choose(group, value) {
+    for (const button of group.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.value === value));
+  }
+
+  function makeControls() {
+    for (const group of document.querySelectorAll("[data-choice]")) {
+      group.addEventListener("click", ({ target }) => {
+        if (!target.dataset.value) return;
+        state[group.dataset.choice] = target.dataset.value;
+        choose(group, target.dataset.value);
+        document.querySelector("[data-statistic]").textContent =
+          document.querySelector('[data-choice="statistic"] [aria-pressed="true"]').textContent.replace(/^m/, "M");
+        drawAll();
+      });
+    }
+    const legend = document.querySelector(".legend");
+    for (const way of data.ways) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.innerHTML = swatch(way) + way.label;
+      button.setAttribute("aria-pressed", "true");
+      button.addEventListener("click", () => {
+        const hide = !state.hidden.has(way.id);
+        if (hide) state.hidden.add(way.id);
+        else state.hidden.delete(way.id);
+        button.setAttribute("aria-pressed", String(!hide));
+        drawAll();
+      });
+      legend.append(button);
+    }
+  }
+
+  function makeTheme() {
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    // Storage may be forbidden to a page that is a file; the theme then lasts as long as the page.
+    try { const stored = localStorage.getItem("thalweg-theme"); if (stored) root.dataset.theme = stored; } catch { /* see above */ }
+    document.getElementById("theme").addEventListener("click", () => {
+      const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
+      root.dataset.theme = isDark ? "light" : "dark";
+      try { localStorage.setItem("thalweg-theme", root.dataset.theme); } catch { /* see above */ }
+    });
+  }
+
+  function makeTable() {
+    const table = document.querySelector("#figures table");
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const value = (row, i) => row.cells[i]?.dataset.v ?? row.cells[i]?.textContent ?? "";
+    for (const [i, head] of [...table.tHead.rows[0].cells].entries()) {
+      head.querySelector("button").addEventListener("click", () => {
+        const descending = head.ariaSort === "ascending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+        const order = (a, b) => {
+          const [x, y] = [value(a, i), value(b, i)];
+          // A cell without a value stands last, whichever way.
+          if (x === "" || y === "") return (x === "") - (y === "");
+          const by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
+          return descending ? -by : by;
+        };
+        body.append(...rows.sort(order));
+      });
+    }
+  }
+
+  makeTheme();
+  makeTable();
+  makeControls();
+  drawAll();
+  drawLanes();
+})();

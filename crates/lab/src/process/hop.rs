@@ -1,0 +1,95 @@
+//! What stands between a driver and a server: a network with a delay, or somebody who watches the bytes.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use thalweg_link::{Link, LinkOptions, Stats};
+
+use super::Places;
+use crate::cpus::CpuList;
+use crate::results::{Idle, Wire};
+
+/// A link to one server. Ended when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub(super) struct Hop {
+    link: Arc<Link>,
+    /// Where it leads.
+    to: String,
+}
+
+impl Hop {
+    /// Starts it on processors that neither side is kept on, if there are any.
+    pub(super) fn start(to: &str, round_trip: Duration, places: &Places) -> Result<Self, String> {
+        let said = |error: &dyn std::fmt::Display| format!("no network to {to}: {error}");
+        let address = to.parse().map_err(|error| said(&error))?;
+        let listen = "127.0.0.1:0".parse().map_err(|error| said(&error))?;
+        let options = LinkOptions::new(listen, address).delay(round_trip / 2);
+        // Its thread inherits its processors from the one that starts it.
+        let started = thread::scope(|scope| {
+            let start = || {
+                if let Some(cpus) = spare(places) {
+                    // On other processors it works as well, if not as undisturbed.
+                    let _ = cpus.pin_this_thread();
+                }
+                Link::start(options)
+            };
+            scope.spawn(start).join()
+        });
+        match started {
+            Ok(Ok(link)) => Ok(Self { link: Arc::new(link), to: to.to_owned() }),
+            Ok(Err(error)) => Err(said(&error)),
+            Err(_) => Err(said(&"the thread that starts it panicked")),
+        }
+    }
+
+    /// It leads to where this server listens.
+    pub(super) fn leads_to(&self, target: &str) -> bool {
+        self.to == target
+    }
+
+    /// Where it listens.
+    pub(super) fn target(&self) -> String {
+        self.link.address().to_string()
+    }
+
+    /// What is watched begins now.
+    pub(super) fn begin(&self) {
+        self.link.reset_stats();
+    }
+
+    /// What was seen since.
+    pub(super) fn seen(&self) -> Wire {
+        wire(&self.link.stats())
+    }
+}
+
+/// Processors that neither side is kept on.
+fn spare(places: &Places) -> Option<CpuList> {
+    let available = CpuList::available().ok()?;
+    available.without(places.client_cpus.as_ref()?)?.without(places.server_cpus.as_ref()?)
+}
+
+fn wire(stats: &Stats) -> Wire {
+    Wire {
+        watched_ns: stats.window_ns,
+        all: idle(&stats.wire),
+        each: idle(&stats.per_connection),
+        sent_bytes: stats.up.bytes,
+        received_bytes: stats.down.bytes,
+        hop_busy_share: stats.thread.busy_share,
+    }
+}
+
+fn idle(idle: &thalweg_link::Idle) -> Idle {
+    let gaps = &idle.gaps_ns;
+    Idle {
+        share: idle.idle_share,
+        gaps: gaps.count,
+        p50_ns: gaps.p50,
+        p90_ns: gaps.p90,
+        p99_ns: gaps.p99,
+        max_ns: gaps.max,
+        buckets: gaps.buckets.clone(),
+    }
+}

@@ -1,0 +1,87 @@
+//! Our client at a server that is somebody else's.
+
+use super::driver::Driver;
+use super::{Places, Program};
+use crate::execute::{Execute, ExecuteError, Measured};
+use crate::interrupt::Interrupt;
+use crate::plan::{Strategy, Window};
+use crate::record::{CallType, LaneRule, MethodCall};
+use crate::results::{SystemCalls, Wire};
+
+/// Drives one method of a server that the lab did not start, and of which it sees nothing but the answers.
+#[derive(Debug)]
+pub struct TargetExecutor {
+    program: Program,
+    target: String,
+    method: MethodCall,
+    places: Places,
+    interrupt: Interrupt,
+    /// A window was measured: the target is there, and has the method.
+    has_answered: bool,
+}
+
+impl TargetExecutor {
+    /// `program` is ours; it runs on the client's processors of `places`, and on as many threads.
+    pub fn new(
+        program: Program,
+        target: String,
+        method: MethodCall,
+        places: Places,
+        interrupt: Interrupt,
+    ) -> Self {
+        Self { program, target, method, places, interrupt, has_answered: false }
+    }
+
+    fn driver(&self, window: &Window) -> Driver {
+        let processors = self.places.client_cpus.as_ref().map(|cpus| cpus.as_slice().len());
+        let processors = processors.and_then(|processors| u32::try_from(processors).ok());
+        Driver {
+            program: self.program.path.clone(),
+            variant: None,
+            call: CallType::Unary,
+            point: window.point.clone(),
+            lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
+            threads: self.places.client_threads.or(processors),
+            target: self.target.clone(),
+            hop: None,
+            server_pid: None,
+            method: Some(self.method.clone()),
+            cpus: self.places.client_cpus.clone(),
+            interrupt: self.interrupt.clone(),
+        }
+    }
+}
+
+/// The driver's words, without its name before them, and with what to do where it has no such method.
+fn explained(reason: &str) -> String {
+    let reason = reason.strip_prefix("thalweg: ").unwrap_or(reason);
+    let advice = if reason.contains("UNIMPLEMENTED") { "; name a method of its with --method" } else { "" };
+    format!("{reason}{advice}")
+}
+
+impl Execute for TargetExecutor {
+    fn run(&mut self, window: &Window) -> Result<Measured, ExecuteError> {
+        if self.interrupt.is_asked() {
+            return Err(ExecuteError::Interrupted);
+        }
+        match self.driver(window).run() {
+            Ok(measured) => {
+                self.has_answered = true;
+                Ok(measured)
+            }
+            // What fails at first will fail always.
+            Err(ExecuteError::Window(reason)) if !self.has_answered => {
+                Err(ExecuteError::Study(explained(&reason)))
+            }
+            failed => failed,
+        }
+    }
+
+    fn count_system_calls(&mut self, _: &Window) -> Result<SystemCalls, ExecuteError> {
+        Err(ExecuteError::Window("system calls of somebody else's server are not counted".to_owned()))
+    }
+
+    fn watch_wire(&mut self, _: &Window) -> Result<Wire, ExecuteError> {
+        Err(ExecuteError::Window("the wire to somebody else's server is not watched".to_owned()))
+    }
+}
