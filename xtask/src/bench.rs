@@ -6,7 +6,6 @@ mod idle;
 mod instructions;
 mod memory;
 mod open_files;
-mod pairs;
 mod polling;
 pub(crate) mod spin;
 pub(crate) mod table;
@@ -37,7 +36,6 @@ const BENCHES: &[Bench] = &[
     Bench { name: "memory", run: memory::run, peers: &["thalweg", "tonic"] },
     Bench { name: "idle", run: idle::run, peers: &["thalweg"] },
     Bench { name: "beside", run: beside::run, peers: &["thalweg"] },
-    Bench { name: "pairs", run: pairs::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 

@@ -1,7 +1,7 @@
 //! One call in flight: with busy polling and without, beside other stacks and beside two processes that spin on a bare
 //! socket.
 //!
-//! The stacks take turns in short windows, there and back again, as in [`pairs`](super::pairs): medians of the rounds, and
+//! The stacks take turns in short windows, there and back again: medians of the rounds, and
 //! ratios of windows of the same round.
 
 use std::env;
