@@ -10,7 +10,7 @@ use crate::arguments::{Arguments, Misuse};
 use crate::job::{Failure, Log};
 
 use build::Recipe;
-pub(crate) use built::{BuiltPeer, LoadResult, measure};
+pub(crate) use built::{BuiltPeer, measure};
 
 /// One stack.
 #[derive(Clone, Copy, Debug)]
