@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what the stack costs, ours beside other people's in the same run.
 
+mod alignment;
 mod allocations;
 mod beside;
 mod idle;
@@ -36,6 +37,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "memory", run: memory::run, peers: &["thalweg", "tonic"] },
     Bench { name: "idle", run: idle::run, peers: &["thalweg"] },
     Bench { name: "beside", run: beside::run, peers: &["thalweg"] },
+    Bench { name: "alignment", run: alignment::run, peers: &[] },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 

@@ -28,7 +28,7 @@ Commands:
                           Run the tests: formatting, lints, layering, unit and simulation tests, outside suites
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
-  bench instructions|allocations|memory|polling|idle|beside [--peers NAME,...]
+  bench instructions|allocations|memory|polling|alignment|idle|beside [--peers NAME,...]
                           What a call costs, ours beside theirs
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
                           with which the test step `costs` compares
