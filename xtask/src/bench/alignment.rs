@@ -1,7 +1,7 @@
 //! What it costs where a buffer begins: a bare socket, one thread that writes and one that reads, and the reader's buffer at
 //! different places in its page.
 //!
-//! AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) copy at a third of the speed to a place 1 to 31 bytes behind the
+//! AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) copy at half to a third of the speed to a place 1 to 31 bytes behind the
 //! source, modulo the page; other ones show a row of equal figures.
 
 use std::io::{self, Read, Write};
