@@ -8,15 +8,8 @@
   const SVG = "http://www.w3.org/2000/svg";
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 230, 52, 10, 8, 26];
 
-  // Figures: three digits and a unit, as in the words of the page.
-  const scaled = (value, steps) => {
-    const [unit, per] = steps.find(([, per], i) => Math.abs(value) < 999.5 * per || i === steps.length - 1);
-    const shown = value / per;
-    const digits = shown === 0 || Number.isInteger(shown) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(shown)));
-    return `${shown.toFixed(Math.min(digits, 3))} ${unit}`.trim();
-  };
-  const time = (ns) => scaled(ns, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]);
-  const rate = (value) => `${scaled(value, [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9]])}/s`;
+  const { choose } = page;
+  const { rate, time } = page.figures;
   const figures = {
     rate: { of: (cell) => cell.rate, show: rate },
     latency: { of: (cell) => cell[state.statistic], show: time },
@@ -181,10 +174,6 @@
     root.dataset.plots = "drawn";
   }
 
-  function choose(group, value) {
-    for (const button of group.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.dataset.value === value));
-  }
-
   function makeControls() {
     for (const group of document.querySelectorAll("[data-choice]")) {
       group.addEventListener("click", ({ target }) => {
@@ -213,41 +202,8 @@
     }
   }
 
-  function makeTheme() {
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    // Storage may be forbidden to a page that is a file; the theme then lasts as long as the page.
-    try { const stored = localStorage.getItem("thalweg-theme"); if (stored) root.dataset.theme = stored; } catch { /* see above */ }
-    document.getElementById("theme").addEventListener("click", () => {
-      const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
-      root.dataset.theme = isDark ? "light" : "dark";
-      try { localStorage.setItem("thalweg-theme", root.dataset.theme); } catch { /* see above */ }
-    });
-  }
-
-  function makeTable() {
-    const table = document.querySelector("#figures table");
-    const body = table.tBodies[0];
-    const rows = [...body.rows];
-    const value = (row, i) => row.cells[i]?.dataset.v ?? row.cells[i]?.textContent ?? "";
-    for (const [i, head] of [...table.tHead.rows[0].cells].entries()) {
-      head.querySelector("button").addEventListener("click", () => {
-        const descending = head.ariaSort === "ascending";
-        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-        const order = (a, b) => {
-          const [x, y] = [value(a, i), value(b, i)];
-          // A cell without a value stands last, whichever way.
-          if (x === "" || y === "") return (x === "") - (y === "");
-          const by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
-          return descending ? -by : by;
-        };
-        body.append(...rows.sort(order));
-      });
-    }
-  }
-
-  makeTheme();
-  makeTable();
+  page.makeTheme();
+  page.makeSortable(document.querySelector("#figures table"));
   makeControls();
   drawAll();
   drawLanes();

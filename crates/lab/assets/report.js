@@ -4,7 +4,7 @@
 
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
-  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const { figures, choose } = page;
   const state = {
     transport: data.transports[0],
     statistic: "p50",
@@ -12,19 +12,6 @@
     scale: { "latency-log": "log", "latency-linear": "linear", rate: "log", throughput: "linear" },
   };
 
-  // Figures: three digits and a unit, as in the words of the page.
-  const scaled = (value, steps) => {
-    const [unit, per] = steps.find(([, per], i) => Math.abs(value) < 999.5 * per || i === steps.length - 1);
-    const shown = value / per;
-    const digits = shown === 0 || Number.isInteger(shown) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(shown)));
-    return `${shown.toFixed(Math.min(digits, 3))} ${unit}`.trim();
-  };
-  const figures = {
-    time: (ns) => scaled(ns, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]),
-    percent: (share) => `${(share * 100).toPrecision(share < 0.995 ? 2 : 3)} %`,
-    rate: (rate) => `${scaled(rate, [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9]])}/s`,
-    throughput: (bytes) => scaled(bytes, [["B/s", 1], ["kB/s", 1e3], ["MB/s", 1e6], ["GB/s", 1e9]]),
-  };
   // Ticks are round: no more digits than tell them apart.
   const tick = (show) => (value) => show(value).replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, "");
 
@@ -217,12 +204,6 @@
     });
   }
 
-  function choose(group, value) {
-    for (const button of group.querySelectorAll("button")) {
-      button.setAttribute("aria-pressed", String((button.dataset.value ?? button.dataset.scale) === value));
-    }
-  }
-
   function makeControls() {
     const transports = document.querySelector('[data-choice="transport"]');
     const offered = data.transports.length > 1 ? [...data.transports, "both"] : data.transports;
@@ -266,23 +247,9 @@
     }
   }
 
-  function makeTheme() {
-    const stored = { get: () => localStorage.getItem("thalweg-theme"), set: (theme) => localStorage.setItem("thalweg-theme", theme) };
-    // Storage may be forbidden to a page that is a file; the theme then lasts as long as the page.
-    try { if (stored.get()) root.dataset.theme = stored.get(); } catch { /* see above */ }
-    document.getElementById("theme").addEventListener("click", () => {
-      const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
-      root.dataset.theme = isDark ? "light" : "dark";
-      try { stored.set(root.dataset.theme); } catch { /* see above */ }
-      drawAll();
-    });
-    dark.addEventListener("change", drawAll);
-  }
-
   function makeTable() {
     const table = document.querySelector("#figures table");
-    const body = table.tBodies[0];
-    const rows = [...body.rows];
+    const rows = [...table.tBodies[0].rows];
     const filters = [...document.querySelectorAll("[data-filter]")];
     const count = document.querySelector(".count");
     const filter = () => {
@@ -293,28 +260,13 @@
     for (const select of filters) select.addEventListener("change", filter);
     filter();
 
-    const value = (row, i) => row.cells[i]?.dataset.v ?? row.cells[i]?.textContent ?? "";
-    for (const [i, head] of [...table.tHead.rows[0].cells].entries()) {
-      head.querySelector("button").addEventListener("click", () => {
-        const descending = head.ariaSort === "ascending";
-        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-        const order = (a, b) => {
-          const [x, y] = [value(a, i), value(b, i)];
-          // A cell without a value stands last, whichever way.
-          if (x === "" || y === "") return (x === "") - (y === "");
-          const by = isNaN(x) || isNaN(y) ? x.localeCompare(y) : x - y;
-          return descending ? -by : by;
-        };
-        body.append(...rows.sort(order));
-      });
-    }
+    page.makeSortable(table);
   }
 
   // A comparison brings its own part of the script.
   const against = typeof comparison === "function" ? comparison({ figures, colour, swatchOf, axes, tooltip, placeTip, choose }) : null;
 
-  makeTheme();
+  page.makeTheme(drawAll);
   makeTable();
   if (data.lines.length > 0) {
     makeControls();

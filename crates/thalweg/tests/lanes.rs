@@ -4,21 +4,13 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Echo, echo, raw, serve, soon, spawn_echo, until};
+use support::{Echo, echo, raw, serve, soon, spawn_echo, start, until};
 use thalweg::channel::{ConnectError, Lanes};
 use thalweg::{Channel, Server};
 
 /// A server that permits so many calls on each connection.
 async fn limited(streams: u32) -> String {
-    let server = Server::builder()
-        .add_service(Echo::default())
-        .max_concurrent_streams(streams)
-        .bind(&["127.0.0.1:0".parse().expect("an address")])
-        .await
-        .expect("a free port");
-    let target = server.local_addresses()[0].to_string();
-    tokio::spawn(server.serve());
-    target
+    start(Server::builder().add_service(Echo::default()).max_concurrent_streams(streams)).await
 }
 
 fn in_flight(channel: &Channel) -> Vec<usize> {

@@ -179,6 +179,26 @@ struct Draft {
 }
 
 impl Draft {
+    /// Without a delay, of the first round.
+    fn new(
+        options: &ChannelsOptions,
+        call: CallType,
+        in_flight: u32,
+        contender: &Contender,
+        purpose: Purpose,
+    ) -> Self {
+        Self {
+            call,
+            in_flight,
+            round_trip: Duration::ZERO,
+            size: options.size,
+            contender: contender.clone(),
+            settle: options.settle,
+            round: 0,
+            purpose,
+        }
+    }
+
     fn stretches(&self) -> bool {
         matches!(self.purpose, Purpose::Figures | Purpose::NoiseFloor(_))
     }
@@ -214,14 +234,8 @@ fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
         for &round_trip in &grid.round_trips {
             for &in_flight in &grid.in_flight {
                 let turn = options.contenders.iter().map(|contender| Draft {
-                    call: grid.call,
-                    in_flight,
                     round_trip,
-                    size: options.size,
-                    contender: contender.clone(),
-                    settle: options.settle,
-                    round: 0,
-                    purpose: Purpose::Figures,
+                    ..Draft::new(options, grid.call, in_flight, contender, Purpose::Figures)
                 });
                 drafts.extend(rounds(&turn.collect::<Vec<_>>(), options.rounds));
             }
@@ -240,16 +254,8 @@ fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let Some(ours) = options.contenders.iter().find(|it| it.pair.client.is_ours()) else { return Vec::new() };
     let contender = Contender { pair: ours.pair.clone(), strategy: Strategy::Fixed(1) };
     let turns = grid.nearest(&[IN_FLIGHT_TYPICAL]).into_iter().flat_map(|in_flight| {
-        let sides = [Label::A, Label::B].map(|label| Draft {
-            call: grid.call,
-            in_flight,
-            round_trip: Duration::ZERO,
-            size: options.size,
-            contender: contender.clone(),
-            settle: options.settle,
-            round: 0,
-            purpose: Purpose::NoiseFloor(label),
-        });
+        let sides = [Label::A, Label::B]
+            .map(|label| Draft::new(options, grid.call, in_flight, &contender, Purpose::NoiseFloor(label)));
         rounds(&sides, NOISE_ROUNDS).collect::<Vec<_>>()
     });
     turns.collect()
@@ -261,16 +267,8 @@ fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let windows = |wanted: &[u32], purpose: Purpose| {
         let mut drafts = Vec::new();
         for in_flight in grid.nearest(wanted) {
-            drafts.extend(options.contenders.iter().map(|contender| Draft {
-                call: grid.call,
-                in_flight,
-                round_trip: Duration::ZERO,
-                size: options.size,
-                contender: contender.clone(),
-                settle: options.settle,
-                round: 0,
-                purpose,
-            }));
+            let draft = |contender| Draft::new(options, grid.call, in_flight, contender, purpose);
+            drafts.extend(options.contenders.iter().map(draft));
         }
         drafts
     };

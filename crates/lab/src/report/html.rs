@@ -17,6 +17,8 @@ use crate::stack::Pair;
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const AGAINST: &str = include_str!("../../assets/against.html");
 const STYLE: &str = include_str!("../../assets/report.css");
+/// What the pages of all studies do alike.
+const PAGE_SCRIPT: &str = include_str!("../../assets/page.js");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 const AGAINST_SCRIPT: &str = include_str!("../../assets/against.js");
 const UPLOT_SCRIPT: &str = include_str!("../../assets/uPlot.iife.min.js");
@@ -56,6 +58,7 @@ pub fn html(results: &LabResults) -> String {
             ("version", escaped(&results.versions.thalweg)),
             ("data", plots::plot_data(&analysis)),
             ("uplot_js", UPLOT_SCRIPT.to_owned()),
+            ("page_js", PAGE_SCRIPT.to_owned()),
             ("against_js", if comparison.is_some() { AGAINST_SCRIPT.to_owned() } else { String::new() }),
             ("js", SCRIPT.to_owned()),
         ],

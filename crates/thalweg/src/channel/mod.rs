@@ -8,7 +8,6 @@ mod lane;
 mod lane_set;
 mod lanes;
 mod place;
-#[allow(dead_code, reason = "some figures are only shown")]
 mod policy;
 mod service_config;
 mod target;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use thalweg::bytes::Bytes;
-use thalweg::server::{Methods, Service};
+use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::{Channel, Raw, Request, Response, ServiceOptions, Status, Stream, Streaming};
 
 pub(crate) static ECHO: thalweg::Method = thalweg::Method::new("/test.Echo/Echo");
@@ -119,11 +119,12 @@ impl Service for Echo {
 
 /// Starts a server for the length of the test's runtime; its target.
 pub(crate) async fn serve(service: impl Service) -> String {
-    let server = thalweg::Server::builder()
-        .add_service(service)
-        .bind(&["127.0.0.1:0".parse().expect("an address")])
-        .await
-        .expect("a free port");
+    start(thalweg::Server::builder().add_service(service)).await
+}
+
+/// As [`serve`], with a server that is set up otherwise.
+pub(crate) async fn start(server: ServerBuilder) -> String {
+    let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a free port");
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
     target

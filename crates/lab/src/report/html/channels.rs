@@ -3,7 +3,7 @@
 mod data;
 mod table;
 
-use super::{STYLE, concat, doubts_section, escaped, filled, method, place, took};
+use super::{PAGE_SCRIPT, STYLE, concat, doubts_section, escaped, filled, method, place, took};
 use crate::analyse::channels::{Channels, Limit, Verdict, answer, place as delay, verdicts};
 use crate::analyse::doubts;
 use crate::figures::{bound, count, percent, time, times};
@@ -46,6 +46,7 @@ pub(super) fn page(results: &LabResults) -> String {
             ("facts", method::facts(results)),
             ("version", escaped(&results.versions.thalweg)),
             ("data", data::json(&channels, lanes)),
+            ("page_js", PAGE_SCRIPT.to_owned()),
             ("js", SCRIPT.to_owned()),
         ],
     )

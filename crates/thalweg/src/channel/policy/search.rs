@@ -8,8 +8,6 @@ pub(super) struct Search {
     /// By number of lanes.
     known: Vec<Known>,
     best: Known,
-    /// Where it began.
-    pub(super) start: usize,
     pub(super) goal: Goal,
     /// A number between the best and the next one above was looked at.
     is_refined: bool,
@@ -55,7 +53,7 @@ pub(super) struct Bounds {
 impl Search {
     pub(super) fn new(goal: Goal, lanes: usize, measured: Measured) -> Self {
         let best = Known { lanes, measured };
-        Self { known: vec![best], best, start: lanes, goal, is_refined: false }
+        Self { known: vec![best], best, goal, is_refined: false }
     }
 
     /// Takes note of a trial; `is_better` says that it was better than the best until then, beyond doubt.

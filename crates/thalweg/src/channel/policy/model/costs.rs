@@ -54,9 +54,6 @@ pub(in super::super) const GRPC_CPP: Costs = Costs {
     ..OURS
 };
 
-/// Ours, with handlers that compute for 20 µs: the connection's task on the server is what limits.
-pub(in super::super) const OURS_SLOW_HANDLERS: Costs = Costs { server_ns: 20_900, ..OURS };
-
 impl Costs {
     /// Writing so many requests.
     pub(super) fn writing(&self, calls: usize) -> u64 {
