@@ -1,0 +1,1 @@
+//! The [wire format](https://protobuf.dev/programming-guides/encoding/): varints, tags and the lengths of records.
