@@ -45,9 +45,10 @@ fn changes_are_followed_within_two_seconds() {
     }
     check_table(PATH, include_str!("changes.txt"), &table);
     for (name, share, lanes, best, took, is_open) in followed {
-        assert!(share >= 0.9, "{name}: {share:.3} of the best rate");
-        assert!(lanes <= best + 2, "{name}: {lanes} lanes where {best} do");
-        // Calls that come by themselves pile up first, and the pile has to go.
+        assert!(share >= 0.95, "{name}: {share:.3} of the best rate");
+        // Calls that come by themselves pile up first, and the pile has to go: then the search is not over yet.
+        let to_spare = if is_open { 2 } else { 1 };
+        assert!(lanes <= best + to_spare, "{name}: {lanes} lanes where {best} do");
         assert!(is_open || took <= FOLLOWED, "{name}: {took:?} until the last change");
     }
 }
