@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn taken_apart(bytes: &[u8]) -> Message {
-    dissect(bytes, Span::all(bytes), &Limits::default())
+fn taken_apart(bytes: &[u8]) -> Message<'static> {
+    dissect(bytes, Span::all(bytes), None, &Limits::default())
 }
 
 /// The published example: `Person { name: "polar penguin", age: 20 }`.
@@ -95,7 +95,7 @@ fn depth_and_records_are_bounded() {
 
     let limits = Limits { records_max: 10, ..Limits::default() };
     let input = [0x10, 0x01].repeat(11);
-    let message = dissect(&input, Span::all(&input), &limits);
+    let message = dissect(&input, Span::all(&input), None, &limits);
     assert_eq!(message.records.len(), 10);
     assert!(message.problem.is_some_and(|problem| problem.offset == 20));
 }
@@ -141,7 +141,7 @@ fn every_input_is_assembled_to_the_same_bytes() {
             let messages: Vec<_> = frames
                 .frames
                 .iter()
-                .map(|frame| (random(8) > 0).then(|| dissect(&input, frame.payload, &limits)))
+                .map(|frame| (random(8) > 0).then(|| dissect(&input, frame.payload, None, &limits)))
                 .collect();
             let text = text::write_frames(&input, &frames, &messages);
             assert_eq!(text::assemble(&text).as_ref(), Ok(&input), "{input:02x?} as {framing:?}:\n{text}");
