@@ -8,4 +8,5 @@
 // What reads a byte or a word stands in the decoder's loop, where a call costs more than the work.
 #![allow(clippy::inline_always)]
 
+pub mod dissect;
 pub mod wire;
