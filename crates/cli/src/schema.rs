@@ -180,8 +180,11 @@ fn by_protoc(name: &str, roots: &[PathBuf], edition_file: &str) -> Result<Vec<u8
             Failure::failed(format!("{why}, and protoc does not start: {error}; or say --descriptor-set"))
         })?;
     if !output.status.success() {
-        let said = one_line(&String::from_utf8_lossy(&output.stderr));
-        return Err(Failure::failed(format!("{why}, and protoc says: {said}")));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let errors: Vec<&str> = said.lines().filter(|line| !line.contains("WARNING")).collect();
+        let said = one_line(&errors.join("\n"));
+        // Editions came with protoc 27.
+        return Err(Failure::failed(format!("{why} of 27 or later, and this one says: {said}")));
     }
     eprintln!("thalweg: {why}: compiled by protoc");
     fs::read(&set).map_err(|error| Failure::failed(format!("cannot read what protoc wrote: {error}")))

@@ -98,7 +98,10 @@ impl<'s> Opened<'s> {
     pub(super) fn cut_off(&self) -> Option<String> {
         let all = self.frame.missing_of?;
         let there = self.frame.payload.len();
-        Some(format!("the prefix says {all} bytes, and there are only {there} more"))
+        Some(match there {
+            0 => format!("the prefix says {all} bytes, and there are no more"),
+            _ => format!("the prefix says {all} bytes, and there are only {there} more"),
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
+use thalweg_protobuf::MessageType;
 use thalweg_protobuf::dissect::framing::Prefix;
 use thalweg_protobuf::dissect::known::{self, Meaning, Scalar};
 use thalweg_protobuf::dissect::readings::Reading;
@@ -50,7 +51,7 @@ pub(super) fn write(output: &mut dyn Write, inspection: &Inspection) -> io::Resu
             because: detection.map(|detection| detection.reason.as_str()),
             or: detection.map(|d| d.others.iter().map(|other| other.name()).collect()).unwrap_or_default(),
         },
-        message_type: inspection.message_type.map(|message| message.full_name()),
+        message_type: inspection.message_type.map(MessageType::full_name),
         messages: inspection.frames.iter().map(|opened| frame(input, opened)).collect(),
         problems: inspection.problems(),
         sizes: sizes(inspection),
@@ -237,7 +238,11 @@ fn float(number: f64, written: &impl std::fmt::Debug) -> Json {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
+        // Writing to a String does not fail.
+        let _ = std::fmt::Write::write_fmt(&mut hex, format_args!("{byte:02x}"));
+        hex
+    })
 }
 
 fn sizes(inspection: &Inspection) -> Json {

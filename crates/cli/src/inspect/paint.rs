@@ -87,9 +87,14 @@ mod tests {
     #[test]
     fn colours_are_for_terminals_that_want_them() {
         let check = |choice, is_terminal, variables: &[(&str, &str)], expected| {
-            let variable =
-                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
-            assert_eq!(is_wanted(choice, is_terminal, variable), expected, "{choice:?} {is_terminal} {variables:?}");
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+            };
+            assert_eq!(
+                is_wanted(choice, is_terminal, variable),
+                expected,
+                "{choice:?} {is_terminal} {variables:?}"
+            );
         };
         check(ColorChoice::Auto, true, &[], true);
         check(ColorChoice::Auto, false, &[], false);

@@ -63,13 +63,13 @@ pub(super) fn write(
     let sizes = Sizes::of(inspection);
     let shares = sizes.account.shares();
     let total = sizes.account.rest() + sizes.account.parts().iter().sum::<usize>();
-    writeln!(output)?;
     if !shares.is_empty() {
+        writeln!(output)?;
         shares_table(output, &shares, total, paint, is_full)?;
     }
     let mut row = |name: &str, bytes: usize| match bytes {
         0 => Ok(()),
-        _ => writeln!(output, "{name:<WIDTH_OF_NAMES$}{:>44}", bytes),
+        _ => writeln!(output, "{name:<WIDTH_OF_NAMES$}{bytes:>44}"),
     };
     row("no fields", sizes.account.rest())?;
     row("framing", sizes.framing)?;

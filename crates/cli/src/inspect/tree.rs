@@ -64,7 +64,7 @@ fn aside(text: impl Into<String>) -> Piece {
     (Role::Aside, text.into())
 }
 
-impl<'a> Tree<'a, '_> {
+impl Tree<'_, '_> {
     fn heading(&mut self, inspection: &Inspection) -> io::Result<()> {
         let (name, len) = (&inspection.input.name, counted(self.input.len(), "byte"));
         let read_as = match inspection.framing {
@@ -357,9 +357,11 @@ impl<'a> Tree<'a, '_> {
 /// How a tag came about: `tag 0x72 + (0x03 << 7) = 498 = (62 << 3) | 2, LEN`.
 fn tag_pieces(tag: &Tag, input: &[u8]) -> Vec<Piece> {
     let wire_type = tag.wire_type().map_or("?", wire_type_name);
-    let mut pieces = vec![aside("tag ")];
+    let mut pieces = vec![aside(format!("tag{}", layout::UNBROKEN_SPACE))];
     pieces.extend(sum(tag, input));
-    pieces.push(aside(format!("{} = ({} << 3) | {}, {wire_type}", tag.value, tag.number(), tag.value & 7)));
+    let formula = format!("{} = ({} << 3) | {}, {wire_type}", tag.value, tag.number(), tag.value & 7);
+    // On one line, if it has room there.
+    pieces.push(aside(formula.replace(' ', layout::UNBROKEN_SPACE)));
     pieces.extend(excess(tag));
     pieces
 }

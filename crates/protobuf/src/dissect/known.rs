@@ -1,12 +1,12 @@
 //! What records are, when a schema says so.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
 
 use super::readings::zigzag;
 use super::{Message, Problem, ProblemKind, Record, Span, Value, is_packed, read, wire_type_name};
 use crate::schema::pool::Preset;
-use crate::schema::{Field, Kind, MessageType, Oneof};
+use crate::schema::{EnumValue, Field, Kind, MessageType, Oneof};
 use crate::wire::WireType;
 
 /// A value, or a row of them.
@@ -81,8 +81,10 @@ pub enum Remark<'s> {
     Packed,
     /// What the field is without being written.
     Default,
-    /// The field was there before: the last one counts, and messages are merged.
+    /// The field was there before: the last one counts.
     Again,
+    /// The message was there before: their fields are merged.
+    Merged,
     /// Another field of the same oneof was there before, which this one clears.
     Clears(Oneof<'s>, Field<'s>),
 }
@@ -103,6 +105,7 @@ impl Display for Remark<'_> {
             Remark::Packed => f.write_str("packed, though not declared so: decoders take both"),
             Remark::Default => f.write_str("the default, which need not be written"),
             Remark::Again => f.write_str("here again: the last one counts"),
+            Remark::Merged => f.write_str("here again: the two are merged"),
             Remark::Clears(oneof, field) => {
                 write!(f, "clears {}: both are in oneof {}", field.name(), oneof.name())
             }
@@ -184,7 +187,7 @@ impl<'s> Message<'s> {
 
     /// The fields of its type that are not there.
     pub fn absent(&self) -> Vec<Field<'s>> {
-        let present: std::collections::HashSet<u32> = self
+        let present: HashSet<u32> = self
             .records
             .iter()
             .filter(|record| record.known().is_some())
@@ -198,7 +201,7 @@ impl<'s> Message<'s> {
 /// Which fields of a message were there.
 #[derive(Default)]
 struct Seen<'s> {
-    numbers: std::collections::HashSet<u32>,
+    numbers: HashSet<u32>,
     oneofs: HashMap<&'s str, Field<'s>>,
 }
 
@@ -220,7 +223,9 @@ impl<'s> Seen<'s> {
         let is_entry = field.message().is_map_entry();
         remarks.extend((is_default && !is_entry && field.oneof().is_none()).then_some(Remark::Default));
         let again = !self.numbers.insert(field.number());
-        remarks.extend((again && !field.is_repeated()).then_some(Remark::Again));
+        if again && !field.is_repeated() {
+            remarks.push(if field.kind().is_message() { Remark::Merged } else { Remark::Again });
+        }
         if let Some(oneof) = field.oneof()
             && let Some(other) = self.oneofs.insert(oneof.name(), field)
             && other != field
@@ -253,14 +258,13 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// What there is to say about the number that a varint is.
-fn of_number<'s>(field: Field<'s>, bits: u64) -> Option<Remark<'s>> {
+fn of_number(field: Field<'_>, bits: u64) -> Option<Remark<'_>> {
     let signed = bits.cast_signed();
     let is_32 = |number: i64| i32::try_from(number).is_ok();
     match field.kind() {
-        Kind::Int32 if !is_32(signed) => Some(Remark::Dropped),
         Kind::Uint32 if u32::try_from(bits).is_err() => Some(Remark::Dropped),
         Kind::Sint32 if !is_32(zigzag(bits)) => Some(Remark::Dropped),
-        Kind::Enum if !is_32(signed) => Some(Remark::Dropped),
+        Kind::Int32 | Kind::Enum if !is_32(signed) => Some(Remark::Dropped),
         Kind::Enum => {
             let enumeration = field.enum_type()?;
             let is_named = enumeration.value_by_number(bits as u32 as i32).is_some();
@@ -324,7 +328,7 @@ fn of_bits(field: Field<'_>, bits: u64) -> Scalar<'_> {
         Kind::Enum => {
             let number = low.cast_signed();
             let value = field.enum_type().and_then(|enumeration| enumeration.value_by_number(number));
-            Scalar::Enum(number, value.map(|value| value.name()))
+            Scalar::Enum(number, value.map(EnumValue::name))
         }
         Kind::Uint64 | Kind::Fixed64 | Kind::String | Kind::Bytes | Kind::Message | Kind::Group => {
             Scalar::Uint(bits)
@@ -338,3 +342,6 @@ fn of_bytes(kind: Kind, bytes: &[u8]) -> Scalar<'_> {
         _ => Scalar::Bytes(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -98,7 +98,7 @@ pub struct Message<'s> {
     pub problem: Option<Problem>,
 }
 
-impl<'s> Message<'s> {
+impl Message<'_> {
     /// What could not be read: what lies behind the last whole record.
     pub fn rest(&self) -> Span {
         let start = self.records.last().map_or(self.span.start, |record| record.span().end);

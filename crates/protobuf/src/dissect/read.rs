@@ -1,7 +1,7 @@
 //! From bytes to records.
 
 use super::{Limits, Message, Part, Problem, ProblemKind, Record, Span, Tag, Value, Varint, known};
-use crate::schema::{MessageType, WellKnown};
+use crate::schema::{Field, MessageType, WellKnown};
 use crate::wire::{NUMBER_MAX, VARINT_LEN_MAX, WireType};
 
 /// Takes apart what lies at `span`.
@@ -97,7 +97,7 @@ impl Reader<'_> {
             record.problem = field.and_then(|field| known::problem(field, record, self.input));
             let content = match (in_any, record.tag.number()) {
                 (Some(content), 2) => Some(content),
-                _ => field.and_then(|field| field.message_type()),
+                _ => field.and_then(Field::message_type),
             };
             match &mut record.value {
                 Value::Len { payload, message, .. } if depth < self.limits.depth_max => {

@@ -9,7 +9,7 @@ use thalweg_protobuf::dissect::account::Account;
 use thalweg_protobuf::dissect::framing::{Framing, detect, split};
 use thalweg_protobuf::dissect::known::Meaning;
 use thalweg_protobuf::dissect::{Limits, Message, Span, Value, dissect, text};
-use thalweg_protobuf::{MessageType, Schema, sources};
+use thalweg_protobuf::{Field, MessageType, Schema, sources};
 
 use super::{Features, feature};
 
@@ -95,13 +95,8 @@ fn look(input: &[u8], message: &Message, features: &mut Features, depth: usize) 
         let span = record.span();
         assert!(span.start == at && span.end <= end && !span.is_empty(), "{record:?} at {at}");
         at = span.end;
-        let kind = record.known().map(|field| field.kind());
-        features.insert(feature((
-            kind,
-            record.tag.wire_type(),
-            depth.min(4),
-            std::mem::size_of_val(&record),
-        )));
+        let kind = record.known().map(Field::kind);
+        features.insert(feature((kind, record.tag.wire_type(), depth.min(4))));
         features.extend(remarks.iter().map(|remark| feature(std::mem::discriminant(remark))));
         features.extend(record.problem.iter().map(|problem| feature(std::mem::discriminant(&problem.kind))));
         if let Some(Meaning::Packed(values)) = record.meaning(input) {

@@ -9,6 +9,8 @@ use crate::inspect::paint::{Paint, Role};
 /// Text of one role.
 pub(super) type Piece = (Role, String);
 
+/// A space at which no line is broken. Text that is quoted has it escaped.
+pub(super) const UNBROKEN_SPACE: &str = "\u{a0}";
 /// From so many columns on there are 16 bytes on a line, not 8.
 const WIDE: usize = 110;
 /// Lines of bytes that are shown, if not all are.
@@ -116,7 +118,10 @@ impl<'w> Layout<'w> {
     }
 
     fn painted(&self, pieces: &[Piece]) -> String {
-        pieces.iter().map(|(role, text)| self.paint.paint(*role, text)).collect()
+        pieces
+            .iter()
+            .map(|(role, text)| self.paint.paint(*role, &text.replace(UNBROKEN_SPACE, " ")))
+            .collect()
     }
 }
 

@@ -97,17 +97,17 @@ impl Writer<'_> {
                 self.line(&format!("{tag} {long_form}{number}{comment}"));
             }
             Value::I64 { bits, .. } => {
-                self.line(&format!("{tag} {}{comment}", literal_64(*bits, meaning.as_ref())))
+                self.line(&format!("{tag} {}{comment}", literal_64(*bits, meaning.as_ref())));
             }
             Value::I32 { bits, .. } => {
-                self.line(&format!("{tag} {}{comment}", literal_32(*bits, meaning.as_ref())))
+                self.line(&format!("{tag} {}{comment}", literal_32(*bits, meaning.as_ref())));
             }
             Value::Len { length, payload, .. } => {
                 let open = format!("{tag} {}{{", long_form(*length));
                 match (record.likely_message(self.input), meaning) {
                     (Some(message), _) => self.block(&open, message, &comment),
                     (None, Some(Meaning::Packed(elements))) => {
-                        self.packed(&open, record, *payload, &elements)
+                        self.packed(&open, record, *payload, &elements);
                     }
                     (None, meaning) => {
                         let is_string = matches!(meaning, Some(Meaning::Scalar(Scalar::String(_))));
@@ -167,7 +167,7 @@ impl Writer<'_> {
         match std::str::from_utf8(bytes) {
             _ if bytes.is_empty() => self.line(&format!("{open}}}{comment}")),
             Ok(text) if is_string || is_prose(text) => {
-                self.line(&format!("{open}{}}}{comment}", quoted(text)))
+                self.line(&format!("{open}{}}}{comment}", quoted(text)));
             }
             _ if bytes.len() <= LINE_BYTES => self.line(&format!("{open}`{}`}}{comment}", hex(bytes))),
             _ => {
