@@ -115,13 +115,9 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     let message_type = schema.as_ref().map(|schema| args.schema.message(schema)).transpose()?;
     let input = args.input.read()?;
     let limits = Limits::default();
-    let (framing, detection) = match args.framing {
-        Some(choice) => (choice.into(), None),
-        None => {
-            let detection = detected(&input.bytes, message_type, &limits);
-            (detection.framing, Some(detection))
-        }
-    };
+    let detection = args.framing.is_none().then(|| detected(&input.bytes, message_type, &limits));
+    let said = args.framing.map_or(Framing::Protobuf, Framing::from);
+    let framing = detection.as_ref().map_or(said, |detection| detection.framing);
     let frames = split(&input.bytes, framing, &limits);
     let open = |frame| Opened::new(&input.bytes, frame, message_type, &limits);
     let inspection = Inspection {

@@ -150,14 +150,11 @@ fn compiled(path: &Path, import_paths: &[PathBuf]) -> Result<Vec<u8>, Failure> {
 fn roots(path: &Path, import_paths: &[PathBuf]) -> Result<(String, Vec<PathBuf>), Failure> {
     let mut roots = import_paths.to_vec();
     let below = import_paths.iter().find_map(|root| path.strip_prefix(root).ok());
-    let name = match below {
-        Some(name) => name,
-        None => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            roots.insert(0, parent.unwrap_or(Path::new(".")).to_path_buf());
-            Path::new(path.file_name().unwrap_or_default())
-        }
-    };
+    let name = below.unwrap_or_else(|| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        roots.insert(0, parent.unwrap_or(Path::new(".")).to_path_buf());
+        Path::new(path.file_name().unwrap_or_default())
+    });
     roots.push(PathBuf::from("."));
     match name.to_str() {
         Some(name) => Ok((name.to_owned(), roots)),

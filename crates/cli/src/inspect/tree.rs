@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use thalweg_protobuf::Field;
+use thalweg_protobuf::{Field, MessageType};
 use thalweg_protobuf::dissect::framing::{Framing, Prefix};
 use thalweg_protobuf::dissect::known::{self, Meaning, Remark, Scalar};
 use thalweg_protobuf::dissect::readings::Reading;
@@ -108,7 +108,7 @@ impl Tree<'_, '_> {
                 self.bytes(length_span, Role::Length, 0, &[plain(format!("length {length}"))])?;
             }
             Prefix::Delimited(length) => {
-                self.bytes(length.span, Role::Length, 0, &length_pieces(&length, self.input))?
+                self.bytes(length.span, Role::Length, 0, &length_pieces(&length, self.input))?;
             }
         }
         if let Some(problem) = opened.cut_off() {
@@ -251,7 +251,7 @@ impl Tree<'_, '_> {
             let text = format!("required, and not there: {}", names(&required));
             self.layout.note(depth, &[(Role::Remark, text)])?;
         }
-        if !others.is_empty() && !message.message_type.is_some_and(|entry| entry.is_map_entry()) {
+        if !others.is_empty() && !message.message_type.is_some_and(MessageType::is_map_entry) {
             self.layout.note(depth, &[aside(format!("not there: {}", names(&others)))])?;
         }
         Ok(())
