@@ -80,10 +80,15 @@ pub(super) fn target(data: &[u8]) -> Features {
                 let message = dissect(&bytes, Span::all(&bytes), message_type, &limits);
                 assert_eq!(text::assemble(&text::write(&bytes, &message)), Ok(bytes));
             }
-            Err(error) => drop(features.insert(feature(("refused", error.what.split('`').next())))),
+            Err(error) => drop(features.insert(feature(("refused", kind(&error.what))))),
         }
     }
     features
+}
+
+/// An error without what it says of its input.
+fn kind(error: &str) -> String {
+    error.split('`').step_by(2).flat_map(str::chars).filter(|c| c.is_alphabetic()).collect()
 }
 
 /// What is remarkable about a message, and that all of it lies within.
