@@ -16,7 +16,9 @@ use crate::connection::{
 };
 use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
+use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::response::ResponseHead;
+use crate::measure::CallMeasure;
 use crate::message::Message;
 
 /// The head of a request: what all calls of the method share, and what is this call's own.
@@ -52,6 +54,7 @@ pub(super) struct UnaryAttempt<'a, 'b, Req> {
     connection: &'a Arc<Connection>,
     place: &'a mut Place<'b>,
     fields: &'a RequestFields,
+    measure: &'a CallMeasure,
     message: &'a Req,
     outgoing: Outgoing,
     message_size_max: usize,
@@ -72,19 +75,30 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
         connection: &'a Arc<Connection>,
         place: &'a mut Place<'b>,
         fields: &'a RequestFields,
+        measure: &'a CallMeasure,
         message: &'a Req,
         outgoing: Outgoing,
         message_size_max: usize,
     ) -> Self {
         let progress = Progress::New;
-        Self { connection, place, fields, message, outgoing, message_size_max, progress, sent_at: None }
+        Self {
+            connection,
+            place,
+            fields,
+            measure,
+            message,
+            outgoing,
+            message_size_max,
+            progress,
+            sent_at: None,
+        }
     }
 
     fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
         let mut state = self.connection.lock();
         let head = self.fields.block();
         let (message, outgoing) = (self.message, &self.outgoing);
-        let mut sent = Ok(());
+        let mut sent = Ok(0);
         let opened = open_stream(&mut state, self.place, |http2, key| {
             let stream;
             (stream, sent) = send_request(http2, key.into(), head, message, outgoing)?;
@@ -97,6 +111,7 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
         });
         let key = opened.map_err(Attempt::Refused)?;
         state.notify_driver();
+        let sent = sent.inspect(|&len| self.measure.sent(len));
         if let Err(status) = sent {
             if let Some(slot) = state.remove(key) {
                 state.http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
@@ -175,14 +190,14 @@ impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
     }
 }
 
-/// Opens a stream and sends its head and its only message. The second result is what became of the message.
+/// Opens a stream and sends its head and its only message. The second result is how long the message is, or why there is none.
 fn send_request<Req: Message>(
     http2: &mut http2::Connection,
     tag: Tag,
     head: Block<'_>,
     message: &Req,
     outgoing: &Outgoing,
-) -> Result<(StreamId, Result<(), Status>), OpenError> {
+) -> Result<(StreamId, Result<usize, Status>), OpenError> {
     let small = match outgoing.small(message) {
         Ok(small) => small,
         // Told once there is a stream: the call takes its turn like all others.
@@ -193,17 +208,23 @@ fn send_request<Req: Message>(
         let (stream, is_sent) =
             http2.open_with(tag, head, small.envelope_len(), |out| encoded = small.encode(out))?;
         if is_sent {
-            return Ok((stream, encoded));
+            return Ok((stream, encoded.map(|()| small.envelope_len() - PREFIX_LEN)));
         }
         stream
     } else {
         http2.open(tag, head, false)?
     };
     // A stream that is gone already tells its slot how it ended.
-    Ok((stream, send_single(http2, stream, message, outgoing, true).map(|_| ())))
+    Ok((stream, send_single(http2, stream, message, outgoing, true).map(|sent| sent.unwrap_or(0))))
 }
 
 impl UnaryReply {
+    /// Bytes of the message, as it came, without its prefix.
+    #[inline]
+    pub(super) fn message_len(&self) -> usize {
+        self.body.len().saturating_sub(PREFIX_LEN)
+    }
+
     /// Decodes the message.
     pub(super) fn read<Res: Message>(self, message_size_max: usize) -> Result<Response<Res>, Status> {
         let encoding = self.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
