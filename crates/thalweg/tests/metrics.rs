@@ -157,12 +157,21 @@ async fn calls_that_are_given_up_are_cancelled() {
     options.timeout = Some(Duration::from_millis(20));
     let status = measured.unary(&ECHO, raw("sleep"), &options).await.expect_err("it sleeps");
     assert_eq!(status.code(), Code::DeadlineExceeded);
-    let status = measured.channel.bidi_streaming::<_, Raw>(
-        &CHAT,
-        Request::new(support::Receiver(tokio::sync::mpsc::unbounded_channel::<Raw>().1)),
-        &options,
-    );
-    drop(status);
+    // The requests of this one go on for as long as it is held.
+    let (_requests, source) = tokio::sync::mpsc::unbounded_channel::<Raw>();
+    let request = Request::new(support::Receiver(source));
+    let opened = measured.channel.bidi_streaming::<_, Raw>(&CHAT, request, &options).await;
+    let status = match opened {
+        Err(status) => status,
+        Ok(replies) => replies.into_inner().message().await.expect_err("nothing comes"),
+    };
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    let exceeded = [
+        ("grpc.method", "test.Echo/Chat"),
+        ("grpc.target", &*measured.target),
+        ("grpc.status", "DEADLINE_EXCEEDED"),
+    ];
+    assert_eq!(measured.recorded.point(CALL_DURATION, &exceeded).map(|point| point.count), Some(1));
     let exceeded = [
         ("grpc.method", "test.Echo/Echo"),
         ("grpc.target", &*measured.target),

@@ -45,15 +45,13 @@ impl Channel {
             deadline => within(deadline, attempts).await,
         };
         // Responses are large: one is made here, and not handed from future to future.
-        let response = match reply {
-            Ok(reply) => {
-                call.measure.received(reply.message_len());
-                reply.read(options.max_decoding_message_size)
+        match reply {
+            Ok(reply) => reply.read(options.max_decoding_message_size, &call.measure),
+            Err(status) => {
+                call.measure.end(status.code());
+                Err(status)
             }
-            Err(status) => Err(status),
-        };
-        call.measure.end(code(&response));
-        response
+        }
     }
 
     async fn unary_attempts<Req: Message>(

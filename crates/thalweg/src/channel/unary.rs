@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use thalweg_http2::{self as http2, Block, FieldList, FixedFields, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Response, Status};
+use tonic::{Code, Extensions, Response, Status};
 
 use super::place::Place;
 use crate::connection::{
@@ -97,11 +97,11 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
     fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
         let mut state = self.connection.lock();
         let head = self.fields.block();
-        let (message, outgoing) = (self.message, &self.outgoing);
-        let mut sent = Ok(0);
+        let (message, outgoing, measure) = (self.message, &self.outgoing, self.measure);
+        let mut sent = Ok(());
         let opened = open_stream(&mut state, self.place, |http2, key| {
             let stream;
-            (stream, sent) = send_request(http2, key.into(), head, message, outgoing)?;
+            (stream, sent) = send_request(http2, key.into(), head, message, outgoing, measure)?;
             let mut slot = Slot::new(stream, self.message_size_max);
             slot.unary = true;
             slot.send_closed = true;
@@ -111,7 +111,6 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
         });
         let key = opened.map_err(Attempt::Refused)?;
         state.notify_driver();
-        let sent = sent.inspect(|&len| self.measure.sent(len));
         if let Err(status) = sent {
             if let Some(slot) = state.remove(key) {
                 state.http2.reset(slot.stream, thalweg_http2::ErrorCode::Cancel);
@@ -190,14 +189,15 @@ impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
     }
 }
 
-/// Opens a stream and sends its head and its only message. The second result is how long the message is, or why there is none.
+/// Opens a stream and sends its head and its only message. The second result is what became of the message.
 fn send_request<Req: Message>(
     http2: &mut http2::Connection,
     tag: Tag,
     head: Block<'_>,
     message: &Req,
     outgoing: &Outgoing,
-) -> Result<(StreamId, Result<usize, Status>), OpenError> {
+    measure: &CallMeasure,
+) -> Result<(StreamId, Result<(), Status>), OpenError> {
     let small = match outgoing.small(message) {
         Ok(small) => small,
         // Told once there is a stream: the call takes its turn like all others.
@@ -208,25 +208,26 @@ fn send_request<Req: Message>(
         let (stream, is_sent) =
             http2.open_with(tag, head, small.envelope_len(), |out| encoded = small.encode(out))?;
         if is_sent {
-            return Ok((stream, encoded.map(|()| small.envelope_len() - PREFIX_LEN)));
+            measure.sent(small.envelope_len() - PREFIX_LEN);
+            return Ok((stream, encoded));
         }
         stream
     } else {
         http2.open(tag, head, false)?
     };
     // A stream that is gone already tells its slot how it ended.
-    Ok((stream, send_single(http2, stream, message, outgoing, true).map(|sent| sent.unwrap_or(0))))
+    let sent = send_single(http2, stream, message, outgoing, true);
+    Ok((stream, sent.map(|sent| measure.sent(sent.unwrap_or(0)))))
 }
 
 impl UnaryReply {
-    /// Bytes of the message, as it came, without its prefix.
-    #[inline]
-    pub(super) fn message_len(&self) -> usize {
-        self.body.len().saturating_sub(PREFIX_LEN)
-    }
-
-    /// Decodes the message.
-    pub(super) fn read<Res: Message>(self, message_size_max: usize) -> Result<Response<Res>, Status> {
+    /// Decodes the message. So the call ends.
+    pub(super) fn read<Res: Message>(
+        self,
+        message_size_max: usize,
+        measure: &CallMeasure,
+    ) -> Result<Response<Res>, Status> {
+        measure.received(self.body.len().saturating_sub(PREFIX_LEN));
         let encoding = self.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
         let decoded = if self.body.capacity() <= SPARE_INBOX_LEN_MAX {
             let decoded = codec::decode_only(Wire::Lent(&self.body), encoding, message_size_max);
@@ -243,8 +244,14 @@ impl UnaryReply {
             merge(&mut metadata, *trailers);
         }
         match decoded {
-            Ok(message) => Ok(Response::from_parts(metadata, message, Extensions::default())),
-            Err(status) => Err(status),
+            Ok(message) => {
+                measure.end(Code::Ok);
+                Ok(Response::from_parts(metadata, message, Extensions::default()))
+            }
+            Err(status) => {
+                measure.end(status.code());
+                Err(status)
+            }
         }
     }
 }

@@ -66,9 +66,9 @@ impl ChannelMeasure {
     }
 
     /// There are so many lanes more.
-    pub(crate) fn lanes(&self, change: i64) {
+    pub(crate) fn lanes(&self, change: isize) {
         if let Some(metrics) = &self.0 {
-            metrics.instruments.lanes.add(change, metrics.target());
+            metrics.instruments.lanes.add(change as i64, metrics.target());
         }
     }
 }

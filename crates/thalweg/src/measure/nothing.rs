@@ -17,25 +17,25 @@ use crate::method::Method;
 pub(crate) type Setup = ();
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ChannelMeasure;
+pub(crate) struct ChannelMeasure(());
 
 impl ChannelMeasure {
     pub(crate) fn new(_setup: &Setup, _target: impl FnOnce() -> String) -> Self {
-        Self
+        Self(())
     }
 
     #[inline]
     pub(crate) fn call(&self, _method: &Method) -> CallMeasure {
-        CallMeasure
+        CallMeasure(())
     }
 
     pub(crate) fn attempt_failed(&self) {}
 
-    pub(crate) fn lanes(&self, _change: i64) {}
+    pub(crate) fn lanes(&self, _change: isize) {}
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct ConnectionMeasure;
+pub(crate) struct ConnectionMeasure(());
 
 impl ConnectionMeasure {
     pub(crate) fn opened(&self, _channel: &ChannelMeasure) {}
@@ -50,21 +50,21 @@ impl ConnectionMeasure {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ServerMeasure;
+pub(crate) struct ServerMeasure(());
 
 impl ServerMeasure {
     pub(crate) fn new(_setup: &Setup) -> Self {
-        Self
+        Self(())
     }
 
     #[inline]
     pub(crate) fn call(&self, _method: Option<&Arc<str>>) -> CallMeasure {
-        CallMeasure
+        CallMeasure(())
     }
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CallMeasure;
+pub(crate) struct CallMeasure(());
 
 impl CallMeasure {
     #[inline]
