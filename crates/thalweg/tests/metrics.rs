@@ -1,5 +1,7 @@
 //! What a channel and a server tell OpenTelemetry of real calls: gRFC A66 and A94.
 
+#![allow(clippy::float_cmp, reason = "sums of whole numbers are exact")]
+
 mod support;
 
 use std::time::Duration;
