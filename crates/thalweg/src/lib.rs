@@ -27,6 +27,7 @@ pub mod channel;
 mod connection;
 mod executor;
 pub mod grpc;
+mod measure;
 mod message;
 mod method;
 mod net;
@@ -50,6 +51,8 @@ pub use channel::Channel;
 pub use connection::slices::settle_alone;
 pub use executor::ExecutorError;
 pub use grpc::compression::{Encoding, EncodingSet};
+#[cfg(feature = "opentelemetry")]
+pub use measure::Metrics;
 pub use message::{DecodeError, Message, Raw};
 pub use method::{InvalidPath, Method};
 pub use net::{InvalidAddress, ListenAddress};

@@ -503,6 +503,7 @@ where
             (Ok(()), _) => format!("connection to {peer} was closed"),
             (Err(_), Some(stranger)) => format!("{peer}: {stranger}"),
             (Err(error), None) => {
+                self.connection.measure.note_error(error.kind());
                 let how = match error.kind() {
                     io::ErrorKind::UnexpectedEof => format!("{peer} closed the connection"),
                     _ => format!("connection to {peer} lost: {error}"),
