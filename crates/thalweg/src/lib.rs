@@ -47,6 +47,8 @@ pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Re
 
 pub use chain::Chain;
 pub use channel::Channel;
+#[doc(hidden)]
+pub use connection::slices::settle_alone;
 pub use executor::ExecutorError;
 pub use grpc::compression::{Encoding, EncodingSet};
 #[cfg(feature = "opentelemetry")]

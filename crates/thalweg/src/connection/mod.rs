@@ -15,6 +15,7 @@ mod line;
 mod load;
 mod receive;
 mod send;
+pub(crate) mod slices;
 mod slot;
 mod work;
 
