@@ -14,6 +14,7 @@ mod frames;
 mod hpack;
 mod mutate;
 mod operations;
+mod protobuf;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -34,6 +35,16 @@ pub fn hpack(data: &[u8]) {
 /// What two owners do with their connections: a world of [`crate::http2`] that is played by `data`.
 pub fn operations(data: &[u8]) {
     operations::target(data);
+}
+
+/// A message of one of some random Protobuf schemas, decoded and encoded by three implementations.
+pub fn protobuf(data: &[u8]) {
+    protobuf::target(data);
+}
+
+/// Protobuf descriptors.
+pub fn descriptors(data: &[u8]) {
+    protobuf::descriptors(data);
 }
 
 /// What is fuzzed.
@@ -58,6 +69,16 @@ impl Target {
         name: "operations",
         entry: operations::target,
         corpus: operations::corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`protobuf`]
+    pub const PROTOBUF: Target =
+        Target { name: "protobuf", entry: protobuf::target, corpus: protobuf::corpus, mutate: mutate::bytes };
+    /// [`descriptors`]
+    pub const DESCRIPTORS: Target = Target {
+        name: "descriptors",
+        entry: protobuf::descriptors,
+        corpus: protobuf::descriptor_corpus,
         mutate: mutate::bytes,
     };
 }
