@@ -4,4 +4,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod json;
+mod text;
 pub mod wire;
