@@ -10,5 +10,12 @@
 
 pub mod dissect;
 pub mod json;
+mod schema;
 mod text;
+mod transcode;
 pub mod wire;
+
+pub use schema::{
+    Cardinality, Edition, EnumType, EnumValue, Field, File, Kind, MessageType, Method, Oneof, Problem,
+    Schema, SchemaError, Service, WellKnown,
+};

@@ -1,0 +1,66 @@
+//! Messages between the wire and another format, straight from one to the other: [`Printer`] walks over wire bytes and
+//! hands values to a [`Sink`], [`Builder`] takes values from a [`Source`] and appends wire bytes. Both go by [`Tables`],
+//! made once for a schema. What ProtoJSON says of well-known types and names stands here, and holds for MessagePack too.
+
+mod build;
+mod build_known;
+mod error;
+mod keys;
+mod options;
+mod print;
+mod print_known;
+mod sink;
+mod source;
+mod tables;
+
+use build::Builder;
+pub use error::PrintError;
+pub use options::{ParseOptions, PrintOptions};
+pub(crate) use print::Printer;
+use print::{Merge, Stop};
+pub(crate) use sink::{Mark, Name, NotText, Sink};
+pub(crate) use source::{Shape, Source};
+pub(crate) use tables::Tables;
+
+use crate::json::Fault;
+use crate::schema::MessageType;
+
+/// Appends the message to `out` by `print`; brings the wire bytes into order first if they are not.
+pub(crate) fn print(
+    message_type: MessageType<'_>,
+    wire: &[u8],
+    out: &mut Vec<u8>,
+    print: impl Fn(Merge<'_>, &[u8], &mut Vec<u8>) -> Result<(), Stop>,
+) -> Result<(), PrintError> {
+    let start = out.len();
+    let schema = message_type.schema();
+    let merge = |index: u32, wire: &[u8]| merged(schema, index, wire);
+    let printed = match print(&merge, wire, out) {
+        Err(Stop::Merge) => {
+            out.truncate(start);
+            merge(message_type.index(), wire).map_err(Stop::from).and_then(|wire| print(&merge, &wire, out))
+        }
+        printed => printed,
+    };
+    printed.map_err(|stop| {
+        out.truncate(start);
+        match stop {
+            Stop::Error(error) => *error,
+            // What was encoded in one go is in order.
+            Stop::Merge => PrintError::Unordered,
+        }
+    })
+}
+
+/// Appends the wire bytes of the message that `source` holds; gives the source back, which stands behind it.
+pub(crate) fn build<'t, S: Source<'t>>(
+    message_type: MessageType<'_>,
+    source: S,
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<S, Fault> {
+    Builder::new(message_type.schema().pool(), options, source, wire).build(message_type.index())
+}
+fn merged(_schema: &crate::schema::Schema, _index: u32, _wire: &[u8]) -> Result<Vec<u8>, PrintError> {
+    Err(PrintError::Unordered)
+}
