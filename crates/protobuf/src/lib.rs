@@ -10,6 +10,7 @@
 
 pub mod dissect;
 pub mod json;
+pub mod msgpack;
 mod schema;
 mod text;
 mod transcode;
