@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 
 use thalweg_protobuf::json::{self, ParseOptions};
 use thalweg_protobuf::wire::{self, Reader, Tag, WireError, WireType};
-use thalweg_protobuf::{MessageType, Schema};
+use thalweg_protobuf::{Decoder, MessageType, Schema};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("the only argument is a file with a descriptor set")?;
@@ -123,8 +123,10 @@ impl<'a> Request<'a> {
 }
 
 /// Decoded and encoded again.
-fn normal_form(_message_type: MessageType<'_>, wire: &[u8]) -> Result<Vec<u8>, String> {
-    Ok(wire.to_vec())
+fn normal_form(message_type: MessageType<'_>, wire: &[u8]) -> Result<Vec<u8>, String> {
+    let mut decoder = Decoder::default();
+    let message = decoder.decode(message_type, wire).map_err(|error| error.to_string())?;
+    Ok(message.encode_to_vec())
 }
 
 impl Response {

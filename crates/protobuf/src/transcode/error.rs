@@ -2,15 +2,15 @@
 
 use thiserror::Error;
 
-use crate::wire::WireError;
+use crate::DecodeError;
 
 /// Why a message has no form in JSON or MessagePack.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PrintError {
-    /// The bytes are no Protobuf, or nested too deep.
-    #[error("{0}")]
-    Wire(#[from] WireError),
+    /// The bytes are no message of the type, or more than decoding allows.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
     /// A string that is not UTF-8.
     #[error("{field}: a string is not UTF-8")]
     NotText {
@@ -22,6 +22,12 @@ pub enum PrintError {
     UnknownType {
         /// As the Any names it.
         type_url: String,
+    },
+    /// More than `PrintOptions::len_max`.
+    #[error("it would be longer than {max} bytes")]
+    TooLong {
+        /// The bound.
+        max: usize,
     },
     /// Records of one field in several places, which could not be brought together.
     #[error("the records of a field could not be brought together")]

@@ -43,40 +43,62 @@ impl Seen {
 /// The keys of a map, to find one that comes twice.
 #[derive(Debug)]
 pub(crate) struct Keys<K> {
-    list: Vec<K>,
+    /// The first ones: most maps are small.
+    first: [Option<K>; FIRST_LEN],
+    /// The others.
+    more: Vec<K>,
+    /// Of both.
+    len: usize,
     /// Each key was above the one before: so none came twice.
     is_ascending: bool,
-    /// The same as the list, once that is long and has no order.
+    /// All of them, once there are many in no order.
     set: Option<HashSet<K>>,
 }
 
+const FIRST_LEN: usize = 4;
 /// Up to here a list is searched faster than a set.
 const LIST_LEN_MAX: usize = 12;
 
 impl<K: Ord + Hash + Clone> Keys<K> {
     pub(crate) fn new() -> Keys<K> {
-        Keys { list: Vec::new(), is_ascending: true, set: None }
+        Keys { first: [const { None }; FIRST_LEN], more: Vec::new(), len: 0, is_ascending: true, set: None }
     }
 
     /// Whether the key is new.
     #[inline]
     pub(crate) fn insert(&mut self, key: K) -> bool {
-        if self.is_ascending && self.list.last().is_none_or(|last| *last < key) {
-            self.list.push(key);
+        let last = if self.len <= FIRST_LEN {
+            self.len.checked_sub(1).and_then(|last| self.first[last].as_ref())
+        } else {
+            self.more.last()
+        };
+        if self.is_ascending && last.is_none_or(|last| *last < key) {
+            self.push(key);
             return true;
         }
         self.insert_unordered(key)
     }
 
+    #[inline]
+    fn push(&mut self, key: K) {
+        match self.first.get_mut(self.len) {
+            Some(place) => *place = Some(key),
+            None => self.more.push(key),
+        }
+        self.len += 1;
+    }
+
     fn insert_unordered(&mut self, key: K) -> bool {
         self.is_ascending = false;
-        if self.list.len() <= LIST_LEN_MAX {
-            let is_new = !self.list.contains(&key);
-            self.list.push(key);
+        let keys = self.first.iter().flatten().chain(&self.more);
+        if self.len <= LIST_LEN_MAX {
+            let is_new = keys.into_iter().all(|other| *other != key);
+            if is_new {
+                self.push(key);
+            }
             return is_new;
         }
-        let set = self.set.get_or_insert_with(|| self.list.iter().cloned().collect());
-        set.insert(key)
+        self.set.get_or_insert_with(|| keys.cloned().collect()).insert(key)
     }
 }
 

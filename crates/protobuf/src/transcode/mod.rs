@@ -23,18 +23,20 @@ pub(crate) use source::{Shape, Source};
 pub(crate) use tables::Tables;
 
 use crate::json::Fault;
-use crate::schema::MessageType;
+use crate::schema::{MessageType, Schema};
+use crate::{Decoder, Limits};
 
 /// Appends the message to `out` by `print`; brings the wire bytes into order first if they are not.
 pub(crate) fn print(
     message_type: MessageType<'_>,
     wire: &[u8],
+    options: &PrintOptions,
     out: &mut Vec<u8>,
     print: impl Fn(Merge<'_>, &[u8], &mut Vec<u8>) -> Result<(), Stop>,
 ) -> Result<(), PrintError> {
     let start = out.len();
     let schema = message_type.schema();
-    let merge = |index: u32, wire: &[u8]| merged(schema, index, wire);
+    let merge = |index: u32, wire: &[u8]| merged(schema, index, wire, options.depth_max);
     let printed = match print(&merge, wire, out) {
         Err(Stop::Merge) => {
             out.truncate(start);
@@ -61,6 +63,11 @@ pub(crate) fn build<'t, S: Source<'t>>(
 ) -> Result<S, Fault> {
     Builder::new(message_type.schema().pool(), options, source, wire).build(message_type.index())
 }
-fn merged(_schema: &crate::schema::Schema, _index: u32, _wire: &[u8]) -> Result<Vec<u8>, PrintError> {
-    Err(PrintError::Unordered)
+
+/// The same message in the order in which it is encoded: decoded, which merges, and encoded again.
+fn merged(schema: &Schema, index: u32, wire: &[u8], depth_max: usize) -> Result<Vec<u8>, PrintError> {
+    let mut limits = Limits::default();
+    limits.depth_max = depth_max;
+    let mut decoder = Decoder::new(limits);
+    Ok(decoder.decode(schema.message_at(index), wire)?.encode_to_vec())
 }

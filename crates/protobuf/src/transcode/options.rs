@@ -1,6 +1,6 @@
 //! What is written, and what is accepted.
 
-/// Messages in one another, at most: as decoding has it.
+/// As decoding has it.
 const DEPTH_MAX: usize = 100;
 
 /// How a message is printed.
@@ -16,9 +16,12 @@ pub struct PrintOptions {
     pub schema_names: bool,
     /// Print enums as numbers.
     pub enum_numbers: bool,
+    /// Bytes that are printed, at most: 256 MiB. A message of two bytes may have a long name, and with `defaults` it is as
+    /// long as its type has fields.
+    pub len_max: usize,
     /// In JSON, give each member and element a line of its own, indented by two spaces.
     pub pretty: bool,
-    /// Messages in one another, at most: 100.
+    /// Messages that may lie in one another, the outermost not counted: 100.
     pub depth_max: usize,
 }
 
@@ -30,6 +33,7 @@ impl Default for PrintOptions {
             enum_numbers: false,
             pretty: false,
             depth_max: DEPTH_MAX,
+            len_max: 256 << 20,
         }
     }
 }
@@ -39,7 +43,7 @@ impl Default for PrintOptions {
 pub struct ParseOptions {
     /// Leave out members that the type does not have, and values whose names an enum does not have.
     pub ignore_unknown: bool,
-    /// Messages in one another, at most: 100.
+    /// Messages that may lie in one another, the outermost not counted: 100.
     pub depth_max: usize,
 }
 

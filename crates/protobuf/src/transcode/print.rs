@@ -31,7 +31,7 @@ impl From<PrintError> for Stop {
 impl From<WireError> for Stop {
     #[cold]
     fn from(error: WireError) -> Stop {
-        Stop::Error(Box::new(PrintError::Wire(error)))
+        Stop::Error(Box::new(PrintError::Decode(error.into())))
     }
 }
 
@@ -44,6 +44,8 @@ pub(crate) struct Printer<'s, S> {
     pub(super) options: &'s PrintOptions,
     pub(super) sink: S,
     pub(super) merge: Merge<'s>,
+    /// How long the output may become, with what was in it before.
+    end_max: usize,
 }
 
 /// Where the records of a message end.
@@ -57,18 +59,16 @@ pub(super) enum End {
 
 impl<'s, S: Sink> Printer<'s, S> {
     pub(crate) fn new(pool: &'s Pool, options: &'s PrintOptions, sink: S, merge: Merge<'s>) -> Self {
-        Printer { pool, tables: pool.transcode_tables(), options, sink, merge }
+        let end_max = sink.mark().len.saturating_add(options.len_max);
+        Printer { pool, tables: pool.transcode_tables(), options, sink, merge, end_max }
     }
 
     /// A whole message.
     pub(crate) fn print(&mut self, message_type: u32, wire: &[u8]) -> Result<(), Stop> {
+        // The message itself does not count.
+        let depth = self.options.depth_max.saturating_add(1);
         let tables = self.tables;
-        self.message(
-            tables.message(message_type as usize),
-            &mut Reader::new(wire),
-            End::Bytes,
-            self.options.depth_max,
-        )
+        self.message(tables.message(message_type as usize), &mut Reader::new(wire), End::Bytes, depth)
     }
 
     /// `depth` more messages may lie in one another.
@@ -82,6 +82,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(reader.error(WireErrorKind::TooDeep).into());
         };
+        self.check_len()?;
         if message_type.known.is_some() {
             return self.known(message_type, reader, end, depth);
         }
@@ -268,7 +269,15 @@ impl<'s, S: Sink> Printer<'s, S> {
             }
         };
         self.sink.element(list);
-        Ok(())
+        self.check_len()
+    }
+
+    #[inline]
+    fn check_len(&self) -> Result<(), Stop> {
+        if self.sink.mark().len <= self.end_max {
+            return Ok(());
+        }
+        Err(PrintError::TooLong { max: self.options.len_max }.into())
     }
 
     fn map(
@@ -394,7 +403,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     fn enumeration(&mut self, field: &Field, number: i32) {
         let enumeration = field.enumeration(self.pool);
         match enumeration.value(number) {
-            _ if is_null(enumeration) => self.sink.null(),
+            _ if number == 0 && is_null(enumeration) => self.sink.null(),
             Some(value) if !self.options.enum_numbers => {
                 // The name is a `str`.
                 let _ = self.sink.text(value.name.as_bytes());

@@ -50,7 +50,6 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     fn field_mask(&mut self, message_type: &Type, reader: &mut Reader<'_>, end: End) -> Result<(), Stop> {
-        let pool = self.pool;
         let (mut text, mut is_first) = (Vec::new(), true);
         each(message_type, reader, end, |_, reader| {
             let path = std::str::from_utf8(reader.len_prefixed()?).ok();

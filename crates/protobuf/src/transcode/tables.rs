@@ -83,9 +83,10 @@ impl Tables {
     }
 }
 
-/// The type that an Any names.
+/// The type that an Any names: behind the last slash, of which there must be one.
 pub(super) fn named(pool: &Pool, type_url: &str) -> Option<usize> {
-    match pool.names.get(type_url.rsplit('/').next()?)? {
+    let (_, name) = type_url.rsplit_once('/')?;
+    match pool.names.get(name)? {
         Symbol::Message(index) => Some(*index as usize),
         _ => None,
     }

@@ -4,7 +4,7 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`hpack`] and [`operations`] have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`frames`], [`hpack`], [`operations`] and [`transcode`] have the form that libFuzzer wants, for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
@@ -14,6 +14,7 @@ mod frames;
 mod hpack;
 mod mutate;
 mod operations;
+mod transcode;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -34,6 +35,11 @@ pub fn hpack(data: &[u8]) {
 /// What two owners do with their connections: a world of [`crate::http2`] that is played by `data`.
 pub fn operations(data: &[u8]) {
     operations::target(data);
+}
+
+/// Messages on the wire, in JSON and in MessagePack.
+pub fn transcode(data: &[u8]) {
+    transcode::target(data);
 }
 
 /// What is fuzzed.
@@ -58,6 +64,13 @@ impl Target {
         name: "operations",
         entry: operations::target,
         corpus: operations::corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`transcode`](transcode())
+    pub const TRANSCODE: Target = Target {
+        name: "transcode",
+        entry: transcode::target,
+        corpus: transcode::corpus,
         mutate: mutate::bytes,
     };
 }
