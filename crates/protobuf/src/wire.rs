@@ -325,6 +325,25 @@ impl<'a> Reader<'a> {
         Ok(Reader { bytes: &self.bytes[..self.at], at: body })
     }
 
+    /// Goes over `len` bytes, or to the end.
+    #[inline]
+    pub fn skip_bytes(&mut self, len: usize) {
+        self.at = (self.at + len).min(self.bytes.len());
+    }
+
+    /// Reads the first `len` bytes of `expected` if they come next.
+    #[inline(always)]
+    pub(crate) fn eat(&mut self, expected: [u8; TAG_LEN_MAX], len: usize) -> bool {
+        // One byte, mostly: no call for comparing.
+        let here = self.rest();
+        let eaten = match (len, here.first()) {
+            (1, Some(&byte)) => byte == expected[0],
+            _ => here.starts_with(&expected[..len]),
+        };
+        self.at += if eaten { len } else { 0 };
+        eaten
+    }
+
     /// Goes over what follows `tag`; `depth` groups may lie in each other.
     ///
     /// # Errors
