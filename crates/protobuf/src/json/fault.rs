@@ -1,6 +1,6 @@
 //! What is wrong with a JSON text, and where.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 /// Why a JSON text is no message of the type, where in the text, and in which field.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,8 @@ impl Fault {
                     path.push('.');
                     path.push_str(name);
                 }
-                Step::Element(index) => path.push_str(&format!("[{index}]")),
+                // Writing to a String cannot fail.
+                Step::Element(index) => drop(write!(path, "[{index}]")),
             }
         }
         (path, self.0.problem)
@@ -105,7 +106,7 @@ impl Fault {
         let (path, problem) = self.into_parts();
         ParseError {
             offset,
-            line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+            line: before.split(|&byte| byte == b'\n').count(),
             column: 1 + before[line_start..].iter().filter(is_start).count(),
             path,
             problem,

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use super::fault::Fault;
+use crate::text::number;
 
 /// What a value is, seen from its first character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -191,6 +192,57 @@ impl<'t> Reader<'t> {
         Ok(&self.text[start..self.at])
     }
 
+    /// A whole number of up to 18 digits, by itself or in a string: its sign and the rest. `None`, and nothing is read
+    /// but space, if it is anything else.
+    #[inline]
+    pub(crate) fn short_integer(&mut self) -> Option<(bool, u64)> {
+        self.skip_space();
+        let bytes = &self.text.as_bytes()[self.at..];
+        let is_quoted = bytes.first() == Some(&b'"');
+        let sign = usize::from(is_quoted);
+        let is_negative = bytes.get(sign) == Some(&b'-');
+        let start = sign + usize::from(is_negative);
+        let (magnitude, end) = leading_digits(bytes, start, 0);
+        let len = end - start;
+        if len == 0 || len > 18 || len > 1 && bytes[start] == b'0' {
+            return None;
+        }
+        match (bytes.get(end), is_quoted) {
+            (Some(b'"'), true) => self.at += end + 1,
+            (_, true) | (Some(b'.' | b'e' | b'E'), false) => return None,
+            (_, false) => self.at += end,
+        }
+        Some((is_negative, magnitude))
+    }
+
+    /// A number without an exponent and with few digits; `None`, and nothing is read but space, if it is anything else.
+    #[inline]
+    pub(crate) fn short_double(&mut self) -> Option<f64> {
+        self.skip_space();
+        let bytes = &self.text.as_bytes()[self.at..];
+        let is_negative = bytes.first() == Some(&b'-');
+        let start = usize::from(is_negative);
+        let (mut mantissa, mut end) = leading_digits(bytes, start, 0);
+        let (whole, mut decimals) = (end - start, 0);
+        if whole == 0 || whole > 1 && bytes[start] == b'0' {
+            return None;
+        }
+        if bytes.get(end) == Some(&b'.') {
+            let point = end;
+            (mantissa, end) = leading_digits(bytes, point + 1, mantissa);
+            decimals = end - point - 1;
+            if decimals == 0 {
+                return None;
+            }
+        }
+        if whole + decimals > 18 || matches!(bytes.get(end), Some(b'e' | b'E')) {
+            return None;
+        }
+        let magnitude = number::small_double(mantissa, decimals)?;
+        self.at += end;
+        Some(if is_negative { -magnitude } else { magnitude })
+    }
+
     #[inline]
     fn digits(&mut self, expected: &str) -> Result<(), Fault> {
         let start = self.at;
@@ -321,6 +373,16 @@ impl<'t> Reader<'t> {
 
 pub(crate) fn too_deep(at: usize) -> Fault {
     Fault::new(at, "nested too deep")
+}
+
+/// Reads digits from `at` on behind those of `number`: the number, if they are few, and where they end.
+#[inline]
+fn leading_digits(bytes: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
+    while let Some(digit @ 0..=9) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')) {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    (number, at)
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;

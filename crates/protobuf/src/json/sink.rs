@@ -64,18 +64,18 @@ impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
     }
 
     #[inline]
-    fn integer(&mut self, value: impl itoa::Integer) {
-        self.json.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+    fn signed(&mut self, value: i64) {
+        if value < 0 {
+            self.json.push(b'-');
+        }
+        number::put_digits(value.unsigned_abs(), self.json);
     }
 
     #[inline]
-    fn quoted_integer(&mut self, value: impl itoa::Integer) {
-        let mut buffer = itoa::Buffer::new();
-        let digits = buffer.format(value).as_bytes();
-        // One copy of known length, and then the rest cut off, is faster than three that ask for room.
-        let mut form = [b'"'; 22];
-        form[1..=digits.len()].copy_from_slice(digits);
-        self.json.extend_from_slice(&form[..digits.len() + 2]);
+    fn quoted(&mut self, value: impl FnOnce(&mut Self)) {
+        self.json.push(b'"');
+        value(self);
+        self.json.push(b'"');
     }
 
     #[inline]
@@ -126,14 +126,14 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
     #[inline]
     fn int_key(&mut self, open: &mut Open, key: i64) {
         self.separate(open);
-        self.quoted_integer(key);
+        self.int64(key);
         self.colon();
     }
 
     #[inline]
     fn uint_key(&mut self, open: &mut Open, key: u64) {
         self.separate(open);
-        self.quoted_integer(key);
+        self.uint64(key);
         self.colon();
     }
 
@@ -174,22 +174,22 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
 
     #[inline]
     fn int32(&mut self, value: i32) {
-        self.integer(value);
+        self.signed(value.into());
     }
 
     #[inline]
     fn uint32(&mut self, value: u32) {
-        self.integer(value);
+        number::put_digits(value.into(), self.json);
     }
 
     #[inline]
     fn int64(&mut self, value: i64) {
-        self.quoted_integer(value);
+        self.quoted(|sink| sink.signed(value));
     }
 
     #[inline]
     fn uint64(&mut self, value: u64) {
-        self.quoted_integer(value);
+        self.quoted(|sink| number::put_digits(value, sink.json));
     }
 
     #[inline]

@@ -33,6 +33,14 @@ impl Reader<'_> {
         Fault::new(self.offset(), format!("expected {expected}, found {}", found.name()))
     }
 
+    #[cold]
+    fn long_integer<N: TryFrom<i128>>(&mut self) -> Result<N, Fault> {
+        Reader::peek(self)?;
+        let at = self.offset();
+        let number = Source::integer(self)?;
+        N::try_from(number).map_err(|_| no_number(at, &number.to_string(), NumberProblem::Range))
+    }
+
     /// A number by itself or in a string; the problem with the second is told with its text.
     #[inline]
     fn numeric<N>(
@@ -146,18 +154,46 @@ impl<'t> Source<'t> for Reader<'t> {
         }
     }
 
-    #[inline]
     fn integer(&mut self) -> Result<i128, Fault> {
         self.numeric(number::integer, number::integer_in_string)
     }
 
     #[inline]
+    fn int64(&mut self) -> Result<i64, Fault> {
+        match self.short_integer() {
+            // It has at most 18 digits.
+            Some((is_negative, magnitude)) => {
+                Ok(if is_negative { -(magnitude as i64) } else { magnitude as i64 })
+            }
+            None => self.long_integer(),
+        }
+    }
+
+    #[inline]
+    fn uint64(&mut self) -> Result<u64, Fault> {
+        let before = self.clone();
+        if let Some((false, magnitude)) = self.short_integer() {
+            return Ok(magnitude);
+        }
+        *self = before;
+        self.long_integer()
+    }
+
+    #[inline]
     fn float(&mut self) -> Result<f32, Fault> {
+        let before = self.clone();
+        if let Some(float) = self.short_double().and_then(number::to_float) {
+            return Ok(float);
+        }
+        *self = before;
         self.numeric(number::float, number::float_in_string)
     }
 
     #[inline]
     fn double(&mut self) -> Result<f64, Fault> {
+        if let Some(double) = self.short_double() {
+            return Ok(double);
+        }
         self.numeric(number::double, number::double_in_string)
     }
 

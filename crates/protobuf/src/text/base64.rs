@@ -25,16 +25,9 @@ pub(crate) fn decode(text: &str, bytes: &mut Vec<u8>) -> bool {
     let engine = if is_url_safe { &URL_SAFE_ENGINE } else { &STANDARD_ENGINE };
     let start = bytes.len();
     bytes.resize(start + text.len().div_ceil(4) * 3, 0);
-    match engine.decode_slice(text, &mut bytes[start..]) {
-        Ok(len) => {
-            bytes.truncate(start + len);
-            true
-        }
-        Err(_) => {
-            bytes.truncate(start);
-            false
-        }
-    }
+    let decoded = engine.decode_slice(text, &mut bytes[start..]);
+    bytes.truncate(start + decoded.as_ref().map_or(0, |len| *len));
+    decoded.is_ok()
 }
 
 #[cfg(test)]

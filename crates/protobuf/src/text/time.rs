@@ -1,5 +1,7 @@
 //! The texts of `google.protobuf.Timestamp` and `google.protobuf.Duration`.
 
+use super::number;
+
 /// 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z, in seconds since 1970.
 pub(crate) const TIMESTAMP_SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 /// 10,000 years of 365.25 days, in seconds, either way.
@@ -35,7 +37,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<(i64, i32)> {
     if separators != *b"--T::" {
         return None;
     }
-    let part = |from: usize, to: usize| number(&date_and_time[from..to]);
+    let part = |from: usize, to: usize| digits(&date_and_time[from..to]);
     let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
     let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
     if year == 0 || !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
@@ -48,7 +50,7 @@ pub(crate) fn parse_timestamp(text: &str) -> Option<(i64, i32)> {
     let ahead = match zone {
         b"Z" => 0,
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
-            let (hours, minutes) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?);
+            let (hours, minutes) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
             if hours > 23 || minutes > 59 {
                 return None;
             }
@@ -72,7 +74,7 @@ pub(crate) fn write_duration(seconds: i64, nanos: i32, text: &mut Vec<u8>) -> bo
     if seconds < 0 || nanos < 0 {
         text.push(b'-');
     }
-    text.extend_from_slice(itoa::Buffer::new().format(seconds.unsigned_abs()).as_bytes());
+    number::put_digits(seconds.unsigned_abs(), text);
     write_fraction(nanos.unsigned_abs(), text);
     text.push(b's');
     true
@@ -103,8 +105,8 @@ fn write_fraction(nanos: u32, text: &mut Vec<u8>) {
         return;
     }
     let (mut number, digits) = match nanos {
-        _ if nanos % 1_000_000 == 0 => (nanos / 1_000_000, 3),
-        _ if nanos % 1_000 == 0 => (nanos / 1_000, 6),
+        _ if nanos.is_multiple_of(1_000_000) => (nanos / 1_000_000, 3),
+        _ if nanos.is_multiple_of(1_000) => (nanos / 1_000, 6),
         _ => (nanos, 9),
     };
     let mut form = *b".000000000";
@@ -122,12 +124,12 @@ fn parse_fraction(text: &[u8]) -> Option<(u32, &[u8])> {
     if len == 0 || len > 9 {
         return None;
     }
-    let nanos = number(&text[..len])? * 10_u32.pow(9 - len as u32);
+    let nanos = digits(&text[..len])? * 10_u32.pow(9 - len as u32);
     Some((nanos, &text[len..]))
 }
 
 /// At most nine digits, and nothing but digits.
-fn number(digits: &[u8]) -> Option<u32> {
+fn digits(digits: &[u8]) -> Option<u32> {
     digits
         .iter()
         .try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0')))
@@ -163,7 +165,7 @@ fn days_since_1970(year: u32, month: u32, day: u32) -> i64 {
 
 fn days_in(year: u32, month: u32) -> u32 {
     match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,

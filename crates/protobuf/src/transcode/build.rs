@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::keys::{Keys, Seen};
 use super::options::ParseOptions;
-use super::source::{Shape as Found, Source};
+use super::source::{Shape as Found, Source, in_range};
 use super::tables::{Field, Shape, Tables, Type, is_null};
 use crate::json::{Fault, excerpt};
 use crate::schema::{Kind, Pool, WellKnown};
@@ -144,11 +144,10 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
                 }
             }
             kind => {
-                if let Some(value) = self.number(field)? {
-                    if value != 0 || !field.is_implicit {
-                        put_varint(self.wire, field.tag.into());
-                        put_number(self.wire, kind, value);
-                    }
+                let value = self.number(field)?.filter(|value| *value != 0 || !field.is_implicit);
+                if let Some(value) = value {
+                    put_varint(self.wire, field.tag.into());
+                    put_number(self.wire, kind, value);
                 }
             }
         }
@@ -232,18 +231,33 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         let start = self.wire.len();
         put_varint(self.wire, field.tag.into());
         let body = self.wire.len() + 1;
-        self.len_prefixed(|builder| {
-            builder.elements(field, |builder| {
-                if let Some(value) = builder.number(field)? {
-                    put_number(builder.wire, field.kind, value);
-                }
-                Ok(())
-            })
-        })?;
+        self.len_prefixed(|builder| builder.packed(field))?;
         if self.wire.len() == body {
             self.wire.truncate(start);
         }
         Ok(())
+    }
+
+    /// Numbers without tags. Each kind has a loop of its own.
+    fn packed(&mut self, field: &'s Field) -> Result<(), Fault> {
+        macro_rules! by_kind {
+            ($($kind:ident)*) => {
+                match field.kind {
+                    $(Kind::$kind => self.elements(field, |builder| {
+                        let value = builder.plain_number(Kind::$kind)?;
+                        put_number(builder.wire, Kind::$kind, value);
+                        Ok(())
+                    }),)*
+                    kind => self.elements(field, |builder| {
+                        if let Some(value) = builder.number(field)? {
+                            put_number(builder.wire, kind, value);
+                        }
+                        Ok(())
+                    }),
+                }
+            };
+        }
+        by_kind!(Double Float Int32 Int64 Uint32 Uint64 Sint32 Sint64 Fixed32 Fixed64 Sfixed32 Sfixed64 Bool)
     }
 
     #[inline]
@@ -312,7 +326,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             self.source.bool_key()?.into()
         } else {
             let at = self.source.offset();
-            integer(field.kind, self.source.integer_key()?, at)?
+            key_number(field.kind, self.source.integer_key()?, at)?
         };
         put_number(self.wire, field.kind, number);
         Ok(Key::Number(number))
@@ -337,15 +351,29 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     #[inline]
     fn number(&mut self, field: &Field) -> Result<Option<u64>, Fault> {
         match field.kind {
-            Kind::Double => Ok(Some(self.source.double()?.to_bits())),
-            Kind::Float => Ok(Some(self.source.float()?.to_bits().into())),
-            Kind::Bool => Ok(Some(self.source.bool()?.into())),
             Kind::Enum => self.enumeration(field),
-            kind => {
-                let at = self.source.offset();
-                integer(kind, self.source.integer()?, at).map(Some)
-            }
+            kind => self.plain_number(kind).map(Some),
         }
+    }
+
+    #[inline(always)]
+    fn plain_number(&mut self, kind: Kind) -> Result<u64, Fault> {
+        let source = &mut self.source;
+        Ok(match kind {
+            Kind::Double => source.double()?.to_bits(),
+            Kind::Float => source.float()?.to_bits().into(),
+            Kind::Bool => source.bool()?.into(),
+            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Enum => {
+                let at = source.offset();
+                in_range::<i32, _>(source.int64()?, at)? as u64
+            }
+            Kind::Uint32 | Kind::Fixed32 => {
+                let at = source.offset();
+                in_range::<u32, _>(source.uint64()?, at)?.into()
+            }
+            Kind::Uint64 | Kind::Fixed64 => source.uint64()?,
+            _ => source.int64()? as u64,
+        })
     }
 
     fn enumeration(&mut self, field: &Field) -> Result<Option<u64>, Fault> {
@@ -364,7 +392,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
                 None => Err(Fault::new(at, format!("{name} has no value `{}`", excerpt(&text)))),
             };
         }
-        let number = integer(Kind::Int32, self.source.integer()?, at)?;
+        let number = self.plain_number(Kind::Int32)?;
         if !field.is_closed || enumeration.value(number as i32).is_some() {
             return Ok(Some(number));
         }
@@ -413,22 +441,18 @@ impl Key<'_> {
     }
 }
 
-/// `number` in the range of an integer type.
-#[inline]
-fn integer(kind: Kind, number: i128, at: usize) -> Result<u64, Fault> {
-    let in_range = match kind {
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Enum => {
-            i32::try_from(number).map(|number| number as u64)
-        }
-        Kind::Uint32 | Kind::Fixed32 => u32::try_from(number).map(u64::from),
-        Kind::Uint64 | Kind::Fixed64 => u64::try_from(number),
-        _ => i64::try_from(number).map(|number| number as u64),
-    };
-    in_range.map_err(|_| Fault::new(at, format!("{number} is out of range")))
+/// The key of a map, in the range of its type.
+fn key_number(kind: Kind, number: i128, at: usize) -> Result<u64, Fault> {
+    Ok(match kind {
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => in_range::<i32, _>(number, at)? as u64,
+        Kind::Uint32 | Kind::Fixed32 => in_range::<u32, _>(number, at)?.into(),
+        Kind::Uint64 | Kind::Fixed64 => in_range(number, at)?,
+        _ => in_range::<i64, _>(number, at)? as u64,
+    })
 }
 
 /// `value` as [`Builder::number`] gives it.
-#[inline]
+#[inline(always)]
 pub(super) fn put_number(wire: &mut Vec<u8>, kind: Kind, value: u64) {
     match kind {
         Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => wire.extend_from_slice(&value.to_le_bytes()),

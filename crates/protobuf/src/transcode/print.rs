@@ -209,12 +209,8 @@ impl<'s, S: Sink> Printer<'s, S> {
                     self.element(field, &mut list, seen, open)?;
                     self.nested(field, tag, reader, depth)?;
                 }
-                kind if tag & 7 == WireType::Len as u32 => {
-                    let mut packed = reader.nested()?;
-                    while !packed.is_empty() {
-                        let value = number(kind, &mut packed)?;
-                        self.number_element(field, value, &mut list, seen, open)?;
-                    }
+                _ if tag & 7 == WireType::Len as u32 => {
+                    self.packed(field, &mut reader.nested()?, &mut list, seen, open)?;
                 }
                 kind => {
                     let value = number(kind, reader)?;
@@ -249,7 +245,44 @@ impl<'s, S: Sink> Printer<'s, S> {
         Ok(())
     }
 
-    /// Before each element; the first one opens the list. A list without elements is as if it were not there.
+    /// One record of packed numbers. Each kind has a loop of its own.
+    fn packed(
+        &mut self,
+        field: &'s Field,
+        packed: &mut Reader<'_>,
+        list: &mut Option<S::Open>,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<(), Stop> {
+        if field.kind == Kind::Enum {
+            while !packed.is_empty() {
+                let value = number(Kind::Enum, packed)?;
+                self.number_element(field, value, list, seen, open)?;
+            }
+            return Ok(());
+        }
+        if packed.is_empty() {
+            return Ok(());
+        }
+        let list = self.list(field, list, seen, open)?;
+        let sink = &mut self.sink;
+        macro_rules! by_kind {
+            ($($kind:ident)*) => {
+                match field.kind {
+                    $(Kind::$kind => while !packed.is_empty() {
+                        let value = number(Kind::$kind, packed)?;
+                        sink.element(list);
+                        put_number(sink, Kind::$kind, value);
+                    },)*
+                    _ => {}
+                }
+            };
+        }
+        by_kind!(Double Float Int32 Int64 Uint32 Uint64 Sint32 Sint64 Fixed32 Fixed64 Sfixed32 Sfixed64 Bool);
+        self.check_len()
+    }
+
+    /// Before each element.
     #[inline]
     fn element(
         &mut self,
@@ -258,18 +291,27 @@ impl<'s, S: Sink> Printer<'s, S> {
         seen: &mut Seen,
         open: &mut S::Open,
     ) -> Result<(), Stop> {
-        let list = match list {
-            Some(list) => list,
-            None => {
-                if seen.set(field.seen) {
-                    return Err(Stop::Merge);
-                }
-                self.name(field, open);
-                list.insert(self.sink.begin_list())
-            }
-        };
+        let list = self.list(field, list, seen, open)?;
         self.sink.element(list);
         self.check_len()
+    }
+
+    /// The list, which the first element opens. A list without elements is as if it were not there.
+    #[inline]
+    fn list<'l>(
+        &mut self,
+        field: &Field,
+        list: &'l mut Option<S::Open>,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<&'l mut S::Open, Stop> {
+        if list.is_none() {
+            if seen.set(field.seen) {
+                return Err(Stop::Merge);
+            }
+            self.name(field, open);
+        }
+        Ok(list.get_or_insert_with(|| self.sink.begin_list()))
     }
 
     #[inline]
@@ -301,16 +343,13 @@ impl<'s, S: Sink> Printer<'s, S> {
                 if !keys.insert(entry.key) {
                     return Err(Stop::Merge);
                 }
-                let map = match &mut map {
-                    Some(map) => map,
-                    None => {
-                        if seen.set(field.seen) {
-                            return Err(Stop::Merge);
-                        }
-                        self.name(field, open);
-                        map.insert(self.sink.begin_map())
+                if map.is_none() {
+                    if seen.set(field.seen) {
+                        return Err(Stop::Merge);
                     }
-                };
+                    self.name(field, open);
+                }
+                let map = map.get_or_insert_with(|| self.sink.begin_map());
                 self.entry(&entry, map, depth)?;
             }
             if following(field, reader)?.is_none() {
@@ -333,7 +372,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         let key_field = entry.key_field;
         match (entry.key, key_field.kind) {
             (Key::Text(key), _) => {
-                self.sink.text_key(map, key).map_err(|NotText| not_text(self.pool, key_field))?
+                self.sink.text_key(map, key).map_err(|NotText| not_text(self.pool, key_field))?;
             }
             (Key::Number(key), Kind::Bool) => self.sink.bool_key(map, key != 0),
             (Key::Number(key), Kind::Uint32 | Kind::Uint64 | Kind::Fixed32 | Kind::Fixed64) => {
@@ -387,16 +426,8 @@ impl<'s, S: Sink> Printer<'s, S> {
     #[inline]
     pub(super) fn number(&mut self, field: &Field, value: u64) {
         match field.kind {
-            Kind::Double => self.sink.double(f64::from_bits(value)),
-            Kind::Float => self.sink.float(f32::from_bits(value as u32)),
-            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => self.sink.int32(value as i32),
-            Kind::Uint32 | Kind::Fixed32 => self.sink.uint32(value as u32),
-            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => self.sink.int64(value as i64),
-            Kind::Uint64 | Kind::Fixed64 => self.sink.uint64(value),
-            Kind::Bool => self.sink.bool(value != 0),
             Kind::Enum => self.enumeration(field, value as i32),
-            // They are no numbers, and never come here.
-            Kind::String | Kind::Bytes | Kind::Message | Kind::Group => self.sink.null(),
+            kind => put_number(&mut self.sink, kind, value),
         }
     }
 
@@ -419,7 +450,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         }
         for field in message_type.fields.iter().filter(|field| !seen.has(field.seen) && !field.is_extension) {
             match field.shape {
-                Shape::Singular if !field.is_implicit => continue,
+                Shape::Singular if !field.is_implicit => {}
                 Shape::Singular => {
                     self.name(field, open);
                     match field.kind {
@@ -544,8 +575,24 @@ impl<'s, 'w> Entry<'s, 'w> {
     }
 }
 
+/// `value` as [`number`] gives it.
+#[inline(always)]
+fn put_number<S: Sink>(sink: &mut S, kind: Kind, value: u64) {
+    match kind {
+        Kind::Double => sink.double(f64::from_bits(value)),
+        Kind::Float => sink.float(f32::from_bits(value as u32)),
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Enum => sink.int32(value as i32),
+        Kind::Uint32 | Kind::Fixed32 => sink.uint32(value as u32),
+        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => sink.int64(value as i64),
+        Kind::Uint64 | Kind::Fixed64 => sink.uint64(value),
+        Kind::Bool => sink.bool(value != 0),
+        // They are no numbers, and never come here.
+        Kind::String | Kind::Bytes | Kind::Message | Kind::Group => sink.null(),
+    }
+}
+
 /// A number of any kind as 64 bits: 32-bit signed ones are extended, floats are in the low half.
-#[inline]
+#[inline(always)]
 pub(super) fn number(kind: Kind, reader: &mut Reader<'_>) -> Result<u64, WireError> {
     Ok(match kind {
         Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => reader.fixed64()?,
@@ -623,9 +670,6 @@ const GROUPS_MAX: usize = 100;
 #[cold]
 fn not_text(pool: &Pool, field: &Field) -> Stop {
     let data = &pool.fields[field.index as usize];
-    let field = match data.extension {
-        true => data.name.to_string(),
-        false => format!("{}.{}", pool.messages[data.message as usize].name, data.name),
-    };
+    let field = pool.full_name(data);
     PrintError::NotText { field }.into()
 }

@@ -34,6 +34,11 @@ impl Shape {
     }
 }
 
+#[inline]
+pub(super) fn in_range<N: TryFrom<T>, T: Copy + std::fmt::Display>(number: T, at: usize) -> Result<N, Fault> {
+    N::try_from(number).map_err(|_| Fault::new(at, format!("{number} is out of range")))
+}
+
 /// Gives values in their order. A value of another kind than the one that is asked for is an error.
 pub(crate) trait Source<'t>: Clone {
     /// A map or list that is open: its owner keeps it.
@@ -61,6 +66,16 @@ pub(crate) trait Source<'t>: Clone {
     fn bool(&mut self) -> Result<bool, Fault>;
     /// A whole number, in whatever way it is written.
     fn integer(&mut self) -> Result<i128, Fault>;
+    /// As `integer`, and in the range of the type.
+    fn int64(&mut self) -> Result<i64, Fault> {
+        let at = self.offset();
+        in_range(self.integer()?, at)
+    }
+    /// As `integer`, and in the range of the type.
+    fn uint64(&mut self) -> Result<u64, Fault> {
+        let at = self.offset();
+        in_range(self.integer()?, at)
+    }
     fn float(&mut self) -> Result<f32, Fault>;
     fn double(&mut self) -> Result<f64, Fault>;
     fn text(&mut self) -> Result<Cow<'t, str>, Fault>;

@@ -33,6 +33,7 @@ pub(crate) struct Type {
 }
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "what a field is has nothing to do with what else it is")]
 pub(crate) struct Field {
     /// In the schema.
     pub(super) index: u32,
@@ -161,10 +162,12 @@ impl Field {
         let is_repeated = data.cardinality == Cardinality::Repeated;
         let single = Tag::new(data.number, data.kind.wire_type()).bits();
         let packed = Tag::new(data.number, WireType::Len).bits();
-        let (tag, other_tag) = match data.packed {
-            true => (packed, single),
-            false if is_repeated && data.kind.is_packable() => (single, packed),
-            false => (single, 0),
+        let (tag, other_tag) = if data.packed {
+            (packed, single)
+        } else if is_repeated && data.kind.is_packable() {
+            (single, packed)
+        } else {
+            (single, 0)
         };
         let (json_name, schema_name) = if data.extension {
             let name = format!("[{}]", data.name);
