@@ -66,8 +66,7 @@ pub(crate) fn build<'t, S: Source<'t>>(
 
 /// The same message in the order in which it is encoded: decoded, which merges, and encoded again.
 fn merged(schema: &Schema, index: u32, wire: &[u8], depth_max: usize) -> Result<Vec<u8>, PrintError> {
-    let mut limits = Limits::default();
-    limits.depth_max = depth_max;
+    let limits = Limits { depth_max, ..Limits::default() };
     let mut decoder = Decoder::new(limits);
     Ok(decoder.decode(schema.message_at(index), wire)?.encode_to_vec())
 }

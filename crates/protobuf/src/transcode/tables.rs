@@ -24,10 +24,7 @@ pub(crate) struct Type {
     /// As they are declared; extensions behind.
     pub(super) fields: Box<[Field]>,
     pub(super) is_message_set: bool,
-    /// By number: the index in `fields`, or `NO_FIELD`.
-    low_numbers: Box<[u16]>,
-    /// Numbers that are higher, in ascending order.
-    high_numbers: Box<[(u32, u16)]>,
+    numbers: Numbers,
     /// From JSON's names and the schema's to indexes.
     names: Names<u16>,
 }
@@ -117,14 +114,12 @@ impl Type {
             // Where it is the JSON name of another field, that one counts.
             names.entry(field.schema_name.text.clone()).or_insert(index);
         }
-        let (low_numbers, high_numbers) = numbers(&fields);
         Type {
             index,
             known: message.well_known.filter(|known| is_as_known(*known, &fields, pool)),
             is_message_set: message.message_set,
+            numbers: Numbers::of(&fields),
             fields: fields.into(),
-            low_numbers,
-            high_numbers,
             names,
         }
     }
@@ -138,17 +133,7 @@ impl Type {
 
     #[inline]
     pub(super) fn field_of_number(&self, number: u32) -> Option<&Field> {
-        let index = match self.low_numbers.get(number as usize) {
-            Some(index) => *index,
-            None => self.high_number(number),
-        };
-        self.fields.get(usize::from(index))
-    }
-
-    #[cold]
-    fn high_number(&self, number: u32) -> u16 {
-        let position = self.high_numbers.binary_search_by_key(&number, |(number, _)| *number);
-        position.map_or(NO_FIELD, |position| self.high_numbers[position].1)
+        self.fields.get(usize::from(self.numbers.index(number)))
     }
 
     #[inline]
@@ -287,17 +272,41 @@ fn is_as_known(known: WellKnown, fields: &[Field], pool: &Pool) -> bool {
 }
 
 /// Which field has which number.
-fn numbers(fields: &[Field]) -> (Box<[u16]>, Box<[(u32, u16)]>) {
-    let low_max =
-        fields.iter().map(|field| field.number as usize).filter(|number| *number < LOW_NUMBERS).max();
-    let mut low = vec![NO_FIELD; low_max.map_or(0, |max| max + 1)];
-    let mut high = Vec::new();
-    for (index, field) in (0..NO_FIELD).zip(fields) {
-        match low.get_mut(field.number as usize) {
-            Some(slot) => *slot = index,
-            None => high.push((field.number, index)),
+#[derive(Debug)]
+struct Numbers {
+    /// By number: the index of the field, or `NO_FIELD`.
+    low: Box<[u16]>,
+    /// Numbers that are higher, in ascending order.
+    high: Box<[(u32, u16)]>,
+}
+
+impl Numbers {
+    fn of(fields: &[Field]) -> Numbers {
+        let numbers = fields.iter().map(|field| field.number as usize);
+        let low_max = numbers.filter(|number| *number < LOW_NUMBERS).max();
+        let mut low = vec![NO_FIELD; low_max.map_or(0, |max| max + 1)];
+        let mut high = Vec::new();
+        for (index, field) in (0..NO_FIELD).zip(fields) {
+            match low.get_mut(field.number as usize) {
+                Some(slot) => *slot = index,
+                None => high.push((field.number, index)),
+            }
+        }
+        high.sort_unstable();
+        Numbers { low: low.into(), high: high.into() }
+    }
+
+    #[inline]
+    fn index(&self, number: u32) -> u16 {
+        match self.low.get(number as usize) {
+            Some(index) => *index,
+            None => self.high_index(number),
         }
     }
-    high.sort_unstable();
-    (low.into(), high.into())
+
+    #[cold]
+    fn high_index(&self, number: u32) -> u16 {
+        let position = self.high.binary_search_by_key(&number, |(number, _)| *number);
+        position.map_or(NO_FIELD, |position| self.high[position].1)
+    }
 }
