@@ -2,11 +2,11 @@
 //! between.
 //!
 //! ```
-//! use thalweg_protobuf::{Schema, json};
+//! use thalweg_protobuf::{Schema, json, sources};
 //!
-//! // What `protoc --include_imports -o` writes for: syntax = "proto3"; message Point { int32 x = 1; }
-//! let set = b"\x0a\x26\x0a\x07p.proto\x22\x13\x0a\x05Point\x12\x0a\x0a\x01x\x18\x01\x20\x01\x28\x05\x62\x06proto3";
-//! let schema = Schema::from_descriptor_set(set)?;
+//! let source = "syntax = 'proto3'; message Point { int32 x = 1; }";
+//! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
+//! let schema = Schema::from_descriptor_set(&set)?;
 //! let point = schema.message("Point").expect("it is in the file");
 //! assert_eq!(json::from_wire(point, b"\x08\x2a")?, r#"{"x":42}"#);
 //! assert_eq!(json::to_wire(point, br#"{"x":42}"#)?, b"\x08\x2a");
