@@ -21,3 +21,8 @@ fn operations() {
 fn transcode() {
     run(Target::TRANSCODE, 20_000);
 }
+
+#[test]
+fn dissect() {
+    run(Target::DISSECT, 30_000);
+}

@@ -3,7 +3,7 @@ use crate::dissect::framing::{Framing, split};
 use crate::dissect::{Limits, Span, dissect};
 
 fn written(bytes: &[u8]) -> String {
-    write(bytes, &dissect(bytes, Span::all(bytes), &Limits::default()))
+    write(bytes, &dissect(bytes, Span::all(bytes), None, &Limits::default()))
 }
 
 fn hex(text: &str) -> Vec<u8> {
@@ -48,7 +48,7 @@ fn frames_are_written_with_what_is_before_them() {
             .iter()
             .map(|frame| {
                 (bytes[0] == 0 || framing == Framing::Delimited)
-                    .then(|| dissect(&bytes, frame.payload, &Limits::default()))
+                    .then(|| dissect(&bytes, frame.payload, None, &Limits::default()))
             })
             .collect();
         assert_eq!(write_frames(&bytes, &frames, &messages), text);
