@@ -19,7 +19,7 @@ fn operations() {
 
 #[test]
 fn transcode() {
-    run(Target::TRANSCODE, 20_000);
+    run(Target::TRANSCODE, 100_000);
 }
 
 #[test]
