@@ -102,16 +102,19 @@ impl Random {
         let mut message = DynamicMessage::new(of.clone());
         match of.full_name() {
             "google.protobuf.Timestamp" => {
-                message
-                    .set_field_by_number(1, Value::I64(self.below(315_537_897_599) as i64 - 62_135_596_800));
+                message.set_field_by_number(1, Value::I64(self.seconds(315_537_897_599) - 62_135_596_800));
                 message.set_field_by_number(2, Value::I32(self.nanos()));
                 return message;
             }
             "google.protobuf.Duration" => {
                 let sign = if self.below(2) == 0 { 1 } else { -1 };
-                message
-                    .set_field_by_number(1, Value::I64(self.below(315_576_000_000) as i64 * i64::from(sign)));
+                message.set_field_by_number(1, Value::I64(self.seconds(315_576_000_000) * i64::from(sign)));
                 message.set_field_by_number(2, Value::I32(self.nanos() * sign));
+                return message;
+            }
+            "google.protobuf.DoubleValue" => {
+                // prost-reflect writes null for one that is infinite.
+                message.set_field_by_number(1, Value::F64(self.below(1000) as f64 / 8.0));
                 return message;
             }
             "google.protobuf.FieldMask" => {
@@ -155,9 +158,7 @@ impl Random {
         for extension in extensions {
             if self.below(4) == 0 && !(depth == 0 && matches!(extension.kind(), Kind::Message(_))) {
                 let value = if extension.is_list() {
-                    Value::List(
-                        (0..1 + self.below(3)).map(|_| self.value(&extension.kind(), depth)).collect(),
-                    )
+                    Value::List((0..=self.below(3)).map(|_| self.value(&extension.kind(), depth)).collect())
                 } else {
                     self.value(&extension.kind(), depth)
                 };
@@ -165,6 +166,10 @@ impl Random {
             }
         }
         message
+    }
+
+    fn seconds(&mut self, bound: u64) -> i64 {
+        self.below(bound).cast_signed()
     }
 
     /// In milliseconds, microseconds or nanoseconds.
@@ -202,7 +207,7 @@ impl Random {
             Kind::Double => Value::F64(self.double()),
             Kind::Float => Value::F32(self.double() as f32),
             Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => Value::I32(self.integer() as i32),
-            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => Value::I64(self.integer() as i64),
+            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => Value::I64(self.integer().cast_signed()),
             Kind::Uint32 | Kind::Fixed32 => Value::U32(self.integer() as u32),
             Kind::Uint64 | Kind::Fixed64 => Value::U64(self.integer()),
             Kind::Bool => Value::Bool(self.below(2) == 1),
@@ -243,9 +248,10 @@ impl Random {
             let start = reader.offset();
             let tag = reader.tag().expect("it was written just now");
             reader.skip(tag, 100).expect("it was written just now");
-            let oneof = of.field_by_number(tag.number).and_then(|field| field.oneof());
-            let group =
-                oneof.and_then(|oneof| oneof.fields().next()).map_or(tag.number, |field| field.number());
+            let oneof = of.field_by_number(tag.number).and_then(thalweg_protobuf::Field::oneof);
+            let group = oneof
+                .and_then(|oneof| oneof.fields().next())
+                .map_or(tag.number, thalweg_protobuf::Field::number);
             records.push((group, reader.since(start).to_vec()));
         }
         for _ in 0..records.len() * 2 {
