@@ -1,7 +1,9 @@
 //! From the text of `.proto` files to descriptors, in memory: with [protox], which knows proto2 and proto3.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use miette::Diagnostic;
 use protox::Compiler;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use thiserror::Error;
@@ -27,12 +29,13 @@ pub fn compile(
     read: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
 ) -> Result<Vec<u8>, SourceError> {
     let mut resolver = ChainFileResolver::new();
-    resolver.add(Sources(read));
+    let read = Arc::new(read);
+    resolver.add(Sources(read.clone()));
     resolver.add(GoogleFileResolver::new());
     let mut compiler = Compiler::with_file_resolver(resolver);
     compiler.include_imports(true);
     for file in files {
-        compiler.open_file(file).map_err(|error| SourceError::of(&error))?;
+        compiler.open_file(file).map_err(|error| SourceError::of(&error, &*read))?;
     }
     Ok(compiler.encode_file_descriptor_set())
 }
@@ -59,21 +62,33 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    fn of(error: &protox::Error) -> SourceError {
+    fn of(error: &protox::Error, read: &dyn Fn(&str) -> Option<String>) -> SourceError {
         match error.to_string().split_once(EDITION) {
             Some((_, file)) => SourceError::Edition { file: file.to_owned() },
             None => SourceError::Invalid {
                 message: match error.file() {
-                    Some(file) if !error.to_string().contains(file) => format!("{file}: {error}"),
-                    _ => error.to_string(),
+                    Some(file) => match place(error, &read(file).unwrap_or_default()) {
+                        Some((line, column)) => format!("{file}:{line}:{column}: {error}"),
+                        None if !error.to_string().contains(file) => format!("{file}: {error}"),
+                        None => error.to_string(),
+                    },
+                    None => error.to_string(),
                 },
             },
         }
     }
 }
 
+/// Line and column of an error, both from 1.
+fn place(error: &protox::Error, source: &str) -> Option<(usize, usize)> {
+    let offset = error.labels()?.next()?.offset();
+    let before = source.get(..offset)?;
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Some((before.matches('\n').count() + 1, before[line_start..].chars().count() + 1))
+}
+
 /// Files by name.
-struct Sources<R>(R);
+struct Sources<R>(Arc<R>);
 
 /// How our own error is known again behind protox's.
 const EDITION: &str = "is written in an edition: ";
@@ -132,6 +147,9 @@ mod tests {
     fn errors_name_their_file() {
         let error = compile_one("syntax = 'proto3'; message A { B b = 1; }").expect_err("there is no B");
         assert!(error.to_string().contains("a.proto") && error.to_string().contains("'B'"), "{error}");
+        let error =
+            compile_one("syntax = 'proto3';\nmessage A { int32 x = 1 }").expect_err("a semicolon is missing");
+        assert!(error.to_string().starts_with("a.proto:2:"), "{error}");
         let error = compile_one("import 'b.proto';").expect_err("there is no b.proto");
         assert!(error.to_string().contains("b.proto"), "{error}");
     }

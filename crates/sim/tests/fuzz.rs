@@ -26,3 +26,13 @@ fn descriptors() {
 fn operations() {
     run(Target::OPERATIONS, 1000);
 }
+
+#[test]
+fn transcode() {
+    run(Target::TRANSCODE, 100_000);
+}
+
+#[test]
+fn dissect() {
+    run(Target::DISSECT, 30_000);
+}

@@ -1,6 +1,6 @@
 //! How messages lie in a file: one alone, or several with something before each.
 
-use super::{Limits, Span, Varint, dissect, read};
+use super::{Limits, Span, Varint, read};
 
 /// The flags and the length before a message of gRPC.
 pub const GRPC_PREFIX_LEN: usize = 5;
@@ -169,6 +169,8 @@ pub struct Detection {
     pub reason: String,
     /// Others that fit as well.
     pub others: Vec<Framing>,
+    /// It fits from the first to the last byte.
+    pub fits: bool,
 }
 
 /// Looks for the framing that fits from the first to the last byte.
@@ -182,12 +184,12 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
                 if let Prefix::Grpc { flags: 1.., .. } = frame.prefix {
                     true
                 } else {
-                    let shallow = Limits { depth_max: 0, ..*limits };
-                    dissect(input, frame.payload, &shallow).problems().is_empty() && fits(frame.payload)
+                    read::is_message(input, frame.payload, limits) && fits(frame.payload)
                 }
             })
     };
-    let detected = |framing, reason: &str, others| Detection { framing, reason: reason.to_owned(), others };
+    let detected =
+        |framing, reason: &str, others| Detection { framing, reason: reason.to_owned(), others, fits: true };
     if input.is_empty() {
         return detected(Framing::Protobuf, "nothing is a message without fields", Vec::new());
     }
@@ -208,9 +210,13 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
         }
         // No message begins with these bytes: there is no field 0.
         None if matches!(input, [0 | 1, _, _, _, _, ..]) => {
-            detected(Framing::Grpc, "no message begins with 00 or 01, but gRPC's prefix does", Vec::new())
+            let reason = "no message begins with 00 or 01, but gRPC's prefix does";
+            Detection { fits: false, ..detected(Framing::Grpc, reason, Vec::new()) }
         }
-        None => detected(Framing::Protobuf, "no framing fits to the last byte", Vec::new()),
+        None => {
+            let reason = "no framing fits to the last byte";
+            Detection { fits: false, ..detected(Framing::Protobuf, reason, Vec::new()) }
+        }
     }
 }
 

@@ -8,14 +8,16 @@
 //! use thalweg_protobuf::dissect::{Limits, Span, Value, dissect};
 //!
 //! let input = b"\x0a\x0dpolar penguin\x10\x14";
-//! let message = dissect(input, Span::all(input), &Limits::default());
+//! let message = dissect(input, Span::all(input), None, &Limits::default());
 //! let [name, age] = &message.records[..] else { panic!("there are two records") };
 //! assert_eq!((name.tag.number(), name.tag.span.start), (1, 0));
 //! assert_eq!(age.value.readings(input)[0].to_string(), "20 (uint, int, enum)");
 //! assert!(message.problem.is_none());
 //! ```
 
+pub mod account;
 pub mod framing;
+pub mod known;
 mod problem;
 mod read;
 pub mod readings;
@@ -26,6 +28,8 @@ use std::ops::Range;
 pub use problem::{Part, Problem, ProblemKind};
 pub use read::dissect;
 
+use crate::schema::{Field, MessageType};
+use crate::wire::WireType;
 use readings::Reading;
 
 /// What a dissection may grow to: the input is anybody's.
@@ -83,16 +87,18 @@ impl From<Span> for Range<usize> {
 
 /// Records in a row: a message's, or a group's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
+pub struct Message<'s> {
+    /// What it is, if that is known.
+    pub message_type: Option<MessageType<'s>>,
     /// All of it; of a group, without its tags.
     pub span: Span,
     /// Those that could be read.
-    pub records: Vec<Record>,
+    pub records: Vec<Record<'s>>,
     /// Why reading ended before the end.
     pub problem: Option<Problem>,
 }
 
-impl Message {
+impl Message<'_> {
     /// What could not be read: what lies behind the last whole record.
     pub fn rest(&self) -> Span {
         let start = self.records.last().map_or(self.span.start, |record| record.span().end);
@@ -108,6 +114,7 @@ impl Message {
 
     fn collect_problems<'a>(&'a self, problems: &mut Vec<&'a Problem>) {
         for record in &self.records {
+            problems.extend(&record.problem);
             if let Some(message) = record.value.message() {
                 message.collect_problems(problems);
             }
@@ -118,18 +125,43 @@ impl Message {
 
 /// A tag and what it announces.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Record {
+pub struct Record<'s> {
     /// Which field, and how its value is written.
     pub tag: Tag,
     /// The value.
-    pub value: Value,
+    pub value: Value<'s>,
+    /// The field of that number in the message's type. How the value is written need not be how the field's are:
+    /// [`Record::known`].
+    pub field: Option<Field<'s>>,
+    /// Why decoders refuse it, though it is well-formed: the value is none of the field's type.
+    pub problem: Option<Problem>,
 }
 
-impl Record {
+impl<'s> Record<'s> {
+    /// The field, if the value is written as values of that field are; decoders take all others for unknown ones.
+    pub fn known(&self) -> Option<Field<'s>> {
+        let found = self.tag.wire_type()?;
+        self.field.filter(|field| found == field.kind().wire_type() || is_packed(*field, found))
+    }
+
+    /// What is nested in it: with a schema, if it is a message; without, unless its bytes are text, which is likelier then.
+    pub fn likely_message(&self, input: &[u8]) -> Option<&Message<'s>> {
+        let is_text = |span: Span| std::str::from_utf8(span.of(input)).is_ok_and(readings::is_prose);
+        match &self.value {
+            Value::Len { payload, .. } if self.known().is_none() && is_text(*payload) => None,
+            value => value.message(),
+        }
+    }
+
     /// The bytes from its tag to its end.
     pub fn span(&self) -> Span {
         Span { start: self.tag.span.start, end: self.value.end() }
     }
+}
+
+/// Whether that is how a row of the field's values is written.
+fn is_packed(field: Field<'_>, wire_type: WireType) -> bool {
+    wire_type == WireType::Len && field.is_repeated() && field.kind().is_packable()
 }
 
 /// A varint: seven bits a byte, the lowest first; the eighth bit says that there is more.
@@ -167,72 +199,35 @@ impl Tag {
 
     /// How the value is written. 6 and 7 have no meaning.
     pub fn wire_type(&self) -> Option<WireType> {
-        WireType::try_from((self.value & 7) as u8).ok()
+        WireType::from_bits((self.value & 7) as u32)
     }
 }
 
-/// How a value is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum WireType {
-    /// A varint.
-    Varint = 0,
-    /// 8 bytes, the lowest first.
-    I64 = 1,
-    /// A length in bytes, and so many bytes.
-    Len = 2,
-    /// Records up to the end tag of the same number.
-    StartGroup = 3,
-    /// The end of a group.
-    EndGroup = 4,
-    /// 4 bytes, the lowest first.
-    I32 = 5,
-}
-
-impl WireType {
-    /// The name in the documentation of the format.
-    pub fn name(self) -> &'static str {
-        match self {
-            WireType::Varint => "VARINT",
-            WireType::I64 => "I64",
-            WireType::Len => "LEN",
-            WireType::StartGroup => "SGROUP",
-            WireType::EndGroup => "EGROUP",
-            WireType::I32 => "I32",
-        }
-    }
-
-    const ALL: [WireType; 6] = [
-        WireType::Varint,
-        WireType::I64,
-        WireType::Len,
-        WireType::StartGroup,
-        WireType::EndGroup,
-        WireType::I32,
-    ];
-}
-
-impl TryFrom<u8> for WireType {
-    type Error = ();
-
-    fn try_from(number: u8) -> Result<Self, ()> {
-        WireType::ALL.get(usize::from(number)).copied().ok_or(())
+/// The name of a wire type in the documentation of the format: `VARINT`, `LEN` …
+pub fn wire_type_name(wire_type: WireType) -> &'static str {
+    match wire_type {
+        WireType::Varint => "VARINT",
+        WireType::Fixed64 => "I64",
+        WireType::Len => "LEN",
+        WireType::StartGroup => "SGROUP",
+        WireType::EndGroup => "EGROUP",
+        WireType::Fixed32 => "I32",
     }
 }
 
 /// What follows a tag.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum Value<'s> {
     /// [`WireType::Varint`]
     Varint(Varint),
-    /// [`WireType::I64`]
+    /// [`WireType::Fixed64`]
     I64 {
         /// As a number, the lowest byte first.
         bits: u64,
         /// Its 8 bytes.
         span: Span,
     },
-    /// [`WireType::I32`]
+    /// [`WireType::Fixed32`]
     I32 {
         /// As a number, the lowest byte first.
         bits: u32,
@@ -245,19 +240,20 @@ pub enum Value {
         length: Varint,
         /// Those bytes.
         payload: Span,
-        /// They can be read as records, from the first to the last byte. It need not be what they are.
-        message: Option<Message>,
+        /// What they are as records. With a schema, because they are a message. Without, because they can be read as
+        /// records from the first to the last byte, and may be something else.
+        message: Option<Message<'s>>,
     },
     /// [`WireType::StartGroup`]
     Group {
         /// What is in it.
-        message: Message,
+        message: Message<'s>,
         /// Its end; none if something is wrong before that.
         end: Option<Tag>,
     },
 }
 
-impl Value {
+impl<'s> Value<'s> {
     /// The offset behind it.
     pub fn end(&self) -> usize {
         match self {
@@ -268,20 +264,11 @@ impl Value {
     }
 
     /// What is nested in it, or may be.
-    pub fn message(&self) -> Option<&Message> {
+    pub fn message(&self) -> Option<&Message<'s>> {
         match self {
             Value::Len { message, .. } => message.as_ref(),
             Value::Group { message, .. } => Some(message),
             _ => None,
-        }
-    }
-
-    /// What is nested in it, unless its bytes are text, which is likelier then.
-    pub fn likely_message(&self, input: &[u8]) -> Option<&Message> {
-        let is_text = |span: Span| std::str::from_utf8(span.of(input)).is_ok_and(readings::is_prose);
-        match self {
-            Value::Len { payload, .. } if is_text(*payload) => None,
-            _ => self.message(),
         }
     }
 

@@ -90,6 +90,12 @@ pub enum ProblemKind {
     /// The bytes end within a group.
     #[error("group {0} does not end")]
     NotEnded(u32),
+    /// A string of a field whose strings decoders check.
+    #[error("{0} is a string, and this is no UTF-8")]
+    NotUtf8(String),
+    /// A row of values, the last of which is not whole.
+    #[error("{0} has {1} values, and this does not end with a whole one")]
+    Packed(String, &'static str),
     /// [`super::Limits::depth_max`]
     #[error("a group lies {0} levels deep, and decoders go no deeper")]
     TooDeep(usize),

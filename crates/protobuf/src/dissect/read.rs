@@ -1,19 +1,31 @@
 //! From bytes to records.
 
-use super::{Limits, Message, Part, Problem, ProblemKind, Record, Span, Tag, Value, Varint, WireType};
+use super::{Limits, Message, Part, Problem, ProblemKind, Record, Span, Tag, Value, Varint, known};
+use crate::schema::{Field, MessageType, WellKnown};
+use crate::wire::{NUMBER_MAX, VARINT_LEN_MAX, WireType};
 
-/// No 64-bit number needs more.
-const VARINT_LEN_MAX: usize = 10;
-const FIELD_NUMBER_MAX: u64 = (1 << 29) - 1;
-
-/// Takes apart what lies at `span`, without a schema: every payload that can be read as records to its end is.
-pub fn dissect(input: &[u8], span: Span, limits: &Limits) -> Message {
+/// Takes apart what lies at `span`.
+///
+/// With a type, fields are what it says, and messages in it are taken apart even if they are malformed. Without one, and in
+/// unknown fields, every payload that can be read as records to its end is.
+pub fn dissect<'s>(
+    input: &[u8],
+    span: Span,
+    message_type: Option<MessageType<'s>>,
+    limits: &Limits,
+) -> Message<'s> {
     let end = span.end.min(input.len());
     let span = Span { start: span.start.min(end), end };
     let mut reader = Reader { input, limits: *limits, records_left: limits.records_max };
     let mut message = reader.records(span, 0);
-    reader.descend(&mut message, 0);
+    reader.descend(&mut message, message_type, 0);
     message
+}
+
+/// Whether that is records from the first to the last byte. What is in payloads is not looked at.
+pub(super) fn is_message(input: &[u8], span: Span, limits: &Limits) -> bool {
+    let mut reader = Reader { input, limits: *limits, records_left: limits.records_max };
+    reader.records(span, 0).problems().is_empty()
 }
 
 struct Reader<'a> {
@@ -36,19 +48,19 @@ impl Cursor {
 }
 
 /// What stands where a record may.
-enum Next {
-    Record(Record),
+enum Next<'s> {
+    Record(Record<'s>),
     /// The end of the group that is open.
     EndGroup(Tag),
     /// A record that is wrong further in: what of it is understood, with the problem inside.
-    Broken(Record),
+    Broken(Record<'s>),
 }
 
 impl Reader<'_> {
     /// The records of one level, those of groups in it too; payloads stay closed.
-    fn records(&mut self, span: Span, depth: usize) -> Message {
+    fn records<'s>(&mut self, span: Span, depth: usize) -> Message<'s> {
         let mut cursor = Cursor { at: span.start, end: span.end };
-        let mut message = Message { span, records: Vec::new(), problem: None };
+        let mut message = Message { message_type: None, span, records: Vec::new(), problem: None };
         while cursor.left() > 0 {
             match self.record(&mut cursor, None, depth) {
                 Ok(Next::Record(record)) => message.records.push(record),
@@ -70,38 +82,63 @@ impl Reader<'_> {
         message
     }
 
-    /// Opens the payloads that can be read as records, and those in them.
-    fn descend(&mut self, message: &mut Message, depth: usize) {
+    /// Says what fields the records are, and opens the payloads that are messages, or may be.
+    fn descend<'s>(
+        &mut self,
+        message: &mut Message<'s>,
+        message_type: Option<MessageType<'s>>,
+        depth: usize,
+    ) {
+        message.message_type = message_type;
+        let in_any = message_type.and_then(|any| any_content(self.input, message, any));
         for record in &mut message.records {
+            record.field = message_type.and_then(|known| known.field_by_number(record.tag.number()));
+            let field = record.known();
+            record.problem = field.and_then(|field| known::problem(field, record, self.input));
+            let content = match (in_any, record.tag.number()) {
+                (Some(content), 2) => Some(content),
+                _ => field.and_then(Field::message_type),
+            };
             match &mut record.value {
-                Value::Len { payload, message, .. }
-                    if !payload.is_empty() && depth < self.limits.depth_max =>
-                {
-                    *message = self.whole(*payload, depth + 1);
+                Value::Len { payload, message, .. } if depth < self.limits.depth_max => {
+                    match (content, field) {
+                        (Some(content), _) => {
+                            let mut inner = self.records(*payload, depth + 1);
+                            self.descend(&mut inner, Some(content), depth + 1);
+                            *message = Some(inner);
+                        }
+                        (None, None) if !payload.is_empty() => *message = self.whole(*payload, depth + 1),
+                        _ => {}
+                    }
                 }
-                Value::Group { message, .. } => self.descend(message, depth + 1),
+                Value::Group { message, .. } => self.descend(message, content, depth + 1),
                 _ => {}
             }
         }
     }
 
     /// What lies there, if it is records from the first to the last byte.
-    fn whole(&mut self, span: Span, depth: usize) -> Option<Message> {
+    fn whole<'s>(&mut self, span: Span, depth: usize) -> Option<Message<'s>> {
         let records_left = self.records_left;
         let mut message = self.records(span, depth);
         if !message.problems().is_empty() {
             self.records_left = records_left;
             return None;
         }
-        self.descend(&mut message, depth);
+        self.descend(&mut message, None, depth);
         Some(message)
     }
 
-    fn record(&mut self, cursor: &mut Cursor, open: Option<u32>, depth: usize) -> Result<Next, Problem> {
+    fn record<'s>(
+        &mut self,
+        cursor: &mut Cursor,
+        open: Option<u32>,
+        depth: usize,
+    ) -> Result<Next<'s>, Problem> {
         let tag = varint(self.input, cursor, Part::Tag, None)?;
         let problem = |kind| Problem { offset: tag.span.start, kind, tag: None, length: None };
         let number = tag.value >> 3;
-        if number == 0 || number > FIELD_NUMBER_MAX || tag.overflows {
+        if number == 0 || number > u64::from(NUMBER_MAX) || tag.overflows {
             return Err(problem(ProblemKind::FieldNumber(number)));
         }
         let Some(wire_type) = tag.wire_type() else {
@@ -113,11 +150,11 @@ impl Reader<'_> {
             .ok_or_else(|| problem(ProblemKind::TooMany(self.limits.records_max)))?;
         let value = match wire_type {
             WireType::Varint => Value::Varint(varint(self.input, cursor, Part::Varint, Some(tag))?),
-            WireType::I64 => {
+            WireType::Fixed64 => {
                 let (bytes, span) = fixed(self.input, cursor, Part::I64, tag)?;
                 Value::I64 { bits: u64::from_le_bytes(bytes), span }
             }
-            WireType::I32 => {
+            WireType::Fixed32 => {
                 let (bytes, span) = fixed(self.input, cursor, Part::I32, tag)?;
                 Value::I32 { bits: u32::from_le_bytes(bytes), span }
             }
@@ -132,10 +169,10 @@ impl Reader<'_> {
                 };
             }
         };
-        Ok(Next::Record(Record { tag, value }))
+        Ok(Next::Record(Record::new(tag, value)))
     }
 
-    fn group(&mut self, cursor: &mut Cursor, tag: Tag, depth: usize) -> Result<Next, Problem> {
+    fn group<'s>(&mut self, cursor: &mut Cursor, tag: Tag, depth: usize) -> Result<Next<'s>, Problem> {
         if depth > self.limits.depth_max {
             let kind = ProblemKind::TooDeep(depth);
             return Err(Problem { offset: tag.span.start, kind, tag: None, length: None });
@@ -155,17 +192,35 @@ impl Reader<'_> {
                 }
                 Ok(Next::EndGroup(end)) => {
                     let span = Span { start, end: end.span.start };
-                    let message = Message { span, records, problem: None };
-                    return Ok(Next::Record(Record { tag, value: Value::Group { message, end: Some(end) } }));
+                    let message = Message { message_type: None, span, records, problem: None };
+                    return Ok(Next::Record(Record::new(tag, Value::Group { message, end: Some(end) })));
                 }
                 Err(problem) => break Some(problem),
             }
         };
         // Where it ends is not known: the rest of the bytes is in it.
         cursor.at = cursor.end;
-        let message = Message { span: Span { start, end: cursor.end }, records, problem };
-        Ok(Next::Broken(Record { tag, value: Value::Group { message, end: None } }))
+        let span = Span { start, end: cursor.end };
+        let message = Message { message_type: None, span, records, problem };
+        Ok(Next::Broken(Record::new(tag, Value::Group { message, end: None })))
     }
+}
+
+impl<'s> Record<'s> {
+    fn new(tag: Tag, value: Value<'s>) -> Self {
+        Self { tag, value, field: None, problem: None }
+    }
+}
+
+/// What a `google.protobuf.Any` says that is in it, if the schema has that type.
+fn any_content<'s>(input: &[u8], message: &Message, any: MessageType<'s>) -> Option<MessageType<'s>> {
+    if any.well_known() != Some(WellKnown::Any) {
+        return None;
+    }
+    let is_type = |record: &&Record| record.tag.number() == 1;
+    let Value::Len { payload, .. } = message.records.iter().rfind(is_type)?.value else { return None };
+    let (_, name) = std::str::from_utf8(payload.of(input)).ok()?.rsplit_once('/')?;
+    any.schema().message(name)
 }
 
 /// A varint of 1 to 10 bytes, as long as it is written.
@@ -217,7 +272,7 @@ fn fixed<const LEN: usize>(
     }
 }
 
-fn len(input: &[u8], cursor: &mut Cursor, tag: Tag) -> Result<Value, Problem> {
+fn len<'s>(input: &[u8], cursor: &mut Cursor, tag: Tag) -> Result<Value<'s>, Problem> {
     let length = varint(input, cursor, Part::Length, Some(tag))?;
     let left = cursor.left();
     match usize::try_from(length.value) {

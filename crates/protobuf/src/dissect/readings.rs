@@ -53,12 +53,14 @@ impl Reading<'_> {
     }
 }
 
-/// How many elements of a packed field, and how many bytes, are shown.
-const SHOWN_MAX: usize = 16;
+/// How many elements of a packed field, and how many bytes, are shown, if the format has no precision.
+const SHOWN: usize = 16;
 
 impl Display for Reading<'_> {
-    /// The value and its types: `20 (uint, int, enum)`.
+    /// The value and its types: `20 (uint, int, enum)`. The format's precision is how many elements of a list are shown:
+    /// `{reading:.4}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = f.precision().unwrap_or(SHOWN);
         match self {
             Reading::Integer(number, _) => write!(f, "{number}")?,
             Reading::Bool(truth) => write!(f, "{truth}")?,
@@ -68,25 +70,25 @@ impl Display for Reading<'_> {
             Reading::String(text) => write!(f, "{text:?}")?,
             Reading::Message { records: 1 } => return write!(f, "a message of 1 record"),
             Reading::Message { records } => return write!(f, "a message of {records} records"),
-            Reading::PackedVarint(numbers) | Reading::PackedI64(numbers) => list(f, numbers)?,
-            Reading::PackedI32(numbers) => list(f, numbers)?,
+            Reading::PackedVarint(numbers) | Reading::PackedI64(numbers) => list(f, numbers, shown)?,
+            Reading::PackedI32(numbers) => list(f, numbers, shown)?,
             Reading::Bytes(bytes) => {
-                for byte in bytes.iter().take(SHOWN_MAX) {
+                for byte in bytes.iter().take(shown) {
                     write!(f, "{byte:02x}")?;
                 }
-                f.write_str(if bytes.len() > SHOWN_MAX { "…" } else { "" })?;
+                f.write_str(if bytes.len() > shown { "…" } else { "" })?;
             }
         }
         write!(f, " ({})", self.types().join(", "))
     }
 }
 
-fn list(f: &mut fmt::Formatter<'_>, numbers: &[impl Display]) -> fmt::Result {
+fn list(f: &mut fmt::Formatter<'_>, numbers: &[impl Display], shown: usize) -> fmt::Result {
     f.write_str("[")?;
-    for (index, number) in numbers.iter().take(SHOWN_MAX).enumerate() {
+    for (index, number) in numbers.iter().take(shown).enumerate() {
         write!(f, "{}{number}", if index > 0 { ", " } else { "" })?;
     }
-    match numbers.len().checked_sub(SHOWN_MAX) {
+    match numbers.len().checked_sub(shown) {
         Some(more @ 1..) => write!(f, ", {more} more]"),
         _ => f.write_str("]"),
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn taken_apart(bytes: &[u8]) -> Message {
-    dissect(bytes, Span::all(bytes), &Limits::default())
+fn taken_apart(bytes: &[u8]) -> Message<'static> {
+    dissect(bytes, Span::all(bytes), None, &Limits::default())
 }
 
 /// The published example: `Person { name: "polar penguin", age: 20 }`.
@@ -95,7 +95,7 @@ fn depth_and_records_are_bounded() {
 
     let limits = Limits { records_max: 10, ..Limits::default() };
     let input = [0x10, 0x01].repeat(11);
-    let message = dissect(&input, Span::all(&input), &limits);
+    let message = dissect(&input, Span::all(&input), None, &limits);
     assert_eq!(message.records.len(), 10);
     assert!(message.problem.is_some_and(|problem| problem.offset == 20));
 }
@@ -111,37 +111,105 @@ fn varints_say_how_they_are_written() {
     assert!(value.overflows);
 }
 
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) as usize % below
+    }
+
+    fn varint(&mut self, value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        crate::wire::put_varint(&mut bytes, value);
+        // Now and then longer than it need be.
+        while self.below(12) == 0 && bytes.len() < 5 {
+            *bytes.last_mut().unwrap() |= 0x80;
+            bytes.push(0);
+        }
+        bytes
+    }
+
+    fn number(&mut self) -> u64 {
+        let bits = self.below(64);
+        (self.below(usize::MAX) as u64) >> bits
+    }
+
+    /// A message that is well-formed.
+    fn message(&mut self, depth: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for _ in 0..self.below(6) {
+            let number = (1 + self.number() % 0x1fff_ffff) >> self.below(29);
+            let number = number.max(1);
+            let wire_type = [0, 1, 2, 2, 2, 3, 5][self.below(7)];
+            bytes.extend(self.varint(number << 3 | wire_type));
+            match wire_type {
+                0 => {
+                    let value = self.number();
+                    bytes.extend(self.varint(value));
+                }
+                1 => bytes.extend(self.number().to_le_bytes()),
+                5 => bytes.extend((self.number() as u32).to_le_bytes()),
+                2 => {
+                    let payload = match self.below(3) {
+                        0 if depth > 0 => self.message(depth - 1),
+                        1 => (0..self.below(50)).map(|_| b' ' + self.below(95) as u8).collect(),
+                        _ => (0..self.below(50)).map(|_| self.below(256) as u8).collect(),
+                    };
+                    bytes.extend(self.varint(payload.len() as u64));
+                    bytes.extend(payload);
+                }
+                _ => {
+                    if depth > 0 {
+                        bytes.extend(self.message(depth - 1));
+                    }
+                    bytes.extend(self.varint(number << 3 | 4));
+                }
+            }
+        }
+        bytes
+    }
+}
+
+#[test]
+fn every_well_formed_message_is_understood_and_assembled_to_the_same_bytes() {
+    let mut random = Random(2);
+    for _ in 0..5_000 {
+        let input = random.message(5);
+        let message = taken_apart(&input);
+        assert_eq!(message.problems(), Vec::<&Problem>::new(), "{input:02x?}");
+        let text = text::write(&input, &message);
+        assert_eq!(text::assemble(&text).as_ref(), Ok(&input), "{text}");
+    }
+}
+
 /// Random bytes, and bytes that are near to messages, are written as text and assembled again.
 #[test]
 fn every_input_is_assembled_to_the_same_bytes() {
     use super::framing::{Framing, split};
 
-    let mut state = 1_u64;
-    let mut random = move |below: usize| {
-        // SplitMix64.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) as usize % below
-    };
+    let mut random = Random(1);
     for round in 0..20_000 {
-        let len = random(60);
+        let len = random.below(60);
         let input: Vec<u8> = (0..len)
             .map(|_| match round % 3 {
-                0 => random(256) as u8,
+                0 => random.below(256) as u8,
                 // Tags and lengths of small fields are frequent.
-                1 => random(64) as u8,
-                _ => [0, 1, 2, 8, 10, 11, 12, 13, 16, 0x80, 0xff, b'a'][random(12)],
+                1 => random.below(64) as u8,
+                _ => [0, 1, 2, 8, 10, 11, 12, 13, 16, 0x80, 0xff, b'a'][random.below(12)],
             })
             .collect();
         for framing in Framing::ALL {
             let frames = split(&input, framing, &Limits::default());
-            let limits = Limits { depth_max: random(5), records_max: 1 + random(30) };
+            let limits = Limits { depth_max: random.below(5), records_max: 1 + random.below(30) };
             let messages: Vec<_> = frames
                 .frames
                 .iter()
-                .map(|frame| (random(8) > 0).then(|| dissect(&input, frame.payload, &limits)))
+                .map(|frame| (random.below(8) > 0).then(|| dissect(&input, frame.payload, None, &limits)))
                 .collect();
             let text = text::write_frames(&input, &frames, &messages);
             assert_eq!(text::assemble(&text).as_ref(), Ok(&input), "{input:02x?} as {framing:?}:\n{text}");

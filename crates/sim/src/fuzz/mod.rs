@@ -4,17 +4,20 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`hpack`] and [`operations`] have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`frames`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants, for those who have a
+//! nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
 //! ```
 
+mod dissect;
 mod frames;
 mod hpack;
 mod mutate;
 mod operations;
 mod protobuf;
+mod transcode;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -32,6 +35,11 @@ pub fn hpack(data: &[u8]) {
     hpack::target(data);
 }
 
+/// Protobuf bytes taken apart and put together again, and texts that are to be bytes.
+pub fn dissect(data: &[u8]) {
+    dissect::target(data);
+}
+
 /// What two owners do with their connections: a world of [`crate::http2`] that is played by `data`.
 pub fn operations(data: &[u8]) {
     operations::target(data);
@@ -45,6 +53,11 @@ pub fn protobuf(data: &[u8]) {
 /// Protobuf descriptors.
 pub fn descriptors(data: &[u8]) {
     protobuf::descriptors(data);
+}
+
+/// Messages on the wire, in JSON and in MessagePack.
+pub fn transcode(data: &[u8]) {
+    transcode::target(data);
 }
 
 /// What is fuzzed.
@@ -64,6 +77,9 @@ impl Target {
     /// [`hpack`]
     pub const HPACK: Target =
         Target { name: "hpack", entry: hpack::target, corpus: hpack::corpus, mutate: mutate::bytes };
+    /// [`dissect`]
+    pub const DISSECT: Target =
+        Target { name: "dissect", entry: dissect::target, corpus: dissect::corpus, mutate: mutate::bytes };
     /// [`operations`]
     pub const OPERATIONS: Target = Target {
         name: "operations",
@@ -71,14 +87,21 @@ impl Target {
         corpus: operations::corpus,
         mutate: mutate::bytes,
     };
-    /// [`protobuf`]
+    /// [`protobuf`](protobuf())
     pub const PROTOBUF: Target =
         Target { name: "protobuf", entry: protobuf::target, corpus: protobuf::corpus, mutate: mutate::bytes };
-    /// [`descriptors`]
+    /// [`descriptors`](descriptors())
     pub const DESCRIPTORS: Target = Target {
         name: "descriptors",
         entry: protobuf::descriptors,
         corpus: protobuf::descriptor_corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`transcode`](transcode())
+    pub const TRANSCODE: Target = Target {
+        name: "transcode",
+        entry: transcode::target,
+        corpus: transcode::corpus,
         mutate: mutate::bytes,
     };
 }

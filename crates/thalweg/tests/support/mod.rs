@@ -4,6 +4,8 @@
 
 pub(crate) mod callers;
 pub(crate) mod peer;
+#[cfg(feature = "opentelemetry")]
+pub(crate) mod recorded;
 pub(crate) mod servers;
 
 use std::pin::Pin;

@@ -1,13 +1,22 @@
 //! From text to bytes.
 
 use super::lex::{Lexer, Place, TokenKind};
-use crate::dissect::WireType;
+use crate::dissect::wire_type_name;
+use crate::wire::{NUMBER_MAX, WireType};
 
 /// How deep braces may lie in each other.
 const DEPTH_MAX: usize = 1000;
 /// By how many bytes a varint may be made longer.
 const EXCESS_MAX: usize = 100;
-const FIELD_NUMBER_MAX: u64 = (1 << 29) - 1;
+/// Those that have a name.
+const WIRE_TYPES: [WireType; 6] = [
+    WireType::Varint,
+    WireType::Fixed64,
+    WireType::Len,
+    WireType::StartGroup,
+    WireType::EndGroup,
+    WireType::Fixed32,
+];
 
 /// A text that no bytes can be made of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -112,6 +121,9 @@ impl Assembler {
     }
 
     fn close(&mut self) -> Result<(), AssembleError> {
+        // Before the brace of a group it is for the tag that ends it.
+        let is_group = matches!(self.opened.last(), Some(Opened { brace: Brace::Group(_), .. }));
+        let end_excess = if is_group { self.long_form.take().map_or(0, |(excess, _)| excess) } else { 0 };
         self.complete()?;
         let Some(opened) = self.opened.pop() else {
             return Err(self.place.error("this brace closes none that is open"));
@@ -129,7 +141,7 @@ impl Assembler {
         }
         self.output.extend_from_slice(&inner);
         if let Brace::Group(number) = opened.brace {
-            put_tag(&mut self.output, number, WireType::EndGroup as u8, 0);
+            put_tag(&mut self.output, number, WireType::EndGroup as u8, end_excess);
         }
         Ok(())
     }
@@ -175,9 +187,9 @@ impl Assembler {
         }
         let number = Number::parse(number)
             .and_then(|number| u64::try_from(number.magnitude).ok().filter(|_| !number.is_negative))
-            .filter(|number| (1..=FIELD_NUMBER_MAX).contains(number))
+            .filter(|number| (1..=u64::from(NUMBER_MAX)).contains(number))
             .ok_or_else(|| {
-                self.place.error(format!("`{number}` is no field number: those are 1 to {FIELD_NUMBER_MAX}"))
+                self.place.error(format!("`{number}` is no field number: those are 1 to {NUMBER_MAX}"))
             })? as u32;
         let excess = self.long_form.take().map_or(0, |(excess, _)| excess);
         if wire_type.is_empty() {
@@ -185,10 +197,10 @@ impl Assembler {
             return Ok(());
         }
         let by_name =
-            WireType::ALL.into_iter().find(|known| known.name() == wire_type).map(|known| known as u8);
+            WIRE_TYPES.into_iter().find(|known| wire_type_name(*known) == wire_type).map(|known| known as u8);
         let by_number = || wire_type.parse().ok().filter(|number| *number < 8);
         let Some(bits) = by_name.or_else(by_number) else {
-            let names = WireType::ALL.map(WireType::name).join(", ");
+            let names = WIRE_TYPES.map(wire_type_name).join(", ");
             return Err(self.place.error(format!(
                 "`{wire_type}` is no wire type; there are {names}, 0 to 7, or none after the colon"
             )));
@@ -212,12 +224,12 @@ impl Assembler {
             }
             Scalar::I32(bits) => {
                 self.forbid_long_form()?;
-                self.announce(WireType::I32);
+                self.announce(WireType::Fixed32);
                 self.output.extend_from_slice(&bits.to_le_bytes());
             }
             Scalar::I64(bits) => {
                 self.forbid_long_form()?;
-                self.announce(WireType::I64);
+                self.announce(WireType::Fixed64);
                 self.output.extend_from_slice(&bits.to_le_bytes());
             }
         }
@@ -337,7 +349,8 @@ impl Scalar {
                 (.., Some(stem)) => (stem, "z"),
                 _ => (word, ""),
             };
-        if stem.contains('.') && suffix != "z" {
+        let is_float = stem.contains('.') || stem.contains('e') && !stem.contains("0x");
+        if is_float && suffix != "z" {
             return Some(Ok(match suffix {
                 "i32" => stem.parse().map(|float: f32| Scalar::I32(float.to_bits())).ok()?,
                 _ => stem.parse().map(|float: f64| Scalar::I64(float.to_bits())).ok()?,
