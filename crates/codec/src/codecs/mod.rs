@@ -1,0 +1,6 @@
+//! The codecs, a file for each family.
+
+pub(crate) mod buffa;
+pub(crate) mod prost;
+pub(crate) mod reflect;
+pub(crate) mod serde;
