@@ -110,12 +110,7 @@ impl Codecs {
     pub fn sizes(&self) -> Vec<Size> {
         let of = |kind: &Kind| {
             let size = |entry: &Entry| size(&kind.info.name, entry.codec, entry.converter.wires());
-            // A view reads what its owned message writes.
-            kind.entries
-                .iter()
-                .filter(|entry| entry.codec != "buffa-view" || kind.entries.len() == 1)
-                .map(size)
-                .collect::<Vec<_>>()
+            kind.entries.iter().map(size).collect::<Vec<_>>()
         };
         self.kinds.iter().flat_map(of).collect()
     }

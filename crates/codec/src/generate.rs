@@ -130,7 +130,7 @@ pub(crate) fn log_records(random: &mut Random) -> Vec<LogRecord> {
             Level::Error,
         ]),
         service: random.one_of(&["checkout", "inventory", "payments", "gateway"]).to_owned(),
-        message: random.sentence(9),
+        message: random.sentence(10),
         trace: random.hex(32),
         status: random.one_of(&[200, 200, 200, 204, 404, 500]),
         took_ns: random.below(1 << 28),

@@ -344,8 +344,8 @@ fn borrowing(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let pair = Pair { protobuf: "buffa-view", json: "buffa" };
     let (least, most) = ends(ratios(results, analysis, &pair, Operation::Decode))?;
     Some(format!(
-        "A view that leaves strings in the bytes it was read from decodes faster than an owned message of the same \
-         codec: buffa’s owned message takes {} ({}) to {} ({}) the time of its view.",
+        "A view leaves strings in the bytes that it was read from: to decode buffa’s owned message takes {} ({}) to \
+         {} ({}) the time of its view.",
         number(least.ratio),
         least.data,
         factor(most.ratio),
