@@ -2,11 +2,13 @@
 //! studies of all three.
 
 mod failure;
+mod inspect;
 mod lab;
 mod link;
 mod load;
 mod request;
 mod runtime;
+mod schema;
 mod serve;
 mod signals;
 mod text;
@@ -35,6 +37,7 @@ enum Command {
     Load(load::LoadArgs),
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
+    Inspect(inspect::InspectArgs),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Load(args) => load::run(&args),
         Command::Lab(args) => lab::run(args),
         Command::Link(args) => link::run(args),
+        Command::Inspect(args) => inspect::run(&args),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {
         eprintln!("thalweg: {message}");

@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg::ListenAddress;
-use thalweg::server::{BoundServer, Server};
+use thalweg::server::{BoundServer, Server, Service};
+use thalweg_lab::services::health_proto::health_server::HealthServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
-use thalweg_lab::services::{BenchmarkWorker, InteropServer};
+use thalweg_lab::services::{BenchmarkWorker, HealthChecks, InteropServer};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::Failure;
 use crate::runtime::{self, RuntimeArgs};
 use crate::signals;
 
-/// Serve grpc.testing's BenchmarkService and TestService until SIGTERM or SIGINT
+/// Serve grpc.testing's BenchmarkService and TestService, and grpc.health.v1.Health, until SIGTERM or SIGINT
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
@@ -49,20 +50,34 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let threads = args.runtime.threads(|processors| processors)?;
     runtime::runtime(1)?.block_on(async {
         let interrupt = signals::interrupt()?;
-        let server = bind(args, &addresses, threads).await?;
+        let health = HealthChecks::of(&[
+            BenchmarkServiceServer::<BenchmarkWorker>::NAME,
+            TestServiceServer::<InteropServer>::NAME,
+        ]);
+        let server = bind(args, &addresses, threads, health.clone()).await?;
         announce(&server).map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
-        server.serve_until(interrupt).await.map_err(Failure::failed)?;
+        let stopped = async {
+            interrupt.await;
+            health.stop();
+        };
+        server.serve_until(stopped).await.map_err(Failure::failed)?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> Result<BoundServer, Failure> {
+async fn bind(
+    args: &ServeArgs,
+    addresses: &[ListenAddress],
+    threads: usize,
+    health: HealthChecks,
+) -> Result<BoundServer, Failure> {
     let message_bytes_max = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
     let mut server = Server::builder()
         .add_service(
             BenchmarkServiceServer::new(BenchmarkWorker).max_decoding_message_size(message_bytes_max),
         )
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
+        .add_service(HealthServer::new(health))
         .shutdown_grace(args.grace)
         .busy_poll(args.runtime.busy_poll);
     if let Some(streams) = args.max_concurrent_streams {

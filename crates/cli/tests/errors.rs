@@ -100,6 +100,7 @@ fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
     let out = directory.path().join("out");
     let aim = |target: &str, parts: &[&str]| {
         let args = ["lab", "channels", "--quick", "--out", out.to_str().unwrap(), "--target", target];
+        let args = [&args[..], &["--method", "a.B/C"]].concat();
         let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
         assert_eq!((code, stdout.as_str()), (Some(FAILED), ""), "{stderr}");
         assert!(parts.iter().all(|part| stderr.contains(part)), "{parts:?} in {stderr:?}");
@@ -108,7 +109,7 @@ fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     aim(&format!("127.0.0.1:{port}"), &["refused"]);
     let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
-    aim(&addresses[0], &["grpc.health.v1.Health/Check", "UNIMPLEMENTED", "--method"]);
+    aim(&addresses[0], &["a.B/C", "UNIMPLEMENTED", "--method"]);
 }
 
 #[test]

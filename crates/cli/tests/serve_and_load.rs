@@ -6,6 +6,10 @@ use std::fs;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
+use thalweg::{Channel, Code};
+use thalweg_lab::services::health_proto::HealthCheckRequest;
+use thalweg_lab::services::health_proto::health_check_response::ServingStatus;
+use thalweg_lab::services::health_proto::health_client::HealthClient;
 
 use support::{Running, outcome, thalweg};
 
@@ -43,6 +47,32 @@ fn every_kind_of_call_over_every_transport() {
         }
     }
     server.signal(Signal::SIGTERM);
+    assert_eq!(server.end(), (Some(0), String::new(), String::new()));
+}
+
+/// By a client of the standard service, as load balancers are.
+#[tokio::test]
+async fn it_says_that_it_serves_and_that_it_stops() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let client = HealthClient::new(Channel::builder(&addresses[0]).connect().await.unwrap());
+    let asked = |service: &str| HealthCheckRequest { service: service.to_owned() };
+    for service in ["", "grpc.testing.BenchmarkService", "grpc.testing.TestService"] {
+        let status = client.check(asked(service)).await.unwrap().into_inner().status();
+        assert_eq!(status, ServingStatus::Serving, "{service}");
+    }
+    assert_eq!(client.check(asked("a.B")).await.unwrap_err().code(), Code::NotFound);
+
+    let mut watched = client.watch(asked("")).await.unwrap().into_inner();
+    let mut unknown = client.watch(asked("a.B")).await.unwrap().into_inner();
+    assert_eq!(watched.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+    assert_eq!(unknown.message().await.unwrap().unwrap().status(), ServingStatus::ServiceUnknown);
+    server.signal(Signal::SIGTERM);
+    assert_eq!(watched.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+    // Watchers do not hold it up.
+    for mut stream in [watched, unknown] {
+        assert_eq!(stream.message().await.unwrap_err().code(), Code::Unavailable);
+    }
+    drop(client);
     assert_eq!(server.end(), (Some(0), String::new(), String::new()));
 }
 

@@ -163,6 +163,11 @@ impl Recorder {
         self.latencies.len()
     }
 
+    /// Calls that have ended with OK.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
     /// Adds what another recorder of the same run saw.
     pub fn merge(&mut self, other: &Self) {
         self.latencies += &other.latencies;

@@ -16,3 +16,8 @@ fn hpack() {
 fn operations() {
     run(Target::OPERATIONS, 1000);
 }
+
+#[test]
+fn dissect() {
+    run(Target::DISSECT, 30_000);
+}

@@ -29,6 +29,7 @@ pub mod channel;
 mod connection;
 mod executor;
 pub mod grpc;
+mod measure;
 mod message;
 mod method;
 mod net;
@@ -52,8 +53,12 @@ pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Re
 pub use buffa_message::View;
 pub use chain::Chain;
 pub use channel::Channel;
+#[doc(hidden)]
+pub use connection::slices::settle_alone;
 pub use executor::ExecutorError;
 pub use grpc::compression::{Encoding, EncodingSet};
+#[cfg(feature = "opentelemetry")]
+pub use measure::Metrics;
 pub use message::{DecodeError, Message, Raw};
 pub use method::{InvalidPath, Method};
 pub use net::{InvalidAddress, ListenAddress};

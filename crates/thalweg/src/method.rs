@@ -42,6 +42,15 @@ impl Method {
         &self.path
     }
 
+    /// The path of a method that was known when the program was written.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn static_path(&self) -> Option<&'static str> {
+        match self.path {
+            Cow::Borrowed(path) => Some(path),
+            Cow::Owned(_) => None,
+        }
+    }
+
     /// `package.Service`.
     pub fn service(&self) -> &str {
         self.path.trim_start_matches('/').split_once('/').map_or("", |(service, _)| service)

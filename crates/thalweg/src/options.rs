@@ -45,8 +45,10 @@ impl Default for CallOptions {
 
 impl CallOptions {
     /// Keeps calls with equal keys on one lane, and so on one connection: where a server behind it has something at hand for
-    /// them, say. Another lane, more or fewer, moves few keys. A call whose lane has no stream free takes another one
-    /// rather than wait.
+    /// them, say. Another lane, more or fewer, moves few keys.
+    ///
+    /// It is a preference: a call whose lane has no stream free takes another one rather than wait. And it makes no order, which calls on
+    /// one connection don't have either: what must stay in order belongs into one stream.
     pub fn affinity_key(mut self, key: impl Hash) -> Self {
         // Equal in all processes and versions: nothing is gained by a key of the hash's own.
         self.affinity = Some(BuildHasherDefault::<DefaultHasher>::default().hash_one(key));

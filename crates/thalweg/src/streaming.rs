@@ -7,10 +7,11 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use tokio::time::{Instant, Sleep};
-use tonic::Status;
 use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
 
 use crate::connection::{Connection, End, Incoming, SendLoop, SendOutcome, SlotKey};
+use crate::measure::CallMeasure;
 use crate::message::Message;
 
 /// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
@@ -117,9 +118,16 @@ impl<T: Message> Streaming<T> {
     #[cold]
     fn finish(&mut self, ended: Result<MetadataMap, Status>) -> Result<(), Status> {
         self.finished = true;
+        if self.side == Side::Client {
+            self.measure().end(ended.as_ref().map_or_else(Status::code, |_| Code::Ok));
+        }
         self.stop();
         self.trailers = Some(ended?);
         Ok(())
+    }
+
+    pub(crate) fn measure(&self) -> &CallMeasure {
+        self.incoming.measure()
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {

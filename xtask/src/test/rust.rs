@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::{tools, workspace};
 
+/// What is off by default, and has tests.
+const FEATURES: &str = "thalweg/opentelemetry";
+
 pub(super) fn format(log: &Log) -> Result<String, Failure> {
     component("cargo-fmt", "rustfmt")?;
     Job::cargo("fmt --all --check").run(log)?;
@@ -15,14 +18,18 @@ pub(super) fn format(log: &Log) -> Result<String, Failure> {
 /// `rust-version`: no second toolchain is needed for that.
 pub(super) fn lints(log: &Log) -> Result<String, Failure> {
     component("cargo-clippy", "clippy")?;
-    Job::cargo("clippy --workspace --all-targets --no-deps -- -D warnings").minutes(30).run(log)?;
+    // Without the library's optional features, and with them.
+    Job::cargo("clippy --package thalweg --lib --no-deps -- -D warnings").minutes(30).run(log)?;
+    let all = "clippy --workspace --all-targets --no-deps --features";
+    Job::cargo(all).arg(FEATURES).words("-- -D warnings").minutes(30).run(log)?;
     Ok("no warnings".to_owned())
 }
 
 /// All tests. The summary lines of cargo's own runner are passed on as they are.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
     // The lab's tests open its report in the browser that this names.
-    let job = Job::cargo("test --workspace --no-fail-fast").env("CHROMIUM", tools::browser(log)?).minutes(40);
+    let job = Job::cargo("test --workspace --no-fail-fast --features").arg(FEATURES);
+    let job = job.env("CHROMIUM", tools::browser(log)?).minutes(40);
     let output = job.output(log)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();

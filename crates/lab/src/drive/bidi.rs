@@ -60,6 +60,10 @@ pub(super) async fn bidi_stream(call: &Call, worker: &Worker) -> Result<(), Stat
     };
     timed.record(worker);
     ended?;
+    if received == 0 {
+        // The run was over before the first message: nothing was asked of the server.
+        return Ok(());
+    }
     worker.run.shard(worker.index).recorder.call();
     Ok(())
 }

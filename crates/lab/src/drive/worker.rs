@@ -170,6 +170,7 @@ impl Call {
     async fn client_stream(&self, worker: &Worker) -> Result<(), Status> {
         let sent = Arc::new(Mutex::new(Sent {
             recorder: Recorder::starting_at(worker.run.measured_from()),
+            is_begun: false,
             is_complete: false,
         }));
         let requests =
@@ -180,6 +181,9 @@ impl Call {
         let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
         if !sent.is_complete {
             return Err(ended_early());
+        }
+        if !sent.is_begun {
+            return Ok(());
         }
         let mut shard = worker.run.shard(worker.index);
         if sent.recorder.operations() > 0 {
@@ -197,6 +201,9 @@ impl Call {
         let mut pace = Pace::new();
         let mut started_ns = run.now_ns();
         let mut start = run.start(started_ns, stride);
+        if start == Start::Over {
+            return Ok(());
+        }
         let mut responses =
             self.client.streaming_from_server(Request::new(request(0, self.size))).await?.into_inner();
         loop {
@@ -263,6 +270,8 @@ pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
 /// What a client stream has sent.
 struct Sent {
     recorder: Recorder,
+    /// The stream has had a message. One that has none, because the run was over first, is no call that counts.
+    is_begun: bool,
     /// The stream has been half-closed: there is no more to come.
     is_complete: bool,
 }
@@ -302,6 +311,7 @@ impl Requests {
             Start::Counted(count) => (count, true),
         };
         self.left = self.count;
+        sent.is_begun |= self.count > 0;
         sent.is_complete = self.count == 0;
         !sent.is_complete
     }
@@ -316,5 +326,50 @@ impl Stream for Requests {
         }
         self.left -= 1;
         Poll::Ready(Some(self.request.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg::Server;
+
+    use super::*;
+    use crate::record::{LaneRule, LoadSettings};
+    use crate::services::BenchmarkWorker;
+    use crate::services::proto::benchmark_service_server::BenchmarkServiceServer;
+
+    /// A worker looks whether the run is over, and may be stopped for a while before it calls.
+    #[tokio::test]
+    async fn a_call_that_the_end_of_the_run_leaves_no_message_for_does_not_count() {
+        let server = Server::builder().add_service(BenchmarkServiceServer::new(BenchmarkWorker));
+        let server = server.bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+        let target = server.local_addresses()[0].to_string();
+        let channel = Channel::builder(&target).connect_lazy().unwrap();
+        tokio::spawn(server.serve());
+        let streams =
+            [CallType::ClientStream, CallType::ServerStream, CallType::BidiStream, CallType::PingPong];
+        for kind in streams {
+            let settings = LoadSettings {
+                target: target.clone(),
+                call: kind,
+                size_bytes: 0,
+                in_flight: 1,
+                connections: 1,
+                lanes: LaneRule::Fixed,
+                method: None,
+                warmup_ns: 0,
+                duration_ns: Some(0),
+                total: None,
+                busy_poll_ns: 0,
+                cpus: None,
+            };
+            let run = Arc::new(Run::begin(&settings, 1));
+            let worker = Worker { index: 0, run: run.clone(), progress: Arc::default() };
+            let (channel, client) = (channel.clone(), client(&channel));
+            let call = Call { channel, client, kind, size: 0, afresh: None, method: None };
+            call.stream(&worker).await.unwrap();
+            let counted = run.merged().recorder;
+            assert_eq!((counted.operations(), counted.calls()), (0, 0), "{kind}");
+        }
     }
 }

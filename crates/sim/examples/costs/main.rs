@@ -9,8 +9,12 @@
 //! does. So how many calls share a read or a write follows from the case and not from timing, and what runs within
 //! [`client_turn`] and [`server_turn`] is one side's cost. Clocks stand still: a server that takes a slow machine for a
 //! slow handler would do something else. `cargo xtask test --only costs` compares the counts with those that were recorded.
+//!
+//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call: what that costs is the difference.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "metrics")]
+mod metrics;
 mod pipe;
 mod service;
 
@@ -74,7 +78,10 @@ fn main() -> ExitCode {
 fn run(case: &'static Case, count: usize) -> Result<(), Status> {
     let (client_end, server_end) = Pipe::pair();
     let (client, server) = (runtime(), runtime());
-    server.spawn(Server::builder().add_service(Script).serve_connection(server_end.clone()));
+    let builder = Server::builder().add_service(Script);
+    #[cfg(feature = "metrics")]
+    let builder = builder.metrics(metrics::metrics());
+    server.spawn(builder.serve_connection(server_end.clone()));
     let work = client.spawn(work(client_end.clone(), case, count));
     while !work.is_finished() {
         let before = client_end.moved_bytes();
@@ -115,7 +122,10 @@ async fn settle(end: &Pipe) {
 /// The client's share of a run.
 async fn work(end: Pipe, case: &'static Case, count: usize) -> Result<(), Status> {
     let connect = move || std::future::ready(Ok(end.clone()));
-    let channel = Channel::builder("memory:1").connector(connect).connect().await;
+    let builder = Channel::builder("memory:1").connector(connect);
+    #[cfg(feature = "metrics")]
+    let builder = builder.metrics(metrics::metrics());
+    let channel = builder.connect().await;
     let channel = channel.map_err(|error| Status::unavailable(error.to_string()))?;
     drive(&channel, case, count).await
 }

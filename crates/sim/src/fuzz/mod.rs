@@ -4,12 +4,13 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`hpack`] and [`operations`] have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`frames`], [`hpack`], [`dissect`] and [`operations`] have the form that libFuzzer wants, for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
 //! ```
 
+mod dissect;
 mod frames;
 mod hpack;
 mod mutate;
@@ -29,6 +30,11 @@ pub fn frames(data: &[u8]) {
 /// HPACK blocks and changes of the table's size.
 pub fn hpack(data: &[u8]) {
     hpack::target(data);
+}
+
+/// Protobuf bytes taken apart and put together again, and texts that are to be bytes.
+pub fn dissect(data: &[u8]) {
+    dissect::target(data);
 }
 
 /// What two owners do with their connections: a world of [`crate::http2`] that is played by `data`.
@@ -53,6 +59,9 @@ impl Target {
     /// [`hpack`]
     pub const HPACK: Target =
         Target { name: "hpack", entry: hpack::target, corpus: hpack::corpus, mutate: mutate::bytes };
+    /// [`dissect`]
+    pub const DISSECT: Target =
+        Target { name: "dissect", entry: dissect::target, corpus: dissect::corpus, mutate: mutate::bytes };
     /// [`operations`]
     pub const OPERATIONS: Target = Target {
         name: "operations",

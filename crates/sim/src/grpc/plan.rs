@@ -27,6 +27,8 @@ pub(super) struct WorldPlan {
     pub(super) message_max: usize,
     /// Whether the server compresses for those who take it.
     pub(super) compresses: bool,
+    /// Whether connections take in by slices what has gathered.
+    pub(super) slices: bool,
 }
 
 /// The longest message of all, in bytes.
@@ -57,6 +59,7 @@ impl WorldPlan {
             restarts: (0..restarts).map(|_| next_restart(random)).collect(),
             shutdown_grace: millis(random, 5000),
             compresses: random.one_in(4),
+            slices: random.one_in(2),
             message_max: message_max.min(narrowest.saturating_mul(100)).min(window * 50),
         }
     }

@@ -137,6 +137,7 @@ impl World {
 
 /// Makes all calls, and sees that nothing is left of them.
 pub(super) async fn run(world: &Arc<World>) {
+    thalweg::settle_alone(world.plan.slices);
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(serve(Arc::clone(world), stopped));
     let connecting = Arc::clone(world);

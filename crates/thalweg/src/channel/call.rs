@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use futures_core::Stream;
 use tokio::time::{Instant, timeout_at};
 use tonic::metadata::MetadataMap;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 use super::Channel;
 use super::lane_set::LaneSet;
@@ -18,6 +18,7 @@ use crate::Method;
 use crate::connection::{Connection, End, Incoming, Outgoing, SendLoop, SendOutcome, Slot, SlotKey};
 use crate::grpc::compression::Encoding;
 use crate::grpc::{metadata, request, timeout};
+use crate::measure::CallMeasure;
 use crate::message::Message;
 use crate::options::CallOptions;
 use crate::streaming::{Streaming, deadline_exceeded};
@@ -44,7 +45,13 @@ impl Channel {
             deadline => within(deadline, attempts).await,
         };
         // Responses are large: one is made here, and not handed from future to future.
-        reply?.read(options.max_decoding_message_size)
+        match reply {
+            Ok(reply) => reply.read(options.max_decoding_message_size, &call.measure),
+            Err(status) => {
+                call.measure.end(status.code());
+                Err(status)
+            }
+        }
     }
 
     async fn unary_attempts<Req: Message>(
@@ -62,10 +69,22 @@ impl Channel {
             let outgoing = call.outgoing;
             let size_max = options.max_decoding_message_size;
             let place = &mut tries.place;
-            match UnaryAttempt::new(&connection, place, &call.fields, message, outgoing, size_max).await {
+            match UnaryAttempt::new(
+                &connection,
+                place,
+                &call.fields,
+                &call.measure,
+                message,
+                outgoing,
+                size_max,
+            )
+            .await
+            {
                 Attempt::Done(outcome) => return outcome,
                 Attempt::Refused(refused) => tries.refused(&refused, &connection)?,
-                Attempt::Unprocessed(status) => tries.unprocessed(&connection, status)?,
+                Attempt::Unprocessed(status) => {
+                    tries.unprocessed(&connection, status, &call.measure)?;
+                }
             }
         }
     }
@@ -84,6 +103,7 @@ impl Channel {
         Res: Message,
     {
         let (mut exchange, mut metadata, deadline) = self.begin(method, request, options).await?;
+        let measure = exchange.responses.measure().clone();
         let reply = async move {
             let Some(message) = poll_fn(|cx| exchange.poll_message(cx)).await? else {
                 return Err(Status::internal("the server ended the call with OK, but sent no message"));
@@ -94,7 +114,9 @@ impl Channel {
             merge(&mut metadata, exchange.responses.take_trailers());
             Ok(Response::from_parts(metadata, message, tonic::Extensions::default()))
         };
-        within(deadline, reply).await
+        let outcome = within(deadline, reply).await;
+        measure.end(code(&outcome));
+        outcome
     }
 
     /// Calls a server-streaming method; returns when the server has sent its head.
@@ -154,7 +176,8 @@ impl Channel {
                         return Ok((exchange, metadata));
                     }
                     Err(End::Lost { status, unprocessed: true }) if exchange.sender.can_restart() => {
-                        tries.unprocessed(&connection, status)?;
+                        // All of it is sent again.
+                        call.measure.sent(tries.unprocessed(&connection, status, &call.measure)?);
                         let key;
                         (connection, key) = tries.open(&call, options).await?;
                         exchange.restart(&connection, key, options);
@@ -164,7 +187,9 @@ impl Channel {
                 }
             }
         };
-        let (exchange, metadata) = within(call.deadline, begun).await?;
+        // A call that is given up here is dropped before its outcome is known: its measure is held until then.
+        let begun = within(call.deadline, begun).await;
+        let (exchange, metadata) = begun.inspect_err(|status| call.measure.end(status.code()))?;
         Ok((exchange, metadata, call.deadline))
     }
 
@@ -185,6 +210,7 @@ impl Channel {
             outgoing: Outgoing { message_size_max: options.max_encoding_message_size, encoding },
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             affinity: options.affinity,
+            measure: self.shared.measure.call(method),
         })
     }
 }
@@ -196,6 +222,11 @@ struct Prepared {
     deadline: Option<Instant>,
     /// Calls with the same one take the same lane.
     affinity: Option<u64>,
+    measure: CallMeasure,
+}
+
+fn code<T>(outcome: &Result<T, Status>) -> Code {
+    outcome.as_ref().map_or_else(Status::code, |_| Code::Ok)
 }
 
 /// The outcome of `step`, unless the deadline passes first.
@@ -276,12 +307,21 @@ impl<'a> Tries<'a> {
         Err(ended.unwrap_or_else(|| Status::unavailable(format!("{} takes no new calls", connection.peer))))
     }
 
-    fn unprocessed(&mut self, connection: &Arc<Connection>, status: Status) -> Result<(), Status> {
+    /// Whether the call may be tried again; and how many bytes of messages it had sent.
+    fn unprocessed(
+        &mut self,
+        connection: &Arc<Connection>,
+        status: Status,
+        measure: &CallMeasure,
+    ) -> Result<usize, Status> {
         if connection.lock().http2.peer_going_away() {
             self.lanes.lost(connection);
         }
         self.retried += 1;
-        if self.retried > TRANSPARENT_RETRIES_MAX { Err(status) } else { Ok(()) }
+        if self.retried > TRANSPARENT_RETRIES_MAX {
+            return Err(status);
+        }
+        Ok(measure.again(status.code()))
     }
 }
 
@@ -334,16 +374,19 @@ where
         options: &CallOptions,
     ) -> Self {
         let source = Requests(Box::pin(source));
-        let mut sender = SendLoop::new(Arc::clone(connection), key, source, call.outgoing, true);
+        let measure = call.measure.clone();
+        let mut sender = SendLoop::new(Arc::clone(connection), key, source, call.outgoing, true, measure);
         sender.keep_handed_over();
-        Self { responses: responses(connection, key, options), sender, sending: Sending::UnderWay }
+        let responses = responses(connection, key, options, call.measure.clone());
+        Self { responses, sender, sending: Sending::UnderWay }
     }
 
     /// The server has not looked at the call: it begins anew on another stream.
     fn restart(&mut self, connection: &Arc<Connection>, key: SlotKey, options: &CallOptions) {
         self.sender.restart(Arc::clone(connection), key, self.sending == Sending::Done);
         self.sending = Sending::UnderWay;
-        self.responses = responses(connection, key, options);
+        let measure = self.responses.measure().clone();
+        self.responses = responses(connection, key, options, measure);
     }
 
     /// Sends while waiting. Only an error of the requests' encoding is one here: a stream that is gone has its end
@@ -376,9 +419,10 @@ fn responses<Res: Message>(
     connection: &Arc<Connection>,
     key: SlotKey,
     options: &CallOptions,
+    measure: CallMeasure,
 ) -> Streaming<Res> {
     let size_max = options.max_decoding_message_size;
-    Streaming::of_responses(Incoming::new(Arc::clone(connection), key, size_max, Encoding::Identity))
+    Streaming::of_responses(Incoming::new(Arc::clone(connection), key, size_max, Encoding::Identity, measure))
 }
 
 /// The requests of a client as the send loop takes them: none of them fails by itself.

@@ -17,6 +17,7 @@ use super::target::Target;
 use crate::connection::{Connection, Driver, Gate, Line, keep_waker};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
+use crate::measure::ChannelMeasure;
 use crate::net::{Accepted, Endpoint};
 
 /// Makes the connections of one channel.
@@ -29,6 +30,7 @@ pub(crate) struct Connector {
     pub(crate) connection: ConnectionOptions,
     /// Where in 0..=1 the next pause between two attempts lies in its range.
     pub(crate) jitter: fn() -> f64,
+    pub(crate) measure: ChannelMeasure,
 }
 
 /// What the connections of one channel have in common.
@@ -86,7 +88,8 @@ impl Connector {
         if let Transport::Custom(open) = &self.transport {
             let opening = open(self.target.to_string(), self.connection.clone(), lane.clone());
             let outcome = timeout_at(deadline, opening).await;
-            return outcome.unwrap_or_else(|_| Err(self.timed_out("the other end had not answered")));
+            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out("the other end had not answered")));
+            return self.measured(outcome);
         }
         let endpoints = match timeout_at(deadline, self.target.resolve()).await {
             Ok(Ok(endpoints)) => endpoints,
@@ -100,13 +103,24 @@ impl Connector {
         for (tried, endpoint) in (0..).zip(endpoints) {
             // Of 20 s and two addresses, the first gets 10 s: one that is silent must not use up the time of the others.
             let share = deadline.saturating_duration_since(Instant::now()) / (count - tried);
-            failure = match timeout(share, self.connect_to(&endpoint, lane)).await {
-                Ok(Ok(connection)) => return Ok(connection),
-                Ok(Err(status)) => status,
-                Err(_) => self.timed_out(&format!("{endpoint} had not answered")),
+            let outcome = timeout(share, self.connect_to(&endpoint, lane)).await;
+            let outcome =
+                outcome.unwrap_or_else(|_| Err(self.timed_out(&format!("{endpoint} had not answered"))));
+            match self.measured(outcome) {
+                Ok(connection) => return Ok(connection),
+                Err(status) => failure = status,
             }
         }
         Err(failure)
+    }
+
+    /// Counts an attempt to connect to one address.
+    fn measured(&self, outcome: Result<Arc<Connection>, Status>) -> Result<Arc<Connection>, Status> {
+        match &outcome {
+            Ok(connection) => connection.measure.opened(&self.measure),
+            Err(_) => self.measure.attempt_failed(),
+        }
+        outcome
     }
 
     async fn connect_to(&self, endpoint: &Endpoint, lane: &Weak<Lane>) -> Result<Arc<Connection>, Status> {
@@ -176,6 +190,7 @@ struct LostAtEnd {
 
 impl Drop for LostAtEnd {
     fn drop(&mut self) {
+        self.connection.measure.disconnected();
         if let Some(lane) = self.lane.upgrade() {
             lane.lost(&self.connection);
         }

@@ -20,13 +20,13 @@ pub(crate) struct ClientEndpoint {
     last_plain_trailers: Option<u64>,
     /// Whose connection it is.
     lane: Weak<Lane>,
-    /// The server takes no more calls, and the lane is to know it.
-    is_going_away: bool,
+    /// The server takes no more calls, as it said with this, and the lane is to know it.
+    going_away: Option<ErrorCode>,
 }
 
 impl ClientEndpoint {
     pub(crate) fn new(accepts: EncodingSet, lane: Weak<Lane>) -> Self {
-        Self { accepts, last_head: None, last_plain_trailers: None, lane, is_going_away: false }
+        Self { accepts, last_head: None, last_plain_trailers: None, lane, going_away: None }
     }
 
     fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
@@ -121,15 +121,16 @@ impl Endpoint for ClientEndpoint {
                 let opener = state.opener.take();
                 state.wake_later(opener);
             }
-            Event::GoAway { .. } => self.is_going_away = true,
+            Event::GoAway { code, .. } => self.going_away = Some(code),
             _ => {}
         }
     }
 
     fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8]) {
-        if std::mem::take(&mut self.is_going_away)
-            && let Some(lane) = self.lane.upgrade()
-        {
+        let Some(code) = self.going_away.take() else { return };
+        connection.measure.note_going_away(code);
+        connection.measure.disconnected();
+        if let Some(lane) = self.lane.upgrade() {
             lane.lost(connection);
         }
     }

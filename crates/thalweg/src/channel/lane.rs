@@ -135,6 +135,7 @@ impl Lane {
     /// As [`lost`](Self::lost), for the connection that there is.
     pub(super) fn dismiss(&self) -> Option<Arc<Connection>> {
         let connection = self.ready()?;
+        shut_down(&connection);
         self.lost(&connection);
         Some(connection)
     }
@@ -253,9 +254,16 @@ impl Drop for Lane {
     /// Calls under way go on; the connection closes after the last of them.
     fn drop(&mut self) {
         if let Some(connection) = self.ready() {
+            shut_down(&connection);
             drain(&connection);
         }
     }
+}
+
+/// The connection ends because the channel wants it no more.
+fn shut_down(connection: &Connection) {
+    connection.measure.note_shutdown();
+    connection.measure.disconnected();
 }
 
 /// The connection closes when its last call has ended.

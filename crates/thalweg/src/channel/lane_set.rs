@@ -61,6 +61,7 @@ pub(super) struct Closing {
 impl LaneSet {
     pub(super) fn new(lanes: &Lanes, connector: Connector) -> Arc<Self> {
         let connector = Arc::new(connector);
+        connector.measure.lanes(lanes.initial().cast_signed());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Arc::new_cyclic(|weak: &Weak<Self>| {
             let ids = 0..lanes.initial() as u64;
@@ -191,6 +192,7 @@ impl LaneSet {
             all.lanes.extend_from_slice(&opened);
             opened
         };
+        self.connector.measure.lanes(count.cast_signed());
         for lane in &opened {
             tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane opens");
             lane.start_connecting();
@@ -207,6 +209,7 @@ impl LaneSet {
             };
             ids.iter().filter_map(close).collect()
         };
+        self.connector.measure.lanes(-closed.len().cast_signed());
         for lane in closed {
             tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane closes");
             if let Some(connection) = lane.dismiss() {
@@ -299,6 +302,12 @@ impl LaneSet {
 
     fn all(&self) -> MutexGuard<'_, All> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for LaneSet {
+    fn drop(&mut self) {
+        self.connector.measure.lanes(-self.len().cast_signed());
     }
 }
 

@@ -33,6 +33,7 @@ use crate::executor::{ExecutorError, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
+use crate::measure::{self, ChannelMeasure};
 use connect::{ConnectionOptions, Connector, Transport};
 use lane::Lane;
 use lane_set::LaneSet;
@@ -63,6 +64,7 @@ struct Shared {
     authority: String,
     user_agent: String,
     heads: RequestHeads,
+    measure: ChannelMeasure,
 }
 
 /// How a [`Channel`] is set up.
@@ -79,6 +81,7 @@ pub struct ChannelBuilder {
     busy_poll: Duration,
     executor: ExecutorOptions,
     jitter: fn() -> f64,
+    measure: measure::Setup,
 }
 
 /// What a channel's lane is doing.
@@ -126,6 +129,7 @@ impl Channel {
             busy_poll: Duration::ZERO,
             executor: ExecutorOptions::default(),
             jitter: random_unit,
+            measure: measure::Setup::default(),
         }
     }
 
@@ -290,6 +294,13 @@ impl ChannelBuilder {
         self
     }
 
+    /// Measures calls, connections and lanes; not at all by default.
+    #[cfg(feature = "opentelemetry")]
+    pub fn metrics(mut self, metrics: crate::Metrics) -> Self {
+        self.measure = Some(metrics);
+        self
+    }
+
     /// Where in 0..=1 each pause between two attempts to connect lies in its range of ±20 %, in place of a random number: for
     /// simulations that must replay.
     #[doc(hidden)]
@@ -316,6 +327,7 @@ impl ChannelBuilder {
         if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
             lanes.limit(scaling.max_connections_per_subchannel);
         }
+        let measure = ChannelMeasure::new(&self.measure, || target.canonical());
         let connector = Connector {
             target,
             transport: self.transport,
@@ -327,10 +339,11 @@ impl ChannelBuilder {
                 line: Arc::default(),
             },
             jitter: self.jitter,
+            measure: measure.clone(),
         };
         let lanes = LaneSet::new(&lanes, connector);
         let heads = RequestHeads::default();
-        let shared = Shared { lanes, authority, user_agent, heads };
+        let shared = Shared { lanes, authority, user_agent, heads, measure };
         Ok(Channel { shared: Arc::new(shared) })
     }
 

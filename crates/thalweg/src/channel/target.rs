@@ -50,6 +50,14 @@ impl Target {
         Ok(Self { text: text.to_owned(), place })
     }
 
+    /// With its scheme, as gRFC A66 wants it: `dns:///` before a target that was given without one.
+    pub(crate) fn canonical(&self) -> String {
+        match &self.place {
+            Place::Dns { .. } if !self.text.starts_with("dns:") => format!("dns:///{}", self.authority()),
+            _ => self.text.clone(),
+        }
+    }
+
     /// The `:authority` of calls, unless the channel is given another.
     pub(crate) fn authority(&self) -> String {
         match &self.place {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use thalweg_http2::{self as http2, Block, FieldList, FixedFields, OpenError, StreamId, Tag};
 use tokio::time::Instant;
 use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Response, Status};
+use tonic::{Code, Extensions, Response, Status};
 
 use super::place::Place;
 use crate::connection::{
@@ -16,7 +16,9 @@ use crate::connection::{
 };
 use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
+use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::response::ResponseHead;
+use crate::measure::CallMeasure;
 use crate::message::Message;
 
 /// The head of a request: what all calls of the method share, and what is this call's own.
@@ -52,6 +54,7 @@ pub(super) struct UnaryAttempt<'a, 'b, Req> {
     connection: &'a Arc<Connection>,
     place: &'a mut Place<'b>,
     fields: &'a RequestFields,
+    measure: &'a CallMeasure,
     message: &'a Req,
     outgoing: Outgoing,
     message_size_max: usize,
@@ -72,22 +75,33 @@ impl<'a, 'b, Req: Message> UnaryAttempt<'a, 'b, Req> {
         connection: &'a Arc<Connection>,
         place: &'a mut Place<'b>,
         fields: &'a RequestFields,
+        measure: &'a CallMeasure,
         message: &'a Req,
         outgoing: Outgoing,
         message_size_max: usize,
     ) -> Self {
         let progress = Progress::New;
-        Self { connection, place, fields, message, outgoing, message_size_max, progress, sent_at: None }
+        Self {
+            connection,
+            place,
+            fields,
+            measure,
+            message,
+            outgoing,
+            message_size_max,
+            progress,
+            sent_at: None,
+        }
     }
 
     fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
         let mut state = self.connection.lock();
         let head = self.fields.block();
-        let (message, outgoing) = (self.message, &self.outgoing);
+        let (message, outgoing, measure) = (self.message, &self.outgoing, self.measure);
         let mut sent = Ok(());
         let opened = open_stream(&mut state, self.place, |http2, key| {
             let stream;
-            (stream, sent) = send_request(http2, key.into(), head, message, outgoing)?;
+            (stream, sent) = send_request(http2, key.into(), head, message, outgoing, measure)?;
             let mut slot = Slot::new(stream, self.message_size_max);
             slot.unary = true;
             slot.send_closed = true;
@@ -182,6 +196,7 @@ fn send_request<Req: Message>(
     head: Block<'_>,
     message: &Req,
     outgoing: &Outgoing,
+    measure: &CallMeasure,
 ) -> Result<(StreamId, Result<(), Status>), OpenError> {
     let small = match outgoing.small(message) {
         Ok(small) => small,
@@ -193,6 +208,7 @@ fn send_request<Req: Message>(
         let (stream, is_sent) =
             http2.open_with(tag, head, small.envelope_len(), |out| encoded = small.encode(out))?;
         if is_sent {
+            measure.sent(small.envelope_len() - PREFIX_LEN);
             return Ok((stream, encoded));
         }
         stream
@@ -200,12 +216,18 @@ fn send_request<Req: Message>(
         http2.open(tag, head, false)?
     };
     // A stream that is gone already tells its slot how it ended.
-    Ok((stream, send_single(http2, stream, message, outgoing, true).map(|_| ())))
+    let sent = send_single(http2, stream, message, outgoing, true);
+    Ok((stream, sent.map(|sent| measure.sent(sent.unwrap_or(0)))))
 }
 
 impl UnaryReply {
-    /// Decodes the message.
-    pub(super) fn read<Res: Message>(self, message_size_max: usize) -> Result<Response<Res>, Status> {
+    /// Decodes the message. So the call ends.
+    pub(super) fn read<Res: Message>(
+        self,
+        message_size_max: usize,
+        measure: &CallMeasure,
+    ) -> Result<Response<Res>, Status> {
+        measure.received(self.body.len().saturating_sub(PREFIX_LEN));
         let encoding = self.head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
         let decoded = if self.body.capacity() <= SPARE_INBOX_LEN_MAX {
             let decoded = codec::decode_only(Wire::Lent(&self.body), encoding, message_size_max);
@@ -222,8 +244,14 @@ impl UnaryReply {
             merge(&mut metadata, *trailers);
         }
         match decoded {
-            Ok(message) => Ok(Response::from_parts(metadata, message, Extensions::default())),
-            Err(status) => Err(status),
+            Ok(message) => {
+                measure.end(Code::Ok);
+                Ok(Response::from_parts(metadata, message, Extensions::default()))
+            }
+            Err(status) => {
+                measure.end(status.code());
+                Err(status)
+            }
         }
     }
 }

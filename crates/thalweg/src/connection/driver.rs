@@ -14,6 +14,7 @@ use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
 use super::busy_poll::BusyPoll;
+use super::slices::{self, Slices};
 use super::slot::{BEHIND_LEN, Lent};
 use super::work::Work;
 use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
@@ -48,8 +49,11 @@ pub(crate) struct Driver<IO, E> {
     io: IO,
     endpoint: E,
     connection: Arc<Connection>,
-    /// The beginning of a frame whose rest has not arrived.
+    /// The beginning of a frame whose rest has not arrived, or what has not been taken in of a batch that is cut.
     leftover: Vec<u8>,
+    slices: Slices,
+    /// This thread drove no other connection since this one's last poll.
+    is_alone: bool,
     /// What the next bytes are, if they are the rest of a DATA frame.
     expected: Option<ExpectedData>,
     /// The last read went straight to a large message: the next frame's head tells where most of what comes belongs.
@@ -58,6 +62,7 @@ pub(crate) struct Driver<IO, E> {
     output: Output,
     /// Empty between two reads: whom the last one woke.
     wakers: Vec<Waker>,
+    has_woken: bool,
     timer: Option<Pin<Box<Sleep>>>,
     busy_poll: BusyPoll,
     phase: Phase,
@@ -100,10 +105,13 @@ where
             endpoint,
             connection,
             leftover: Vec::new(),
+            slices: Slices::default(),
+            is_alone: false,
             expected: None,
             is_gathering: false,
             output: Output::default(),
             wakers: Vec::new(),
+            has_woken: false,
             timer: None,
             busy_poll: BusyPoll::new(busy_poll),
             phase: Phase::Open,
@@ -148,8 +156,15 @@ where
         }
     }
 
-    /// Reads once and lets the protocol, and what it made ready, run.
+    /// Reads once, unless there is a slice left of the last read, and lets the protocol, and what it made ready, run.
     fn read(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        if self.slices.is_underway() {
+            let mut rest = std::mem::take(&mut self.leftover);
+            let done = self.take_slice(&rest);
+            rest.drain(..done);
+            self.leftover = rest;
+            return Ok(Progress::Made);
+        }
         if let Some(expected) = self.expected
             && self.phase == Phase::Open
         {
@@ -168,9 +183,11 @@ where
             return Ok(Progress::None);
         };
         self.is_gathering = false;
-        if self.phase == Phase::Open {
-            self.take_in(&bytes[..kept + read]);
-        }
+        let arrived = &bytes[..kept + read];
+        self.slices.begin(arrived, self.is_alone);
+        let done = self.take_slice(arrived);
+        self.leftover.clear();
+        self.leftover.extend_from_slice(&arrived[done..]);
         Ok(Progress::Made)
     }
 
@@ -195,7 +212,9 @@ where
             return Ok(Progress::None);
         }
         self.is_gathering = true;
-        self.take_in(behind);
+        let unfinished = self.take_in(behind);
+        self.leftover.clear();
+        self.leftover.extend_from_slice(unfinished);
         Ok(Progress::Made)
     }
 
@@ -250,16 +269,27 @@ where
         }
     }
 
-    /// Lets the protocol, and what it made ready, run on what arrived.
-    fn take_in(&mut self, arrived: &[u8]) {
+    /// Takes in the next slice of `rest`. How many bytes are done with; a connection that is no longer open drops all.
+    fn take_slice(&mut self, rest: &[u8]) -> usize {
+        let end = self.slices.end(rest);
+        let unfinished = if self.phase == Phase::Open { self.take_in(&rest[..end]).len() } else { 0 };
+        if self.phase != Phase::Open {
+            self.slices = Slices::default();
+            return rest.len();
+        }
+        self.slices.note_taken(unfinished, rest.len() - end);
+        end - unfinished
+    }
+
+    /// Lets the protocol, and what it made ready, run on what arrived. What it returns is the beginning of a frame.
+    fn take_in<'a>(&mut self, arrived: &'a [u8]) -> &'a [u8] {
         let mut input = arrived;
-        let outcome = self.receive(&mut input, arrived);
-        self.leftover.clear();
-        match outcome {
-            Ok(()) => self.leftover.extend_from_slice(input),
-            Err(error) => self.fail(&error, arrived),
+        if let Err(error) = self.receive(&mut input, arrived) {
+            input = &[];
+            self.fail(&error, arrived);
         }
         self.endpoint.run_ready(&self.connection, arrived);
+        input
     }
 
     fn receive(&mut self, input: &mut &[u8], arrived: &[u8]) -> Result<(), ConnectionError> {
@@ -273,6 +303,7 @@ where
         self.expected = state.http2.expected_data();
         state.take_wakers(&mut self.wakers);
         drop(state);
+        self.has_woken = !self.wakers.is_empty();
         self.wakers.drain(..).for_each(Waker::wake);
         Ok(())
     }
@@ -396,6 +427,7 @@ where
             return false;
         }
         state.driver = DriverState::Asleep(cx.waker().clone());
+        self.slices.note_sleep();
         if state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
         }
@@ -411,6 +443,7 @@ where
 
     fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.polled_at = Instant::now();
+        self.is_alone = slices::is_alone(Arc::as_ptr(&self.connection).addr());
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
@@ -427,7 +460,14 @@ where
         while *rounds < ROUNDS_MAX {
             *rounds += 1;
             match self.turn(cx)? {
-                Progress::Made => self.busy_poll.begin(),
+                Progress::Made => {
+                    self.busy_poll.begin();
+                    if self.slices.is_underway() && self.has_woken {
+                        // Whom this slice woke runs, and leaves what it has to send, before the next.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
                 Progress::Over => return Poll::Ready(Ok(())),
                 Progress::None if self.phase == Phase::Open && self.busy_poll.goes_on() => {
                     self.busy_poll.give_way(cx);
@@ -463,6 +503,7 @@ where
             (Ok(()), _) => format!("connection to {peer} was closed"),
             (Err(_), Some(stranger)) => format!("{peer}: {stranger}"),
             (Err(error), None) => {
+                self.connection.measure.note_error(error.kind());
                 let how = match error.kind() {
                     io::ErrorKind::UnexpectedEof => format!("{peer} closed the connection"),
                     _ => format!("connection to {peer} lost: {error}"),

@@ -15,6 +15,7 @@ mod line;
 mod load;
 mod receive;
 mod send;
+pub(crate) mod slices;
 mod slot;
 mod work;
 
@@ -36,6 +37,8 @@ pub(crate) use receive::Incoming;
 pub(crate) use send::{Outgoing, SendLoop, SendOutcome, SmallMessage, fit, send_single};
 pub(crate) use slot::{End, Slot, SlotKey, keep_waker};
 
+use crate::measure::ConnectionMeasure;
+
 /// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls that
 /// time out, each of which makes room for the next stream, to fill the memory with heads and resets.
 pub(crate) const OPENED_UNSENT_MAX: usize = 4096;
@@ -52,6 +55,8 @@ pub(crate) struct Connection {
     gate: Option<Arc<Gate>>,
     /// The network's round trip, if it is known.
     round_trip: OnceLock<Duration>,
+    /// Client: what is measured of the connection.
+    pub(crate) measure: ConnectionMeasure,
     /// What the other end is called in messages, such as `127.0.0.1:50051`.
     pub(crate) peer: String,
 }
@@ -82,6 +87,7 @@ impl Connection {
             contended: AtomicU64::new(0),
             gate,
             round_trip: OnceLock::new(),
+            measure: ConnectionMeasure::default(),
             peer,
         })
     }

@@ -12,6 +12,7 @@ use crate::grpc::codec::{self, Wire};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{EnvelopeError, Prefix};
 use crate::grpc::response::ResponseHead;
+use crate::measure::CallMeasure;
 use crate::message::Message;
 
 /// Bytes behind a large message that are copied, so that it can keep the buffer.
@@ -28,6 +29,7 @@ pub(crate) struct Incoming<T> {
     position: usize,
     message_size_max: usize,
     encoding: Encoding,
+    measure: CallMeasure,
     message: PhantomData<fn() -> T>,
 }
 
@@ -37,6 +39,7 @@ impl<T: Message> Incoming<T> {
         key: SlotKey,
         message_size_max: usize,
         encoding: Encoding,
+        measure: CallMeasure,
     ) -> Self {
         Self {
             connection,
@@ -45,6 +48,7 @@ impl<T: Message> Incoming<T> {
             position: 0,
             message_size_max,
             encoding,
+            measure,
             message: PhantomData,
         }
     }
@@ -58,6 +62,7 @@ impl<T: Message> Incoming<T> {
     pub(crate) fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<T, End>, Status>> {
         loop {
             if let Some(prefix) = self.find_whole()? {
+                self.measure.received(prefix.len);
                 return Poll::Ready(self.cut(prefix).map(Ok));
             }
             if let Some(end) = ready!(self.poll_refill(cx))? {
@@ -156,6 +161,10 @@ impl<T: Message> Incoming<T> {
     /// A client is done with the call: if it is still going on, it is reset with CANCEL. Does nothing the second time.
     pub(crate) fn cancel(&mut self) {
         self.connection.cancel(self.key);
+    }
+
+    pub(crate) fn measure(&self) -> &CallMeasure {
+        &self.measure
     }
 
     /// Where the stream is.

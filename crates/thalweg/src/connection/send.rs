@@ -16,6 +16,7 @@ use crate::chain::Chain;
 use crate::grpc::codec;
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, PREFIX_LEN};
+use crate::measure::CallMeasure;
 use crate::message::Message;
 
 /// Messages are packed until a batch has this many bytes: enough for a system call to be worth it, little enough
@@ -118,6 +119,7 @@ pub(crate) struct SendLoop<S> {
     end_stream: bool,
     /// Client: what was handed over so far, for as long as the call may begin anew on another connection.
     handed_over: Option<Vec<u8>>,
+    measure: CallMeasure,
 }
 
 /// A call that has handed more bytes over than this does not begin anew.
@@ -134,9 +136,11 @@ where
         source: S,
         outgoing: Outgoing,
         end_stream: bool,
+        measure: CallMeasure,
     ) -> Self {
         let batch = Chain::default();
-        Self { connection, key, source, outgoing, batch, ended: None, end_stream, handed_over: None }
+        let (ended, handed_over) = (None, None);
+        Self { connection, key, source, outgoing, batch, ended, end_stream, handed_over, measure }
     }
 
     /// Keeps what it hands over, within a bound, until it is told that nobody needs it again.
@@ -194,8 +198,10 @@ where
                 Poll::Ready(None) => self.ended = Some(Ok(())),
                 Poll::Ready(Some(Err(status))) => self.ended = Some(Err(status)),
                 Poll::Ready(Some(Ok(message))) => {
-                    if let Err(status) = self.outgoing.encode(&message, &mut self.batch) {
-                        self.ended = Some(Err(status));
+                    let before = self.batch.len();
+                    match self.outgoing.encode(&message, &mut self.batch) {
+                        Ok(()) => self.measure.sent(self.batch.len() - before - PREFIX_LEN),
+                        Err(status) => self.ended = Some(Err(status)),
                     }
                 }
             }
@@ -263,14 +269,15 @@ pub(crate) fn hand_over(
     http2.send_data_parts(stream, batch.take_parts(), end_stream)
 }
 
-/// Sends one message that is the only one, straight into the connection's output where it fits.
+/// Sends one message that is the only one, straight into the connection's output where it fits. How long it is, without its
+/// prefix.
 pub(crate) fn send_single<T: Message>(
     http2: &mut thalweg_http2::Connection,
     stream: thalweg_http2::StreamId,
     message: &T,
     outgoing: &Outgoing,
     end_stream: bool,
-) -> Result<Result<(), SendError>, Status> {
+) -> Result<Result<usize, SendError>, Status> {
     if let Some(small) = outgoing.small(message)? {
         let mut encoded = Ok(());
         let sent = http2.send_data_in_place(stream, small.envelope_len(), end_stream, |out| {
@@ -278,14 +285,15 @@ pub(crate) fn send_single<T: Message>(
         });
         encoded?;
         match sent {
-            Ok(true) => return Ok(Ok(())),
+            Ok(true) => return Ok(Ok(small.len)),
             Ok(false) => {}
             Err(error) => return Ok(Err(error)),
         }
     }
     let mut wire = Chain::default();
     outgoing.encode(message, &mut wire)?;
-    Ok(http2.send_data_parts(stream, wire.take_parts(), end_stream))
+    let len = wire.len() - PREFIX_LEN;
+    Ok(http2.send_data_parts(stream, wire.take_parts(), end_stream).map(|()| len))
 }
 
 /// A message that is encoded straight into the connection's output.

@@ -11,6 +11,7 @@ use tonic::metadata::MetadataMap;
 use crate::buffers;
 use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
 use crate::grpc::response::ResponseHead;
+use crate::measure::CallMeasure;
 
 /// Names a slot; stale once the slot is removed, even when its index is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +92,8 @@ pub(crate) struct Slot {
     pub(crate) task_running: bool,
     /// Server: the task that runs the handler, to be told when the call is lost.
     pub(crate) task: Option<Waker>,
+    /// Server: what is measured of the call.
+    pub(crate) measure: CallMeasure,
 }
 
 /// A message that is whole, in a buffer of its own.
@@ -157,6 +160,7 @@ impl Slot {
             head_sent: false,
             task_running: false,
             task: None,
+            measure: CallMeasure::default(),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::request::{self, Refusal, RequestHead};
+use crate::measure::{CallMeasure, ServerMeasure};
 
 /// A request's head, understood: shared by all requests whose heads were the same.
 pub(super) struct Route {
@@ -49,20 +50,22 @@ pub(crate) struct ServerEndpoint {
     /// By the index of the slot.
     awaiting: Vec<Awaiting>,
     ready: Vec<ReadyCall>,
-    streams_ready: Vec<(Arc<Route>, Reply)>,
+    streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
+    measure: ServerMeasure,
 }
 
 /// Clients call a handful of methods in turn; each is one head.
 const HEADS_KEPT: usize = 8;
 
 impl ServerEndpoint {
-    pub(super) fn new(router: Arc<Router>) -> Self {
+    pub(super) fn new(router: Arc<Router>, measure: ServerMeasure) -> Self {
         Self {
             router,
             heads: [const { None }; HEADS_KEPT],
             awaiting: Vec::new(),
             ready: Vec::new(),
             streams_ready: Vec::new(),
+            measure,
         }
     }
 
@@ -73,10 +76,16 @@ impl ServerEndpoint {
             Asked::Refused(_) | Asked::Http(_) => 0,
         };
         let discard = !matches!(asked, Asked::Call(_));
+        let measure = match &asked {
+            Asked::Call(route) => self.measure.call(Some(&route.method.name)),
+            Asked::Refused(_) => self.measure.call(None),
+            Asked::Http(_) => CallMeasure::default(),
+        };
         let inserted = state.insert_with(|http2, key| {
             http2.set_tag(stream, key.into());
             let mut slot = Slot::new(stream, size_max);
             slot.discard = discard;
+            slot.measure = measure.clone();
             Ok::<_, Infallible>(slot)
         });
         let Ok(key) = inserted;
@@ -92,7 +101,7 @@ impl ServerEndpoint {
                 Handler::Streaming(_) => {
                     self.await_end(key, Awaiting::Nothing);
                     let reply = Reply { key, stream, outgoing: route.outgoing };
-                    self.streams_ready.push((route, reply));
+                    self.streams_ready.push((route, reply, measure));
                 }
             },
         }
@@ -148,6 +157,7 @@ impl ServerEndpoint {
             let awaiting = self.take_awaiting(key);
             if let Awaiting::UnaryCall(route) = awaiting {
                 slot.end(End::received());
+                slot.measure.received(bytes.len() - PREFIX_LEN);
                 let start = bytes.as_ptr() as usize - buffer.as_ptr() as usize;
                 let reply = Reply { key, stream, outgoing: route.outgoing };
                 self.ready.push(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
@@ -181,6 +191,7 @@ impl ServerEndpoint {
                 state.remove(key);
             }
             Awaiting::UnaryCall(route) => {
+                slot.measure.received(slot.inbox.len().saturating_sub(PREFIX_LEN));
                 let body = Body::Gathered(std::mem::take(&mut slot.inbox));
                 let reply = Reply { key, stream, outgoing: route.outgoing };
                 self.ready.push(ReadyCall { route, reply, body });
@@ -240,10 +251,10 @@ impl Endpoint for ServerEndpoint {
     }
 
     fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]) {
-        for (route, reply) in self.streams_ready.drain(..) {
+        for (route, reply, measure) in self.streams_ready.drain(..) {
             let Handler::Streaming(handler) = &route.method.handler else { continue };
             let size_max = route.method.options.max_decoding_message_size;
-            let call = StreamingCall::new(Arc::clone(connection), reply, size_max);
+            let call = StreamingCall::new(Arc::clone(connection), reply, size_max, measure);
             let task = CallTask::streaming(Arc::clone(connection), reply, &route, || {
                 handler.start(&route.head, call)
             });

@@ -37,8 +37,12 @@ impl<'a> Methods<'a> {
 
     fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = format!("/{}/{name}", self.service);
-        let method =
-            ServerMethod { handler, options: options.clone(), pace: super::dispatch::Pace::default() };
+        let method = ServerMethod {
+            name: path[1..].into(),
+            handler,
+            options: options.clone(),
+            pace: super::dispatch::Pace::default(),
+        };
         self.router.methods.insert(path.into_bytes(), Arc::new(method));
     }
 
@@ -127,6 +131,8 @@ pub(super) struct Router {
 /// One method of a server.
 pub(super) struct ServerMethod {
     pub(super) handler: Handler,
+    /// `package.Service/Method`.
+    pub(super) name: Arc<str>,
     pub(super) options: ServiceOptions,
     pub(super) pace: super::dispatch::Pace,
 }

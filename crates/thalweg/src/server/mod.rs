@@ -33,6 +33,8 @@ use crate::net::{Accepted, ListenAddress, Listener};
 use endpoint::ServerEndpoint;
 use methods::Router;
 
+use crate::measure::{self, ServerMeasure};
+
 /// A gRPC server: begin with [`Server::builder`].
 ///
 /// ```no_run
@@ -58,6 +60,7 @@ impl Server {
             shutdown_grace: Duration::from_secs(30),
             busy_poll: Duration::ZERO,
             executor: ExecutorOptions::default(),
+            measure: measure::Setup::default(),
         }
     }
 }
@@ -70,6 +73,7 @@ pub struct ServerBuilder {
     shutdown_grace: Duration,
     busy_poll: Duration,
     executor: ExecutorOptions,
+    measure: measure::Setup,
 }
 
 impl ServerBuilder {
@@ -126,6 +130,13 @@ impl ServerBuilder {
     /// one for each processor named. Only on Linux.
     pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
         self.executor.cpus = cpus.into_iter().collect();
+        self
+    }
+
+    /// Measures calls; not at all by default.
+    #[cfg(feature = "opentelemetry")]
+    pub fn metrics(mut self, metrics: crate::Metrics) -> Self {
+        self.measure = Some(metrics);
         self
     }
 
@@ -188,6 +199,7 @@ impl ServerBuilder {
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
             connections: Arc::default(),
+            measure: ServerMeasure::new(&self.measure),
         }
     }
 }
@@ -299,6 +311,7 @@ struct Acceptor {
     shutdown_grace: Duration,
     busy_poll: Duration,
     connections: Arc<Connections>,
+    measure: ServerMeasure,
 }
 
 /// How long accepting pauses when the process has no file descriptors left: calls that end give some back.
@@ -350,7 +363,7 @@ impl Acceptor {
         let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
         let connection = Connection::new(http2, peer, None);
         let registered = self.connections.register(&connection);
-        let endpoint = ServerEndpoint::new(Arc::clone(&self.router));
+        let endpoint = ServerEndpoint::new(Arc::clone(&self.router), self.measure.clone());
         let driver = Driver::new(io, endpoint, connection, self.busy_poll);
         async move {
             driver.await;

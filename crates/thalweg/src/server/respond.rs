@@ -4,11 +4,12 @@ use std::sync::{Arc, LazyLock};
 
 use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId};
 use tonic::metadata::MetadataMap;
-use tonic::{Response, Status};
+use tonic::{Code, Response, Status};
 
 use super::Trailers;
 use crate::connection::{Outgoing, SlotKey, SmallMessage, State, send_single};
 use crate::grpc::compression::{Encoding, EncodingSet};
+use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::{metadata, response, status};
 use crate::message::Message;
 
@@ -66,7 +67,10 @@ fn send_response<Res: Message>(state: &mut State, reply: &Reply, response: &Resp
         return;
     }
     match send_single(http2, reply.stream, message, &reply.outgoing, false) {
-        Ok(_) => send_trailers(state, reply, Ok(response.extensions().get())),
+        Ok(sent) => {
+            slot.measure.sent(sent.unwrap_or(0));
+            send_trailers(state, reply, Ok(response.extensions().get()));
+        }
         Err(error) => send_trailers(state, reply, Err(&error)),
     }
 }
@@ -97,7 +101,10 @@ fn send_plain<Res: Message>(state: &mut State, reply: &Reply, message: &SmallMes
         (Ok(false), _) => return false,
         (Ok(true), Err(error)) => send_trailers(state, reply, Err(&error)),
         // The only error is a stream that is gone, of which the slot has been or will be told.
-        (Ok(true), Ok(())) | (Err(_), _) => finish(state, reply),
+        (Ok(true), Ok(())) | (Err(_), _) => {
+            slot.measure.sent(message.envelope_len() - PREFIX_LEN);
+            finish(state, reply, Code::Ok);
+        }
     }
     true
 }
@@ -120,6 +127,7 @@ pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &MetadataMap
 
 /// Ends a response whose head has been sent.
 pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Option<&Trailers>, &Status>) {
+    let code = outcome.as_ref().map_or_else(|status| status.code(), |_| Code::Ok);
     let outcome = match outcome {
         Ok(None) => None,
         Ok(Some(trailers)) => Some(Ok(&trailers.0)),
@@ -133,7 +141,7 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
             send_block(state, reply, Block { fixed: None, extra: &fields }, true);
         }
     }
-    finish(state, reply);
+    finish(state, reply, code);
 }
 
 /// Answers with a status and nothing else: Trailers-Only.
@@ -141,7 +149,7 @@ pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
     let mut fields = FieldList::new();
     status::emit(Err(status), metadata::SENT_SIZE_MAX, &mut fields);
     send_block(state, reply, Block { fixed: Some(&HEAD), extra: &fields }, true);
-    finish(state, reply);
+    finish(state, reply, status.code());
 }
 
 /// Ends a call with an error, wherever its response stands: with trailers if the head has been sent, else Trailers-Only.
@@ -163,8 +171,10 @@ fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bo
 }
 
 /// The response is complete: the slot has served its purpose.
-pub(super) fn finish(state: &mut State, reply: &Reply) {
+pub(super) fn finish(state: &mut State, reply: &Reply, code: Code) {
     let Some(mut slot) = state.remove(reply.key) else { return };
+    // One that was lost meanwhile was not answered.
+    slot.measure.end(if slot.send_closed { Code::Cancelled } else { code });
     state.wake_all_of(&mut slot);
     // RFC 9113 §8.1: a server that has answered asks the client with NO_ERROR to stop sending the rest. While the answer
     // itself waits for flow control, or for a client that does not read, it can't: the reset would take it along, and free

@@ -16,6 +16,7 @@ use super::endpoint::{CANCELLED, Route};
 use super::respond::{self, Reply};
 use crate::connection::{Connection, End, Incoming, SendLoop, SendOutcome, keep_waker};
 use crate::grpc::compression::Encoding;
+use crate::measure::CallMeasure;
 use crate::message::Message;
 use crate::streaming::{Streaming, deadline_exceeded};
 
@@ -154,16 +155,23 @@ pub(super) struct StreamingCall {
     connection: Arc<Connection>,
     reply: Reply,
     message_size_max: usize,
+    measure: CallMeasure,
 }
 
 impl StreamingCall {
-    pub(super) fn new(connection: Arc<Connection>, reply: Reply, message_size_max: usize) -> Self {
-        Self { connection, reply, message_size_max }
+    pub(super) fn new(
+        connection: Arc<Connection>,
+        reply: Reply,
+        message_size_max: usize,
+        measure: CallMeasure,
+    ) -> Self {
+        Self { connection, reply, message_size_max, measure }
     }
 
     pub(super) fn requests<Req: Message>(&self, encoding: Encoding) -> Streaming<Req> {
         let connection = Arc::clone(&self.connection);
-        Streaming::of_requests(Incoming::new(connection, self.reply.key, self.message_size_max, encoding))
+        let (key, measure) = (self.reply.key, self.measure.clone());
+        Streaming::of_requests(Incoming::new(connection, key, self.message_size_max, encoding, measure))
     }
 
     /// Answers with one message.
@@ -199,8 +207,14 @@ impl StreamingCall {
             }
         };
         let connection = Arc::clone(&self.connection);
-        let mut sender =
-            SendLoop::new(connection, self.reply.key, Box::pin(messages), self.reply.outgoing, false);
+        let mut sender = SendLoop::new(
+            connection,
+            self.reply.key,
+            Box::pin(messages),
+            self.reply.outgoing,
+            false,
+            self.measure,
+        );
         let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
         let mut state = self.connection.lock();
         match outcome {

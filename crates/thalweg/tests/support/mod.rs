@@ -2,7 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod callers;
 pub(crate) mod peer;
+#[cfg(feature = "opentelemetry")]
+pub(crate) mod recorded;
+pub(crate) mod servers;
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,0 +1,133 @@
+//! A frame with what is in it, taken out of its compression if need be.
+
+use std::io::Read;
+
+use flate2::read::{GzDecoder, ZlibDecoder};
+use thalweg_protobuf::MessageType;
+use thalweg_protobuf::dissect::framing::{COMPRESSED, CONNECT_END, Frame, Prefix, WEB_TRAILERS};
+use thalweg_protobuf::dissect::{Limits, Message, Span, dissect};
+
+/// More than this is not taken out of its compression: 64 MiB.
+const DECOMPRESSED_LEN_MAX: usize = 64 << 20;
+
+/// A frame and what is in it.
+#[derive(Debug)]
+pub(super) struct Opened<'s> {
+    pub(super) frame: Frame,
+    pub(super) content: Content<'s>,
+}
+
+#[derive(Debug)]
+pub(super) enum Content<'s> {
+    /// A message that lies in the input.
+    Message(Message<'s>),
+    /// A message that was compressed; its offsets are those in `bytes`.
+    Compressed { by: &'static str, bytes: Vec<u8>, message: Message<'s> },
+    /// What ends a stream of gRPC-Web or Connect.
+    Text { what: &'static str, text: String },
+    /// What could not be opened, and why.
+    Closed(String),
+}
+
+impl<'s> Opened<'s> {
+    pub(super) fn new(
+        input: &[u8],
+        frame: Frame,
+        message_type: Option<MessageType<'s>>,
+        limits: &Limits,
+    ) -> Self {
+        let payload = frame.payload.of(input);
+        let flags = match frame.prefix {
+            Prefix::Grpc { flags, .. } => flags,
+            _ => 0,
+        };
+        let decompressed = (flags & COMPRESSED != 0).then(|| decompressed(payload));
+        let content = match decompressed {
+            Some(Err(why)) => Content::Closed(why),
+            Some(Ok((_, bytes))) if flags & (CONNECT_END | WEB_TRAILERS) != 0 => text(flags, &bytes),
+            Some(Ok((by, bytes))) => {
+                let message = dissect(&bytes, Span::all(&bytes), message_type, limits);
+                Content::Compressed { by, bytes, message }
+            }
+            None if flags & (CONNECT_END | WEB_TRAILERS) != 0 => text(flags, payload),
+            None => Content::Message(dissect(input, frame.payload, message_type, limits)),
+        };
+        Self { frame, content }
+    }
+
+    /// A message that lies in the input as it is.
+    pub(super) fn plain(&self) -> Option<&Message<'s>> {
+        match &self.content {
+            Content::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The message, and the bytes in which it lies.
+    pub(super) fn message<'a>(&'a self, input: &'a [u8]) -> Option<(&'a Message<'s>, &'a [u8])> {
+        match &self.content {
+            Content::Message(message) => Some((message, input)),
+            Content::Compressed { bytes, message, .. } => Some((message, bytes)),
+            _ => None,
+        }
+    }
+
+    /// What is wrong, with offsets.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if let Some(problem) = self.cut_off() {
+            problems.push(format!("at offset {}: {problem}", self.frame.prefix_span.start));
+        }
+        match &self.content {
+            Content::Message(message) => {
+                problems.extend(message.problems().iter().map(|p| format!("at offset {}: {p}", p.offset)));
+            }
+            Content::Compressed { message, .. } => {
+                let start = self.frame.payload.start;
+                problems.extend(message.problems().iter().map(|p| {
+                    format!("at offset {} of what was compressed at offset {start}: {p}", p.offset)
+                }));
+            }
+            Content::Closed(why) => problems.push(format!("at offset {}: {why}", self.frame.payload.start)),
+            Content::Text { .. } => {}
+        }
+        problems
+    }
+
+    /// The input ends before the message does.
+    pub(super) fn cut_off(&self) -> Option<String> {
+        let all = self.frame.missing_of?;
+        let there = self.frame.payload.len();
+        Some(match there {
+            0 => format!("the prefix says {all} bytes, and there are no more"),
+            _ => format!("the prefix says {all} bytes, and there are only {there} more"),
+        })
+    }
+}
+
+fn text(flags: u8, bytes: &[u8]) -> Content<'static> {
+    let what = if flags & WEB_TRAILERS != 0 { "trailers of gRPC-Web" } else { "end of a stream of Connect" };
+    Content::Text { what, text: String::from_utf8_lossy(bytes).into_owned() }
+}
+
+/// What was compressed, and by what.
+fn decompressed(payload: &[u8]) -> Result<(&'static str, Vec<u8>), String> {
+    match payload {
+        [0x1f, 0x8b, ..] => all("gzip", GzDecoder::new(payload)),
+        // The first byte of zlib: DEFLATE with a window of 32 KiB; both bytes together are a multiple of 31.
+        [0x78, second, ..] if (0x7800 + u16::from(*second)) % 31 == 0 => {
+            all("deflate", ZlibDecoder::new(payload))
+        }
+        [] => Err("the flags say that it is compressed, but there is nothing".to_owned()),
+        _ => Err("compressed, and neither by gzip nor by deflate".to_owned()),
+    }
+}
+
+fn all(by: &'static str, decoder: impl Read) -> Result<(&'static str, Vec<u8>), String> {
+    let mut bytes = Vec::new();
+    match decoder.take(DECOMPRESSED_LEN_MAX as u64 + 1).read_to_end(&mut bytes) {
+        Ok(len) if len > DECOMPRESSED_LEN_MAX => Err(format!("compressed by {by}, and more than 64 MiB")),
+        Ok(_) => Ok((by, bytes)),
+        Err(error) => Err(format!("not whole {by}: {error}")),
+    }
+}

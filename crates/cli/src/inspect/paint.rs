@@ -1,0 +1,114 @@
+//! Colours, and how wide the terminal is.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+
+use clap::ValueEnum;
+
+/// Where there is no terminal, and nothing says how wide it is.
+const WIDTH_DEFAULT: usize = 100;
+/// With less there would be no room beside the bytes.
+const WIDTH_MIN: usize = 40;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What a piece of the output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Plain,
+    Tag,
+    Length,
+    Payload,
+    Name,
+    Problem,
+    Remark,
+    Aside,
+}
+
+/// Whether there are colours.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paint {
+    is_on: bool,
+}
+
+impl Paint {
+    pub(super) fn new(choice: ColorChoice, to_stdout: bool) -> Self {
+        let is_terminal = to_stdout && io::stdout().is_terminal();
+        Self { is_on: is_wanted(choice, is_terminal, |name| std::env::var_os(name)) }
+    }
+
+    /// The text in the colour of its role.
+    pub(super) fn paint(self, role: Role, text: &str) -> String {
+        let code = match role {
+            Role::Plain => return text.to_owned(),
+            Role::Tag => "36",
+            Role::Length => "33",
+            Role::Payload => "32",
+            Role::Name => "1",
+            Role::Problem => "1;31",
+            Role::Remark => "35",
+            Role::Aside => "2",
+        };
+        if self.is_on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+fn is_wanted(choice: ColorChoice, is_terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            // https://no-color.org: set, and not empty.
+            let is_forbidden = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+            let is_dumb = variable("TERM").is_some_and(|term| term == "dumb");
+            is_terminal && !is_forbidden && !is_dumb
+        }
+    }
+}
+
+/// How many columns there are.
+pub(super) fn width(to_stdout: bool) -> usize {
+    let terminal =
+        || terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| usize::from(columns));
+    let columns = if to_stdout && io::stdout().is_terminal() { terminal() } else { None };
+    let variable = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.or_else(variable).unwrap_or(WIDTH_DEFAULT).max(WIDTH_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_for_terminals_that_want_them() {
+        let check = |choice, is_terminal, variables: &[(&str, &str)], expected| {
+            let variable = |name: &str| {
+                variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+            };
+            assert_eq!(
+                is_wanted(choice, is_terminal, variable),
+                expected,
+                "{choice:?} {is_terminal} {variables:?}"
+            );
+        };
+        check(ColorChoice::Auto, true, &[], true);
+        check(ColorChoice::Auto, false, &[], false);
+        check(ColorChoice::Auto, true, &[("NO_COLOR", "1")], false);
+        check(ColorChoice::Auto, true, &[("NO_COLOR", "")], true);
+        check(ColorChoice::Auto, true, &[("TERM", "dumb")], false);
+        check(ColorChoice::Always, false, &[("NO_COLOR", "1")], true);
+        check(ColorChoice::Never, true, &[], false);
+    }
+
+    #[test]
+    fn text_without_colours_is_the_text() {
+        assert_eq!(Paint { is_on: false }.paint(Role::Tag, "0A"), "0A");
+        assert_eq!(Paint { is_on: true }.paint(Role::Tag, "0A"), "\x1b[36m0A\x1b[0m");
+        assert_eq!(Paint { is_on: true }.paint(Role::Plain, "0A"), "0A");
+    }
+}

@@ -1,0 +1,189 @@
+//! Decoding and encoding: this crate against prost's generated code and against prost-reflect.
+//!
+//! ```sh
+//! cargo run --release -p thalweg-protobuf --example speed            # a table; --rounds N for more rounds than 15
+//! cargo run --release -p thalweg-protobuf --example speed -- --only Analytics --contender engine --count 100000
+//! ```
+//!
+//! Four shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some milliseconds
+//! each, on one core; of all rounds the median counts. What is written goes to a buffer that is used again. The second form runs
+//! one contender and prints nothing: for profilers.
+
+#![allow(missing_docs, unreachable_pub, clippy::cast_possible_wrap)]
+
+mod shapes;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use prost::Message as _;
+use prost_reflect::{DescriptorPool, DynamicMessage};
+use thalweg_protobuf::{Decoder, Encoder, Message, Schema, sources};
+
+use shapes::{Analytics, Arrays, LogRecord, Random, Shape, SmallFlat};
+
+const MESSAGES: usize = 64;
+const SEED: u64 = 1;
+/// Of one contender in one round.
+const SLICE: Duration = Duration::from_millis(8);
+
+/// Converts message `index`.
+type Convert<'a> = Box<dyn FnMut(usize) + 'a>;
+
+struct Contender<'a> {
+    name: &'static str,
+    convert: Convert<'a>,
+}
+
+fn contender<'a>(name: &'static str, convert: impl FnMut(usize) + 'a) -> Contender<'a> {
+    Contender { name, convert: Box::new(convert) }
+}
+
+struct Options {
+    rounds: usize,
+    only: Option<String>,
+    contender: Option<String>,
+    count: usize,
+}
+
+fn main() {
+    let mut options = Options { rounds: 15, only: None, contender: None, count: 100_000 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let value = arguments.next().unwrap_or_else(|| panic!("{argument} needs a value"));
+        match argument.as_str() {
+            "--rounds" => options.rounds = value.parse().expect("a number"),
+            "--only" => options.only = Some(value),
+            "--contender" => options.contender = Some(value),
+            "--count" => options.count = value.parse().expect("a number"),
+            _ => panic!("{argument} is not known"),
+        }
+    }
+    pin();
+    let set = sources::compile(&["shapes.proto"], |_| Some(include_str!("shapes.proto").to_owned()));
+    let set = set.expect("the file is right");
+    if options.contender.is_none() {
+        println!("MB/s, median of {} rounds; in brackets how often the engine's fits in", options.rounds);
+    }
+    shape::<SmallFlat>(&set, &options);
+    shape::<LogRecord>(&set, &options);
+    shape::<Analytics>(&set, &options);
+    shape::<Arrays>(&set, &options);
+}
+
+fn shape<S: Shape>(set: &[u8], options: &Options) {
+    if options.only.as_deref().is_some_and(|only| only != S::NAME) {
+        return;
+    }
+    let schema = Schema::from_descriptor_set(set).expect("protox wrote it");
+    let of = schema.message(&format!("shapes.{}", S::NAME)).expect("it is in the file");
+    let pool = DescriptorPool::decode(set).expect("protox wrote it");
+    let reflected = pool.get_message_by_name(of.full_name()).expect("it is in the file");
+
+    let mut random = Random(SEED);
+    let generated: Vec<S> = (0..MESSAGES).map(|_| S::random(&mut random)).collect();
+    let inputs: Vec<Bytes> = generated.iter().map(|message| message.encode_to_vec().into()).collect();
+    let bytes = inputs.iter().map(Bytes::len).sum::<usize>() / MESSAGES;
+    let owned: Vec<Message> =
+        inputs.iter().map(|input| Message::decode(of, input.clone()).expect("right bytes")).collect();
+    for (message, input) in owned.iter().zip(&inputs) {
+        let ours = S::decode(message.as_ref().encode_to_vec().as_slice()).expect("right bytes");
+        assert!(ours == S::decode(input.clone()).expect("right bytes"), "the same message");
+    }
+    let dynamic: Vec<DynamicMessage> = inputs
+        .iter()
+        .map(|input| DynamicMessage::decode(reflected.clone(), input.clone()).expect("right bytes"))
+        .collect();
+
+    let mut decoder = Decoder::default();
+    let decode = [
+        contender("engine", |index| {
+            black_box(decoder.decode(of, &inputs[index]).expect("right bytes").message_type());
+        }),
+        contender("engine, owned", |index| {
+            black_box(Message::decode(of, inputs[index].clone()).expect("right bytes"));
+        }),
+        contender("prost", |index| {
+            black_box(S::decode(&*inputs[index]).expect("right bytes"));
+        }),
+        contender("prost-reflect", |index| {
+            black_box(DynamicMessage::decode(reflected.clone(), &*inputs[index]).expect("right bytes"));
+        }),
+    ];
+    run(&format!("{} ({bytes} B) decode", S::NAME), bytes, decode, options);
+
+    let (mut encoder, mut ours, mut theirs, mut dynamics) =
+        (Encoder::new(), Vec::new(), Vec::new(), Vec::new());
+    let encode = [
+        contender("engine", |index| {
+            ours.clear();
+            ours.extend_from_slice(encoder.encode(owned[index].as_ref()));
+            black_box(&ours);
+        }),
+        contender("prost", |index| {
+            theirs.clear();
+            generated[index].encode(&mut theirs).expect("a Vec takes all");
+            black_box(&theirs);
+        }),
+        contender("prost-reflect", |index| {
+            dynamics.clear();
+            dynamic[index].encode(&mut dynamics).expect("a Vec takes all");
+            black_box(&dynamics);
+        }),
+    ];
+    run(&format!("{} ({bytes} B) encode", S::NAME), bytes, encode, options);
+}
+
+fn run<const N: usize>(what: &str, bytes: usize, mut contenders: [Contender<'_>; N], options: &Options) {
+    if let Some(only) = &options.contender {
+        let (direction, name) = only.split_once(':').unwrap_or(("", only));
+        for contender in contenders.iter_mut().filter(|it| it.name == name && what.ends_with(direction)) {
+            (0..options.count).for_each(|round| (contender.convert)(round % MESSAGES));
+        }
+        return;
+    }
+    let mut rates = vec![Vec::new(); N];
+    for round in 0..=options.rounds {
+        for (contender, rates) in contenders.iter_mut().zip(&mut rates) {
+            let (start, mut count) = (Instant::now(), 0);
+            while start.elapsed() < SLICE {
+                (0..MESSAGES).for_each(&mut contender.convert);
+                count += MESSAGES;
+            }
+            // The first round warms up.
+            if round > 0 {
+                rates.push((bytes * count) as f64 / start.elapsed().as_secs_f64() / 1e6);
+            }
+        }
+    }
+    let medians: Vec<f64> = rates
+        .into_iter()
+        .map(|mut rates| {
+            rates.sort_by(f64::total_cmp);
+            rates[rates.len() / 2]
+        })
+        .collect();
+    print!("{what:<28}");
+    for (contender, median) in contenders.iter().zip(&medians) {
+        print!("  {} {median:.0} ({:.2})", contender.name, medians[0] / median);
+    }
+    println!();
+}
+
+/// To the core that it is on: contenders then meet the same caches and the same clock.
+#[cfg(target_os = "linux")]
+fn pin() {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    use nix::unistd::Pid;
+
+    let this = Pid::from_raw(0);
+    let allowed = sched_getaffinity(this).expect("a process may ask where it may run");
+    let last = (0..CpuSet::count()).rev().find(|&core| allowed.is_set(core).unwrap_or(false));
+    let mut one = CpuSet::new();
+    one.set(last.expect("it runs somewhere")).expect("a core that there is");
+    sched_setaffinity(this, &one).expect("a core that was allowed");
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pin() {}

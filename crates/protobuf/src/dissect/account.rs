@@ -1,0 +1,159 @@
+//! Where the bytes of a message go: to which fields, and how many of them are tags, lengths and payload.
+
+use std::collections::HashMap;
+
+use super::{Message, Record, Value, known};
+
+/// The bytes of a field, all its occurrences at one place in the message together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// The numbers of the fields that lead to it, its own one last.
+    pub path: Vec<u32>,
+    /// Its name, if a schema has one.
+    pub name: Option<String>,
+    /// How often it is there.
+    pub count: usize,
+    /// Bytes of its tags, those that end groups too.
+    pub tag: usize,
+    /// Bytes of its lengths.
+    pub length: usize,
+    /// Bytes of its values; of a message or group none, for those are its fields'.
+    pub payload: usize,
+    /// All bytes from its tags to its ends, with those of the fields in it.
+    pub total: usize,
+}
+
+/// All shares of a message, or of several.
+#[derive(Clone, Debug, Default)]
+pub struct Account {
+    fields: Vec<Field>,
+    /// Where a field lies in `fields`, by the field that it is in and its number.
+    places: HashMap<(Option<usize>, u32), usize>,
+    /// Bytes that are no records.
+    rest: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Field {
+    share: Share,
+    fields: Vec<usize>,
+}
+
+impl Account {
+    /// Adds what `message` has to what others had before.
+    pub fn add(&mut self, input: &[u8], message: &Message) {
+        self.add_to(None, input, message);
+    }
+
+    /// In the order in which they appear, each one before those in it.
+    pub fn shares(&self) -> Vec<&Share> {
+        let mut shares = Vec::with_capacity(self.fields.len());
+        let outermost = (0..self.fields.len()).filter(|at| self.fields[*at].share.path.len() == 1);
+        let mut open: Vec<usize> = outermost.rev().collect();
+        while let Some(at) = open.pop() {
+            shares.push(&self.fields[at].share);
+            open.extend(self.fields[at].fields.iter().rev());
+        }
+        shares
+    }
+
+    /// Bytes that are no records.
+    pub fn rest(&self) -> usize {
+        self.rest
+    }
+
+    /// Bytes of all tags, lengths and payloads, in this order.
+    pub fn parts(&self) -> [usize; 3] {
+        let shares = self.fields.iter().map(|field| &field.share);
+        shares.fold([0; 3], |[tag, length, payload], share| {
+            [tag + share.tag, length + share.length, payload + share.payload]
+        })
+    }
+
+    /// Adds a message that is in the field at that place.
+    fn add_to(&mut self, parent: Option<usize>, input: &[u8], message: &Message) {
+        for record in &message.records {
+            let at = self.place(parent, record);
+            let share = &mut self.fields[at].share;
+            share.add(record);
+            match record.likely_message(input) {
+                Some(inner) => self.add_to(Some(at), input, inner),
+                None => share.payload += payload_len(&record.value),
+            }
+        }
+        self.rest += message.rest().len();
+    }
+
+    fn place(&mut self, parent: Option<usize>, record: &Record) -> usize {
+        let number = record.tag.number();
+        *self.places.entry((parent, number)).or_insert_with(|| {
+            let at = self.fields.len();
+            let mut path = parent.map(|parent| self.fields[parent].share.path.clone()).unwrap_or_default();
+            path.push(number);
+            let name = record.field.map(known::name);
+            self.fields.push(Field { share: Share { path, name, ..Share::default() }, fields: Vec::new() });
+            if let Some(parent) = parent {
+                self.fields[parent].fields.push(at);
+            }
+            at
+        })
+    }
+}
+
+impl Share {
+    fn add(&mut self, record: &Record) {
+        self.count += 1;
+        self.tag += record.tag.span.len();
+        self.total += record.span().len();
+        match &record.value {
+            Value::Len { length, .. } => self.length += length.span.len(),
+            Value::Group { end: Some(end), .. } => self.tag += end.span.len(),
+            _ => {}
+        }
+    }
+}
+
+fn payload_len(value: &Value) -> usize {
+    match value {
+        Value::Varint(varint) => varint.span.len(),
+        Value::I64 { span, .. } | Value::I32 { span, .. } | Value::Len { payload: span, .. } => span.len(),
+        Value::Group { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dissect::{Limits, Span, dissect};
+
+    #[test]
+    fn each_byte_is_accounted_for_once() {
+        // 1: {1: 150} 2: "ab" 1: {1: 1 2: 7i32} 3: !{1: 1}, and a byte too many.
+        let input = b"\x0a\x03\x08\x96\x01\x12\x02ab\x0a\x07\x08\x01\x15\x07\0\0\0\x1b\x08\x01\x1c\x00";
+        let message = dissect(input, Span::all(input), None, &Limits::default());
+        let mut account = Account::default();
+        account.add(input, &message);
+        let share = |path: &[u32], count, tag, length, payload, total| Share {
+            path: path.to_vec(),
+            name: None,
+            count,
+            tag,
+            length,
+            payload,
+            total,
+        };
+        assert_eq!(
+            account.shares(),
+            [
+                &share(&[1], 2, 2, 2, 0, 14),
+                &share(&[1, 1], 2, 2, 0, 3, 5),
+                &share(&[1, 2], 1, 1, 0, 4, 5),
+                &share(&[2], 1, 1, 1, 2, 4),
+                &share(&[3], 1, 2, 0, 0, 4),
+                &share(&[3, 1], 1, 1, 0, 1, 2),
+            ]
+        );
+        assert_eq!((account.rest(), account.parts()), (1, [9, 3, 10]));
+        assert_eq!(account.rest() + account.parts().iter().sum::<usize>(), input.len());
+    }
+}

@@ -1,0 +1,275 @@
+//! Where messages live: words for records and lists, bytes for text that is not in the input.
+//!
+//! A record is laid out as its [`Table`] says. What a slot holds depends on the field:
+//!
+//! | field | slot |
+//! | --- | --- |
+//! | integer, enum, `bool` | the value as its varint would have it: sign-extended, but not zigzag |
+//! | fixed-size number | its bits |
+//! | string, bytes | a [`Text`] |
+//! | message | the place of its record |
+//! | repeated, map | place << 32 \| length; the second word has the capacity |
+//!
+//! Lists are rows of such words, maps rows of pairs. Nothing is ever given back before the whole is cleared.
+
+use crate::schema::table::{Entry, Table};
+
+/// Bytes somewhere: offset << 32 | whose << 31 | length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Text(pub(crate) u64);
+
+/// Set if the bytes are the arena's own, not the input's.
+pub(crate) const OWN: u64 = 1 << 31;
+
+impl Text {
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        (self.0 & (OWN - 1)) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn offset(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_own(self) -> bool {
+        self.0 & OWN != 0
+    }
+}
+
+/// In the second word of a map: it is on [`Arena::unsorted`].
+pub(crate) const QUEUED: u64 = 1 << 32;
+
+/// The first capacity of a list.
+const CAPACITY_MIN: usize = 4;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Arena {
+    pub(crate) words: Vec<u64>,
+    pub(crate) bytes: Vec<u8>,
+    /// Maps in which a key may be twice: the place of their slot, and whether their keys are strings.
+    pub(crate) unsorted: Vec<(u32, bool)>,
+}
+
+impl Arena {
+    /// An empty record at place 0, and nothing else.
+    pub(crate) fn reset(&mut self, root: &Table) {
+        self.words.clear();
+        self.bytes.clear();
+        self.unsorted.clear();
+        self.words.resize(root.record_words as usize, 0);
+    }
+
+    /// Words that fit the bounds of places: messages built by hand may be no larger.
+    pub(crate) fn has_room(&self) -> bool {
+        self.words.len() < (u32::MAX / 2) as usize && self.bytes.len() < (u32::MAX / 2) as usize
+    }
+
+    #[inline]
+    pub(crate) fn new_record(&mut self, table: &Table) -> usize {
+        let at = self.words.len();
+        self.words.resize(at + table.record_words as usize, 0);
+        at
+    }
+
+    /// Keeps `bytes`; gives the word for them.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> u64 {
+        let offset = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(bytes);
+        offset << 32 | OWN | bytes.len() as u64
+    }
+
+    /// The bytes that a text stands for.
+    #[inline]
+    pub(crate) fn text<'a>(&'a self, input: &'a [u8], word: u64) -> &'a [u8] {
+        let text = Text(word);
+        let from = if text.is_own() { &self.bytes } else { input };
+        from.get(text.offset()..text.offset() + text.len()).unwrap_or_default()
+    }
+
+    /// Whether the field of entry `index` is there.
+    #[inline(always)]
+    pub(crate) fn is_present(&self, at: usize, index: usize) -> bool {
+        self.words[at + 1 + index / 64] >> (index % 64) & 1 != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_present(&mut self, at: usize, index: usize) {
+        self.words[at + 1 + index / 64] |= 1 << (index % 64);
+    }
+
+    pub(crate) fn set_absent(&mut self, at: usize, index: usize) {
+        self.words[at + 1 + index / 64] &= !(1 << (index % 64));
+    }
+
+    /// Makes `index`, a member of a oneof, the one that may be set. Its slot is 0 if it was another.
+    #[inline]
+    pub(crate) fn choose(&mut self, at: usize, index: usize, entry: &Entry) {
+        let case = at + entry.case as usize;
+        let (before, now) = (self.words[case], index as u64 + 1);
+        if before != now {
+            if before != 0 {
+                self.set_absent(at, before as usize - 1);
+            }
+            self.words[at + entry.slot as usize] = 0;
+            self.words[case] = now;
+        }
+    }
+
+    /// Appends a word to the list whose slot is at `slot`.
+    #[inline]
+    pub(crate) fn push(&mut self, slot: usize, word: u64) {
+        let (start, len) = self.list(slot);
+        let place = if len < self.capacity(slot) { start + len } else { self.grow(slot, len + 1) + len };
+        self.words[place] = word;
+        self.words[slot] += 1;
+    }
+
+    /// Appends a pair to the map whose slot is at `slot`; its length counts pairs, its capacity words.
+    pub(crate) fn push_pair(&mut self, slot: usize, key: u64, value: u64) {
+        let (start, len) = self.list(slot);
+        let len = len * 2;
+        let place = if len + 2 <= self.capacity(slot) { start + len } else { self.grow(slot, len + 2) + len };
+        self.words[place] = key;
+        self.words[place + 1] = value;
+        self.words[slot] += 1;
+    }
+
+    /// Place and length of a list.
+    #[inline(always)]
+    pub(crate) fn list(&self, slot: usize) -> (usize, usize) {
+        let head = self.words[slot];
+        ((head >> 32) as usize, head as u32 as usize)
+    }
+
+    #[inline(always)]
+    pub(crate) fn capacity(&self, slot: usize) -> usize {
+        self.words[slot + 1] as u32 as usize
+    }
+
+    /// Makes room for `needed` words in all; gives the place, which may be a new one.
+    #[inline(never)]
+    pub(crate) fn grow(&mut self, slot: usize, needed: usize) -> usize {
+        let (start, capacity) = ((self.words[slot] >> 32) as usize, self.capacity(slot));
+        let end = self.words.len();
+        let wanted = needed.max(CAPACITY_MIN).max(capacity * 2);
+        let place = if capacity > 0 && start + capacity == end { start } else { end };
+        self.words.resize(place + wanted, 0);
+        if place != start {
+            self.words.copy_within(start..start + capacity, place);
+        }
+        self.words[slot] = (place as u64) << 32 | u64::from(self.words[slot] as u32);
+        self.words[slot + 1] = self.words[slot + 1] & !u64::from(u32::MAX) | wanted as u64;
+        place
+    }
+
+    /// The nodes of a record's unknown fields: the first and the last, if there are any. See [`Arena::add_unknown`].
+    pub(crate) fn unknown(&self, at: usize) -> Option<(usize, usize)> {
+        let last = self.words[at] as usize;
+        (last != 0).then(|| (self.words[last + 1] as u32 as usize, last))
+    }
+
+    /// Appends an unknown field. With number 0, `word` is the [`Text`] of whole records; else it is the value of an enum
+    /// that came packed, where there is no record of its own.
+    ///
+    /// The nodes are a ring, and the record knows the last: so both ends are near.
+    pub(crate) fn add_unknown(&mut self, at: usize, word: u64, number: u32) {
+        let new = self.words.len();
+        let first = match self.unknown(at) {
+            Some((_, last))
+                if number == 0 && self.words[last + 1] >> 32 == 0 && adjoin(self.words[last], word) =>
+            {
+                self.words[last] += word & (OWN - 1);
+                return;
+            }
+            Some((first, last)) => {
+                self.words[last + 1] = self.words[last + 1] & !u64::from(u32::MAX) | new as u64;
+                first
+            }
+            None => new,
+        };
+        self.words.extend_from_slice(&[word, u64::from(number) << 32 | first as u64]);
+        self.words[at] = new as u64;
+    }
+
+    /// The text or value, and the number, of each of a record's unknown fields.
+    pub(crate) fn unknown_nodes(&self, at: usize) -> impl Iterator<Item = (u64, u32)> {
+        let mut next = self.unknown(at);
+        std::iter::from_fn(move || {
+            let (node, last) = next?;
+            let link = self.words[node + 1];
+            next = (node != last).then_some((link as u32 as usize, last));
+            Some((self.words[node], (link >> 32) as u32))
+        })
+    }
+
+    /// Leaves the last of the pairs with one key, in all maps in which there may be several.
+    pub(crate) fn unite_keys(&mut self, input: &[u8]) {
+        let mut unsorted = std::mem::take(&mut self.unsorted);
+        for (slot, strings) in unsorted.drain(..) {
+            let slot = slot as usize;
+            self.words[slot + 1] &= !QUEUED;
+            self.unite_keys_of(input, slot, strings);
+        }
+        self.unsorted = unsorted;
+    }
+
+    /// Lets the last pair of a map take the place of an earlier one with its key.
+    pub(crate) fn unite_last(&mut self, input: &[u8], slot: usize, strings: bool) {
+        let (start, len) = self.list(slot);
+        let Some(last) = len.checked_sub(1) else { return };
+        let key = |index: usize| self.words[start + 2 * index];
+        let same = |index: &usize| {
+            if strings {
+                self.text(input, key(*index)) == self.text(input, key(last))
+            } else {
+                key(*index) == key(last)
+            }
+        };
+        if let Some(earlier) = (0..last).find(same) {
+            self.words.copy_within(start + 2 * last..start + 2 * last + 2, start + 2 * earlier);
+            self.words[slot] -= 1;
+        }
+    }
+
+    fn unite_keys_of(&mut self, input: &[u8], slot: usize, strings: bool) {
+        let (start, len) = self.list(slot);
+        let key = |index: usize| self.words[start + 2 * index];
+        let compare = |&left: &usize, &right: &usize| {
+            if strings {
+                self.text(input, key(left)).cmp(self.text(input, key(right)))
+            } else {
+                key(left).cmp(&key(right))
+            }
+        };
+        // Few pairs, which is usual: comparing each with each needs no memory.
+        let superseded: Vec<bool> = if len <= 16 {
+            let is_superseded = |index| (index + 1..len).any(|later| compare(&index, &later).is_eq());
+            if !(0..len).any(is_superseded) {
+                return;
+            }
+            (0..len).map(is_superseded).collect()
+        } else {
+            let mut order: Vec<usize> = (0..len).collect();
+            order.sort_by(compare);
+            let mut superseded = vec![false; len];
+            for pair in order.windows(2) {
+                superseded[pair[0]] = compare(&pair[0], &pair[1]).is_eq();
+            }
+            superseded
+        };
+        let mut kept = 0;
+        for (index, _) in superseded.iter().enumerate().filter(|(_, superseded)| !**superseded) {
+            self.words.copy_within(start + 2 * index..start + 2 * index + 2, start + 2 * kept);
+            kept += 1;
+        }
+        self.words[slot] = (start as u64) << 32 | kept as u64;
+    }
+}
+
+/// Whether the second text begins where the first ends.
+fn adjoin(first: u64, second: u64) -> bool {
+    let (first, second) = (Text(first), Text(second));
+    first.is_own() == second.is_own() && first.offset() + first.len() == second.offset()
+}

@@ -1,0 +1,535 @@
+//! From bytes to records.
+//!
+//! One loop over the records of a message: the tag's number leads to the field's [`Entry`], and if the tag is the expected one,
+//! `Entry::op` says what to do. All else is rare, and stands in [`Decoding::other`]: unknown fields, numbers that are packed or
+//! not packed against expectation, ends of groups.
+
+// An enum's number has a name or has none: both arms say what then is done.
+#![allow(clippy::single_match_else)]
+
+use super::arena::{Arena, OWN, QUEUED};
+use super::limits::{DecodeError, Fault, INPUT_LEN_MAX, Limits, wire};
+use crate::schema::pool::Pool;
+use crate::schema::table::{Entry, Flags, Op, Table};
+use crate::wire::{Reader, Tag, WireErrorKind, WireType, unzigzag};
+
+/// Decodes `input` into the record at `at`, which keeps what it has, as merging says.
+///
+/// With `copy`, the input was appended to the arena's own bytes from that offset on, and texts lie there.
+pub(super) fn merge(
+    pool: &Pool,
+    arena: &mut Arena,
+    (type_index, at): (u32, usize),
+    input: &[u8],
+    copy: Option<usize>,
+    limits: &Limits,
+) -> Result<(), DecodeError> {
+    if input.len() > INPUT_LEN_MAX || copy.is_some_and(|offset| offset + input.len() > INPUT_LEN_MAX) {
+        return Err(DecodeError::TooLong { len: input.len() });
+    }
+    let base = copy.map_or(0, |offset| (offset as u64) << 32 | OWN);
+    // Of a message that is merged, what is there already does not count.
+    let allowed = limits.words_max(input.len());
+    let words_max = arena.words.len().saturating_add(allowed).min(u32::MAX as usize);
+    let mut decoding = Decoding { pool, arena, base, words_max, allowed };
+    let table = &pool.tables[type_index as usize];
+    decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0).map_err(|fault| *fault)
+}
+
+struct Decoding<'d> {
+    pool: &'d Pool,
+    arena: &'d mut Arena,
+    /// Added to each text: where the input begins, and whose it is.
+    base: u64,
+    words_max: usize,
+    /// The same for this input alone.
+    allowed: usize,
+}
+
+impl<'d> Decoding<'d> {
+    /// All records of a message; of a group, up to its end, whose number is `group`.
+    fn records(
+        &mut self,
+        reader: &mut Reader<'_>,
+        table: &Table,
+        at: usize,
+        depth: usize,
+        group: u32,
+    ) -> Result<(), Fault> {
+        while !reader.is_empty() {
+            let start = reader.offset();
+            let bits = reader.tag_bits()?;
+            let found = table.find(bits >> 3);
+            let Some((index, entry)) = found.filter(|(_, entry)| entry.tag == bits) else {
+                if self.other(reader, table, at, depth, (start, bits, group))? {
+                    return Ok(());
+                }
+                continue;
+            };
+            let slot = at + entry.slot as usize;
+            match entry.op {
+                Op::Message => {
+                    let nested = &mut reader.nested()?;
+                    let (place, inner) = self.sub_message(nested, entry, at, index)?;
+                    self.records(nested, inner, place, deeper(reader, depth)?, 0)?;
+                }
+                Op::RepeatedMessage => self.repeated_message(reader, entry, slot, depth)?,
+                Op::RepeatedBytes => self.repeated_bytes(reader, entry, slot)?,
+                Op::Repeated => self.repeated(reader, entry, at, start, depth)?,
+                Op::Packed => self.packed(reader, entry, at)?,
+                Op::Map => self.map_entry(reader, entry, at, start, depth)?,
+                Op::Group => {
+                    let (place, inner) = self.sub_message(reader, entry, at, index)?;
+                    self.records(reader, inner, place, deeper(reader, depth)?, entry.number)?;
+                }
+                Op::ClosedEnum => match self.closed_enum(reader, entry)? {
+                    Some(word) => self.arena.words[slot] = word,
+                    None => {
+                        self.unknown(reader, at, start);
+                        continue;
+                    }
+                },
+                Op::Member => {
+                    self.member(reader, entry, at, (index, start), depth)?;
+                    continue;
+                }
+                op => self.arena.words[slot] = self.scalar(reader, op, entry)?,
+            }
+            self.arena.set_present(at, index);
+        }
+        if group == 0 { Ok(()) } else { Err(wire(reader.offset(), WireErrorKind::GroupOpen)) }
+    }
+
+    /// One value that is neither a message nor of a closed enum, as a slot holds it.
+    #[inline(always)]
+    fn scalar(&mut self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
+        Ok(match op {
+            Op::Varint => reader.varint()?,
+            Op::Int32 => i64::from(reader.varint()? as i32) as u64,
+            Op::Uint32 => u64::from(reader.varint()? as u32),
+            Op::Bool => u64::from(reader.varint()? != 0),
+            Op::Sint32 => unzigzag(u64::from(reader.varint()? as u32)) as u64,
+            Op::Sint64 => unzigzag(reader.varint()?) as u64,
+            Op::Fixed32 => u64::from(reader.fixed32()?),
+            Op::Fixed64 => reader.fixed64()?,
+            Op::String => {
+                let text = reader.nested()?;
+                if !is_utf8(text.rest()) {
+                    return Err(self.not_utf8(text.offset(), entry));
+                }
+                self.text(&text)
+            }
+            _ => self.text(&reader.nested()?),
+        })
+    }
+
+    /// The word for the bytes that `reader` has.
+    #[inline(always)]
+    fn text(&self, reader: &Reader<'_>) -> u64 {
+        self.base + ((reader.offset() as u64) << 32) + reader.remaining() as u64
+    }
+
+    #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
+    fn not_utf8(&self, offset: usize, entry: &Entry) -> Fault {
+        let field = self.pool.full_name(&self.pool.fields[entry.field as usize]);
+        Box::new(DecodeError::Utf8 { offset, field })
+    }
+
+    /// The record of a singular message, which is made if it is not there.
+    #[inline(always)]
+    fn sub_message(
+        &mut self,
+        reader: &Reader<'_>,
+        entry: &Entry,
+        at: usize,
+        index: usize,
+    ) -> Result<(usize, &'d Table), Fault> {
+        let slot = at + entry.slot as usize;
+        let table = &self.pool.tables[entry.type_index as usize];
+        let place = if self.arena.is_present(at, index) {
+            self.arena.words[slot] as usize
+        } else {
+            let place = self.new_record(reader, table)?;
+            self.arena.words[slot] = place as u64;
+            place
+        };
+        Ok((place, table))
+    }
+
+    #[inline(always)]
+    fn new_record(&mut self, reader: &Reader<'_>, table: &Table) -> Result<usize, Fault> {
+        self.room(reader, table.record_words as usize)?;
+        Ok(self.arena.new_record(table))
+    }
+
+    /// Whether `words` more are allowed; asked before they are taken.
+    #[inline(always)]
+    fn room(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
+        if self.arena.words.len() + words > self.words_max { Err(self.no_room(reader)) } else { Ok(()) }
+    }
+
+    #[cold]
+    #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
+    fn no_room(&self, reader: &Reader<'_>) -> Fault {
+        Box::new(DecodeError::Memory { offset: reader.offset(), max: self.allowed * 8 })
+    }
+
+    /// Appends to a list, whose memory grows with what has arrived.
+    #[inline(always)]
+    fn push(&mut self, reader: &Reader<'_>, slot: usize, word: u64) -> Result<(), Fault> {
+        self.arena.push(slot, word);
+        // It has grown by a factor at most.
+        self.room(reader, 0)
+    }
+
+    /// Messages of a list, as long as the same tag follows.
+    fn repeated_message(
+        &mut self,
+        reader: &mut Reader<'_>,
+        entry: &Entry,
+        slot: usize,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let table = &self.pool.tables[entry.type_index as usize];
+        let depth = deeper(reader, depth)?;
+        loop {
+            let mut nested = reader.nested()?;
+            // First the list, then the record: what the list then needs is behind all else only now and then.
+            let place = self.new_record(reader, table)?;
+            self.push(reader, slot, place as u64)?;
+            self.records(&mut nested, table, place, depth, 0)?;
+            if !follows(reader, entry) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Strings or bytes of a list, as long as the same tag follows.
+    fn repeated_bytes(&mut self, reader: &mut Reader<'_>, entry: &Entry, slot: usize) -> Result<(), Fault> {
+        loop {
+            let word = self.scalar(reader, entry.element, entry)?;
+            self.push(reader, slot, word)?;
+            if !follows(reader, entry) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One value of a list that is not packed.
+    fn repeated(
+        &mut self,
+        reader: &mut Reader<'_>,
+        entry: &Entry,
+        at: usize,
+        start: usize,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let slot = at + entry.slot as usize;
+        let word = match entry.element {
+            Op::ClosedEnum => match self.closed_enum(reader, entry)? {
+                Some(word) => word,
+                None => {
+                    self.unknown(reader, at, start);
+                    return Ok(());
+                }
+            },
+            Op::Group => {
+                let table = &self.pool.tables[entry.type_index as usize];
+                let place = self.new_record(reader, table)?;
+                self.records(reader, table, place, deeper(reader, depth)?, entry.number)?;
+                place as u64
+            }
+            op => self.scalar(reader, op, entry)?,
+        };
+        self.push(reader, slot, word)
+    }
+
+    /// A row of numbers without tags.
+    fn packed(&mut self, reader: &mut Reader<'_>, entry: &Entry, at: usize) -> Result<(), Fault> {
+        let mut row = reader.nested()?;
+        let slot = at + entry.slot as usize;
+        let count = match entry.element {
+            Op::Fixed32 => row.remaining() / 4,
+            Op::Fixed64 => row.remaining() / 8,
+            // Each varint ends with a byte that has no high bit.
+            _ => row.rest().iter().filter(|&&byte| byte < 0x80).count(),
+        };
+        let (_, len) = self.arena.list(slot);
+        if len + count > self.arena.capacity(slot) && count > 0 {
+            self.room(reader, (len + count).max(self.arena.capacity(slot) * 2))?;
+            self.arena.grow(slot, len + count);
+        }
+        let (start, len) = self.arena.list(slot);
+        if entry.element == Op::ClosedEnum {
+            while !row.is_empty() {
+                let value = i64::from(row.varint()? as i32);
+                if self.pool.enums[entry.type_index as usize].value(value as i32).is_some() {
+                    self.push(reader, slot, value as u64)?;
+                } else {
+                    self.arena.add_unknown(at, value as u64, entry.number);
+                    self.room(reader, 0)?;
+                }
+            }
+            return Ok(());
+        }
+        let free = &mut self.arena.words[start + len..start + len + count];
+        match entry.element {
+            Op::Fixed32 => {
+                for (word, bytes) in free.iter_mut().zip(row.rest().as_chunks::<4>().0) {
+                    *word = u64::from(u32::from_le_bytes(*bytes));
+                }
+                row.skip_bytes(count * 4);
+            }
+            Op::Fixed64 => {
+                for (word, bytes) in free.iter_mut().zip(row.rest().as_chunks::<8>().0) {
+                    *word = u64::from_le_bytes(*bytes);
+                }
+                row.skip_bytes(count * 8);
+            }
+            Op::Varint => varints(&mut row, free, |value| value)?,
+            Op::Int32 => varints(&mut row, free, |value| i64::from(value as i32) as u64)?,
+            Op::Uint32 => varints(&mut row, free, |value| u64::from(value as u32))?,
+            Op::Bool => varints(&mut row, free, |value| u64::from(value != 0))?,
+            Op::Sint32 => varints(&mut row, free, |value| unzigzag(u64::from(value as u32)) as u64)?,
+            _ => varints(&mut row, free, |value| unzigzag(value) as u64)?,
+        }
+        if !row.is_empty() {
+            return Err(wire(row.offset(), WireErrorKind::Truncated));
+        }
+        self.arena.words[slot] += count as u64;
+        Ok(())
+    }
+
+    /// One entry of a map: a message with a key and a value.
+    fn map_entry(
+        &mut self,
+        reader: &mut Reader<'_>,
+        entry: &Entry,
+        at: usize,
+        start: usize,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let depth = deeper(reader, depth)?;
+        let mut nested = reader.nested()?;
+        let pool = self.pool;
+        let [key, value] = pool.tables[entry.type_index as usize].entries() else {
+            return Ok(());
+        };
+        let (mut key_word, mut value_word) = (0, None);
+        while !nested.is_empty() {
+            let bits = nested.tag_bits()?;
+            if bits == key.tag {
+                key_word = self.scalar(&mut nested, key.element, key)?;
+            } else if bits == value.tag {
+                value_word = Some(match value.element {
+                    Op::Message => {
+                        let table = &pool.tables[value.type_index as usize];
+                        let place = match value_word {
+                            Some(place) => place as usize,
+                            None => self.new_record(reader, table)?,
+                        };
+                        self.records(&mut nested.nested()?, table, place, deeper(reader, depth)?, 0)?;
+                        place as u64
+                    }
+                    Op::ClosedEnum => match self.closed_enum(&mut nested, value)? {
+                        Some(word) => word,
+                        None => {
+                            self.unknown(reader, at, start);
+                            return self.room(reader, 0);
+                        }
+                    },
+                    op => self.scalar(&mut nested, op, value)?,
+                });
+            } else {
+                let tag = Tag::from_bits(bits).map_err(|kind| nested.error(kind))?;
+                nested.skip(tag, depth)?;
+            }
+        }
+        let value_word = match (value_word, value.kind.is_message()) {
+            (Some(word), _) => word,
+            (None, true) => self.new_record(reader, &pool.tables[value.type_index as usize])? as u64,
+            // An enum's default is its first value, which a closed one may have with any number.
+            (None, false) => pool.preset_word(value),
+        };
+        let slot = at + entry.slot as usize;
+        self.arena.push_pair(slot, key_word, value_word);
+        if self.arena.words[slot] as u32 > 1 && self.arena.words[slot + 1] & QUEUED == 0 {
+            self.arena.words[slot + 1] |= QUEUED;
+            self.arena.unsorted.push((slot as u32, key.kind == crate::Kind::String));
+        }
+        self.room(reader, 0)
+    }
+
+    /// A value of a closed enum; none if it has no name.
+    fn closed_enum(&mut self, reader: &mut Reader<'_>, entry: &Entry) -> Result<Option<u64>, Fault> {
+        let value = reader.varint()? as i32;
+        let known = self.pool.enums[entry.type_index as usize].value(value).is_some();
+        Ok(known.then_some(i64::from(value) as u64))
+    }
+
+    /// A member of a oneof: the one that was set before no longer is.
+    fn member(
+        &mut self,
+        reader: &mut Reader<'_>,
+        entry: &Entry,
+        at: usize,
+        (index, start): (usize, usize),
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let slot = at + entry.slot as usize;
+        match entry.element {
+            Op::Message | Op::Group => {
+                self.arena.choose(at, index, entry);
+                let depth = deeper(reader, depth)?;
+                if entry.element == Op::Message {
+                    let mut nested = reader.nested()?;
+                    let (place, table) = self.sub_message(reader, entry, at, index)?;
+                    self.arena.set_present(at, index);
+                    self.records(&mut nested, table, place, depth, 0)?;
+                } else {
+                    let (place, table) = self.sub_message(reader, entry, at, index)?;
+                    self.arena.set_present(at, index);
+                    self.records(reader, table, place, depth, entry.number)?;
+                }
+                return Ok(());
+            }
+            Op::ClosedEnum => match self.closed_enum(reader, entry)? {
+                Some(word) => {
+                    self.arena.choose(at, index, entry);
+                    self.arena.words[slot] = word;
+                }
+                None => {
+                    self.unknown(reader, at, start);
+                    return self.room(reader, 0);
+                }
+            },
+            op => {
+                let word = self.scalar(reader, op, entry)?;
+                self.arena.choose(at, index, entry);
+                self.arena.words[slot] = word;
+            }
+        }
+        self.arena.set_present(at, index);
+        Ok(())
+    }
+
+    /// Keeps the record from `start` to here as an unknown field.
+    fn unknown(&mut self, reader: &Reader<'_>, at: usize, start: usize) {
+        let word = self.base + ((start as u64) << 32) + (reader.offset() - start) as u64;
+        self.arena.add_unknown(at, word, 0);
+    }
+
+    /// A record whose tag is not what a field of the table expects. Gives whether the group ended with it.
+    #[inline(never)]
+    fn other(
+        &mut self,
+        reader: &mut Reader<'_>,
+        table: &Table,
+        at: usize,
+        depth: usize,
+        (start, bits, group): (usize, u32, u32),
+    ) -> Result<bool, Fault> {
+        let tag = Tag::from_bits(bits).map_err(|kind| wire(start, kind))?;
+        if tag.wire_type == WireType::EndGroup {
+            return if tag.number == group { Ok(true) } else { Err(wire(start, WireErrorKind::EndGroup)) };
+        }
+        if table.message_set && bits == SET_ITEM_START {
+            self.set_item(reader, table, at, start, depth)?;
+            return Ok(false);
+        }
+        if let Some((index, entry)) = table.find(tag.number)
+            && entry.is_repeated()
+            && entry.kind.is_packable()
+        {
+            if entry.flags.has(Flags::PACKED) && tag.wire_type == entry.kind.wire_type() {
+                self.repeated(reader, entry, at, start, depth)?;
+            } else if !entry.flags.has(Flags::PACKED) && tag.wire_type == WireType::Len {
+                self.packed(reader, entry, at)?;
+            } else {
+                reader.skip(tag, depth)?;
+                self.unknown(reader, at, start);
+                self.room(reader, 0)?;
+            }
+            self.arena.set_present(at, index);
+            return Ok(false);
+        }
+        reader.skip(tag, depth)?;
+        self.unknown(reader, at, start);
+        self.room(reader, 0)?;
+        Ok(false)
+    }
+
+    /// An item of a message set: a group with an extension's number and its message, in either order.
+    fn set_item(
+        &mut self,
+        reader: &mut Reader<'_>,
+        table: &Table,
+        at: usize,
+        start: usize,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        let depth = deeper(reader, depth)?;
+        let (mut number, mut message) = (0, None);
+        loop {
+            if reader.is_empty() {
+                return Err(wire(start, WireErrorKind::GroupOpen));
+            }
+            match reader.tag_bits()? {
+                SET_ITEM_END => break,
+                SET_TYPE_ID if number == 0 => number = reader.varint()? as u32,
+                SET_MESSAGE if message.is_none() => message = Some(reader.nested()?),
+                bits => {
+                    let tag = Tag::from_bits(bits).map_err(|kind| reader.error(kind))?;
+                    reader.skip(tag, depth)?;
+                }
+            }
+        }
+        let Some(mut message) = message.filter(|_| number != 0) else { return Ok(()) };
+        match table.find(number).filter(|(_, entry)| entry.element == Op::Message) {
+            Some((index, entry)) => {
+                let (place, inner) = self.sub_message(reader, entry, at, index)?;
+                self.arena.set_present(at, index);
+                self.records(&mut message, inner, place, depth, 0)
+            }
+            None => {
+                self.unknown(reader, at, start);
+                self.room(reader, 0)
+            }
+        }
+    }
+}
+
+/// Tags in a message set: `repeated group Item = 1 { required int32 type_id = 2; required bytes message = 3; }`
+pub(super) const SET_ITEM_START: u32 = Tag::new(1, WireType::StartGroup).bits();
+pub(super) const SET_ITEM_END: u32 = Tag::new(1, WireType::EndGroup).bits();
+pub(super) const SET_TYPE_ID: u32 = Tag::new(2, WireType::Varint).bits();
+pub(super) const SET_MESSAGE: u32 = Tag::new(3, WireType::Len).bits();
+
+#[inline(always)]
+fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {
+    match depth.checked_sub(1) {
+        Some(depth) => Ok(depth),
+        None => Err(wire(reader.offset(), WireErrorKind::TooDeep)),
+    }
+}
+
+/// Whether another record with the same tag comes next; the tag is then read.
+#[inline(always)]
+fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
+    reader.eat(entry.tag_bytes, entry.tag_len as usize)
+}
+
+/// Fills `free` with varints.
+#[inline(always)]
+fn varints(row: &mut Reader<'_>, free: &mut [u64], convert: impl Fn(u64) -> u64) -> Result<(), Fault> {
+    for word in free {
+        *word = convert(row.varint()?);
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn is_utf8(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok()
+}

@@ -1,0 +1,209 @@
+//! Messages: their memory, decoding, encoding, reading and changing.
+//!
+//! [`Message`] owns all that it has. Where many messages are read one after the other, a [`Decoder`] keeps its memory, and gives
+//! a [`MessageRef`] that borrows text from the input; an [`Encoder`] keeps its buffer.
+
+mod arena;
+mod decode;
+mod encode;
+mod limits;
+mod read;
+mod value;
+mod write;
+
+use bytes::Bytes;
+
+pub use limits::{DecodeError, Limits};
+pub use read::MessageRef;
+pub use value::{FieldKey, List, Map, Value};
+pub use write::{MessageMut, SetError};
+
+use crate::schema::{MessageType, Schema};
+use arena::Arena;
+
+/// A message that owns its memory.
+///
+/// ```
+/// use thalweg_protobuf::{Message, Schema, Value, sources};
+///
+/// let source = "syntax = 'proto3'; message Person { string name = 1; int32 age = 2; }";
+/// let set = sources::compile(&["person.proto"], |_| Some(source.to_owned()))?;
+/// let schema = Schema::from_descriptor_set(&set)?;
+/// let person = schema.message("Person").expect("it is in the file");
+///
+/// let mut message = Message::new(person);
+/// message.as_mut().set("name", Value::String("polar penguin"))?;
+/// message.as_mut().set("age", Value::I32(20))?;
+/// let bytes = message.as_ref().encode_to_vec();
+/// assert_eq!(bytes, b"\x0a\x0dpolar penguin\x10\x14");
+///
+/// let message = Message::decode(person, bytes)?;
+/// assert_eq!(message.as_ref().get("name"), Some(Value::String("polar penguin")));
+/// assert_eq!(message.as_ref().get(2), Some(Value::I32(20)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Message {
+    schema: Schema,
+    type_index: u32,
+    arena: Arena,
+    /// What was decoded first; what is merged later is copied.
+    input: Bytes,
+}
+
+impl Message {
+    /// An empty message.
+    pub fn new(of: MessageType<'_>) -> Message {
+        let mut arena = Arena::default();
+        arena.reset(of.table());
+        Message { schema: of.schema().clone(), type_index: of.index(), arena, input: Bytes::new() }
+    }
+
+    /// Decodes a message with the default [`Limits`]. Strings and bytes stay in `input`, which is kept.
+    ///
+    /// # Errors
+    ///
+    /// For bytes that are not a message of the type, and for more than the limits allow.
+    pub fn decode(of: MessageType<'_>, input: impl Into<Bytes>) -> Result<Message, DecodeError> {
+        Message::decode_within(of, input, &Limits::default())
+    }
+
+    /// As [`Message::decode`], with other limits.
+    pub fn decode_within(
+        of: MessageType<'_>,
+        input: impl Into<Bytes>,
+        limits: &Limits,
+    ) -> Result<Message, DecodeError> {
+        let mut message = Message::new(of);
+        message.decode_again(input, limits)?;
+        Ok(message)
+    }
+
+    /// Decodes another message of the same type in the place of this one, with the memory that it has.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Message::decode`]; the message is then empty.
+    pub fn decode_again(&mut self, input: impl Into<Bytes>, limits: &Limits) -> Result<(), DecodeError> {
+        self.clear();
+        self.input = input.into();
+        let pool = self.schema.pool();
+        let decoded = decode::merge(pool, &mut self.arena, (self.type_index, 0), &self.input, None, limits);
+        match decoded {
+            Ok(()) => self.arena.unite_keys(&self.input),
+            Err(_) => self.clear(),
+        }
+        decoded
+    }
+
+    /// Empties it, and keeps its memory.
+    pub fn clear(&mut self) {
+        self.arena.reset(&self.schema.pool().tables[self.type_index as usize]);
+        self.input = Bytes::new();
+    }
+
+    /// Its type.
+    pub fn message_type(&self) -> MessageType<'_> {
+        MessageType::new(&self.schema, self.type_index)
+    }
+
+    /// To read it.
+    pub fn as_ref(&self) -> MessageRef<'_> {
+        MessageRef {
+            schema: &self.schema,
+            arena: &self.arena,
+            input: &self.input,
+            type_index: self.type_index,
+            at: 0,
+        }
+    }
+
+    /// To change it.
+    pub fn as_mut(&mut self) -> MessageMut<'_> {
+        MessageMut {
+            schema: &self.schema,
+            arena: &mut self.arena,
+            input: &self.input,
+            type_index: self.type_index,
+            at: 0,
+        }
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.as_ref().fmt(out)
+    }
+}
+
+/// Decodes one message after the other, of any types, and keeps its memory: once it has seen the largest, nothing is
+/// allocated. Strings and bytes are not copied.
+///
+/// ```
+/// # use thalweg_protobuf::{Decoder, Schema, Value, sources};
+/// # let source = "syntax = 'proto3'; message Person { string name = 1; int32 age = 2; }";
+/// # let set = sources::compile(&["person.proto"], |_| Some(source.to_owned()))?;
+/// # let schema = Schema::from_descriptor_set(&set)?;
+/// let person = schema.message("Person").expect("it is in the file");
+/// let mut decoder = Decoder::default();
+/// for age in 1..100 {
+///     let input = [0x10, age];
+///     let message = decoder.decode(person, &input)?;
+///     assert_eq!(message.get("age"), Some(Value::I32(age.into())));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    arena: Arena,
+    limits: Limits,
+}
+
+impl Decoder {
+    /// With other limits than the default ones.
+    pub fn new(limits: Limits) -> Decoder {
+        Decoder { arena: Arena::default(), limits }
+    }
+
+    /// Decodes a message.
+    ///
+    /// # Errors
+    ///
+    /// For bytes that are not a message of the type, and for more than the limits allow.
+    pub fn decode<'a>(
+        &'a mut self,
+        of: MessageType<'a>,
+        input: &'a [u8],
+    ) -> Result<MessageRef<'a>, DecodeError> {
+        self.arena.reset(of.table());
+        let schema = of.schema();
+        decode::merge(schema.pool(), &mut self.arena, (of.index(), 0), input, None, &self.limits)?;
+        self.arena.unite_keys(input);
+        Ok(MessageRef { schema, arena: &self.arena, input, type_index: of.index(), at: 0 })
+    }
+}
+
+/// Encodes one message after the other, and keeps its buffer.
+#[derive(Clone, Debug, Default)]
+pub struct Encoder {
+    out: encode::Output,
+}
+
+impl Encoder {
+    /// With an empty buffer.
+    pub fn new() -> Encoder {
+        Encoder::default()
+    }
+
+    /// The message's bytes on the wire, in the encoder's buffer.
+    pub fn encode(&mut self, message: MessageRef<'_>) -> &[u8] {
+        message.write(&mut self.out);
+        self.out.written()
+    }
+}

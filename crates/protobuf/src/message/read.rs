@@ -1,0 +1,251 @@
+//! Reading messages.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::arena::Arena;
+use super::encode::{self, Encoding};
+use super::value::{FieldKey, List, Map, Value};
+use super::{Encoder, Message};
+use crate::schema::pool::{NONE, Preset};
+use crate::schema::table::{Entry, Flags, Table};
+use crate::schema::{Field, Kind, MessageType, Oneof, Schema};
+
+/// A message, borrowed: the root of a [`Message`] or what a [`Decoder`](super::Decoder) gave, or one in it.
+#[derive(Clone, Copy)]
+pub struct MessageRef<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) arena: &'a Arena,
+    pub(crate) input: &'a [u8],
+    pub(crate) type_index: u32,
+    /// The place of its record; [`ABSENT`] for one that is not set, whose fields all have their defaults.
+    pub(crate) at: u32,
+}
+
+/// No record.
+const ABSENT: u32 = NONE;
+
+impl<'a> MessageRef<'a> {
+    /// Its type.
+    #[inline]
+    pub fn message_type(&self) -> MessageType<'a> {
+        MessageType::new(self.schema, self.type_index)
+    }
+
+    /// The value of a field, by its name, number or [`Field`]; its default if it is not set. An unset message is one
+    /// without fields; to tell it from a set one, ask [`MessageRef::has`].
+    ///
+    /// None if the message has no such field.
+    #[inline]
+    pub fn get(&self, key: impl FieldKey) -> Option<Value<'a>> {
+        let index = key.find(self.schema, self.type_index)?;
+        Some(self.value(index, &self.table().entries()[index]))
+    }
+
+    /// Whether a field is set: present, if it knows that; not 0 and not empty, otherwise.
+    pub fn has(&self, key: impl FieldKey) -> bool {
+        key.find(self.schema, self.type_index)
+            .is_some_and(|index| self.is_set(index, &self.table().entries()[index]))
+    }
+
+    /// The fields that are set, extensions among them, in the order of their numbers.
+    pub fn fields(&self) -> impl Iterator<Item = (Field<'a>, Value<'a>)> + use<'a> {
+        let message = *self;
+        let entries = message.table().entries().iter().enumerate();
+        entries
+            .filter(move |(index, entry)| message.is_set(*index, entry))
+            .map(move |(index, entry)| (Field::new(message.schema, entry.field), message.value(index, entry)))
+    }
+
+    /// The member of a oneof that is set.
+    pub fn which(&self, oneof: Oneof<'_>) -> Option<Field<'a>> {
+        let field = oneof.fields().find(|field| self.has(*field))?;
+        Some(Field::new(self.schema, field.index()))
+    }
+
+    /// The fields that its type does not have, as they were on the wire and in order.
+    pub fn unknown_fields(&self) -> Cow<'a, [u8]> {
+        if self.at == ABSENT {
+            return Cow::Borrowed(&[]);
+        }
+        let mut nodes = self.arena.unknown_nodes(self.at as usize);
+        match (nodes.next(), nodes.next()) {
+            (None, _) => Cow::Borrowed(&[]),
+            (Some((word, 0)), None) => Cow::Borrowed(self.arena.text(self.input, word)),
+            _ => Cow::Owned(encode::unknown_bytes(self.arena, self.input, self.at as usize)),
+        }
+    }
+
+    /// Whether there are such fields.
+    pub fn has_unknown_fields(&self) -> bool {
+        self.at != ABSENT && self.arena.unknown(self.at as usize).is_some()
+    }
+
+    /// The full path of the first required field that is not set, here or in a message below; none if there is none.
+    pub fn missing_required(&self) -> Option<String> {
+        let table = self.table();
+        if !table.has_required {
+            return None;
+        }
+        for (index, entry) in table.entries().iter().enumerate() {
+            let name = || Field::new(self.schema, entry.field).name().to_owned();
+            if !self.is_set(index, entry) {
+                if entry.flags.has(Flags::REQUIRED) {
+                    return Some(name());
+                }
+                continue;
+            }
+            let missing = match self.value(index, entry) {
+                Value::Message(message) => message.missing_required(),
+                Value::List(list) if entry.kind.is_message() => {
+                    list.iter().enumerate().find_map(|(at, value)| {
+                        Some(format!("[{at}].{}", value.as_message()?.missing_required()?))
+                    })
+                }
+                Value::Map(map) if map.value.kind.is_message() => map.iter().find_map(|(key, value)| {
+                    Some(format!("[{key:?}].{}", value.as_message()?.missing_required()?))
+                }),
+                _ => None,
+            };
+            if let Some(missing) = missing {
+                let dot = if missing.starts_with('[') { "" } else { "." };
+                return Some(format!("{}{dot}{missing}", name()));
+            }
+        }
+        None
+    }
+
+    /// Its length on the wire, in bytes.
+    pub fn encoded_len(&self) -> usize {
+        match self.at {
+            ABSENT => 0,
+            at => encode::encoded_len(self.schema.pool(), self.arena, self.table(), at as usize),
+        }
+    }
+
+    /// Appends it to `out`. To encode many messages, keep an [`Encoder`].
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(Encoder::new().encode(*self));
+    }
+
+    /// Its bytes on the wire.
+    pub fn encode_to_vec(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.encode(&mut out);
+        out
+    }
+
+    /// A copy that owns what it has.
+    pub fn to_message(&self) -> Message {
+        let mut message = Message::new(self.message_type());
+        message.as_mut().copy_from(*self);
+        message
+    }
+
+    pub(super) fn write(&self, out: &mut encode::Output) {
+        out.clear();
+        if self.at != ABSENT {
+            let MessageRef { arena, input, .. } = *self;
+            let mut encoding = Encoding { pool: self.schema.pool(), arena, input, out };
+            encoding.message(self.table(), self.at as usize);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn table(&self) -> &'a Table {
+        &self.schema.pool().tables[self.type_index as usize]
+    }
+
+    /// A message in this one.
+    #[inline]
+    pub(super) fn inner(&self, type_index: u32, at: usize) -> MessageRef<'a> {
+        MessageRef { type_index, at: at as u32, ..*self }
+    }
+
+    /// Whether the field of entry `index` is set.
+    #[inline]
+    pub(crate) fn is_set(&self, index: usize, entry: &Entry) -> bool {
+        if self.at == ABSENT || !self.arena.is_present(self.at as usize, index) {
+            return false;
+        }
+        let word = self.word(entry);
+        if entry.is_repeated() {
+            word as u32 != 0
+        } else if entry.flags.has(Flags::EXPLICIT) {
+            true
+        } else if matches!(entry.kind, Kind::String | Kind::Bytes) {
+            super::arena::Text(word).len() != 0
+        } else {
+            word != 0
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn word(&self, entry: &Entry) -> u64 {
+        self.arena.words[self.at as usize + entry.slot as usize]
+    }
+
+    /// The value of the field of entry `index`, set or not.
+    #[inline]
+    pub(crate) fn value(&self, index: usize, entry: &'a Entry) -> Value<'a> {
+        let present = self.at != ABSENT && self.arena.is_present(self.at as usize, index);
+        if entry.is_repeated() {
+            let word = if present { self.word(entry) } else { 0 };
+            let (start, len) = ((word >> 32) as usize, word as u32 as usize);
+            if entry.is_map() {
+                let pairs = self.arena.words[start..start + 2 * len].as_chunks().0;
+                let [key, value] = self.schema.pool().tables[entry.type_index as usize].entries() else {
+                    // Checked when the schema was compiled.
+                    return Value::List(List { message: *self, entry, words: &[] });
+                };
+                return Value::Map(Map { message: *self, key, value, pairs });
+            }
+            return Value::List(List { message: *self, entry, words: &self.arena.words[start..start + len] });
+        }
+        if present {
+            return Value::of(*self, entry, self.word(entry));
+        }
+        if entry.kind.is_message() {
+            return Value::Message(self.inner(entry.type_index, ABSENT as usize));
+        }
+        match Field::new(self.schema, entry.field).preset() {
+            Preset::Word(word) if !matches!(entry.kind, Kind::String | Kind::Bytes) => {
+                Value::of(*self, entry, *word)
+            }
+            Preset::Word(_) if entry.kind == Kind::String => Value::String(""),
+            Preset::Word(_) => Value::Bytes(&[]),
+            Preset::Bytes(bytes) if entry.kind == Kind::String => {
+                Value::String(std::str::from_utf8(bytes).unwrap_or_default())
+            }
+            Preset::Bytes(bytes) => Value::Bytes(bytes),
+        }
+    }
+}
+
+impl PartialEq for MessageRef<'_> {
+    /// Whether both are of one type and have the same fields with the same values, unknown ones byte for byte. The
+    /// order of a map does not matter; numbers compare as numbers, so NaN is not equal to itself.
+    fn eq(&self, other: &Self) -> bool {
+        self.message_type() == other.message_type()
+            && self.unknown_fields() == other.unknown_fields()
+            && self.table().entries().iter().enumerate().all(|(index, entry)| {
+                match (self.is_set(index, entry), other.is_set(index, entry)) {
+                    (true, true) => self.value(index, entry) == other.value(index, entry),
+                    (left, right) => left == right,
+                }
+            })
+    }
+}
+
+impl fmt::Debug for MessageRef<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = out.debug_struct(self.message_type().full_name());
+        for (field, value) in self.fields() {
+            debug.field(field.name(), &value);
+        }
+        if self.has_unknown_fields() {
+            debug.field("unknown fields", &self.unknown_fields());
+        }
+        debug.finish()
+    }
+}
