@@ -40,6 +40,7 @@ const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
     ("prost", "prost", Format::Protobuf, false, "generated structs"),
     ("buffa", "buffa", Format::Protobuf, false, "generated structs"),
     ("buffa-view", "buffa", Format::Protobuf, false, "generated structs out, views that borrow in"),
+    ("thalweg", "thalweg-protobuf", Format::Protobuf, true, "dynamic messages, views that borrow in"),
     ("prost-reflect", "prost-reflect", Format::Protobuf, true, "dynamic messages"),
     ("serde_json", "serde_json", Format::Json, false, "plain structs"),
     ("sonic-rs", "sonic-rs", Format::Json, false, "plain structs"),
@@ -196,7 +197,7 @@ mod tests {
     fn every_line_converts_and_every_codec_has_a_version() {
         let mut codecs = Codecs::generated(1).unwrap();
         let lines = codecs.lines();
-        assert_eq!(lines.len(), 7 * 8 * 3);
+        assert_eq!(lines.len(), 7 * 9 * 3);
         for line in &lines {
             codecs.convert(line, 3).unwrap();
         }

@@ -10,17 +10,17 @@ use thalweg_lab::codec::Operation;
 pub(crate) trait Codec: Send + 'static {
     /// What a program holds.
     type Object: Send + 'static;
-    /// What bytes become; it may borrow from them.
+    /// What bytes become; it may borrow from them, and from the codec.
     type Decoded<'w>;
 
     /// Appends the object's bytes.
     fn encode(&mut self, object: &Self::Object, out: &mut Vec<u8>) -> Result<(), NotConverted>;
 
     /// Reads what fills the whole of `wire`.
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<Self::Decoded<'w>, NotConverted>;
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<Self::Decoded<'w>, NotConverted>;
 
     /// What was read is what was written.
-    fn same(&self, object: &Self::Object, decoded: &Self::Decoded<'_>) -> bool;
+    fn same(object: &Self::Object, decoded: &Self::Decoded<'_>) -> bool;
 }
 
 /// A codec refused an object, or bytes.
@@ -60,7 +60,7 @@ impl<C: Codec> Converter<C> {
             let mut wire = Vec::new();
             codec.encode(object, &mut wire)?;
             let decoded = codec.decode(&wire)?;
-            if !codec.same(object, &decoded) {
+            if !C::same(object, &decoded) {
                 return Err(NotConverted::new("what it reads is not what it wrote"));
             }
             drop(decoded);

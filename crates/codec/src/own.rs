@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use prost::Message;
 use prost::encoding::decode_varint;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::Value;
 
 use crate::bench::Entry;
+use crate::codecs::engine::Engine;
 use crate::codecs::{reflect, serde as serde_codec};
 use crate::converter::NotConverted;
 use crate::shapes::entry;
@@ -17,6 +19,8 @@ const MESSAGES_MAX: usize = 1000;
 
 /// Messages of a type that is known at run time only.
 pub struct OwnData {
+    /// The descriptor set that the type is in.
+    set: Vec<u8>,
     descriptor: MessageDescriptor,
     messages: Vec<DynamicMessage>,
 }
@@ -66,7 +70,7 @@ impl OwnData {
     ///
     /// At most the first 1,000 messages are taken. Files that `proto` imports are looked for in its folder.
     pub fn read(proto: &Path, name: &str, data: &Path) -> Result<Self, OwnDataError> {
-        let descriptor = descriptor(proto, name)?;
+        let (set, descriptor) = descriptor(proto, name)?;
         let bytes = fs::read(data).map_err(|error| OwnDataError::Io { file: data.to_owned(), error })?;
         let is_json = data.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
         let messages =
@@ -79,7 +83,7 @@ impl OwnData {
         if messages.is_empty() {
             return Err(OwnDataError::Empty(data.to_owned()));
         }
-        Ok(Self { descriptor, messages })
+        Ok(Self { set, descriptor, messages })
     }
 
     /// The type's full name.
@@ -93,10 +97,13 @@ impl OwnData {
 
     /// The codecs that learn the type at run time.
     pub(crate) fn entries(self) -> Result<Vec<Entry>, NotConverted> {
-        let Self { descriptor, messages } = self;
+        let Self { set, descriptor, messages } = self;
+        let wires: Vec<Vec<u8>> = messages.iter().map(Message::encode_to_vec).collect();
+        let (engine, of_engine) = Engine::new(&set, descriptor.full_name(), &wires)?;
         let value = |message: &DynamicMessage| serde_json::to_value(message).map_err(NotConverted::new);
         let values = || messages.iter().map(value).collect::<Result<Vec<Value>, _>>();
         Ok(vec![
+            entry("thalweg", engine, of_engine)?,
             entry("prost-reflect", reflect::Reflect(descriptor.clone()), messages.clone())?,
             entry("serde_json-value", serde_codec::SerdeJson(std::marker::PhantomData), values()?)?,
             entry("prost-reflect-json", reflect::ReflectJson(descriptor.clone()), messages.clone())?,
@@ -105,16 +112,18 @@ impl OwnData {
     }
 }
 
-fn descriptor(proto: &Path, name: &str) -> Result<MessageDescriptor, OwnDataError> {
+fn descriptor(proto: &Path, name: &str) -> Result<(Vec<u8>, MessageDescriptor), OwnDataError> {
     let folder = proto.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let set = protox::compile([proto], [folder]).map_err(|error| OwnDataError::Proto(error.to_string()))?;
+    let encoded = set.encode_to_vec();
     let pool = DescriptorPool::from_file_descriptor_set(set)
         .map_err(|error| OwnDataError::Proto(format!("{}: {error}", proto.display())))?;
-    pool.get_message_by_name(name).ok_or_else(|| {
+    let descriptor = pool.get_message_by_name(name).ok_or_else(|| {
         let known: Vec<String> = pool.all_messages().map(|it| it.full_name().to_owned()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         OwnDataError::NoSuchType { name: name.to_owned(), file: proto.to_owned(), known }
-    })
+    })?;
+    Ok((encoded, descriptor))
 }
 
 type Numbered<T> = Result<T, (usize, String)>;

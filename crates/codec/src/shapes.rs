@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bench::Entry;
+use crate::codecs::engine::Engine;
 use crate::codecs::{buffa as buffa_codec, prost as prost_codec, reflect, serde as serde_codec};
 use crate::converter::{Codec, Convert, Converter, NotConverted};
 use crate::{generate, plain};
@@ -118,10 +119,12 @@ where
     let buffa = || each(&wires, |wire| B::decode_from_slice(wire));
     let copies = || each(&plain, |plain| serde_json::from_value::<P>(serde_json::to_value(plain)?));
     let messages = plain.len();
+    let (engine, messages_of_engine) = Engine::new(DESCRIPTORS, P::NAME, &wires)?;
     let entries = vec![
         entry("prost", prost_codec::Prost(PhantomData), typed.clone())?,
         entry("buffa", buffa_codec::Owned::<B>::default(), buffa()?)?,
         entry("buffa-view", buffa_codec::View::<B>::default(), buffa()?)?,
+        entry("thalweg", engine, messages_of_engine)?,
         entry("prost-reflect", reflect::Reflect(descriptor.clone()), dynamic)?,
         entry("serde_json", serde_codec::SerdeJson(PhantomData), copies()?)?,
         entry("sonic-rs", serde_codec::SonicRs(PhantomData), copies()?)?,
@@ -197,7 +200,7 @@ mod tests {
         let shapes = shapes(1).unwrap();
         let check =
             |codec: &str, expected: &[u8]| assert_eq!(wires(&shapes, "person-sparse", codec), [expected]);
-        for codec in ["prost", "buffa", "prost-reflect"] {
+        for codec in ["prost", "buffa", "thalweg", "prost-reflect"] {
             check(codec, b"\x0a\x0dpolar penguin\x10\x14");
         }
         let json = br#"{"name":"polar penguin","age":20,"hobbies":null,"address":null}"#;
@@ -237,7 +240,7 @@ mod tests {
                 entry.converter.wires().iter().map(Vec::len).collect::<Vec<_>>()
             };
             // Maps have no order: lengths are compared, not bytes.
-            for codec in ["buffa", "prost-reflect"] {
+            for codec in ["buffa", "thalweg", "prost-reflect"] {
                 assert_eq!(lengths(codec), lengths("prost"), "{} of {codec}", shape.name);
             }
         }

@@ -37,11 +37,11 @@ impl<M: Message + PartialEq + 'static> Codec for Owned<M> {
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<M, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M, NotConverted> {
         M::decode_from_slice(wire).map_err(NotConverted::new)
     }
 
-    fn same(&self, object: &M, decoded: &M) -> bool {
+    fn same(object: &M, decoded: &M) -> bool {
         object == decoded
     }
 }
@@ -56,11 +56,11 @@ impl<M: HasMessageView + PartialEq + 'static> Codec for View<M> {
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<M::View<'w>, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M::View<'w>, NotConverted> {
         M::decode_view(wire).map_err(NotConverted::new)
     }
 
-    fn same(&self, object: &M, decoded: &M::View<'_>) -> bool {
+    fn same(object: &M, decoded: &M::View<'_>) -> bool {
         decoded.to_owned_message().is_ok_and(|decoded| decoded == *object)
     }
 }

@@ -18,11 +18,11 @@ impl<M: Message + Default + PartialEq + 'static> Codec for Prost<M> {
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<M, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M, NotConverted> {
         M::decode(wire).map_err(NotConverted::new)
     }
 
-    fn same(&self, object: &M, decoded: &M) -> bool {
+    fn same(object: &M, decoded: &M) -> bool {
         object == decoded
     }
 }

@@ -18,11 +18,11 @@ impl Codec for Reflect {
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
         DynamicMessage::decode(self.0.clone(), wire).map_err(NotConverted::new)
     }
 
-    fn same(&self, object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
+    fn same(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
         object == decoded
     }
 }
@@ -37,11 +37,11 @@ impl Codec for ReflectJson {
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
         from_json(&self.0, wire)
     }
 
-    fn same(&self, object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
+    fn same(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
         object == decoded
     }
 }

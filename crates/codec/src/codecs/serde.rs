@@ -23,11 +23,11 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Ser
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
         serde_json::from_slice(wire).map_err(NotConverted::new)
     }
 
-    fn same(&self, object: &T, decoded: &T) -> bool {
+    fn same(object: &T, decoded: &T) -> bool {
         object == decoded
     }
 }
@@ -42,11 +42,11 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Son
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
         sonic_rs::from_slice(wire).map_err(NotConverted::new)
     }
 
-    fn same(&self, object: &T, decoded: &T) -> bool {
+    fn same(object: &T, decoded: &T) -> bool {
         object == decoded
     }
 }
@@ -61,11 +61,11 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Rmp
     }
 
     #[inline]
-    fn decode<'w>(&mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
         rmp_serde::from_slice(wire).map_err(NotConverted::new)
     }
 
-    fn same(&self, object: &T, decoded: &T) -> bool {
+    fn same(object: &T, decoded: &T) -> bool {
         object == decoded
     }
 }
