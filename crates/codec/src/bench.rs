@@ -119,8 +119,9 @@ impl Codecs {
     /// Every codec at every message, for each operation, those that take turns beside each other.
     pub fn lines(&self) -> Vec<Line> {
         let of = |kind: &Kind| {
-            let pairs = kind.entries.iter().map(|entry| (kind.info.name.as_str(), entry.codec));
-            lines(pairs, &Operation::ALL)
+            let pair = |entry: &Entry| (kind.info.name.as_str(), entry.codec);
+            let pairs: Vec<(&str, &str)> = kind.entries.iter().map(pair).collect();
+            lines(&pairs, &Operation::ALL)
         };
         self.kinds.iter().flat_map(of).collect()
     }

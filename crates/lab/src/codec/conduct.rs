@@ -241,18 +241,14 @@ fn figures(measured: &Measured) -> Option<CallFigures> {
     Some(CallFigures { p50_ns: latency.p50 as f64, cpu_ns, rate_per_s: load.rate_per_s })
 }
 
-/// The lines of a study: all codecs of each message for each operation.
-pub fn lines<'a>(
-    pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone,
-    operations: &[Operation],
-) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
-    for &operation in operations {
-        let line =
-            |(data, codec): (&str, &str)| Line { data: data.to_owned(), codec: codec.to_owned(), operation };
-        lines.extend(pairs.clone().map(line));
-    }
-    lines
+/// The lines of a study: all pairs of a message and a codec, for each operation.
+pub fn lines(pairs: &[(&str, &str)], operations: &[Operation]) -> Vec<Line> {
+    let line = |&(data, codec): &(&str, &str), operation| Line {
+        data: data.to_owned(),
+        codec: codec.to_owned(),
+        operation,
+    };
+    operations.iter().flat_map(|&operation| pairs.iter().map(move |pair| line(pair, operation))).collect()
 }
 
 fn nanoseconds(time: Duration) -> u64 {

@@ -160,7 +160,7 @@ fn where_it_wins(results: &CodecResults, analysis: &Analysis, pair: &Pair<'_>) -
             Operation::Decode => " To decode, it takes".to_owned(),
             Operation::RoundTrip => " For a round trip,".to_owned(),
         };
-        text += &match (operation, results.data.len()) {
+        let sentence = match (operation, results.data.len()) {
             (_, 1) => format!("{what} {} {protobuf}’s time", factor(most.ratio)),
             (Operation::Encode, _) => format!(
                 "{what} {} {protobuf}’s time to encode {}, and {} for {}",
@@ -177,6 +177,7 @@ fn where_it_wins(results: &CodecResults, analysis: &Analysis, pair: &Pair<'_>) -
                 least.data
             ),
         };
+        text += &sentence;
         text.push('.');
     }
     Some(text)
@@ -363,7 +364,7 @@ fn first_conversions(analysis: &Analysis) -> Option<String> {
     ratios.sort_by(f64::total_cmp);
     let (middle, most) = (super::analyse::median(&ratios)?, ratios.last()?);
     let first =
-        analysis.lines.iter().flat_map(|line| line.steps.first()).map(|step| step.conversions).min()?;
+        analysis.lines.iter().filter_map(|line| line.steps.first()).map(|step| step.conversions).min()?;
     Some(format!(
         "Behind the warm-up, each of {first} conversions took {} the time of one among the most in the median line, \
          {} in the worst.",
