@@ -18,7 +18,7 @@ const CODECS: [(&str, Format, bool, [f64; 2], [f64; 2]); 4] = [
 ];
 
 /// Two messages, four codecs, a peer of two more.
-pub fn quick() -> CodecResults {
+pub(crate) fn quick() -> CodecResults {
     let mut results = CodecResults {
         schema: CODEC_SCHEMA.to_owned(),
         started: "2026-11-21T08:00:00.000Z".to_owned(),
