@@ -28,6 +28,7 @@ pub(crate) trait Codec: Send + 'static {
 #[error("{0}")]
 pub struct NotConverted(String);
 
+#[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
 impl NotConverted {
     pub(crate) fn new(reason: impl ToString) -> Self {
         Self(reason.to_string())

@@ -88,7 +88,7 @@ pub(crate) fn several_data(random: &mut Random) -> Vec<SeveralData> {
         a_float: 3.25,
         a_double: random.decimal(1_000_000),
         an_int32: -(random.below(1 << 30) as i32),
-        an_int64: random.below(1 << 60) as i64,
+        an_int64: random.below(1 << 60).cast_signed(),
         a_bool: true,
         a_string: random.sentence(6),
         strings: (0..STRINGS).map(|_| random.letters(STRING_BYTES)).collect(),
@@ -97,14 +97,14 @@ pub(crate) fn several_data(random: &mut Random) -> Vec<SeveralData> {
 
 pub(crate) fn orders(random: &mut Random) -> Vec<Order> {
     let order = |random: &mut Random| {
-        let created_at = BEGIN_MS + random.below(1 << 34) as i64;
+        let created_at = BEGIN_MS + random.below(1 << 34).cast_signed();
         let (first, last) = (random.letters(6), random.letters(9));
         Order {
             id: random.uuid(),
             email: format!("{first}.{last}@example.org"),
             customer: format!("{first} {last}"),
             created_at,
-            updated_at: created_at + random.below(1 << 30) as i64,
+            updated_at: created_at + random.below(1 << 30).cast_signed(),
             quantity: 1 + random.below(12) as u32,
             price: random.decimal(1000),
             currency: random.one_of(&["EUR", "USD", "GBP", "JPY"]).to_owned(),
@@ -141,7 +141,7 @@ pub(crate) fn log_records(random: &mut Random) -> Vec<LogRecord> {
 pub(crate) fn visits(random: &mut Random) -> Vec<Visit> {
     let event = |random: &mut Random| Event {
         name: random.one_of(&["view", "click", "scroll", "add_to_cart", "search"]).to_owned(),
-        time_ms: BEGIN_MS + random.below(1 << 34) as i64,
+        time_ms: BEGIN_MS + random.below(1 << 34).cast_signed(),
         page: format!("/{}/{}", random.letters(7), random.letters(12)),
         value: random.decimal(500),
         labels: [("variant", 4), ("position", 6), ("list", 9)]
@@ -174,7 +174,7 @@ pub(crate) fn samples(random: &mut Random) -> Vec<Samples> {
     const ROW: usize = 160;
     let samples = |random: &mut Random| Samples {
         sensor: random.uuid(),
-        begin_ms: BEGIN_MS + random.below(1 << 34) as i64,
+        begin_ms: BEGIN_MS + random.below(1 << 34).cast_signed(),
         deltas: (0..ROW).map(|_| random.below(2001) as i32 - 1000).collect(),
         values: (0..ROW).map(|_| random.decimal(1000)).collect(),
         // Sixteenths: a float holds them as they are written.

@@ -46,39 +46,38 @@ pub(crate) fn shapes(seed: u64) -> Result<Vec<Shape>, NotConverted> {
     let pool = DescriptorPool::decode(DESCRIPTORS).map_err(NotConverted::new)?;
     // Each shape has a generator of its own: what one draws does not change another.
     let random = |shape: u64| Random::new(seed.wrapping_add(shape << 32));
-    use generated as prost;
     Ok(vec![
-        shape::<_, prost::Person, viewed::Person>(
+        shape::<_, generated::Person, viewed::Person>(
             ("person-full", "name, age, three hobbies, an address"),
             &pool,
             generate::person_full(),
         )?,
-        shape::<_, prost::Person, viewed::Person>(
+        shape::<_, generated::Person, viewed::Person>(
             ("person-sparse", "name and age: 17 bytes of Protobuf, 63 of JSON"),
             &pool,
             generate::person_sparse(),
         )?,
-        shape::<_, prost::SeveralData, viewed::SeveralData>(
+        shape::<_, generated::SeveralData, viewed::SeveralData>(
             ("several-data", "a field of each type, and 5,000 strings of 20 characters"),
             &pool,
             generate::several_data(&mut random(1)),
         )?,
-        shape::<_, prost::Order, viewed::Order>(
+        shape::<_, generated::Order, viewed::Order>(
             ("order", "a flat record of 13 fields"),
             &pool,
             generate::orders(&mut random(2)),
         )?,
-        shape::<_, prost::LogRecord, viewed::LogRecord>(
+        shape::<_, generated::LogRecord, viewed::LogRecord>(
             ("log-record", "a line of a log"),
             &pool,
             generate::log_records(&mut random(3)),
         )?,
-        shape::<_, prost::Visit, viewed::Visit>(
+        shape::<_, generated::Visit, viewed::Visit>(
             ("visit", "analytics: messages in messages, and maps"),
             &pool,
             generate::visits(&mut random(4)),
         )?,
-        shape::<_, prost::Samples, viewed::Samples>(
+        shape::<_, generated::Samples, viewed::Samples>(
             ("samples", "five rows of 160 numbers"),
             &pool,
             generate::samples(&mut random(5)),

@@ -132,7 +132,8 @@ fn a_codec_study_draws_on_a_narrow_page() {
 
 fn check_codec(name: &str, width: u32) {
     let mut study = codec::quick();
-    study.machine.cpu = "</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
+    study.settings.arguments =
+        vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
     let dom = shown_page(name, width, codec_report::html(&study) + PROBE);
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
