@@ -38,6 +38,7 @@ const FILES: &str = "codec-files";
 
 /// What it costs to turn objects into bytes and back, with Protobuf, JSON and MessagePack: 30 minutes, or 4 with --quick
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct CodecArgs {
     /// 10 to 10⁶ conversions instead of 10 to 10⁷, and fewer rounds
     #[arg(long)]
@@ -216,7 +217,7 @@ fn study(args: &CodecArgs, mut bench: Codecs, directory: &ResultsDirectory) -> R
     let mut results = conduct::begun(setup, &planned, &estimates);
     let calls = if args.no_calls { Vec::new() } else { conduct::planned_calls(&results) };
     let mut progress = Progress::new();
-    progress.about(args, &planned, conduct::calls_take(&calls));
+    announce(args, &planned, conduct::calls_take(&calls));
 
     let went_on = on_processor(cpu, || {
         conduct::conversions(&planned, &estimates, &mut results, &mut bench, &interrupt, &mut progress)
@@ -228,10 +229,7 @@ fn study(args: &CodecArgs, mut bench: Codecs, directory: &ResultsDirectory) -> R
     }
     progress.end();
     let code = show(directory, &results)?;
-    match went_on {
-        true => Ok(code),
-        false => Err(Failure::interrupted("interrupted: the report is a partial one")),
-    }
+    if went_on { Ok(code) } else { Err(Failure::interrupted("interrupted: the report is a partial one")) }
 }
 
 /// Does it on a thread that is kept on this processor.
@@ -317,6 +315,26 @@ fn peer(args: &CodecArgs, bench: &Codecs, name: &str, folder: &Path) -> Result<r
     peers::convert(&directory, name, folder, args.quick)
 }
 
+/// Says how long it will take.
+fn announce(args: &CodecArgs, plan: &Plan, calls: Duration) {
+    let mut total = plan.total + calls;
+    let mut besides = Vec::new();
+    if !args.no_instructions {
+        total += COUNTING;
+    }
+    for name in &args.against {
+        total += PEER_TAKES[usize::from(!args.quick)];
+        besides.push(name.as_str());
+    }
+    let besides =
+        if besides.is_empty() { String::new() } else { format!(", {} included", besides.join(", ")) };
+    let left_out = match plan.left_out.len() {
+        0 => String::new(),
+        steps => format!("; {steps} steps would take too long and are left out"),
+    };
+    eprintln!("{} windows, about {}{besides}{left_out}", plan.windows.len(), span(total));
+}
+
 /// A line on stderr for each message and operation, and what else is done.
 struct Progress {
     began: Instant,
@@ -327,25 +345,6 @@ struct Progress {
 impl Progress {
     fn new() -> Self {
         Self { began: Instant::now(), shown: None, is_terminal: io::stderr().is_terminal() }
-    }
-
-    fn about(&self, args: &CodecArgs, plan: &Plan, calls: Duration) {
-        let mut total = plan.total + calls;
-        let mut besides = Vec::new();
-        if !args.no_instructions {
-            total += COUNTING;
-        }
-        for name in &args.against {
-            total += PEER_TAKES[usize::from(!args.quick)];
-            besides.push(name.as_str());
-        }
-        let besides =
-            if besides.is_empty() { String::new() } else { format!(", {} included", besides.join(", ")) };
-        let left_out = match plan.left_out.len() {
-            0 => String::new(),
-            steps => format!("; {steps} steps would take too long and are left out"),
-        };
-        eprintln!("{} windows, about {}{besides}{left_out}", plan.windows.len(), span(total));
     }
 
     fn say(&self, text: &str) {
