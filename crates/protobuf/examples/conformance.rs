@@ -67,7 +67,7 @@ impl<'a> Request<'a> {
                 (2, WireType::Len) => request.payload = Some(Payload::Json(reader.len_prefixed()?)),
                 (3, WireType::Varint) => request.output_format = reader.varint()?,
                 (4, WireType::Len) => {
-                    request.message_type = std::str::from_utf8(reader.len_prefixed()?).unwrap_or("")
+                    request.message_type = std::str::from_utf8(reader.len_prefixed()?).unwrap_or("");
                 }
                 (5, WireType::Varint) => request.category = reader.varint()?,
                 (7 | 8, WireType::Len) => {
