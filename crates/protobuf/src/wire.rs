@@ -418,12 +418,27 @@ pub const fn varint_len(value: u64) -> usize {
 
 /// Appends `value` as a varint.
 #[inline(always)]
-pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+pub fn put_varint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else {
+        put_varint_long(out, value);
     }
-    out.push(value as u8);
+}
+
+#[inline]
+fn put_varint_long(out: &mut Vec<u8>, mut value: u64) {
+    let (mut bytes, mut len) = ([0; VARINT_LEN_MAX], 0);
+    while value >= 0x80 && len < VARINT_LEN_MAX - 1 {
+        bytes[len] = value as u8 | 0x80;
+        value >>= 7;
+        len += 1;
+    }
+    bytes[len] = value as u8;
+    // A copy of known length asks for room only once.
+    let end = out.len() + len + 1;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 /// Appends a tag.

@@ -121,6 +121,9 @@ impl Assembler {
     }
 
     fn close(&mut self) -> Result<(), AssembleError> {
+        // Before the brace of a group it is for the tag that ends it.
+        let is_group = matches!(self.opened.last(), Some(Opened { brace: Brace::Group(_), .. }));
+        let end_excess = if is_group { self.long_form.take().map_or(0, |(excess, _)| excess) } else { 0 };
         self.complete()?;
         let Some(opened) = self.opened.pop() else {
             return Err(self.place.error("this brace closes none that is open"));
@@ -138,7 +141,7 @@ impl Assembler {
         }
         self.output.extend_from_slice(&inner);
         if let Brace::Group(number) = opened.brace {
-            put_tag(&mut self.output, number, WireType::EndGroup as u8, 0);
+            put_tag(&mut self.output, number, WireType::EndGroup as u8, end_excess);
         }
         Ok(())
     }
@@ -346,7 +349,8 @@ impl Scalar {
                 (.., Some(stem)) => (stem, "z"),
                 _ => (word, ""),
             };
-        if stem.contains('.') && suffix != "z" {
+        let is_float = stem.contains('.') || stem.contains('e') && !stem.contains("0x");
+        if is_float && suffix != "z" {
             return Some(Ok(match suffix {
                 "i32" => stem.parse().map(|float: f32| Scalar::I32(float.to_bits())).ok()?,
                 _ => stem.parse().map(|float: f64| Scalar::I64(float.to_bits())).ok()?,

@@ -75,6 +75,8 @@ fn the_language_has_more_than_is_written() {
     check("1: -5z 2: 5z 3: -9223372036854775808z", "0809 100a 18ffffffffffffffffff01");
     check("1: true 2: false", "0801 1000");
     check("1: 0x10i64 2: -1i32 3: -2.5i32", "091000000000000000 15ffffffff 1d000020c0");
+    check("1: 1e300 2: -5.5e-1i32", "09 9c7500883ce4377e 15 cdcc0cbf");
+    check("3: !{1: 2 long-form:1}", "1b 0802 9c00");
     check("1: inf32 2: -inf64", "0d0000807f 11000000000000f0ff");
     check("1:{2:{}3:!{}}", "0a04 1200 1b1c");
     check("1:LEN `0Aff` # and so on\n 2:5", "0a 0aff 15");
