@@ -6,6 +6,7 @@
 mod arguments;
 mod bench;
 mod costs;
+mod elf;
 mod job;
 mod metadata;
 mod peers;

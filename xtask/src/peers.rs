@@ -18,14 +18,30 @@ pub(crate) struct Peer {
     pub(crate) name: &'static str,
     about: &'static str,
     recipe: Recipe,
+    contract: Contract,
+}
+
+/// Which half of `peers/README.md` a peer keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Contract {
+    /// A gRPC stack: `serve` and `load`.
+    Calls,
+    /// A codec of another language: `convert`.
+    Converts,
 }
 
 /// This workspace, which benchmarks take as one of the stacks.
-const OURS: Peer = Peer { name: "thalweg", about: "this workspace", recipe: Recipe::Workspace };
+const OURS: Peer =
+    Peer { name: "thalweg", about: "this workspace", recipe: Recipe::Workspace, contract: Contract::Calls };
 
 /// A folder of `peers/` each.
 pub(crate) const PEERS: &[Peer] = &[
-    Peer { name: "tonic", about: "tonic on its own transport", recipe: Recipe::Cargo },
+    Peer {
+        name: "tonic",
+        about: "tonic on its own transport",
+        recipe: Recipe::Cargo,
+        contract: Contract::Calls,
+    },
     Peer {
         name: "grpc-cpp",
         about: "gRPC C++ as Debian ships it",
@@ -33,14 +49,31 @@ pub(crate) const PEERS: &[Peer] = &[
             packages: "g++ make pkg-config libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc",
             programs: &["g++", "make", "pkg-config", "protoc", "grpc_cpp_plugin"],
         },
+        contract: Contract::Calls,
     },
-    Peer { name: "grpc-go", about: "grpc-go", recipe: Recipe::Go },
+    Peer { name: "grpc-go", about: "grpc-go", recipe: Recipe::Go, contract: Contract::Calls },
+    Peer {
+        name: "jvm-codec",
+        about: "protobuf-java and Jackson, for the codec study",
+        recipe: Recipe::Maven,
+        contract: Contract::Converts,
+    },
 ];
 
 /// The stacks that a benchmark's list of names means: ours and all peers for none.
 pub(crate) fn named(names: &[&str]) -> Result<Vec<Peer>, Misuse> {
-    let stacks: Vec<Peer> = [OURS].iter().chain(PEERS).copied().collect();
+    let stacks: Vec<Peer> = std::iter::once(OURS).chain(stacks()).collect();
     select(&stacks, names)
+}
+
+/// The peers that serve and make calls.
+pub(crate) fn stacks() -> impl Iterator<Item = Peer> {
+    PEERS.iter().copied().filter(|peer| peer.contract == Contract::Calls)
+}
+
+/// The peers that convert messages.
+pub(crate) fn converters() -> impl Iterator<Item = Peer> {
+    PEERS.iter().copied().filter(|peer| peer.contract == Contract::Converts)
 }
 
 /// Those of `peers` that `names` means, in the order of the names; all of them for none.
@@ -109,10 +142,13 @@ mod tests {
 
     #[test]
     fn names_select_peers_in_their_order() {
-        check(&[], Ok(&["tonic", "grpc-cpp", "grpc-go"]));
+        check(&[], Ok(&["tonic", "grpc-cpp", "grpc-go", "jvm-codec"]));
         check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
-        check(&["qt"], Err("there is no peer `qt`; the peers are tonic, grpc-cpp, grpc-go"));
-        check(&["thalweg"], Err("there is no peer `thalweg`; the peers are tonic, grpc-cpp, grpc-go"));
+        check(&["qt"], Err("there is no peer `qt`; the peers are tonic, grpc-cpp, grpc-go, jvm-codec"));
+        check(
+            &["thalweg"],
+            Err("there is no peer `thalweg`; the peers are tonic, grpc-cpp, grpc-go, jvm-codec"),
+        );
     }
 
     #[test]
@@ -122,7 +158,7 @@ mod tests {
             peers.iter().map(|peer| peer.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&["grpc-go", "thalweg"]), ["grpc-go", "thalweg"]);
-        assert_eq!(names(&[])[0], "thalweg");
+        assert_eq!(names(&[]), ["thalweg", "tonic", "grpc-cpp", "grpc-go"]);
     }
 
     #[test]

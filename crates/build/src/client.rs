@@ -105,7 +105,8 @@ fn method_descriptor(method: &Method, service: &str) -> String {
 /// `pub async fn say_hello(&self, ..) -> .. { .. }`
 fn call(method: &Method, service: &str, options: &ServiceOptions) -> String {
     let call_type = CallType::of(method);
-    let (input, output) = (message_path(&method.input_type), message_path(&method.output_type));
+    let input = message_path(&method.input_type);
+    let output = options.received(&message_path(&method.output_type));
     let (argument, conversion) = match call_type {
         CallType::Unary | CallType::ServerStreaming => {
             (format!("thalweg::IntoRequest<{input}>"), "into_request")

@@ -40,6 +40,8 @@
 //! Generated code names `::thalweg` and nothing else ([`Builder::prost_path`] changes where prost is
 //! found), except that the well-known types other than the wrappers and `Empty` need `prost-types`.
 
+#[cfg(feature = "buffa")]
+mod buffa;
 mod builder;
 mod client;
 mod error;

@@ -105,7 +105,8 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
 /// answers with one.
 fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> String {
     let call_type = CallType::of(method);
-    let (input, output) = (message_path(&method.input_type), message_path(&method.output_type));
+    let input = options.received(&message_path(&method.input_type));
+    let output = message_path(&method.output_type);
     let question = match call_type {
         CallType::Unary | CallType::ServerStreaming => input,
         CallType::ClientStreaming | CallType::BidiStreaming => format!("thalweg::Streaming<{input}>"),

@@ -17,6 +17,8 @@ pub(crate) struct ServiceOptions {
     pub(crate) trait_attributes: Attributes,
     /// Paths of services and methods whose comments stay out of the code.
     pub(crate) disable_comments: Vec<String>,
+    /// What is received is a view of buffa's, not the owned message.
+    pub(crate) receive_views: bool,
 }
 
 impl Default for ServiceOptions {
@@ -30,11 +32,17 @@ impl Default for ServiceOptions {
             server_attributes: Attributes::default(),
             trait_attributes: Attributes::default(),
             disable_comments: Vec::new(),
+            receive_views: false,
         }
     }
 }
 
 impl ServiceOptions {
+    /// The type of a message that is received, whose path is that of one that is sent.
+    pub(crate) fn received(&self, path: &str) -> String {
+        if self.receive_views { format!("thalweg::View<{path}View<'static>>") } else { path.to_owned() }
+    }
+
     /// The comments above and beside a service or method, as documentation.
     ///
     /// Detached blocks stay behind: they are about the file, not the item.

@@ -155,6 +155,11 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
 }
 
 impl Inspection<'_> {
+    /// All messages, each with the bytes in which it lies.
+    fn messages(&self) -> impl Iterator<Item = (&Message<'_>, &[u8])> {
+        self.frames.iter().filter_map(|opened| opened.message(&self.input.bytes))
+    }
+
     /// All that is wrong, with offsets.
     fn problems(&self) -> Vec<String> {
         let mut problems: Vec<String> = self.frames.iter().flat_map(Opened::problems).collect();

@@ -1,6 +1,7 @@
 //! `thalweg lab`.
 
 mod channels;
+mod codec;
 mod progress;
 mod sizes;
 mod stacks;
@@ -24,6 +25,7 @@ use thalweg_lab::stack::Stack;
 
 use crate::failure::Failure;
 use channels::ChannelsArgs;
+use codec::CodecArgs;
 use progress::Progress;
 use sizes::SizesArgs;
 use stacks::{AgainstArgs, Stacks};
@@ -43,6 +45,7 @@ pub(crate) struct LabArgs {
 enum StudyArgs {
     Sizes(Box<SizesArgs>),
     Channels(Box<ChannelsArgs>),
+    Codec(Box<CodecArgs>),
 }
 
 /// What every study understands.
@@ -73,6 +76,7 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         None => study(&args.sizes),
         Some(StudyArgs::Sizes(sizes)) => study(&*sizes),
         Some(StudyArgs::Channels(channels)) => study(&*channels),
+        Some(StudyArgs::Codec(args)) => codec::run(&args),
     }
 }
 

@@ -19,6 +19,10 @@ use clap::{Parser, Subcommand};
 
 use failure::Failure;
 
+/// Counts what a thread asks for, which the codec study reports: two additions for each block.
+#[global_allocator]
+static ALLOCATOR: thalweg_codec::allocations::Counting = thalweg_codec::allocations::Counting;
+
 /// Serves gRPC, drives it and measures it.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg", version, max_term_width = 100)]

@@ -262,7 +262,8 @@ fn sizes_are_told_by_field_and_in_other_forms() {
         .iter()
         .map(|form| (form["form"].as_str().unwrap(), form["bytes"].as_u64().unwrap()))
         .collect();
-    assert_eq!(forms, [("Protobuf", 17)]);
+    // {"name":"polar penguin","age":20}; a map of two, each key and the text with a byte before it.
+    assert_eq!(forms, [("Protobuf", 17), ("JSON", 33), ("MessagePack", 25)]);
 }
 
 #[test]

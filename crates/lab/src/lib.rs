@@ -4,6 +4,7 @@
 //! drives it never prints; what reports it never measures.
 
 pub mod analyse;
+pub mod codec;
 pub mod conduct;
 pub mod cpus;
 pub mod drive;

@@ -70,12 +70,7 @@ impl PeersDirectory {
 
     /// The peer's program, or why it cannot be had.
     pub fn program(&self, name: &str) -> Result<Program, String> {
-        let path = self.executable(name);
-        if !path.is_file() {
-            let reason = fs::read_to_string(self.path.join(name).join(NOT_BUILT)).ok();
-            let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
-            return Err(reason.unwrap_or_else(|| format!("{} is not there", path.display())));
-        }
+        let path = self.executable_of(name)?;
         let version = ask(&path, "version")?;
         let variants = ask(&path, "variants")?;
         let version = version.into_iter().next().ok_or_else(|| unlike_contract(&path, "version"))?;
@@ -87,6 +82,17 @@ impl PeersDirectory {
             }
             _ => Err(unlike_contract(&path, "variants")),
         }
+    }
+
+    /// The peer's executable, or why there is none.
+    pub(crate) fn executable_of(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.executable(name);
+        if path.is_file() {
+            return Ok(path);
+        }
+        let reason = fs::read_to_string(self.path.join(name).join(NOT_BUILT)).ok();
+        let reason = reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
+        Err(reason.unwrap_or_else(|| format!("{} is not there", path.display())))
     }
 
     fn executable(&self, name: &str) -> PathBuf {

@@ -10,7 +10,9 @@ use crate::results::{LabResults, NotWritable, ResultsDirectory};
 
 pub use csv::csv;
 pub use html::html;
+pub(crate) use html::{PAGE_SCRIPT, STYLE, concat, doubts_section, escaped, filled, script_json, short};
 pub use terminal::terminal;
+pub(crate) use terminal::{aligned, wrapped};
 
 /// The name of the page in the study's directory.
 pub const REPORT_FILE: &str = "report.html";

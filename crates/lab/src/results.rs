@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuList;
@@ -406,7 +407,7 @@ impl ResultsDirectory {
     }
 
     /// Replaces the results.
-    pub fn save(&self, results: &LabResults) -> Result<(), NotWritable> {
+    pub fn save(&self, results: &impl Serialize) -> Result<(), NotWritable> {
         let json = serde_json::to_string(results).expect("the schema has string keys only");
         self.write(RESULTS_FILE, &json)
     }
@@ -442,10 +443,12 @@ pub enum ReadError {
         error: io::Error,
     },
     /// It is not the JSON of a study.
-    #[error("{path} is not a study's results ({LAB_SCHEMA}): {reason}")]
+    #[error("{path} is not a study's results ({expected}): {reason}")]
     Schema {
         /// Which file.
         path: PathBuf,
+        /// The schema that it should have.
+        expected: &'static str,
         /// What is wrong with it, and where.
         reason: String,
     },
@@ -453,12 +456,20 @@ pub enum ReadError {
 
 /// Reads what a study saved.
 pub fn read(path: &Path) -> Result<LabResults, ReadError> {
-    let text = fs::read_to_string(path).map_err(|error| ReadError::Io { path: path.to_owned(), error })?;
-    let schema_error = |reason| ReadError::Schema { path: path.to_owned(), reason };
-    let results: LabResults = serde_json::from_str(&text).map_err(|error| schema_error(error.to_string()))?;
-    if results.schema == LAB_SCHEMA {
-        Ok(results)
-    } else {
-        Err(schema_error(format!("its schema is {}", results.schema)))
+    read_schema(path, LAB_SCHEMA)
+}
+
+/// Reads results of this schema.
+pub(crate) fn read_schema<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, ReadError> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
     }
+    let text = fs::read_to_string(path).map_err(|error| ReadError::Io { path: path.to_owned(), error })?;
+    let schema_error = |reason| ReadError::Schema { path: path.to_owned(), expected, reason };
+    let head: Head = serde_json::from_str(&text).map_err(|error| schema_error(error.to_string()))?;
+    if head.schema != expected {
+        return Err(schema_error(format!("its schema is {}", head.schema)));
+    }
+    serde_json::from_str(&text).map_err(|error| schema_error(error.to_string()))
 }

@@ -8,9 +8,12 @@ use std::time::{Duration, Instant};
 
 #[path = "sample/channels.rs"]
 mod channels;
+#[path = "sample/codec.rs"]
+mod codec;
 #[path = "sample/comparison.rs"]
 mod comparison;
 
+use thalweg_lab::codec::report as codec_report;
 use thalweg_lab::report;
 use thalweg_lab::results::{self, LabResults};
 
@@ -117,6 +120,31 @@ fn a_channels_study_without_results_shows_no_plot_and_says_so() {
     assert_eq!(attribute(&dom, "<html", "data-lines").as_deref(), Some("0"));
 }
 
+#[test]
+fn a_codec_study_draws_on_a_wide_page() {
+    check_codec("codec-wide", 1280);
+}
+
+#[test]
+fn a_codec_study_draws_on_a_narrow_page() {
+    check_codec("codec-narrow", 390);
+}
+
+fn check_codec(name: &str, width: u32) {
+    let mut study = codec::quick();
+    study.settings.arguments =
+        vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
+    let dom = shown_page(name, width, codec_report::html(&study) + PROBE);
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    assert_eq!(of_page("data-plots"), "drawn");
+    // Four codecs of two messages; a peer has no steps.
+    assert_eq!(of_page("data-lines"), (4 * 2).to_string());
+    assert!(dom.contains("Where Protobuf wins"));
+}
+
 fn check_channels(name: &str, width: u32) {
     let mut study = channels::quick();
     study.settings.arguments =
@@ -206,13 +234,16 @@ fn shown(name: &str, width: u32, results: &LabResults) -> String {
 
 /// The same, with these scripts at the end of the page.
 fn shown_with(name: &str, width: u32, results: &LabResults, scripts: &str) -> String {
+    shown_page(name, width, report::html(results) + scripts)
+}
+
+fn shown_page(name: &str, width: u32, page: String) -> String {
     let directory =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
     // Browsers have a smallest window, wider than a telephone's: the page is shown in a frame, and its elements are
     // then put in the place of the frame's page, whose elements the browser prints.
     let frame = directory.join("frame.html");
-    let page = report::html(results) + scripts;
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
     fs::write(&frame, format!("<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}"))
         .unwrap();

@@ -28,6 +28,8 @@
 //!    again; [`MessageRef`] and [`MessageMut`] are the ways to read and to change it.
 //! 4. **Decoding** is one loop over the records of the wire (`message/decode.rs`, [`wire`]), within [`Limits`]. **Encoding** goes
 //!    from the end to the start (`message/encode.rs`), so that each length is known when it is written.
+//! 5. **JSON and MessagePack** are printed straight from wire bytes and built straight to them (`transcode`), by tables made for
+//!    that when they are first asked for: [`json`], [`msgpack`].
 //!
 //! The crate does no I/O, reads no clock, and never panics on what it is given.
 
@@ -38,10 +40,14 @@
 #![allow(clippy::inline_always)]
 
 pub mod dissect;
+pub mod json;
 mod message;
+pub mod msgpack;
 mod schema;
 #[cfg(feature = "sources")]
 pub mod sources;
+mod text;
+mod transcode;
 pub mod wire;
 
 pub use message::{

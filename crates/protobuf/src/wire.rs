@@ -235,14 +235,27 @@ impl<'a> Reader<'a> {
     #[inline]
     fn varint_long(&mut self) -> Result<u64, WireError> {
         let rest = &self.bytes[self.at..];
-        let (value, len) = match rest.first_chunk::<VARINT_LEN_MAX>() {
-            // The length is known, so the loop is unrolled without a check for each byte.
-            Some(chunk) => join(chunk),
-            None => join(rest),
+        if let Some(chunk) = rest.first_chunk()
+            && let Some((value, len)) = join_word(u64::from_le_bytes(*chunk))
+        {
+            self.at += len;
+            return Ok(value);
         }
-        .map_err(|kind| self.error(kind))?;
+        let (value, len) = join(rest).map_err(|kind| self.error(kind))?;
         self.at += len;
         Ok(value)
+    }
+
+    /// A varint of any length, where lengths are mixed: without a branch that would be guessed wrong.
+    #[inline(always)]
+    pub(crate) fn varint_mixed(&mut self) -> Result<u64, WireError> {
+        if let Some(chunk) = self.rest().first_chunk()
+            && let Some((value, len)) = join_word(u64::from_le_bytes(*chunk))
+        {
+            self.at += len;
+            return Ok(value);
+        }
+        self.varint()
     }
 
     /// A tag.
@@ -391,8 +404,24 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The varint at the start of `bytes`, and its length.
+/// The varint in the low bytes of `word`, and its length; none if it goes on beyond.
 #[inline(always)]
+fn join_word(word: u64) -> Option<(u64, usize)> {
+    // The high bit of each byte that is a last one.
+    let stops = !word & 0x8080_8080_8080_8080;
+    if stops == 0 {
+        return None;
+    }
+    let len = (stops.trailing_zeros() as usize + 1) / 8;
+    // What is up to the lowest of them, and of that seven bits a byte: moved together two, four and eight bytes at a time.
+    let bits = word & (stops ^ (stops - 1)) & 0x7f7f_7f7f_7f7f_7f7f;
+    let bits = bits & 0x007f_007f_007f_007f | (bits & 0x7f00_7f00_7f00_7f00) >> 1;
+    let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x3fff_0000_3fff_0000) >> 2;
+    Some((bits & 0x0fff_ffff | (bits & 0x0fff_ffff_0000_0000) >> 4, len))
+}
+
+/// The varint at the start of `bytes`, and its length.
+#[cold]
 fn join(bytes: &[u8]) -> Result<(u64, usize), WireErrorKind> {
     let mut value = 0;
     for (index, &byte) in bytes.iter().enumerate().take(VARINT_LEN_MAX) {
@@ -418,12 +447,27 @@ pub const fn varint_len(value: u64) -> usize {
 
 /// Appends `value` as a varint.
 #[inline(always)]
-pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+pub fn put_varint(out: &mut Vec<u8>, value: u64) {
+    if value < 0x80 {
+        out.push(value as u8);
+    } else {
+        put_varint_long(out, value);
     }
-    out.push(value as u8);
+}
+
+#[inline]
+fn put_varint_long(out: &mut Vec<u8>, mut value: u64) {
+    let (mut bytes, mut len) = ([0; VARINT_LEN_MAX], 0);
+    while value >= 0x80 && len < VARINT_LEN_MAX - 1 {
+        bytes[len] = value as u8 | 0x80;
+        value >>= 7;
+        len += 1;
+    }
+    bytes[len] = value as u8;
+    // A copy of known length asks for room only once.
+    let end = out.len() + len + 1;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 /// Appends a tag.

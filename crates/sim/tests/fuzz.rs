@@ -18,6 +18,11 @@ fn operations() {
 }
 
 #[test]
+fn transcode() {
+    run(Target::TRANSCODE, 100_000);
+}
+
+#[test]
 fn dissect() {
     run(Target::DISSECT, 30_000);
 }

@@ -21,6 +21,8 @@
 //! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs stands at
 //! [`Channel`] and [`server::Methods`].
 
+#[cfg(feature = "buffa")]
+mod buffa_message;
 mod buffers;
 mod chain;
 pub mod channel;
@@ -37,6 +39,8 @@ mod streaming;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "buffa")]
+pub use buffa;
 pub use bytes;
 pub use futures_core::Stream;
 #[cfg(feature = "prost")]
@@ -45,6 +49,8 @@ pub use thalweg_http2 as http2;
 pub use tonic::metadata;
 pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 
+#[cfg(feature = "buffa")]
+pub use buffa_message::View;
 pub use chain::Chain;
 pub use channel::Channel;
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{BuiltPeer, Peer, measure};
+use super::{BuiltPeer, Contract, Peer, measure};
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::server::{Server, free_port};
 use crate::test::rust;
@@ -31,6 +31,8 @@ pub(super) enum Recipe {
     Go,
     /// A Makefile that leaves `$(BUILD)/peer`. Debian's `packages` are installed unless each of `programs` is there.
     Make { packages: &'static str, programs: &'static [&'static str] },
+    /// A `pom.xml` that leaves a jar of the peer's name and `lib/` in `out`, and a script `peer.sh` that starts them.
+    Maven,
 }
 
 impl Peer {
@@ -62,7 +64,11 @@ impl Peer {
         }
         let version = Job::new(&program).words("version").text(log)?;
         let built = BuiltPeer { name: self.name, version: version.trim_end().to_owned(), program };
-        try_out(&built, log)?;
+        match self.contract {
+            Contract::Calls => try_out(&built, log)?,
+            // That it starts is seen already; what it converts is the study's to say.
+            Contract::Converts => {}
+        }
         Ok(built)
     }
 }
@@ -89,6 +95,17 @@ impl Recipe {
                 let mut build_folder = std::ffi::OsString::from("BUILD=");
                 build_folder.push(folder);
                 Job::new("make").arg(build_folder).directory(source).minutes(15).run(log)
+            }
+            Self::Maven => {
+                tools::debian("default-jdk-headless maven", &["java", "mvn"], log)?;
+                let mut out = std::ffi::OsString::from("-Dout=");
+                out.push(folder);
+                let build = Job::new("mvn").words("--quiet --batch-mode package").arg(out);
+                build.directory(source).minutes(15).run(log)?;
+                let program = folder.join(PROGRAM);
+                absent(&program)?;
+                fs::copy(source.join("peer.sh"), program)?;
+                Ok(())
             }
         }
     }

@@ -20,14 +20,23 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> lab -> thalweg -> {http2, protobuf}`; `tonic -> thalweg`; `build` and `link` depend on none of
+/// `cli -> codec -> lab -> thalweg -> {http2, protobuf}`; `tonic -> thalweg`; `build` and `link` depend on none of
 /// them; cli and lab use `link`, and so do the library's tests.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
-        normal: &["thalweg-lab", "thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
+        normal: &[
+            "thalweg-codec",
+            "thalweg-lab",
+            "thalweg-link",
+            "thalweg",
+            "thalweg-http2",
+            "thalweg-protobuf",
+        ],
         beside: &["thalweg-sim", "thalweg-build"],
     },
+    // The codecs that are compared are in its tree and the command's, and in no other.
+    Layer { name: "thalweg-codec", normal: &["thalweg-lab", "thalweg-protobuf"], beside: &["thalweg-build"] },
     Layer {
         name: "thalweg-lab",
         normal: &["thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
@@ -56,6 +65,11 @@ const FORBIDDEN_IN_TREE: &[(&str, &[&str], &str)] = &[
     ("thalweg-protobuf", ASYNC_AND_SOCKETS, "it is sans-I/O"),
     ("thalweg-link", &["tokio"], "its thread is woken to the microsecond, which a runtime's timers are not"),
     ("thalweg", &["h2", "hyper", "tower", "axum"], "tonic lends its vocabulary, not its transport"),
+    (
+        "thalweg-lab",
+        &["sonic-rs", "pbjson", "rmp-serde", "zstd"],
+        "the codecs that are compared are thalweg-codec's",
+    ),
 ];
 
 const ASYNC_AND_SOCKETS: &[&str] = &["tokio", "mio", "socket2", "async-std", "smol", "polling"];

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::job::{Failure, Job, Log};
-use crate::peers::{PEERS, measure};
+use crate::peers::{converters, measure, stacks};
 use crate::server::{Server, free_port};
 use crate::test::rust;
 use crate::workspace;
@@ -18,7 +18,7 @@ const SIZES: &[usize] = &[0, 16_385, 1_500_000];
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let thalweg = rust::thalweg(log)?;
     let mut accounts = Vec::new();
-    for peer in PEERS {
+    for peer in stacks() {
         let built = peer.build(log)?;
         let program = built.program;
         let variants = variants(&Job::new(&program).words("variants").text(log)?)?;
@@ -31,6 +31,11 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         }
         unknown_words_are_refused(&program, log)?;
         accounts.push(format!("{} ({runs} runs)", built.version));
+    }
+    for peer in converters() {
+        let built = peer.build(log)?;
+        unknown_word_is_refused(&built.program, "no-such-command", log)?;
+        accounts.push(built.version);
     }
     Ok(accounts.join(", "))
 }
@@ -158,14 +163,19 @@ fn unknown_words_are_refused(program: &Path, log: &Log) -> Result<(), Failure> {
     for words in
         ["serve --no-such-flag", "load 127.0.0.1:1 --call no-such-call", "serve --variant no-such-variant"]
     {
-        let job = Job::new(program).words(words).seconds(20);
-        let output = job.output(log)?;
-        if output.status.code() != Some(2) || output.stderr.is_empty() {
-            return Err(Failure::failed(format!(
-                "`{job}` ended with {} instead of exit code 2 and a reason",
-                output.status
-            )));
-        }
+        unknown_word_is_refused(program, words, log)?;
+    }
+    Ok(())
+}
+
+fn unknown_word_is_refused(program: &Path, words: &str, log: &Log) -> Result<(), Failure> {
+    let job = Job::new(program).words(words).seconds(20);
+    let output = job.output(log)?;
+    if output.status.code() != Some(2) || output.stderr.is_empty() {
+        return Err(Failure::failed(format!(
+            "`{job}` ended with {} instead of exit code 2 and a reason",
+            output.status
+        )));
     }
     Ok(())
 }

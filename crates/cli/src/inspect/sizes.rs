@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use thalweg_protobuf::dissect::account::{Account, Share};
+use thalweg_protobuf::{MessageType, json, msgpack};
 
 use super::Inspection;
 use super::paint::{Paint, Role};
@@ -19,6 +20,8 @@ pub(super) struct Sizes {
     pub(super) framing: usize,
     /// The same content in several forms.
     pub(super) forms: Vec<Form>,
+    /// Why it has no others, though there is a schema.
+    pub(super) unlike: Option<String>,
 }
 
 /// A form of the same content.
@@ -30,18 +33,33 @@ pub(super) struct Form {
 
 impl Sizes {
     pub(super) fn of(inspection: &Inspection) -> Self {
-        let input = &inspection.input.bytes;
         let mut account = Account::default();
         let mut protobuf = Vec::new();
-        for opened in &inspection.frames {
-            if let Some((message, bytes)) = opened.message(input) {
-                account.add(bytes, message);
-                protobuf.extend_from_slice(message.span.of(bytes));
-            }
+        for (message, bytes) in inspection.messages() {
+            account.add(bytes, message);
+            protobuf.extend_from_slice(message.span.of(bytes));
         }
         let framing = inspection.frames.iter().map(|opened| opened.frame.prefix_span.len()).sum();
-        let forms = vec![Form::new("Protobuf", &protobuf)];
-        Self { account, framing, forms }
+        let mut sizes =
+            Self { account, framing, forms: vec![Form::new("Protobuf", &protobuf)], unlike: None };
+        if let Some(message_type) = inspection.message_type
+            && let Err(why) = sizes.convert(inspection, message_type)
+        {
+            sizes.unlike = Some(why);
+        }
+        sizes
+    }
+
+    /// Adds what the messages are in other forms, or says why they have none.
+    fn convert(&mut self, inspection: &Inspection, message_type: MessageType) -> Result<(), String> {
+        let (mut json, mut msgpack) = (Vec::new(), Vec::new());
+        for (message, bytes) in inspection.messages() {
+            let wire = message.span.of(bytes);
+            json.extend(json::from_wire(message_type, wire).map_err(|error| error.to_string())?.into_bytes());
+            msgpack.extend(msgpack::from_wire(message_type, wire).map_err(|error| error.to_string())?);
+        }
+        self.forms.extend([Form::new("JSON", &json), Form::new("MessagePack", &msgpack)]);
+        Ok(())
     }
 }
 
@@ -88,7 +106,11 @@ pub(super) fn write(
     for form in &sizes.forms {
         writeln!(output, "{:<WIDTH_OF_NAMES$}{:>9}{:>9}", form.name, form.bytes, form.gzip)?;
     }
-    Ok(())
+    match (&sizes.unlike, inspection.message_type) {
+        (Some(why), _) => writeln!(output, "no JSON and no MessagePack: {why}"),
+        (None, None) => writeln!(output, "JSON and MessagePack need a schema: --proto or --descriptor-set"),
+        _ => Ok(()),
+    }
 }
 
 const WIDTH_OF_NAMES: usize = 28;

@@ -16,9 +16,9 @@ use crate::stack::Pair;
 
 const TEMPLATE: &str = include_str!("../../assets/report.html");
 const AGAINST: &str = include_str!("../../assets/against.html");
-const STYLE: &str = include_str!("../../assets/report.css");
+pub(crate) const STYLE: &str = include_str!("../../assets/report.css");
 /// What the pages of all studies do alike.
-const PAGE_SCRIPT: &str = include_str!("../../assets/page.js");
+pub(crate) const PAGE_SCRIPT: &str = include_str!("../../assets/page.js");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 const AGAINST_SCRIPT: &str = include_str!("../../assets/against.js");
 const UPLOT_SCRIPT: &str = include_str!("../../assets/uPlot.iife.min.js");
@@ -90,12 +90,12 @@ fn alone(ours: &Pair, analysis: &Analysis) -> String {
 }
 
 /// Data for a script on the page. Within a script element only `<` could end it or begin a comment.
-fn script_json(data: &impl Serialize) -> String {
+pub(crate) fn script_json(data: &impl Serialize) -> String {
     serde_json::to_string(data).expect("the data has string keys only").replace('<', "\\u003c")
 }
 
 /// Puts the values in the places of their names. What is put in is not searched for names again.
-fn filled(template: &str, values: &[(&str, String)]) -> String {
+pub(crate) fn filled(template: &str, values: &[(&str, String)]) -> String {
     let mut text =
         String::with_capacity(template.len() + values.iter().map(|(_, value)| value.len()).sum::<usize>());
     let mut rest = template;
@@ -109,11 +109,11 @@ fn filled(template: &str, values: &[(&str, String)]) -> String {
     text + rest
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-fn concat(parts: impl Iterator<Item = String>) -> String {
+pub(crate) fn concat(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().concat()
 }
 
@@ -156,7 +156,7 @@ fn cards(analysis: &Analysis) -> String {
     concat(headlines(analysis).into_iter().map(card))
 }
 
-fn doubts_section(doubts: &[String]) -> String {
+pub(crate) fn doubts_section(doubts: &[String]) -> String {
     if doubts.is_empty() {
         return String::new();
     }
@@ -190,7 +190,7 @@ fn kinds(analysis: &Analysis) -> Vec<Kind> {
 }
 
 /// Four digits: more are not known, and cost room.
-fn short(value: f64) -> f64 {
+pub(crate) fn short(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;
     }

@@ -1,4 +1,4 @@
-//! Decoding and encoding: this crate against prost's generated code and against prost-reflect.
+//! Decoding, encoding, JSON and MessagePack: this crate against prost's generated code and against prost-reflect.
 //!
 //! ```sh
 //! cargo run --release -p thalweg-protobuf --example speed            # a table; --rounds N for more rounds than 15
@@ -18,8 +18,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use prost::Message as _;
-use prost_reflect::{DescriptorPool, DynamicMessage};
-use thalweg_protobuf::{Decoder, Encoder, Message, Schema, sources};
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
+use thalweg_protobuf::{Decoder, Encoder, Message, MessageType, Schema, msgpack, sources};
 
 use shapes::{Analytics, Arrays, LogRecord, Random, Shape, SmallFlat};
 
@@ -133,6 +134,82 @@ fn shape<S: Shape>(set: &[u8], options: &Options) {
         }),
     ];
     run(&format!("{} ({bytes} B) encode", S::NAME), bytes, encode, options);
+    texts(S::NAME, of, &reflected, &inputs, options);
+}
+
+/// JSON and MessagePack. Rates count the bytes that go in.
+fn texts(
+    name: &str,
+    of: MessageType<'_>,
+    reflected: &MessageDescriptor,
+    inputs: &[Bytes],
+    options: &Options,
+) {
+    let (print, parse) = (PrintOptions::default(), ParseOptions::default());
+    let mean = |inputs: &[Vec<u8>]| inputs.iter().map(Vec::len).sum::<usize>() / MESSAGES;
+    let wire_len = inputs.iter().map(Bytes::len).sum::<usize>() / MESSAGES;
+    let as_json = |input: &Bytes| json::from_wire(of, input).expect("right bytes").into_bytes();
+    let texts: Vec<Vec<u8>> = inputs.iter().map(as_json).collect();
+    let packed: Vec<Vec<u8>> =
+        inputs.iter().map(|input| msgpack::from_wire(of, input).expect("right bytes")).collect();
+    for ((input, text), packed) in inputs.iter().zip(&texts).zip(&packed) {
+        let message = |wire: &[u8]| DynamicMessage::decode(reflected.clone(), wire).expect("right bytes");
+        assert!(message(&json::to_wire(of, text).expect("JSON")) == message(input), "the same message");
+        assert!(
+            message(&msgpack::to_wire(of, packed).expect("MessagePack")) == message(input),
+            "the same message"
+        );
+    }
+
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let to_json = [
+        contender("engine", |index| {
+            ours.clear();
+            json::print(of, &inputs[index], &print, &mut ours).expect("right bytes");
+            black_box(&ours);
+        }),
+        contender("prost-reflect", |index| {
+            theirs.clear();
+            let message = DynamicMessage::decode(reflected.clone(), &*inputs[index]).expect("right bytes");
+            serde_json::to_writer(&mut theirs, &message).expect("it has JSON");
+            black_box(&theirs);
+        }),
+    ];
+    run(&format!("{name} ({wire_len} B) to JSON"), wire_len, to_json, options);
+
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let from_json = [
+        contender("engine", |index| {
+            ours.clear();
+            json::parse(of, &texts[index], &parse, &mut ours).expect("JSON of the type");
+            black_box(&ours);
+        }),
+        contender("prost-reflect", |index| {
+            theirs.clear();
+            let mut reader = serde_json::Deserializer::from_slice(&texts[index]);
+            let message =
+                DynamicMessage::deserialize(reflected.clone(), &mut reader).expect("JSON of the type");
+            message.encode(&mut theirs).expect("a Vec takes all");
+            black_box(&theirs);
+        }),
+    ];
+    let json_len = mean(&texts);
+    run(&format!("{name} ({json_len} B) from JSON"), json_len, from_json, options);
+
+    let (mut ours, mut back) = (Vec::new(), Vec::new());
+    let to_msgpack = [contender("engine", |index| {
+        ours.clear();
+        msgpack::print(of, &inputs[index], &print, &mut ours).expect("right bytes");
+        black_box(&ours);
+    })];
+    run(&format!("{name} ({wire_len} B) to MsgPack"), wire_len, to_msgpack, options);
+    let from_msgpack = [contender("engine", |index| {
+        back.clear();
+        msgpack::parse(of, &packed[index], &parse, &mut back).expect("MessagePack of the type");
+        black_box(&back);
+    })];
+    let packed_len = mean(&packed);
+    run(&format!("{name} ({packed_len} B) from MsgPack"), packed_len, from_msgpack, options);
 }
 
 fn run<const N: usize>(what: &str, bytes: usize, mut contenders: [Contender<'_>; N], options: &Options) {
@@ -164,7 +241,7 @@ fn run<const N: usize>(what: &str, bytes: usize, mut contenders: [Contender<'_>;
             rates[rates.len() / 2]
         })
         .collect();
-    print!("{what:<28}");
+    print!("{what:<32}");
     for (contender, median) in contenders.iter().zip(&medians) {
         print!("  {} {median:.0} ({:.2})", contender.name, medians[0] / median);
     }

@@ -41,12 +41,20 @@ impl Text {
 /// In the second word of a map: it is on [`Arena::unsorted`].
 pub(crate) const QUEUED: u64 = 1 << 32;
 
+/// The first words of an arena.
+const WORDS_MIN: usize = 32;
+
+/// Words that are made room for before anything has been seen.
+const WORDS_EXPECTED_MAX: usize = 256;
+
 /// The first capacity of a list.
 const CAPACITY_MIN: usize = 4;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arena {
+    /// Up to `top` in use, and 0 from there: so taking words is moving `top`.
     pub(crate) words: Vec<u64>,
+    pub(crate) top: usize,
     pub(crate) bytes: Vec<u8>,
     /// Maps in which a key may be twice: the place of their slot, and whether their keys are strings.
     pub(crate) unsorted: Vec<(u32, bool)>,
@@ -55,22 +63,46 @@ pub(crate) struct Arena {
 impl Arena {
     /// An empty record at place 0, and nothing else.
     pub(crate) fn reset(&mut self, root: &Table) {
-        self.words.clear();
+        self.words[..self.top].fill(0);
+        self.top = 0;
         self.bytes.clear();
         self.unsorted.clear();
-        self.words.resize(root.record_words as usize, 0);
+        self.take(root.record_words as usize);
+    }
+
+    /// Takes `count` words, which are 0; gives the place of the first.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, count: usize) -> usize {
+        let at = self.top;
+        self.top += count;
+        if self.top > self.words.len() {
+            self.extend();
+        }
+        at
+    }
+
+    /// Makes room for what an input of `len` bytes is likely to need, if that is little.
+    pub(crate) fn expect(&mut self, len: usize) {
+        let likely = self.top + (len / 4).min(WORDS_EXPECTED_MAX);
+        if self.words.len() < likely {
+            self.words.resize(likely, 0);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn extend(&mut self) {
+        self.words.resize(self.top.max(self.words.len() * 2).max(WORDS_MIN), 0);
     }
 
     /// Words that fit the bounds of places: messages built by hand may be no larger.
     pub(crate) fn has_room(&self) -> bool {
-        self.words.len() < (u32::MAX / 2) as usize && self.bytes.len() < (u32::MAX / 2) as usize
+        self.top < (u32::MAX / 2) as usize && self.bytes.len() < (u32::MAX / 2) as usize
     }
 
     #[inline]
     pub(crate) fn new_record(&mut self, table: &Table) -> usize {
-        let at = self.words.len();
-        self.words.resize(at + table.record_words as usize, 0);
-        at
+        self.take(table.record_words as usize)
     }
 
     /// Keeps `bytes`; gives the word for them.
@@ -152,13 +184,15 @@ impl Arena {
     #[inline(never)]
     pub(crate) fn grow(&mut self, slot: usize, needed: usize) -> usize {
         let (start, capacity) = ((self.words[slot] >> 32) as usize, self.capacity(slot));
-        let end = self.words.len();
         let wanted = needed.max(CAPACITY_MIN).max(capacity * 2);
-        let place = if capacity > 0 && start + capacity == end { start } else { end };
-        self.words.resize(place + wanted, 0);
-        if place != start {
+        let place = if capacity > 0 && start + capacity == self.top {
+            self.take(wanted - capacity);
+            start
+        } else {
+            let place = self.take(wanted);
             self.words.copy_within(start..start + capacity, place);
-        }
+            place
+        };
         self.words[slot] = (place as u64) << 32 | u64::from(self.words[slot] as u32);
         self.words[slot + 1] = self.words[slot + 1] & !u64::from(u32::MAX) | wanted as u64;
         place
@@ -175,7 +209,7 @@ impl Arena {
     ///
     /// The nodes are a ring, and the record knows the last: so both ends are near.
     pub(crate) fn add_unknown(&mut self, at: usize, word: u64, number: u32) {
-        let new = self.words.len();
+        let new = self.top;
         let first = match self.unknown(at) {
             Some((_, last))
                 if number == 0 && self.words[last + 1] >> 32 == 0 && adjoin(self.words[last], word) =>
@@ -189,7 +223,9 @@ impl Arena {
             }
             None => new,
         };
-        self.words.extend_from_slice(&[word, u64::from(number) << 32 | first as u64]);
+        self.take(2);
+        self.words[new] = word;
+        self.words[new + 1] = u64::from(number) << 32 | first as u64;
         self.words[at] = new as u64;
     }
 

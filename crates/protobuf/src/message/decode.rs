@@ -29,16 +29,20 @@ pub(super) fn merge(
     }
     let base = copy.map_or(0, |offset| (offset as u64) << 32 | OWN);
     // Of a message that is merged, what is there already does not count.
+    arena.expect(input.len());
     let allowed = limits.words_max(input.len());
-    let words_max = arena.words.len().saturating_add(allowed).min(u32::MAX as usize);
-    let mut decoding = Decoding { pool, arena, base, words_max, allowed };
+    let words_max = arena.top.saturating_add(allowed).min(u32::MAX as usize);
+    // Owned while decoding: the compiler then knows that nothing but itself changes where the words are.
+    let mut decoding = Decoding { pool, arena: std::mem::take(arena), base, words_max, allowed };
     let table = &pool.tables[type_index as usize];
-    decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0).map_err(|fault| *fault)
+    let decoded = decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0);
+    *arena = decoding.arena;
+    decoded.map_err(|fault| *fault)
 }
 
 struct Decoding<'d> {
     pool: &'d Pool,
-    arena: &'d mut Arena,
+    arena: Arena,
     /// Added to each text: where the input begins, and whose it is.
     base: u64,
     words_max: usize,
@@ -56,11 +60,14 @@ impl<'d> Decoding<'d> {
         depth: usize,
         group: u32,
     ) -> Result<(), Fault> {
+        // Of the first 64 fields, those that were found: written down before anyone else looks.
+        let mut found_bits = 0;
         while !reader.is_empty() {
             let start = reader.offset();
             let bits = reader.tag_bits()?;
             let found = table.find(bits >> 3);
             let Some((index, entry)) = found.filter(|(_, entry)| entry.tag == bits) else {
+                self.write_found(at, &mut found_bits);
                 if self.other(reader, table, at, depth, (start, bits, group))? {
                     return Ok(());
                 }
@@ -69,6 +76,7 @@ impl<'d> Decoding<'d> {
             let slot = at + entry.slot as usize;
             match entry.op {
                 Op::Message => {
+                    self.write_found(at, &mut found_bits);
                     let nested = &mut reader.nested()?;
                     let (place, inner) = self.sub_message(nested, entry, at, index)?;
                     self.records(nested, inner, place, deeper(reader, depth)?, 0)?;
@@ -79,6 +87,7 @@ impl<'d> Decoding<'d> {
                 Op::Packed => self.packed(reader, entry, at)?,
                 Op::Map => self.map_entry(reader, entry, at, start, depth)?,
                 Op::Group => {
+                    self.write_found(at, &mut found_bits);
                     let (place, inner) = self.sub_message(reader, entry, at, index)?;
                     self.records(reader, inner, place, deeper(reader, depth)?, entry.number)?;
                 }
@@ -90,14 +99,27 @@ impl<'d> Decoding<'d> {
                     }
                 },
                 Op::Member => {
+                    self.write_found(at, &mut found_bits);
                     self.member(reader, entry, at, (index, start), depth)?;
                     continue;
                 }
                 op => self.arena.words[slot] = self.scalar(reader, op, entry)?,
             }
-            self.arena.set_present(at, index);
+            if index < 64 {
+                found_bits |= 1 << index;
+            } else {
+                self.arena.set_present(at, index);
+            }
         }
+        self.write_found(at, &mut found_bits);
         if group == 0 { Ok(()) } else { Err(wire(reader.offset(), WireErrorKind::GroupOpen)) }
+    }
+
+    #[inline(always)]
+    fn write_found(&mut self, at: usize, found_bits: &mut u64) {
+        if *found_bits != 0 {
+            self.arena.words[at + 1] |= std::mem::take(found_bits);
+        }
     }
 
     /// One value that is neither a message nor of a closed enum, as a slot holds it.
@@ -166,7 +188,7 @@ impl<'d> Decoding<'d> {
     /// Whether `words` more are allowed; asked before they are taken.
     #[inline(always)]
     fn room(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
-        if self.arena.words.len() + words > self.words_max { Err(self.no_room(reader)) } else { Ok(()) }
+        if self.arena.top + words > self.words_max { Err(self.no_room(reader)) } else { Ok(()) }
     }
 
     #[cold]
@@ -253,7 +275,7 @@ impl<'d> Decoding<'d> {
             Op::Fixed32 => row.remaining() / 4,
             Op::Fixed64 => row.remaining() / 8,
             // Each varint ends with a byte that has no high bit.
-            _ => row.rest().iter().filter(|&&byte| byte < 0x80).count(),
+            _ => last_bytes(row.rest()),
         };
         let (_, len) = self.arena.list(slot);
         if len + count > self.arena.capacity(slot) && count > 0 {
@@ -274,7 +296,20 @@ impl<'d> Decoding<'d> {
             return Ok(());
         }
         let free = &mut self.arena.words[start + len..start + len + count];
+        let all_short = count == row.remaining();
         match entry.element {
+            // One byte each: flags, small numbers.
+            Op::Varint | Op::Int32 | Op::Uint32 | Op::Bool if all_short => {
+                for (word, &byte) in free.iter_mut().zip(row.rest()) {
+                    *word = u64::from(byte);
+                }
+                if entry.element == Op::Bool {
+                    for word in free {
+                        *word = u64::from(*word != 0);
+                    }
+                }
+                row.skip_bytes(count);
+            }
             Op::Fixed32 => {
                 for (word, bytes) in free.iter_mut().zip(row.rest().as_chunks::<4>().0) {
                     *word = u64::from(u32::from_le_bytes(*bytes));
@@ -520,16 +555,31 @@ fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
     reader.eat(entry.tag_bytes, entry.tag_len as usize)
 }
 
+/// How many bytes have no high bit. Sums of one byte each are what processors count with at once, and 255 fit in one.
+fn last_bytes(bytes: &[u8]) -> usize {
+    let sum = |part: &[u8]| part.iter().fold(0, |sum: u8, byte| sum + (byte >> 7 ^ 1));
+    bytes.chunks(255).map(|part| usize::from(sum(part))).sum()
+}
+
 /// Fills `free` with varints.
 #[inline(always)]
 fn varints(row: &mut Reader<'_>, free: &mut [u64], convert: impl Fn(u64) -> u64) -> Result<(), Fault> {
     for word in free {
-        *word = convert(row.varint()?);
+        *word = convert(row.varint_mixed()?);
     }
     Ok(())
 }
 
+/// Text is ASCII mostly, and short: then eight bytes at a time are looked at, and no call is made.
 #[inline(always)]
 fn is_utf8(bytes: &[u8]) -> bool {
-    std::str::from_utf8(bytes).is_ok()
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let high = match bytes.last_chunk::<8>() {
+        Some(last) => {
+            let words = bytes.as_chunks::<8>().0.iter();
+            words.fold(u64::from_le_bytes(*last), |bits, word| bits | u64::from_le_bytes(*word))
+        }
+        None => bytes.iter().fold(0, |bits, &byte| bits | u64::from(byte)),
+    };
+    high & HIGH == 0 || std::str::from_utf8(bytes).is_ok()
 }

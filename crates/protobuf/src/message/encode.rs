@@ -52,7 +52,7 @@ impl Output {
     fn bytes(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         self.at -= bytes.len();
-        self.buffer[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        copy(&mut self.buffer[self.at..self.at + bytes.len()], bytes);
     }
 
     #[inline(always)]
@@ -66,17 +66,32 @@ impl Output {
         }
     }
 
+    /// All bytes at once: a word of which the last ones count, and that ends where what is written begins. What lies before
+    /// them is overwritten by what comes next.
     #[inline(always)]
-    fn varint_long(&mut self, mut value: u64) {
+    fn varint_long(&mut self, value: u64) {
         let len = varint_len(value);
-        self.at -= len;
-        let Some(place) = self.buffer.get_mut(self.at..self.at + len) else { return };
-        let Some((last, rest)) = place.split_last_mut() else { return };
-        for byte in rest {
-            *byte = value as u8 | 0x80;
-            value >>= 7;
+        let Some(place) = self.buffer[..self.at].last_chunk_mut::<8>() else { return };
+        if len <= 8 {
+            let more = 0x8080_8080_8080_8080 & ((1 << (8 * (len - 1))) - 1);
+            *place = ((spread(value) | more) << (64 - 8 * len)).to_le_bytes();
+        } else {
+            // Nine or ten bytes: eight full ones, behind those the rest.
+            let rest = value >> 56;
+            let last = self.at - 1;
+            if len == 9 {
+                self.buffer[last] = rest as u8;
+            } else {
+                self.buffer[last] = (rest >> 7) as u8;
+                self.buffer[last - 1] = rest as u8 | 0x80;
+            }
+            let full = spread(value & ((1 << 56) - 1)) | 0x8080_8080_8080_8080;
+            let start = self.at - len;
+            if let Some(place) = self.buffer[start..].first_chunk_mut::<8>() {
+                *place = full.to_le_bytes();
+            }
         }
-        *last = value as u8;
+        self.at -= len;
     }
 
     #[inline(always)]
@@ -102,12 +117,40 @@ impl Output {
     }
 }
 
+/// Seven bits in each byte, of a number of 56.
+#[inline(always)]
+fn spread(bits: u64) -> u64 {
+    let bits = bits & 0x0fff_ffff | (bits & 0x00ff_ffff_f000_0000) << 4;
+    let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x0fff_c000_0fff_c000) << 2;
+    bits & 0x007f_007f_007f_007f | (bits & 0x3f80_3f80_3f80_3f80) << 1
+}
+
+/// Copies as many bytes as both have. Most texts are short: two chunks that may overlap are quicker than a call.
+#[inline(always)]
+fn copy(to: &mut [u8], from: &[u8]) {
+    fn chunks<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
+        *to.first_chunk_mut::<N>()? = *from.first_chunk::<N>()?;
+        *to.last_chunk_mut::<N>()? = *from.last_chunk::<N>()?;
+        Some(())
+    }
+    let copied = match from.len() {
+        16..=32 => chunks::<16>(to, from),
+        8..=15 => chunks::<8>(to, from),
+        4..=7 => chunks::<4>(to, from),
+        _ => None,
+    };
+    if copied.is_none() {
+        to.copy_from_slice(from);
+    }
+}
+
 /// Writes messages of one arena.
 pub(super) struct Encoding<'e> {
     pub(super) pool: &'e Pool,
     pub(super) arena: &'e Arena,
     pub(super) input: &'e [u8],
-    pub(super) out: &'e mut Output,
+    /// Owned while encoding: the compiler then knows that nothing but itself changes where the buffer is.
+    pub(super) out: Output,
 }
 
 impl Encoding<'_> {

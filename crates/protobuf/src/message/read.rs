@@ -146,8 +146,9 @@ impl<'a> MessageRef<'a> {
         out.clear();
         if self.at != ABSENT {
             let MessageRef { arena, input, .. } = *self;
-            let mut encoding = Encoding { pool: self.schema.pool(), arena, input, out };
+            let mut encoding = Encoding { pool: self.schema.pool(), arena, input, out: std::mem::take(out) };
             encoding.message(self.table(), self.at as usize);
+            *out = encoding.out;
         }
     }
 

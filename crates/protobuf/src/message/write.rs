@@ -232,8 +232,8 @@ impl<'a> MessageMut<'a> {
     ///
     /// # Errors
     ///
-    /// For bytes that are not a message of the type, and for more than `limits` allow; it then has what was decoded
-    /// until then.
+    /// For bytes that are not a message of the type, and for more than `limits` allow; it may then have a part
+    /// of them.
     pub fn merge(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), DecodeError> {
         let offset = self.arena.bytes.len();
         self.arena.bytes.extend_from_slice(bytes);

@@ -23,7 +23,8 @@ pub use features::Edition;
 pub use handles::{EnumType, EnumValue, Field, File, MessageType, Method, Oneof, Service};
 pub use kind::{Cardinality, Kind, WellKnown};
 
-use pool::{Pool, Symbol};
+pub(crate) use names::Names;
+pub(crate) use pool::{EnumData, FieldData, MessageData, Pool, Preset, Symbol};
 
 /// A set of `.proto` files, checked and compiled. Cloning it is cheap: the clones share one.
 ///

@@ -1,11 +1,13 @@
 //! What a compiled schema consists of. Handles in [`super::handles`] are the way to look at it from outside.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::features::Edition;
 use super::kind::{Cardinality, Kind, WellKnown};
 use super::names::Names;
 use super::table::{Entry, Table};
+use crate::transcode::Tables;
 
 /// No message, no oneof: where an index is optional.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -22,6 +24,8 @@ pub(crate) struct Pool {
     pub(crate) names: Names<Symbol>,
     /// One for each message.
     pub(crate) tables: Vec<Table>,
+    /// For JSON and MessagePack: made when they are first asked for.
+    transcode: OnceLock<Tables>,
 }
 
 #[derive(Debug)]
@@ -187,6 +191,11 @@ impl Symbol {
 }
 
 impl Pool {
+    #[inline]
+    pub(crate) fn transcode_tables(&self) -> &Tables {
+        self.transcode.get_or_init(|| Tables::new(self))
+    }
+
     /// The file that `symbol` is declared in; an extension that is being linked may not be there yet.
     pub(crate) fn file_of(&self, symbol: Symbol) -> u32 {
         match symbol {

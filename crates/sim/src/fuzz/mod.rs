@@ -4,7 +4,8 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`hpack`], [`dissect`] and [`operations`] have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`frames`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants, for those who have a
+//! nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
@@ -15,6 +16,7 @@ mod frames;
 mod hpack;
 mod mutate;
 mod operations;
+mod transcode;
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -42,6 +44,11 @@ pub fn operations(data: &[u8]) {
     operations::target(data);
 }
 
+/// Messages on the wire, in JSON and in MessagePack.
+pub fn transcode(data: &[u8]) {
+    transcode::target(data);
+}
+
 /// What is fuzzed.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
@@ -67,6 +74,13 @@ impl Target {
         name: "operations",
         entry: operations::target,
         corpus: operations::corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`transcode`](transcode())
+    pub const TRANSCODE: Target = Target {
+        name: "transcode",
+        entry: transcode::target,
+        corpus: transcode::corpus,
         mutate: mutate::bytes,
     };
 }

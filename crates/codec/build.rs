@@ -1,0 +1,45 @@
+//! Makes the messages of `proto/shapes.proto` for each codec that generates code.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::{env, fs};
+
+use prost::Message;
+
+const FILE: &str = "shapes.proto";
+const CODECS: &[&str] =
+    &["prost", "buffa", "prost-reflect", "serde_json", "sonic-rs", "pbjson", "rmp-serde", "thalweg-protobuf"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=proto/{FILE}");
+    println!("cargo:rustc-env=CODEC_VERSIONS={}", versions());
+    let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
+    let descriptors = protox::compile([FILE], ["proto"])?;
+    let encoded = descriptors.encode_to_vec();
+    let set = out.join("shapes.bin");
+    fs::write(&set, &encoded)?;
+
+    prost_build::Config::new().compile_fds(descriptors)?;
+    pbjson_build::Builder::new().register_descriptors(&encoded)?.build(&[".shapes"])?;
+    buffa_build::Config::new()
+        .files(&[FILE])
+        .descriptor_set(&set)
+        .out_dir(out.join("buffa"))
+        .include_file("mod.rs")
+        .compile()
+}
+
+/// What the lock file says of the codecs, for the report: `prost=0.14.4 buffa=0.9.2 …`.
+fn versions() -> String {
+    println!("cargo:rerun-if-changed=../../Cargo.lock");
+    let lock = fs::read_to_string("../../Cargo.lock").unwrap_or_default();
+    let package = |block: &str| {
+        let value = |key: &str| {
+            let line = block.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(" = \""))?;
+            Some(line.trim_end_matches('"').to_owned())
+        };
+        let name = value("name").filter(|name| CODECS.contains(&name.as_str()))?;
+        Some(format!("{name}={}", value("version")?))
+    };
+    lock.split("[[package]]").filter_map(package).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,66 @@
+//! buffa: owned messages, and views whose strings stay in the bytes that they were read from.
+
+use std::marker::PhantomData;
+
+use buffa::{HasMessageView, Message, MessageView, SizeCache};
+
+use crate::converter::{Codec, NotConverted};
+
+pub(crate) struct Owned<M> {
+    /// Lengths of nested messages, kept between encodings as buffa advises.
+    sizes: SizeCache,
+    message: PhantomData<M>,
+}
+
+/// Encodes owned messages and reads views.
+pub(crate) struct View<M>(Owned<M>);
+
+impl<M> Default for Owned<M> {
+    fn default() -> Self {
+        Self { sizes: SizeCache::new(), message: PhantomData }
+    }
+}
+
+impl<M> Default for View<M> {
+    fn default() -> Self {
+        Self(Owned::default())
+    }
+}
+
+impl<M: Message + PartialEq + 'static> Codec for Owned<M> {
+    type Object = M;
+    type Decoded<'w> = M;
+
+    #[inline]
+    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        object.try_encode_with_cache(&mut self.sizes, out).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M, NotConverted> {
+        M::decode_from_slice(wire).map_err(NotConverted::new)
+    }
+
+    fn same(object: &M, decoded: &M) -> bool {
+        object == decoded
+    }
+}
+
+impl<M: HasMessageView + PartialEq + 'static> Codec for View<M> {
+    type Object = M;
+    type Decoded<'w> = M::View<'w>;
+
+    #[inline]
+    fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        self.0.encode(object, out)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M::View<'w>, NotConverted> {
+        M::decode_view(wire).map_err(NotConverted::new)
+    }
+
+    fn same(object: &M, decoded: &M::View<'_>) -> bool {
+        decoded.to_owned_message().is_ok_and(|decoded| decoded == *object)
+    }
+}

@@ -1,0 +1,7 @@
+//! The codecs, a file for each family.
+
+pub(crate) mod buffa;
+pub(crate) mod engine;
+pub(crate) mod prost;
+pub(crate) mod reflect;
+pub(crate) mod serde;

@@ -1,0 +1,55 @@
+//! prost-reflect: messages whose type is known only at run time, as Protobuf and as ProtoJSON.
+
+use prost::Message;
+use prost_reflect::{DynamicMessage, MessageDescriptor};
+
+use crate::converter::{Codec, NotConverted};
+
+pub(crate) struct Reflect(pub(crate) MessageDescriptor);
+pub(crate) struct ReflectJson(pub(crate) MessageDescriptor);
+
+impl Codec for Reflect {
+    type Object = DynamicMessage;
+    type Decoded<'w> = DynamicMessage;
+
+    #[inline]
+    fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        object.encode(out).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
+        DynamicMessage::decode(self.0.clone(), wire).map_err(NotConverted::new)
+    }
+
+    fn same(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
+        object == decoded
+    }
+}
+
+impl Codec for ReflectJson {
+    type Object = DynamicMessage;
+    type Decoded<'w> = DynamicMessage;
+
+    #[inline]
+    fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        serde_json::to_writer(out, object).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<DynamicMessage, NotConverted> {
+        from_json(&self.0, wire)
+    }
+
+    fn same(object: &DynamicMessage, decoded: &DynamicMessage) -> bool {
+        object == decoded
+    }
+}
+
+/// One message from JSON.
+pub(crate) fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Result<DynamicMessage, NotConverted> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let message = DynamicMessage::deserialize(descriptor.clone(), &mut json).map_err(NotConverted::new)?;
+    json.end().map_err(NotConverted::new)?;
+    Ok(message)
+}

@@ -1,0 +1,71 @@
+//! What goes through serde: serde_json, sonic-rs, rmp-serde, and pbjson's ProtoJSON, which is serde_json over prost's
+//! messages.
+
+use std::marker::PhantomData;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::converter::{Codec, NotConverted};
+
+pub(crate) struct SerdeJson<T>(pub(crate) PhantomData<T>);
+pub(crate) struct SonicRs<T>(pub(crate) PhantomData<T>);
+/// Structs as maps with their fields' names, as other languages' MessagePack has them.
+pub(crate) struct RmpSerde<T>(pub(crate) PhantomData<T>);
+
+impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for SerdeJson<T> {
+    type Object = T;
+    type Decoded<'w> = T;
+
+    #[inline]
+    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        serde_json::to_writer(out, object).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
+        serde_json::from_slice(wire).map_err(NotConverted::new)
+    }
+
+    fn same(object: &T, decoded: &T) -> bool {
+        object == decoded
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for SonicRs<T> {
+    type Object = T;
+    type Decoded<'w> = T;
+
+    #[inline]
+    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        sonic_rs::to_writer(out, object).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
+        sonic_rs::from_slice(wire).map_err(NotConverted::new)
+    }
+
+    fn same(object: &T, decoded: &T) -> bool {
+        object == decoded
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for RmpSerde<T> {
+    type Object = T;
+    type Decoded<'w> = T;
+
+    #[inline]
+    fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        rmp_serde::encode::write_named(out, object).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<T, NotConverted> {
+        rmp_serde::from_slice(wire).map_err(NotConverted::new)
+    }
+
+    fn same(object: &T, decoded: &T) -> bool {
+        object == decoded
+    }
+}

@@ -1,0 +1,119 @@
+//! One codec at one shape of message, and the loops that are timed.
+
+use std::hint::black_box;
+
+use thalweg_lab::codec::Operation;
+
+/// Turns objects to bytes, and bytes to objects.
+///
+/// Both are inlined into the loops of [`Converter`]: nothing is called through a pointer for each message.
+pub(crate) trait Codec: Send + 'static {
+    /// What a program holds.
+    type Object: Send + 'static;
+    /// What bytes become; it may borrow from them, and from the codec.
+    type Decoded<'w>;
+
+    /// Appends the object's bytes.
+    fn encode(&mut self, object: &Self::Object, out: &mut Vec<u8>) -> Result<(), NotConverted>;
+
+    /// Reads what fills the whole of `wire`.
+    fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<Self::Decoded<'w>, NotConverted>;
+
+    /// What was read is what was written.
+    fn same(object: &Self::Object, decoded: &Self::Decoded<'_>) -> bool;
+}
+
+/// A codec refused an object, or bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotConverted(String);
+
+#[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
+impl NotConverted {
+    pub(crate) fn new(reason: impl ToString) -> Self {
+        Self(reason.to_string())
+    }
+}
+
+/// A codec and its messages, behind one interface for all codecs.
+pub(crate) trait Convert: Send {
+    /// Converts so many times, message after message, and begins anew behind the last.
+    fn convert(&mut self, operation: Operation, conversions: u64) -> Result<(), NotConverted>;
+
+    /// What the messages are as bytes.
+    fn wires(&self) -> &[Vec<u8>];
+}
+
+/// A [`Codec`] with its messages, as objects and as bytes.
+pub(crate) struct Converter<C: Codec> {
+    codec: C,
+    objects: Vec<C::Object>,
+    wires: Vec<Vec<u8>>,
+    /// What is encoded into, again and again.
+    out: Vec<u8>,
+}
+
+impl<C: Codec> Converter<C> {
+    /// Encodes every object once, and sees that it can be read back as it was.
+    pub(crate) fn new(mut codec: C, objects: Vec<C::Object>) -> Result<Self, NotConverted> {
+        let mut wires = Vec::with_capacity(objects.len());
+        for object in &objects {
+            let mut wire = Vec::new();
+            codec.encode(object, &mut wire)?;
+            let decoded = codec.decode(&wire)?;
+            if !C::same(object, &decoded) {
+                return Err(NotConverted::new("what it reads is not what it wrote"));
+            }
+            drop(decoded);
+            wires.push(wire);
+        }
+        Ok(Self { codec, objects, wires, out: Vec::new() })
+    }
+
+    fn encode(&mut self, conversions: u64) -> Result<(), NotConverted> {
+        let Self { codec, objects, out, .. } = self;
+        for object in turns(objects, conversions) {
+            out.clear();
+            codec.encode(black_box(object), out)?;
+            black_box(&mut *out);
+        }
+        Ok(())
+    }
+
+    fn decode(&mut self, conversions: u64) -> Result<(), NotConverted> {
+        let Self { codec, wires, .. } = self;
+        for wire in turns(wires, conversions) {
+            black_box(&codec.decode(black_box(wire))?);
+        }
+        Ok(())
+    }
+
+    fn round_trip(&mut self, conversions: u64) -> Result<(), NotConverted> {
+        let Self { codec, objects, out, .. } = self;
+        for object in turns(objects, conversions) {
+            out.clear();
+            codec.encode(black_box(object), out)?;
+            black_box(&codec.decode(black_box(out))?);
+        }
+        Ok(())
+    }
+}
+
+/// `count` of the items, in order, over and over.
+fn turns<T>(items: &[T], count: u64) -> impl Iterator<Item = &T> {
+    items.iter().cycle().take(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+impl<C: Codec> Convert for Converter<C> {
+    fn convert(&mut self, operation: Operation, conversions: u64) -> Result<(), NotConverted> {
+        match operation {
+            Operation::Encode => self.encode(conversions),
+            Operation::Decode => self.decode(conversions),
+            Operation::RoundTrip => self.round_trip(conversions),
+        }
+    }
+
+    fn wires(&self) -> &[Vec<u8>] {
+        &self.wires
+    }
+}

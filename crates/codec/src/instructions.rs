@@ -1,0 +1,126 @@
+//! Instructions of a conversion, counted by callgrind in a run of this program made for it.
+//!
+//! callgrind counts what runs within one function, and writes a file each time that another, which calls it, returns: one
+//! run of the program counts all lines, and what starts and ends the program is no part of it.
+
+use std::ffi::OsStr;
+use std::hint::black_box;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::{fs, io};
+
+use thalweg_lab::codec::Line;
+use thalweg_lab::codec::results::InstructionsOf;
+
+use crate::bench::Codecs;
+
+/// The function whose instructions are counted, as callgrind knows it, up to what the compiler puts behind its name.
+const COUNTED: &str = "thalweg_codec::instructions::counted*";
+/// The function whose end writes a file. Of two options with one name callgrind would obey the last alone.
+const WRITTEN: &str = "thalweg_codec::instructions::line_written*";
+/// Conversions that are counted: each message of a kind once.
+const CONVERSIONS: u64 = 64;
+/// What callgrind's files are called.
+const FILES: &str = "callgrind";
+
+/// Why instructions are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum CountError {
+    /// callgrind cannot be started.
+    #[error("valgrind cannot be started: {0}")]
+    NoValgrind(io::Error),
+    /// It ended otherwise than it should.
+    #[error("valgrind ended with {status}: {last_words}")]
+    Failed {
+        /// How.
+        status: String,
+        /// The last line that it wrote.
+        last_words: String,
+    },
+    /// Its files are not those of the lines.
+    #[error("callgrind counted {found} of {expected} lines: is the function’s name in the program?")]
+    Missing {
+        /// Files with a count.
+        found: usize,
+        /// Lines.
+        expected: usize,
+    },
+    /// Its files cannot be read.
+    #[error("callgrind’s files cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Runs `program` with `arguments` under callgrind, whose files go into `folder`. The program must call [`count_here`]
+/// with the same lines.
+pub fn count_under_callgrind(
+    program: &Path,
+    arguments: &[impl AsRef<OsStr>],
+    lines: &[Line],
+    folder: &Path,
+) -> Result<Vec<InstructionsOf>, CountError> {
+    let output = Command::new("valgrind")
+        .args(["--quiet", "--tool=callgrind"])
+        .arg(format!("--callgrind-out-file={}", folder.join(FILES).display()))
+        .args([format!("--toggle-collect={COUNTED}"), format!("--dump-after={WRITTEN}")])
+        .arg(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(CountError::NoValgrind)?;
+    if !output.status.success() {
+        let words = String::from_utf8_lossy(&output.stderr);
+        let last_words = words.lines().last().unwrap_or_default().to_owned();
+        return Err(CountError::Failed { status: output.status.to_string(), last_words });
+    }
+    // The first file is `callgrind.1`.
+    let count =
+        |number: usize| fs::read_to_string(folder.join(format!("{FILES}.{number}"))).map(|it| total(&it));
+    let mut counted = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        match count(index + 1) {
+            Ok(Some(total)) if total > 0 => counted
+                .push(InstructionsOf { line: line.clone(), instructions: total as f64 / CONVERSIONS as f64 }),
+            _ => return Err(CountError::Missing { found: counted.len(), expected: lines.len() }),
+        }
+    }
+    Ok(counted)
+}
+
+/// Converts each line as often as is counted, in the order of the lines.
+pub fn count_here(codecs: &mut Codecs) -> Result<(), String> {
+    for line in codecs.lines() {
+        line_written(codecs, &line)?;
+    }
+    Ok(())
+}
+
+/// Behind a first turn, in which buffers grow.
+#[inline(never)]
+fn line_written(codecs: &mut Codecs, line: &Line) -> Result<(), String> {
+    codecs.run(line, CONVERSIONS)?;
+    black_box(counted(codecs, black_box(line)))
+}
+
+#[inline(never)]
+fn counted(codecs: &mut Codecs, line: &Line) -> Result<(), String> {
+    black_box(codecs.run(black_box(line), CONVERSIONS))
+}
+
+/// Reads `totals: 1234`, or `summary: 1234`.
+fn total(text: &str) -> Option<u64> {
+    let mut counts = text.lines().filter_map(|line| {
+        line.strip_prefix("totals:").or_else(|| line.strip_prefix("summary:"))?.trim().parse().ok()
+    });
+    counts.next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::total;
+
+    #[test]
+    fn a_count_is_read() {
+        assert_eq!(total("events: Ir\n\nfn=(1) a\n1 5\n\ntotals: 1234\n"), Some(1234));
+        assert_eq!(total("events: Ir\n"), None);
+    }
+}

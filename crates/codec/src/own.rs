@@ -1,0 +1,156 @@
+//! The user's own messages: a `.proto` file, a type, and a file of messages.
+
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use prost::Message;
+use prost::encoding::decode_varint;
+use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
+use serde_json::Value;
+
+use crate::bench::Entry;
+use crate::codecs::engine::Engine;
+use crate::codecs::{reflect, serde as serde_codec};
+use crate::converter::NotConverted;
+use crate::shapes::entry;
+
+/// More messages than these are not read: they would no longer lie in the processor's cache, and say nothing new.
+const MESSAGES_MAX: usize = 1000;
+
+/// Messages of a type that is known at run time only.
+pub struct OwnData {
+    /// The descriptor set that the type is in.
+    set: Vec<u8>,
+    descriptor: MessageDescriptor,
+    messages: Vec<DynamicMessage>,
+}
+
+/// Why the user's data cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnDataError {
+    /// The `.proto` file has an error, or is not there.
+    #[error("{0}")]
+    Proto(String),
+    /// The type is not in it.
+    #[error("there is no message `{name}` in {file}: it has {known}")]
+    NoSuchType {
+        /// What was asked for.
+        name: String,
+        /// Where.
+        file: PathBuf,
+        /// What there is.
+        known: String,
+    },
+    /// The data cannot be read.
+    #[error("cannot read {file}: {error}")]
+    Io {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A message in it is none of the type.
+    #[error("{file}, message {number}: {reason}")]
+    Message {
+        /// Which file.
+        file: PathBuf,
+        /// Which message, from 1.
+        number: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is nothing to convert.
+    #[error("{0} holds no message")]
+    Empty(PathBuf),
+}
+
+impl OwnData {
+    /// Reads messages of the type `name` from `data`: JSON lines, or JSON documents one after the other, if its name ends
+    /// in `.json` or `.jsonl`, and otherwise binary messages, each with its length before it as a varint.
+    ///
+    /// At most the first 1,000 messages are taken. Files that `proto` imports are looked for in its folder.
+    pub fn read(proto: &Path, name: &str, data: &Path) -> Result<Self, OwnDataError> {
+        let (set, descriptor) = descriptor(proto, name)?;
+        let bytes = fs::read(data).map_err(|error| OwnDataError::Io { file: data.to_owned(), error })?;
+        let is_json = data.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
+        let messages =
+            if is_json { from_json(&descriptor, &bytes) } else { from_binary(&descriptor, &bytes) };
+        let messages = messages.map_err(|(number, reason)| OwnDataError::Message {
+            file: data.to_owned(),
+            number,
+            reason,
+        })?;
+        if messages.is_empty() {
+            return Err(OwnDataError::Empty(data.to_owned()));
+        }
+        Ok(Self { set, descriptor, messages })
+    }
+
+    /// The type's full name.
+    pub(crate) fn name(&self) -> &str {
+        self.descriptor.full_name()
+    }
+
+    pub(crate) fn messages(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// The codecs that learn the type at run time.
+    pub(crate) fn entries(self) -> Result<Vec<Entry>, NotConverted> {
+        let Self { set, descriptor, messages } = self;
+        let wires: Vec<Vec<u8>> = messages.iter().map(Message::encode_to_vec).collect();
+        let (engine, of_engine) = Engine::new(&set, descriptor.full_name(), &wires)?;
+        let value = |message: &DynamicMessage| serde_json::to_value(message).map_err(NotConverted::new);
+        let values = || messages.iter().map(value).collect::<Result<Vec<Value>, _>>();
+        Ok(vec![
+            entry("thalweg", engine, of_engine)?,
+            entry("prost-reflect", reflect::Reflect(descriptor.clone()), messages.clone())?,
+            entry("serde_json-value", serde_codec::SerdeJson(std::marker::PhantomData), values()?)?,
+            entry("prost-reflect-json", reflect::ReflectJson(descriptor.clone()), messages.clone())?,
+            entry("rmp-serde-value", serde_codec::RmpSerde(std::marker::PhantomData), values()?)?,
+        ])
+    }
+}
+
+fn descriptor(proto: &Path, name: &str) -> Result<(Vec<u8>, MessageDescriptor), OwnDataError> {
+    let folder = proto.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let set = protox::compile([proto], [folder]).map_err(|error| OwnDataError::Proto(error.to_string()))?;
+    let encoded = set.encode_to_vec();
+    let pool = DescriptorPool::from_file_descriptor_set(set)
+        .map_err(|error| OwnDataError::Proto(format!("{}: {error}", proto.display())))?;
+    let descriptor = pool.get_message_by_name(name).ok_or_else(|| {
+        let known: Vec<String> = pool.all_messages().map(|it| it.full_name().to_owned()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        OwnDataError::NoSuchType { name: name.to_owned(), file: proto.to_owned(), known }
+    })?;
+    Ok((encoded, descriptor))
+}
+
+type Numbered<T> = Result<T, (usize, String)>;
+
+fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Numbered<Vec<DynamicMessage>> {
+    let documents = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
+    let message = |(index, document): (usize, serde_json::Result<Value>)| {
+        let numbered = |error: serde_json::Error| (index + 1, error.to_string());
+        DynamicMessage::deserialize(descriptor.clone(), document.map_err(numbered)?).map_err(numbered)
+    };
+    documents.enumerate().take(MESSAGES_MAX).map(message).collect()
+}
+
+fn from_binary(descriptor: &MessageDescriptor, bytes: &[u8]) -> Numbered<Vec<DynamicMessage>> {
+    let mut rest = bytes;
+    let mut messages = Vec::new();
+    while !rest.is_empty() && messages.len() < MESSAGES_MAX {
+        let number = messages.len() + 1;
+        let length = decode_varint(&mut rest).map_err(|error| (number, format!("its length: {error}")))?;
+        let length =
+            usize::try_from(length).ok().filter(|&length| length <= rest.len()).ok_or_else(|| {
+                (number, format!("it should have {length} bytes, and the file has {} more", rest.len()))
+            })?;
+        let (wire, after) = rest.split_at(length);
+        let message = DynamicMessage::decode(descriptor.clone(), wire);
+        messages.push(message.map_err(|error| (number, error.to_string()))?);
+        rest = after;
+    }
+    Ok(messages)
+}

@@ -1,0 +1,33 @@
+//! How large messages are, as they are and compressed.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use thalweg_lab::codec::results::Size;
+
+const GZIP_LEVEL: u32 = 6;
+const ZSTD_LEVEL: i32 = 3;
+
+/// The mean over messages, each compressed by itself.
+pub(crate) fn size(data: &str, codec: &str, wires: &[Vec<u8>]) -> Size {
+    let mean = |bytes: &dyn Fn(&[u8]) -> usize| {
+        wires.iter().map(|wire| bytes(wire) as f64).sum::<f64>() / wires.len().max(1) as f64
+    };
+    Size {
+        data: data.to_owned(),
+        codec: codec.to_owned(),
+        raw: mean(&<[u8]>::len),
+        gzip: mean(&gzip),
+        zstd: mean(&zstd),
+    }
+}
+
+fn gzip(wire: &[u8]) -> usize {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
+    encoder.write_all(wire).and_then(|()| encoder.finish()).expect("a Vec takes every write").len()
+}
+
+fn zstd(wire: &[u8]) -> usize {
+    zstd::bulk::compress(wire, ZSTD_LEVEL).expect("a Vec has room for what it is compressed to").len()
+}

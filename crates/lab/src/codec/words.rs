@@ -1,0 +1,432 @@
+//! A codec study in words: what it found, and what to doubt.
+
+use super::analyse::{Analysis, LineFigures, Share};
+use super::results::{CodecResults, Size};
+use super::{Format, Operation};
+use crate::figures::{percent, time};
+
+/// What protobuf-java was once said to be faster than Jackson by.
+const PUBLISHED_RATIO: f64 = 7.0;
+/// Formats that are read as JSON.
+const JSON: [Format; 2] = [Format::Json, Format::ProtoJson];
+/// Doubles that differ by more than this say that the machine was busy.
+const FLOOR_HIGH: f64 = 1.25;
+/// From this load on other programs took their share.
+const LOAD_HIGH: f64 = 1.0;
+
+/// Something that was found, in a sentence or three.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What about.
+    pub topic: &'static str,
+    /// What.
+    pub text: String,
+}
+
+/// The first codecs of Protobuf and of JSON: those that stand for their formats.
+struct Pair<'a> {
+    protobuf: &'a str,
+    json: &'a str,
+}
+
+/// A ratio, and whose it is.
+struct Of<'a> {
+    ratio: f64,
+    data: &'a str,
+}
+
+/// The study in a sentence.
+pub fn answer(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+    let pair = pair(results)?;
+    let (least, most) = ends(ratios(results, analysis, &pair, Operation::RoundTrip))?;
+    let (lean, fat) = ends(size_ratios(results, &pair, |size| size.raw))?;
+    if results.data.len() == 1 {
+        let (slower, larger) = (factor(most.ratio), factor(fat.ratio));
+        return Some(format!(
+            "As JSON, {} takes {slower} the time of Protobuf, and {larger} the bytes",
+            most.data
+        ));
+    }
+    Some(format!(
+        "As JSON, messages take {} to {} the time of Protobuf, and {} to {} the bytes",
+        number(least.ratio),
+        factor(most.ratio),
+        number(lean.ratio),
+        factor(fat.ratio)
+    ))
+}
+
+/// What was found, most wanted first.
+pub fn findings(results: &CodecResults, analysis: &Analysis) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut found = |topic, text: Option<String>| findings.extend(text.map(|text| Finding { topic, text }));
+    if let Some(pair) = pair(results) {
+        found("Where Protobuf wins", where_it_wins(results, analysis, &pair));
+        found("Where it does not", where_it_does_not(results, analysis));
+        found("Bytes", bytes(results, &pair));
+    }
+    found("Of a whole call", of_a_call(analysis));
+    found("MessagePack", message_pack(results, analysis));
+    found("Type at run time", at_run_time(results, analysis));
+    found("Borrowing", borrowing(results, analysis));
+    found("The first conversions", first_conversions(analysis));
+    found("On the JVM", on_the_jvm(results, analysis));
+    found("Noise", noise(analysis));
+    findings
+}
+
+/// What to know before the figures are used.
+pub fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if results.versions.build == "debug" {
+        doubts.push("This is a debug build: its figures say nothing about the codecs.".to_owned());
+    }
+    if results.machine.load_average > LOAD_HIGH {
+        doubts.push(format!(
+            "Other programs ran: on average {:.1} threads wanted a processor in the minute before.",
+            results.machine.load_average
+        ));
+    }
+    if let Some(noise) = analysis.noise.as_ref().filter(|noise| noise.floor > FLOOR_HIGH) {
+        doubts.push(format!(
+            "The same line, measured twice, differed by up to {}: smaller differences mean nothing.",
+            percent(noise.floor - 1.0)
+        ));
+    }
+    if !results.is_complete() {
+        doubts.push(format!("Cut short: {} of {} windows.", results.measured(), results.planned));
+    }
+    if results.data.len() == 1 && results.settings.seed.is_none() {
+        doubts.push(
+            "The message's type was known at run time only: codecs that generate code for a type do not take part."
+                .to_owned(),
+        );
+    }
+    doubts.extend(results.left_out.iter().map(|left_out| format!("{}: {}", left_out.what, left_out.reason)));
+    doubts
+}
+
+fn pair(results: &CodecResults) -> Option<Pair<'_>> {
+    let first = |formats: &[Format]| {
+        let is_it = |name: &&str| results.codec(name).is_some_and(|codec| formats.contains(&codec.format));
+        let measured = results.steps.iter().map(|step| step.line.codec.as_str());
+        let known = results.codecs.iter().map(|codec| codec.name.as_str());
+        known.filter(|name| measured.clone().any(|it| it == *name)).find(is_it)
+    };
+    Some(Pair {
+        protobuf: first(&[Format::Protobuf])?,
+        json: first(&[Format::Json]).or_else(|| first(&JSON))?,
+    })
+}
+
+/// JSON's time ÷ Protobuf's, message by message.
+fn ratios<'a>(
+    results: &'a CodecResults,
+    analysis: &Analysis,
+    pair: &Pair<'_>,
+    operation: Operation,
+) -> Vec<Of<'a>> {
+    let of = |data: &'a str| {
+        let ns = |codec| analysis.line(data, codec, operation).map(|line| line.ns);
+        Some(Of { ratio: ns(pair.json)? / ns(pair.protobuf)?, data })
+    };
+    results.data.iter().filter_map(|data| of(&data.name)).collect()
+}
+
+fn size_ratios<'a>(results: &'a CodecResults, pair: &Pair<'_>, of: fn(&Size) -> f64) -> Vec<Of<'a>> {
+    let ratio = |data: &'a str| {
+        let size = |codec| results.size(data, codec).map(of);
+        Some(Of { ratio: size(pair.json)? / size(pair.protobuf)?, data })
+    };
+    results.data.iter().filter_map(|data| ratio(&data.name)).collect()
+}
+
+/// The smallest and the largest.
+fn ends(ratios: Vec<Of<'_>>) -> Option<(Of<'_>, Of<'_>)> {
+    let mut sorted = ratios;
+    sorted.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    let most = sorted.pop()?;
+    let least = sorted.into_iter().next().unwrap_or(Of { ..most });
+    Some((least, most))
+}
+
+fn where_it_wins(results: &CodecResults, analysis: &Analysis, pair: &Pair<'_>) -> Option<String> {
+    let mut text = String::new();
+    for operation in Operation::ALL {
+        let (least, most) = ends(ratios(results, analysis, pair, operation))?;
+        let Pair { protobuf, json } = pair;
+        let what = match operation {
+            Operation::Encode => format!("{json} takes"),
+            Operation::Decode => " To decode, it takes".to_owned(),
+            Operation::RoundTrip => " For a round trip,".to_owned(),
+        };
+        let sentence = match (operation, results.data.len()) {
+            (_, 1) => format!("{what} {} {protobuf}’s time", factor(most.ratio)),
+            (Operation::Encode, _) => format!(
+                "{what} {} {protobuf}’s time to encode {}, and {} for {}",
+                factor(most.ratio),
+                most.data,
+                factor(least.ratio),
+                least.data
+            ),
+            _ => format!(
+                "{what} {} for {}, and {} for {}",
+                factor(most.ratio),
+                most.data,
+                factor(least.ratio),
+                least.data
+            ),
+        };
+        text += &sentence;
+        text.push('.');
+    }
+    Some(text)
+}
+
+/// The fastest codec of each, message by message: where JSON's is not slower than the noise.
+fn where_it_does_not(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+    let floor = analysis.noise.as_ref().map_or(1.0, |noise| noise.floor);
+    let mut closest: Vec<(f64, Operation, &LineFigures, &LineFigures)> = Vec::new();
+    for data in &results.data {
+        for operation in Operation::ALL {
+            let fastest = |formats: &[Format]| analysis.fastest(&data.name, operation, formats);
+            if let (Some(protobuf), Some(json)) = (fastest(&[Format::Protobuf]), fastest(&JSON)) {
+                closest.push((json.ns / protobuf.ns, operation, protobuf, json));
+            }
+        }
+    }
+    closest.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let describe = |(ratio, operation, protobuf, json): &(f64, Operation, &LineFigures, &LineFigures)| {
+        format!(
+            "{} {}: {} with {}, {} with {} ({})",
+            protobuf.line.data,
+            operation,
+            time(json.ns),
+            json.line.codec,
+            time(protobuf.ns),
+            protobuf.line.codec,
+            factor(*ratio)
+        )
+    };
+    let lost: Vec<String> = closest.iter().filter(|it| it.0 <= floor).map(describe).collect();
+    if lost.is_empty() {
+        let nearest = closest.first()?;
+        return Some(format!(
+            "The fastest JSON codec was slower than the fastest of Protobuf everywhere. Nearest came {}.",
+            describe(nearest)
+        ));
+    }
+    Some(format!("Fastest against fastest, JSON was not slower beyond the noise at {}.", lost.join("; ")))
+}
+
+fn bytes(results: &CodecResults, pair: &Pair<'_>) -> Option<String> {
+    let range = |of: fn(&Size) -> f64| {
+        let (least, most) = ends(size_ratios(results, pair, of))?;
+        Some(if results.data.len() == 1 {
+            factor(most.ratio)
+        } else {
+            format!("{} ({}) to {} ({})", number(least.ratio), least.data, factor(most.ratio), most.data)
+        })
+    };
+    let grows = |data: &&str| {
+        results.size(data, pair.protobuf).is_some_and(|size| size.gzip.min(size.zstd) > size.raw)
+    };
+    let names = results.data.iter().map(|data| data.name.as_str());
+    let grown: Vec<&str> = names.filter(grows).collect();
+    let growing = if grown.is_empty() {
+        String::new()
+    } else {
+        format!(" Protobuf’s bytes of {} do not get fewer by compression.", grown.join(", "))
+    };
+    Some(format!(
+        "JSON is {} the bytes of Protobuf. Each message compressed by itself, the gap is {} with gzip and {} with zstd.{growing}",
+        range(|size| size.raw)?,
+        range(|size| size.gzip)?,
+        range(|size| size.zstd)?
+    ))
+}
+
+fn of_a_call(analysis: &Analysis) -> Option<String> {
+    let range = |format: Format, in_flight: fn(u32) -> bool| {
+        let mut shares: Vec<&Share> =
+            analysis.shares.iter().filter(|it| it.format == format && in_flight(it.in_flight)).collect();
+        shares.sort_by(|a, b| a.share().total_cmp(&b.share()));
+        let (least, most) = (*shares.first()?, *shares.last()?);
+        if shares.len() == 1 {
+            return Some(percent(most.share()));
+        }
+        Some(format!(
+            "{} ({}) to {} ({})",
+            percent(least.share()),
+            least.data,
+            percent(most.share()),
+            most.data
+        ))
+    };
+    let alone: fn(u32) -> bool = |in_flight| in_flight == 1;
+    let many: fn(u32) -> bool = |in_flight| in_flight > 1;
+    let in_flight = analysis.shares.iter().map(|share| share.in_flight).max()?;
+    Some(format!(
+        "Of a lone call over a UNIX socket that echoes the message, all four conversions are {} with Protobuf and {} \
+         with JSON. With {in_flight} calls in flight, of both sides’ processor time, they are {} and {}.",
+        range(Format::Protobuf, alone)?,
+        range(Format::Json, alone)?,
+        range(Format::Protobuf, many)?,
+        range(Format::Json, many)?
+    ))
+}
+
+fn message_pack(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+    let pair = pair(results)?;
+    let codec = results.codecs.iter().find(|codec| codec.format == Format::MessagePack)?;
+    let against = |other: &str, operation| {
+        let pair = Pair { protobuf: other, json: &codec.name };
+        ends(ratios(results, analysis, &pair, operation))
+    };
+    let sizes = |other: &str| {
+        ends(size_ratios(results, &Pair { protobuf: other, json: &codec.name }, |size| size.raw))
+    };
+    let range = |(least, most): (Of<'_>, Of<'_>)| {
+        if results.data.len() == 1 {
+            factor(most.ratio)
+        } else {
+            format!("{} to {}", number(least.ratio), factor(most.ratio))
+        }
+    };
+    Some(format!(
+        "{} with names takes {} {}’s time for a round trip and {} its bytes; of {} it is {} the time and {} the bytes.",
+        codec.name,
+        range(against(pair.protobuf, Operation::RoundTrip)?),
+        pair.protobuf,
+        range(sizes(pair.protobuf)?),
+        pair.json,
+        range(against(pair.json, Operation::RoundTrip)?),
+        range(sizes(pair.json)?)
+    ))
+}
+
+/// Dynamic codecs of Protobuf beside each other, and beside the first that knows the type.
+fn at_run_time(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+    let protobuf = |dynamic: bool| {
+        let is_it =
+            move |it: &&super::results::CodecInfo| it.format == Format::Protobuf && it.dynamic == dynamic;
+        results.codecs.iter().filter(is_it).map(|it| it.name.as_str())
+    };
+    let ours = protobuf(true).next()?;
+    let others = protobuf(false).take(1).chain(protobuf(true).skip(1));
+    let compared: Vec<String> = others
+        .filter_map(|other| {
+            let range = |operation| {
+                let pair = Pair { protobuf: ours, json: other };
+                let (least, most) = ends(ratios(results, analysis, &pair, operation))?;
+                Some(if results.data.len() == 1 {
+                    factor(most.ratio)
+                } else {
+                    format!("{} to {}", number(least.ratio), factor(most.ratio))
+                })
+            };
+            Some(format!(
+                "{other} takes {} its time to encode and {} to decode",
+                range(Operation::Encode)?,
+                range(Operation::Decode)?
+            ))
+        })
+        .collect();
+    (!compared.is_empty()).then(|| {
+        format!("{ours} knows a message’s type at run time only. Beside it, {}.", compared.join("; "))
+    })
+}
+
+fn borrowing(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+    let has = |name: &str| results.codecs.iter().any(|codec| codec.name == name);
+    if !has("buffa") || !has("buffa-view") {
+        return None;
+    }
+    let pair = Pair { protobuf: "buffa-view", json: "buffa" };
+    let (least, most) = ends(ratios(results, analysis, &pair, Operation::Decode))?;
+    Some(format!(
+        "A view leaves strings in the bytes that it was read from: to decode buffa’s owned message takes {} ({}) to \
+         {} ({}) the time of its view.",
+        number(least.ratio),
+        least.data,
+        factor(most.ratio),
+        most.data
+    ))
+}
+
+/// Ten conversions beside the largest number of them.
+fn first_conversions(analysis: &Analysis) -> Option<String> {
+    let slower = |line: &LineFigures| {
+        let (first, last) = (line.steps.first()?, line.steps.last()?);
+        (first.conversions < last.conversions).then_some(first.ns / last.ns)
+    };
+    let mut ratios: Vec<f64> = analysis.lines.iter().filter_map(slower).collect();
+    ratios.sort_by(f64::total_cmp);
+    let (middle, most) = (super::analyse::median(&ratios)?, ratios.last()?);
+    let first =
+        analysis.lines.iter().filter_map(|line| line.steps.first()).map(|step| step.conversions).min()?;
+    Some(format!(
+        "Behind the warm-up, each of {first} conversions took {} the time of one among the most in the median line, \
+         {} in the worst.",
+        factor(middle),
+        factor(*most)
+    ))
+}
+
+fn on_the_jvm(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+    let peer = results.peers.first()?;
+    let of = |format: &[Format]| {
+        peer.codecs.iter().find(|codec| format.contains(&codec.format)).map(|it| &*it.name)
+    };
+    let pair = Pair { protobuf: of(&[Format::Protobuf])?, json: of(&JSON)? };
+    let (least, most) = ends(ratios(results, analysis, &pair, Operation::RoundTrip))?;
+    let bears_out = if most.ratio >= PUBLISHED_RATIO { "is seen here" } else { "is not seen here" };
+    let ours = self::pair(results).and_then(|ours| {
+        let beside = Pair { protobuf: ours.protobuf, json: pair.protobuf };
+        let (least, most) = ends(ratios(results, analysis, &beside, Operation::RoundTrip))?;
+        Some(format!(
+            " {} takes {} to {} the time of {} here.",
+            pair.protobuf,
+            number(least.ratio),
+            factor(most.ratio),
+            ours.protobuf
+        ))
+    });
+    Some(format!(
+        "{} takes {} ({}) to {} ({}) the time of {} for a round trip: the factor of {PUBLISHED_RATIO} that was published \
+         for ten million of them {bears_out}.{}",
+        pair.json,
+        number(least.ratio),
+        least.data,
+        factor(most.ratio),
+        most.data,
+        pair.protobuf,
+        ours.unwrap_or_default()
+    ))
+}
+
+fn noise(analysis: &Analysis) -> Option<String> {
+    let noise = analysis.noise.as_ref()?;
+    Some(format!(
+        "{} lines were measured twice, beside themselves: the two differed by {} in the middle and {} at most, and \
+         differences as small mean nothing. Within a line, the middle half of the rounds lay within {}.",
+        noise.doubles,
+        percent(noise.typical - 1.0),
+        percent(noise.floor - 1.0),
+        percent(noise.spread)
+    ))
+}
+
+/// `2.4 times`.
+fn factor(ratio: f64) -> String {
+    format!("{} times", number(ratio))
+}
+
+/// Two digits, and three from ten on.
+fn number(ratio: f64) -> String {
+    match ratio {
+        _ if ratio >= 9.95 => format!("{ratio:.0}"),
+        _ if ratio >= 0.995 => format!("{ratio:.1}"),
+        _ => format!("{ratio:.2}"),
+    }
+}

@@ -1,0 +1,82 @@
+//! What a codec study says of figures that are made up.
+
+#[path = "sample/codec.rs"]
+mod sample;
+
+use thalweg_lab::codec::analyse::analyse;
+use thalweg_lab::codec::results::CodecResults;
+use thalweg_lab::codec::{Operation, answer, doubts, findings, report};
+
+fn said(results: &CodecResults, topic: &str) -> Option<String> {
+    findings(results, &analyse(results)).into_iter().find(|it| it.topic == topic).map(|it| it.text)
+}
+
+#[track_caller]
+fn check(topic: &str, words: &[&str]) {
+    let text = said(&sample::quick(), topic).unwrap_or_else(|| panic!("nothing is said of: {topic}"));
+    for words in words {
+        assert!(text.contains(words), "{topic}: {text}\ndoes not say: {words}");
+    }
+}
+
+#[test]
+fn figures_are_medians_of_the_largest_step() {
+    let analysis = analyse(&sample::quick());
+    let line = analysis.line("small", "serde_json", Operation::Encode).unwrap();
+    assert!((line.ns - 300.0).abs() < 0.01 && line.conversions() == 1000);
+    assert_eq!(line.steps.len(), 2);
+    assert!((line.bytes_per_s() - 60.0 * 1e9 / 300.0).abs() < 1e6);
+    let noise = analysis.noise.unwrap();
+    assert_eq!(noise.doubles, 6);
+    assert!((noise.floor - 1.04).abs() < 0.001, "{noise:?}");
+    // Two conversions on either side of 100 ns beside a call of 50 µs.
+    let share = analysis.shares.iter().find(|it| it.data == "small" && it.in_flight == 1).unwrap();
+    assert!((share.share() - 400.0 / 50_400.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_words_follow_the_figures() {
+    check("Where Protobuf wins", &["3.0 times prost’s time to encode small", "0.95 times for strings"]);
+    check("Where it does not", &["strings encode", "(0.95 times)"]);
+    check("Bytes", &["1.0 (strings) to 3.0 times (small)", "do not get fewer by compression"]);
+    check("Of a whole call", &["0.79 % (small)", "With 64 calls in flight"]);
+    check("MessagePack", &["0.80 to 1.5 times prost’s time"]);
+    check("Type at run time", &["prost takes 0.50 to 0.50 times its time"]);
+    check("On the JVM", &["jackson takes 3.0", "is not seen here"]);
+    check("Noise", &["6 lines", "4.0 % at most"]);
+    let results = sample::quick();
+    let answer = answer(&results, &analyse(&results)).unwrap();
+    assert_eq!(
+        answer,
+        "As JSON, messages take 0.95 to 3.0 times the time of Protobuf, and 1.0 to 3.0 times the bytes"
+    );
+    assert_eq!(doubts(&results, &analyse(&results)), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let mut results = sample::quick();
+    results.planned += 1;
+    results.machine.load_average = 3.0;
+    results.peers.clear();
+    let doubts = doubts(&results, &analyse(&results)).join("\n");
+    assert!(doubts.contains("Cut short") && doubts.contains("3.0 threads"), "{doubts}");
+    assert_eq!(said(&results, "On the JVM"), None);
+    results.steps.clear();
+    assert_eq!(answer(&results, &analyse(&results)), None);
+    assert!(report::html(&results).contains("Nothing was measured."));
+}
+
+#[test]
+fn results_survive_their_json_and_become_rows() {
+    let results = sample::quick();
+    let json = serde_json::to_string(&results).unwrap();
+    assert_eq!(serde_json::from_str::<CodecResults>(&json).unwrap(), results);
+    let csv = report::csv(&results);
+    // Two messages, four codecs, three operations, two steps; and the peer's two codecs with one operation.
+    assert_eq!(csv.lines().count(), 1 + 2 * 4 * 3 * 2 + 2 * 2);
+    let columns = |line: &str| line.split(',').count();
+    assert!(csv.lines().all(|line| columns(line) == columns(csv.lines().next().unwrap())));
+    let text = report::terminal(&results);
+    assert!(text.contains("round trip") && text.contains("Where Protobuf wins"), "{text}");
+}

@@ -1,0 +1,120 @@
+//! [ProtoJSON](https://protobuf.dev/programming-guides/json/), straight from wire bytes and to them: no message stands in
+//! between.
+//!
+//! ```
+//! use thalweg_protobuf::{Schema, json, sources};
+//!
+//! let source = "syntax = 'proto3'; message Point { int32 x = 1; }";
+//! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
+//! let schema = Schema::from_descriptor_set(&set)?;
+//! let point = schema.message("Point").expect("it is in the file");
+//! assert_eq!(json::from_wire(point, b"\x08\x2a")?, r#"{"x":42}"#);
+//! assert_eq!(json::to_wire(point, br#"{"x":42}"#)?, b"\x08\x2a");
+//! let error = json::to_wire(point, br#"{"x":4.2}"#).expect_err("no integer");
+//! assert_eq!(error.to_string(), "line 1, column 6: x: `4.2` is not a whole number");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod fault;
+mod read;
+mod sink;
+mod source;
+pub(crate) mod write;
+
+pub use fault::ParseError;
+pub(crate) use fault::{Fault, excerpt};
+use read::Reader;
+use sink::JsonSink;
+
+use crate::schema::MessageType;
+use crate::transcode::{self, Printer};
+pub use crate::transcode::{ParseOptions, PrintError, PrintOptions};
+use crate::{Message, MessageRef};
+
+/// The JSON of a message that is given as wire bytes, with the usual options.
+///
+/// # Errors
+///
+/// See [`PrintError`].
+pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<String, PrintError> {
+    let mut json = Vec::with_capacity(wire.len() * 2 + 16);
+    print(message_type, wire, &PrintOptions::default(), &mut json)?;
+    // What was written is UTF-8: the names of the schema are, and strings were checked.
+    Ok(String::from_utf8(json).unwrap_or_default())
+}
+
+/// The wire bytes of a message that is given as JSON, with the usual options.
+///
+/// # Errors
+///
+/// See [`ParseError`].
+pub fn to_wire(message_type: MessageType<'_>, json: &[u8]) -> Result<Vec<u8>, ParseError> {
+    let mut wire = Vec::with_capacity(json.len());
+    parse(message_type, json, &ParseOptions::default(), &mut wire)?;
+    Ok(wire)
+}
+
+/// Appends the JSON of a message that is given as wire bytes. The fields come in the order that they have on the wire.
+///
+/// # Errors
+///
+/// See [`PrintError`]. `json` is then what it was.
+pub fn print(
+    message_type: MessageType<'_>,
+    wire: &[u8],
+    options: &PrintOptions,
+    json: &mut Vec<u8>,
+) -> Result<(), PrintError> {
+    transcode::print(message_type, wire, options, json, |merge, wire, json| {
+        let pool = message_type.schema().pool();
+        let index = message_type.index();
+        if options.pretty {
+            Printer::new(pool, options, JsonSink::<true>::new(json), merge).print(index, wire)
+        } else {
+            Printer::new(pool, options, JsonSink::<false>::new(json), merge).print(index, wire)
+        }
+    })
+}
+
+/// Appends the wire bytes of a message that is given as JSON. The fields come in the order that they have there; what
+/// has no presence and is zero or empty is left out.
+///
+/// # Errors
+///
+/// See [`ParseError`]. `wire` is then what it was.
+pub fn parse(
+    message_type: MessageType<'_>,
+    json: &[u8],
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<(), ParseError> {
+    let start = wire.len();
+    let mut build = || {
+        let source = Reader::new(json)?;
+        let mut source = transcode::build(message_type, source, options, wire)?;
+        source.end()
+    };
+    build().map_err(|fault| {
+        wire.truncate(start);
+        fault.locate(json)
+    })
+}
+
+/// The JSON of a message, with the usual options.
+///
+/// # Errors
+///
+/// See [`PrintError`].
+pub fn from_message(message: MessageRef<'_>) -> Result<String, PrintError> {
+    from_wire(message.message_type(), &message.encode_to_vec())
+}
+
+/// The message that is given as JSON, with the usual options and limits.
+///
+/// # Errors
+///
+/// See [`ParseError`].
+pub fn to_message(message_type: MessageType<'_>, json: &[u8]) -> Result<Message, ParseError> {
+    let wire = to_wire(message_type, json)?;
+    Message::decode(message_type, wire).map_err(|error| Fault::new(0, error.to_string()).locate(json))
+}

@@ -1,0 +1,573 @@
+//! A pull reader of JSON ([RFC 8259](https://www.rfc-editor.org/rfc/rfc8259)), strict: what the grammar does not have
+//! is an error. Strings without escapes and all numbers are slices of the text.
+
+use std::borrow::Cow;
+
+use super::fault::Fault;
+use crate::text::number;
+
+/// What a value is, seen from its first character.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Object,
+    Array,
+    String,
+    Number,
+    True,
+    False,
+    Null,
+}
+
+impl Kind {
+    /// For messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Object => "an object",
+            Kind::Array => "an array",
+            Kind::String => "a string",
+            Kind::Number => "a number",
+            Kind::True => "true",
+            Kind::False => "false",
+            Kind::Null => "null",
+        }
+    }
+}
+
+/// Reads one text from its start to its end. It keeps no record of what is open: that is on the caller's stack.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    pub(crate) fn new(text: &'t [u8]) -> Result<Reader<'t>, Fault> {
+        let text = std::str::from_utf8(text)
+            .map_err(|error| Fault::new(error.valid_up_to(), "the text is not UTF-8"))?;
+        Ok(Reader { text, at: 0 })
+    }
+
+    /// How far it has read.
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
+    #[inline]
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    #[inline]
+    fn skip_space(&mut self) {
+        // Most texts have none, or one.
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.byte() {
+            self.at += 1;
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unexpected(&self, expected: &str) -> Fault {
+        match self.text[self.at.min(self.text.len())..].chars().next() {
+            Some(found) => Fault::new(self.at, format!("expected {expected}, found {found:?}")),
+            None => Fault::new(self.at, format!("expected {expected}, found the end of the text")),
+        }
+    }
+
+    /// What the next value is; stands at its first character then.
+    #[inline]
+    pub(crate) fn peek(&mut self) -> Result<Kind, Fault> {
+        self.skip_space();
+        Ok(match self.byte() {
+            Some(b'"') => Kind::String,
+            Some(b'-' | b'0'..=b'9') => Kind::Number,
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b't') => Kind::True,
+            Some(b'f') => Kind::False,
+            Some(b'n') => Kind::Null,
+            _ => return Err(self.unexpected("a value")),
+        })
+    }
+
+    /// Steps over `byte`, which `peek` saw.
+    #[inline]
+    pub(crate) fn open(&mut self) {
+        self.at += 1;
+    }
+
+    /// Behind `{` or a member's value: stands at the next member's name, or false behind `}`.
+    #[inline]
+    pub(crate) fn next_member(&mut self, is_first: bool) -> Result<bool, Fault> {
+        self.skip_space();
+        match self.byte() {
+            Some(b'}') => {
+                self.at += 1;
+                return Ok(false);
+            }
+            Some(b',') if !is_first => {
+                self.at += 1;
+                self.skip_space();
+            }
+            _ if !is_first => return Err(self.unexpected("`,` or `}`")),
+            _ => {}
+        }
+        if self.byte() == Some(b'"') { Ok(true) } else { Err(self.unexpected("a name in quotes")) }
+    }
+
+    /// If the text goes on with `"name":` exactly, steps over it. `quoted` is `"name":`.
+    #[inline]
+    pub(crate) fn take_name(&mut self, quoted: &[u8]) -> bool {
+        let is_next = self.text.as_bytes()[self.at..].starts_with(quoted);
+        if is_next {
+            self.at += quoted.len();
+        }
+        is_next
+    }
+
+    /// A member's name and the colon behind it.
+    #[inline]
+    pub(crate) fn name(&mut self) -> Result<Cow<'t, str>, Fault> {
+        let name = self.string()?;
+        self.skip_space();
+        if self.byte() != Some(b':') {
+            return Err(self.unexpected("`:`"));
+        }
+        self.at += 1;
+        Ok(name)
+    }
+
+    /// Behind `[` or an element: true at the next element, or false behind `]`.
+    #[inline]
+    pub(crate) fn next_element(&mut self, is_first: bool) -> Result<bool, Fault> {
+        self.skip_space();
+        match self.byte() {
+            Some(b']') => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(b',') if !is_first => {
+                self.at += 1;
+                Ok(true)
+            }
+            _ if is_first => Ok(true),
+            _ => Err(self.unexpected("`,` or `]`")),
+        }
+    }
+
+    /// `true`, `false` or `null`, of which `peek` saw the first letter.
+    #[inline]
+    pub(crate) fn word(&mut self, word: &'static str) -> Result<(), Fault> {
+        if self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(self.unexpected(word))
+        }
+    }
+
+    /// A number as it is written.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Result<&'t str, Fault> {
+        let start = self.at;
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        let digits = self.at;
+        self.digits("a digit")?;
+        if self.text.as_bytes()[digits] == b'0' && self.at > digits + 1 {
+            return Err(Fault::new(digits, "a number must not begin with 0"));
+        }
+        if self.byte() == Some(b'.') {
+            self.at += 1;
+            self.digits("a digit behind the point")?;
+        }
+        if let Some(b'e' | b'E') = self.byte() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.byte() {
+                self.at += 1;
+            }
+            self.digits("a digit of the exponent")?;
+        }
+        Ok(&self.text[start..self.at])
+    }
+
+    /// A whole number of up to 18 digits, by itself or in a string: its sign and the rest. `None`, and nothing is read
+    /// but space, if it is anything else.
+    #[inline]
+    pub(crate) fn short_integer(&mut self) -> Option<(bool, u64)> {
+        self.skip_space();
+        let bytes = &self.text.as_bytes()[self.at..];
+        let is_quoted = bytes.first() == Some(&b'"');
+        let sign = usize::from(is_quoted);
+        let is_negative = bytes.get(sign) == Some(&b'-');
+        let start = sign + usize::from(is_negative);
+        let (magnitude, end) = leading_digits(bytes, start, 0);
+        let len = end - start;
+        if len == 0 || len > 18 || len > 1 && bytes[start] == b'0' {
+            return None;
+        }
+        match (bytes.get(end), is_quoted) {
+            (Some(b'"'), true) => self.at += end + 1,
+            (_, true) | (Some(b'.' | b'e' | b'E'), false) => return None,
+            (_, false) => self.at += end,
+        }
+        Some((is_negative, magnitude))
+    }
+
+    /// A number without an exponent and with few digits; `None`, and nothing is read but space, if it is anything else.
+    #[inline]
+    pub(crate) fn short_double(&mut self) -> Option<f64> {
+        self.skip_space();
+        let bytes = &self.text.as_bytes()[self.at..];
+        let is_negative = bytes.first() == Some(&b'-');
+        let start = usize::from(is_negative);
+        let (mut mantissa, mut end) = leading_digits(bytes, start, 0);
+        let (whole, mut decimals) = (end - start, 0);
+        if whole == 0 || whole > 1 && bytes[start] == b'0' {
+            return None;
+        }
+        if bytes.get(end) == Some(&b'.') {
+            let point = end;
+            (mantissa, end) = leading_digits(bytes, point + 1, mantissa);
+            decimals = end - point - 1;
+            if decimals == 0 {
+                return None;
+            }
+        }
+        if whole + decimals > 18 || matches!(bytes.get(end), Some(b'e' | b'E')) {
+            return None;
+        }
+        let magnitude = number::small_double(mantissa, decimals)?;
+        self.at += end;
+        Some(if is_negative { -magnitude } else { magnitude })
+    }
+
+    #[inline]
+    fn digits(&mut self, expected: &str) -> Result<(), Fault> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.byte() {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.unexpected(expected)) } else { Ok(()) }
+    }
+
+    /// A string, of which `peek` saw the quote.
+    #[inline]
+    pub(crate) fn string(&mut self) -> Result<Cow<'t, str>, Fault> {
+        let start = self.at + 1;
+        let end = plain_end(self.text.as_bytes(), start);
+        if self.text.as_bytes().get(end) == Some(&b'"') {
+            self.at = end + 1;
+            return Ok(Cow::Borrowed(&self.text[start..end]));
+        }
+        self.string_with_escapes(start, end).map(Cow::Owned)
+    }
+
+    #[cold]
+    fn string_with_escapes(&mut self, start: usize, mut end: usize) -> Result<String, Fault> {
+        let bytes = self.text.as_bytes();
+        let mut string = String::with_capacity(2 * (end - start));
+        let mut from = start;
+        loop {
+            string.push_str(&self.text[from..end]);
+            self.at = end;
+            match bytes.get(end) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(string);
+                }
+                Some(b'\\') => string.push(self.escape()?),
+                Some(_) => return Err(Fault::new(end, "a control character in a string must be escaped")),
+                None => return Err(Fault::new(start - 1, "the string has no end")),
+            }
+            from = self.at;
+            end = plain_end(bytes, from);
+        }
+    }
+
+    /// From the backslash to behind the escape, or both escapes of a surrogate pair.
+    fn escape(&mut self) -> Result<char, Fault> {
+        let start = self.at;
+        self.at += 1;
+        let letter = self.byte();
+        self.at += 1;
+        Ok(match letter {
+            Some(literal @ (b'"' | b'\\' | b'/')) => literal as char,
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => return self.code_point(start),
+            _ => return Err(Fault::new(start, "there is no such escape")),
+        })
+    }
+
+    fn code_point(&mut self, start: usize) -> Result<char, Fault> {
+        let first = self.four_digits(start)?;
+        let lone = || Fault::new(start, "half a surrogate pair");
+        let code = match first {
+            0xd800..=0xdbff => {
+                if !self.text.as_bytes()[self.at..].starts_with(b"\\u") {
+                    return Err(lone());
+                }
+                self.at += 2;
+                let second = self.four_digits(start)?;
+                if !(0xdc00..=0xdfff).contains(&second) {
+                    return Err(lone());
+                }
+                0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00)
+            }
+            code => code,
+        };
+        char::from_u32(code).ok_or_else(lone)
+    }
+
+    fn four_digits(&mut self, start: usize) -> Result<u32, Fault> {
+        let digits = self.text.as_bytes().get(self.at..self.at + 4);
+        let value = |digits: &[u8]| {
+            digits.iter().try_fold(0, |code, &digit| Some(code << 4 | (digit as char).to_digit(16)?))
+        };
+        let code = digits.and_then(value).ok_or_else(|| Fault::new(start, "\\u wants four hex digits"))?;
+        self.at += 4;
+        Ok(code)
+    }
+
+    /// Steps over a value of any kind; objects and arrays in one another at most `depth_max` deep.
+    pub(crate) fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault> {
+        match self.peek()? {
+            Kind::String => drop(self.string()?),
+            Kind::Number => drop(self.number()?),
+            Kind::True => self.word("true")?,
+            Kind::False => self.word("false")?,
+            Kind::Null => self.word("null")?,
+            Kind::Object | Kind::Array if depth_max == 0 => return Err(too_deep(self.at)),
+            Kind::Object => {
+                self.open();
+                let mut is_first = true;
+                while self.next_member(is_first)? {
+                    self.name()?;
+                    self.skip_value(depth_max - 1)?;
+                    is_first = false;
+                }
+            }
+            Kind::Array => {
+                self.open();
+                let mut is_first = true;
+                while self.next_element(is_first)? {
+                    self.skip_value(depth_max - 1)?;
+                    is_first = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing but space may stand behind the value.
+    pub(crate) fn end(&mut self) -> Result<(), Fault> {
+        self.skip_space();
+        if self.at == self.text.len() { Ok(()) } else { Err(self.unexpected("the end of the text")) }
+    }
+}
+
+pub(crate) fn too_deep(at: usize) -> Fault {
+    Fault::new(at, "nested too deep")
+}
+
+/// Reads digits from `at` on behind those of `number`: the number, if they are few, and where they end.
+#[inline]
+fn leading_digits(bytes: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
+    while let Some(digit @ 0..=9) = bytes.get(at).map(|byte| byte.wrapping_sub(b'0')) {
+        number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    (number, at)
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// Where, from `at` on, the first quote, backslash or control character stands; the length of `bytes` if there is none.
+#[inline]
+fn plain_end(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+        let found = special(u64::from_le_bytes(*chunk));
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
+}
+
+/// The high bit of the first byte of `word` (from its low end) that must not stand in a string as it is is set, and
+/// no bit below it. Above it, bits say nothing: a borrow runs on.
+#[inline]
+pub(crate) fn special(word: u64) -> u64 {
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    // x - 1 borrows from a byte's high bit only where x is 0; likewise x - 0x20 where x is below 0x20.
+    let below = quote.wrapping_sub(ONES) & !quote
+        | backslash.wrapping_sub(ONES) & !backslash
+        | word.wrapping_sub(ONES * 0x20) & !word;
+    below & HIGH_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Reader, plain_end};
+
+    fn check(text: &str) -> Result<(), String> {
+        let mut reader =
+            Reader::new(text.as_bytes()).map_err(|fault| fault.locate(text.as_bytes()).to_string())?;
+        let read = reader.skip_value(100).and_then(|()| reader.end());
+        read.map_err(|fault| fault.locate(text.as_bytes()).to_string())
+    }
+
+    #[test]
+    fn the_grammar_is_accepted() {
+        for text in [
+            "null",
+            " true ",
+            "false",
+            "0",
+            "-0",
+            "10",
+            "1.5",
+            "-1.25e+10",
+            "1E5",
+            "1e-5",
+            "{}",
+            "[]",
+            "[ ]",
+            "{ }",
+            "[1,2]",
+            " [ 1 , [ ] , { \"a\" : { } } ] ",
+            "\"\"",
+            r#""\"\\\/\b\f\n\r\té""#,
+            r#""\ud83d\ude00""#,
+            "{\"a\":1,\"b\":[true]}",
+            "\"\u{7f}é😀\"",
+        ] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_is() {
+        for text in [
+            "",
+            " ",
+            "nul",
+            "nulll",
+            "True",
+            "01",
+            "-",
+            "-a",
+            "1.",
+            ".5",
+            "1e",
+            "1e+",
+            "+1",
+            "0x10",
+            "NaN",
+            "Infinity",
+            "[",
+            "[1",
+            "[1,",
+            "[1,]",
+            "[,1]",
+            "[1 2]",
+            "{",
+            "{\"a\"",
+            "{\"a\":",
+            "{\"a\":1",
+            "{\"a\":1,}",
+            "{,}",
+            "{a:1}",
+            "{'a':1}",
+            "{\"a\" 1}",
+            "{1:1}",
+            "\"",
+            "\"a",
+            "\"\\",
+            "\"\\x\"",
+            "\"\\u12\"",
+            "\"\\u12g4\"",
+            "\"\n\"",
+            "\"\t\"",
+            r#""\ud800""#,
+            r#""\ud800A""#,
+            r#""\udc00""#,
+            r#""\ud800\ud800""#,
+            "1 2",
+            "{} {}",
+            "// c\n1",
+            "\u{feff}1",
+        ] {
+            assert!(check(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_not_utf8_is_refused() {
+        assert!(Reader::new(b"\"\xff\"").is_err());
+        assert!(Reader::new(b"\"\xed\xa0\x80\"").is_err());
+    }
+
+    #[test]
+    fn nesting_has_a_bound() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert_eq!(check(&nested(100)), Ok(()));
+        assert!(check(&nested(101)).is_err());
+        assert!(check(&"[".repeat(1_000_000)).is_err());
+    }
+
+    #[test]
+    fn strings_are_unescaped() {
+        let read = |text: &str| Reader::new(text.as_bytes()).unwrap().string().unwrap().into_owned();
+        assert_eq!(read(r#""plain and long enough""#), "plain and long enough");
+        assert_eq!(read(r#""a\n\u00e9\ud83d\ude00\/\"""#), "a\né😀/\"");
+    }
+
+    #[test]
+    fn members_and_elements_are_walked() {
+        let mut reader = Reader::new(br#"{"a": [1, "x"], "b":null}"#).unwrap();
+        assert_eq!(reader.peek().unwrap(), Kind::Object);
+        reader.open();
+        assert!(reader.next_member(true).unwrap());
+        assert_eq!(reader.name().unwrap(), "a");
+        assert_eq!(reader.peek().unwrap(), Kind::Array);
+        reader.open();
+        assert!(reader.next_element(true).unwrap());
+        assert_eq!(reader.peek().unwrap(), Kind::Number);
+        assert_eq!(reader.number().unwrap(), "1");
+        assert!(reader.next_element(false).unwrap());
+        assert_eq!(reader.peek().unwrap(), Kind::String);
+        assert_eq!(reader.string().unwrap(), "x");
+        assert!(!reader.next_element(false).unwrap());
+        assert!(reader.next_member(false).unwrap());
+        assert!(reader.take_name(b"\"b\":"));
+        assert_eq!(reader.peek().unwrap(), Kind::Null);
+        reader.word("null").unwrap();
+        assert!(!reader.next_member(false).unwrap());
+        reader.end().unwrap();
+    }
+
+    #[test]
+    fn a_special_character_is_found_wherever_it_stands() {
+        for special in [b'"', b'\\', 0, 1, 0x1f] {
+            for other in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
+                for len in 0..20 {
+                    let mut bytes = vec![other; len];
+                    assert_eq!(plain_end(&bytes, 0), len);
+                    bytes.push(special);
+                    bytes.extend([special, other, other]);
+                    assert_eq!(plain_end(&bytes, 0), len, "{special} behind {len} of {other}");
+                }
+            }
+        }
+    }
+}

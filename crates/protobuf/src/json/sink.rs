@@ -1,0 +1,231 @@
+//! JSON as the output of a message.
+
+use crate::text::{base64, number, time};
+use crate::transcode::{Mark, Name, NotText, Sink};
+
+use super::write;
+
+/// Appends to a buffer. With `PRETTY`, each member and element has a line of its own.
+pub(super) struct JsonSink<'o, const PRETTY: bool> {
+    json: &'o mut Vec<u8>,
+    /// Maps and lists that are open.
+    depth: usize,
+}
+
+/// A map or list that is open.
+pub(super) struct Open {
+    is_empty: bool,
+}
+
+const SPACES: &[u8] = &[b' '; 64];
+
+impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
+    pub(super) fn new(json: &'o mut Vec<u8>) -> Self {
+        JsonSink { json, depth: 0 }
+    }
+
+    #[inline]
+    fn begin(&mut self, bracket: u8) -> Open {
+        self.json.push(bracket);
+        self.depth += 1;
+        Open { is_empty: true }
+    }
+
+    #[inline]
+    fn end(&mut self, open: &Open, bracket: u8) {
+        self.depth -= 1;
+        if PRETTY && !open.is_empty {
+            self.new_line();
+        }
+        self.json.push(bracket);
+    }
+
+    #[inline]
+    fn separate(&mut self, open: &mut Open) {
+        if !open.is_empty {
+            self.json.push(b',');
+        }
+        open.is_empty = false;
+        if PRETTY {
+            self.new_line();
+        }
+    }
+
+    fn new_line(&mut self) {
+        self.json.push(b'\n');
+        for _ in 0..self.depth / 32 {
+            self.json.extend_from_slice(SPACES);
+        }
+        self.json.extend_from_slice(&SPACES[..self.depth % 32 * 2]);
+    }
+
+    fn colon(&mut self) {
+        self.json.extend_from_slice(if PRETTY { b": " } else { b":" });
+    }
+
+    #[inline]
+    fn signed(&mut self, value: i64) {
+        if value < 0 {
+            self.json.push(b'-');
+        }
+        number::put_digits(value.unsigned_abs(), self.json);
+    }
+
+    #[inline]
+    fn quoted(&mut self, value: impl FnOnce(&mut Self)) {
+        self.json.push(b'"');
+        value(self);
+        self.json.push(b'"');
+    }
+
+    #[inline]
+    fn real<F: zmij::Float + Copy + Into<f64>>(&mut self, value: F) {
+        match number::shortest(value, &mut zmij::Buffer::new()) {
+            Some(digits) => self.json.extend_from_slice(digits.as_bytes()),
+            None => self.plain_text(number::word(value.into())),
+        }
+    }
+
+    /// In quotes; `text` holds nothing that must be escaped.
+    fn plain_text(&mut self, text: &str) {
+        self.json.push(b'"');
+        self.json.extend_from_slice(text.as_bytes());
+        self.json.push(b'"');
+    }
+}
+
+impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
+    type Open = Open;
+
+    #[inline]
+    fn begin_map(&mut self) -> Open {
+        self.begin(b'{')
+    }
+
+    #[inline]
+    fn name(&mut self, open: &mut Open, name: &Name) {
+        if PRETTY {
+            self.separate(open);
+            let quoted = &name.quoted;
+            self.json.extend_from_slice(&quoted[1..quoted.len() - 1]);
+            self.colon();
+        } else {
+            self.json.extend_from_slice(&name.quoted[usize::from(open.is_empty)..]);
+            open.is_empty = false;
+        }
+    }
+
+    #[inline]
+    fn text_key(&mut self, open: &mut Open, key: &[u8]) -> Result<(), NotText> {
+        self.separate(open);
+        self.text(key)?;
+        self.colon();
+        Ok(())
+    }
+
+    #[inline]
+    fn int_key(&mut self, open: &mut Open, key: i64) {
+        self.separate(open);
+        self.int64(key);
+        self.colon();
+    }
+
+    #[inline]
+    fn uint_key(&mut self, open: &mut Open, key: u64) {
+        self.separate(open);
+        self.uint64(key);
+        self.colon();
+    }
+
+    fn bool_key(&mut self, open: &mut Open, key: bool) {
+        self.separate(open);
+        self.plain_text(if key { "true" } else { "false" });
+        self.colon();
+    }
+
+    #[inline]
+    fn end_map(&mut self, open: Open) {
+        self.end(&open, b'}');
+    }
+
+    #[inline]
+    fn begin_list(&mut self) -> Open {
+        self.begin(b'[')
+    }
+
+    #[inline]
+    fn element(&mut self, open: &mut Open) {
+        self.separate(open);
+    }
+
+    #[inline]
+    fn end_list(&mut self, open: Open) {
+        self.end(&open, b']');
+    }
+
+    fn null(&mut self) {
+        self.json.extend_from_slice(b"null");
+    }
+
+    #[inline]
+    fn bool(&mut self, value: bool) {
+        self.json.extend_from_slice(if value { b"true" } else { b"false" });
+    }
+
+    #[inline]
+    fn int32(&mut self, value: i32) {
+        self.signed(value.into());
+    }
+
+    #[inline]
+    fn uint32(&mut self, value: u32) {
+        number::put_digits(value.into(), self.json);
+    }
+
+    #[inline]
+    fn int64(&mut self, value: i64) {
+        self.quoted(|sink| sink.signed(value));
+    }
+
+    #[inline]
+    fn uint64(&mut self, value: u64) {
+        self.quoted(|sink| number::put_digits(value, sink.json));
+    }
+
+    #[inline]
+    fn float(&mut self, value: f32) {
+        self.real(value);
+    }
+
+    #[inline]
+    fn double(&mut self, value: f64) {
+        self.real(value);
+    }
+
+    #[inline]
+    fn text(&mut self, value: &[u8]) -> Result<(), NotText> {
+        if write::string(value, self.json) { Ok(()) } else { Err(NotText) }
+    }
+
+    fn bytes(&mut self, value: &[u8]) {
+        self.json.push(b'"');
+        base64::encode(value, self.json);
+        self.json.push(b'"');
+    }
+
+    fn timestamp(&mut self, seconds: i64, nanos: i32) -> bool {
+        self.json.push(b'"');
+        let is_in_range = time::write_timestamp(seconds, nanos, self.json);
+        self.json.push(b'"');
+        is_in_range
+    }
+
+    fn mark(&self) -> Mark {
+        Mark { len: self.json.len(), depth: self.depth }
+    }
+
+    fn rewind(&mut self, mark: Mark) {
+        self.json.truncate(mark.len);
+        self.depth = mark.depth;
+    }
+}

@@ -1,0 +1,227 @@
+//! JSON as the input of a message.
+
+use std::borrow::Cow;
+
+use super::fault::{Fault, excerpt};
+use super::read::{Kind, Reader};
+use crate::text::number::{self, NumberProblem};
+use crate::text::{base64, time};
+use crate::transcode::{Name, Shape, Source};
+
+/// A map or list that is open.
+pub(crate) struct Open {
+    is_first: bool,
+}
+
+impl Reader<'_> {
+    /// Steps over the bracket of what must be `kind`.
+    #[inline]
+    fn begin(&mut self, kind: Kind) -> Result<Open, Fault> {
+        self.expect(kind)?;
+        self.open();
+        Ok(Open { is_first: true })
+    }
+
+    #[inline]
+    fn expect(&mut self, kind: Kind) -> Result<(), Fault> {
+        let found = self.peek()?;
+        if found == kind { Ok(()) } else { Err(self.mismatch(kind.name(), found)) }
+    }
+
+    #[cold]
+    fn mismatch(&self, expected: &str, found: Kind) -> Fault {
+        Fault::new(self.offset(), format!("expected {expected}, found {}", found.name()))
+    }
+
+    #[cold]
+    fn long_integer<N: TryFrom<i128>>(&mut self) -> Result<N, Fault> {
+        Reader::peek(self)?;
+        let at = self.offset();
+        let number = Source::integer(self)?;
+        N::try_from(number).map_err(|_| no_number(at, &number.to_string(), NumberProblem::Range))
+    }
+
+    /// A number by itself or in a string; the problem with the second is told with its text.
+    #[inline]
+    fn numeric<N>(
+        &mut self,
+        plain: impl FnOnce(&str) -> Result<N, NumberProblem>,
+        quoted: impl FnOnce(&str) -> Result<N, NumberProblem>,
+    ) -> Result<N, Fault> {
+        let found = self.peek()?;
+        let at = self.offset();
+        match found {
+            Kind::Number => {
+                let text = self.number()?;
+                plain(text).map_err(|problem| no_number(at, text, problem))
+            }
+            Kind::String => {
+                let text = self.string()?;
+                quoted(&text).map_err(|problem| no_number(at, &text, problem))
+            }
+            _ => Err(self.mismatch("a number", found)),
+        }
+    }
+}
+
+#[cold]
+fn no_number(at: usize, text: &str, problem: NumberProblem) -> Fault {
+    let problem = match problem {
+        NumberProblem::Grammar => "is not a number",
+        NumberProblem::Fraction => "is not a whole number",
+        NumberProblem::Range => "is out of range",
+    };
+    Fault::new(at, format!("`{}` {problem}", excerpt(text)))
+}
+
+impl<'t> Source<'t> for Reader<'t> {
+    type Open = Open;
+
+    fn offset(&self) -> usize {
+        Reader::offset(self)
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Result<Shape, Fault> {
+        Ok(match Reader::peek(self)? {
+            Kind::Object => Shape::Map,
+            Kind::Array => Shape::List,
+            Kind::String => Shape::Text,
+            Kind::Number => Shape::Number,
+            Kind::True | Kind::False => Shape::Bool,
+            Kind::Null => Shape::Null,
+        })
+    }
+
+    #[inline]
+    fn begin_map(&mut self) -> Result<Open, Fault> {
+        self.begin(Kind::Object)
+    }
+
+    #[inline]
+    fn next_key(&mut self, open: &mut Open) -> Result<bool, Fault> {
+        let is_first = std::mem::replace(&mut open.is_first, false);
+        self.next_member(is_first)
+    }
+
+    #[inline]
+    fn take_name(&mut self, name: &Name) -> bool {
+        Reader::take_name(self, &name.quoted[1..])
+    }
+
+    #[inline]
+    fn key(&mut self) -> Result<Cow<'t, str>, Fault> {
+        self.name()
+    }
+
+    fn integer_key(&mut self) -> Result<i128, Fault> {
+        let at = Reader::offset(self);
+        let text = self.name()?;
+        number::integer_in_string(&text).map_err(|problem| no_number(at, &text, problem))
+    }
+
+    fn bool_key(&mut self) -> Result<bool, Fault> {
+        let at = Reader::offset(self);
+        match &*self.name()? {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            text => Err(Fault::new(at, format!("`{}` is neither true nor false", excerpt(text)))),
+        }
+    }
+
+    #[inline]
+    fn begin_list(&mut self) -> Result<Open, Fault> {
+        self.begin(Kind::Array)
+    }
+
+    #[inline]
+    fn next_element(&mut self, open: &mut Open) -> Result<bool, Fault> {
+        let is_first = std::mem::replace(&mut open.is_first, false);
+        Reader::next_element(self, is_first)
+    }
+
+    fn null(&mut self) -> Result<(), Fault> {
+        self.expect(Kind::Null)?;
+        self.word("null")
+    }
+
+    #[inline]
+    fn bool(&mut self) -> Result<bool, Fault> {
+        match Reader::peek(self)? {
+            Kind::True => self.word("true").map(|()| true),
+            Kind::False => self.word("false").map(|()| false),
+            found => Err(self.mismatch("true or false", found)),
+        }
+    }
+
+    fn integer(&mut self) -> Result<i128, Fault> {
+        self.numeric(number::integer, number::integer_in_string)
+    }
+
+    #[inline]
+    fn int64(&mut self) -> Result<i64, Fault> {
+        match self.short_integer() {
+            // It has at most 18 digits.
+            Some((is_negative, magnitude)) => {
+                Ok(if is_negative { -(magnitude as i64) } else { magnitude as i64 })
+            }
+            None => self.long_integer(),
+        }
+    }
+
+    #[inline]
+    fn uint64(&mut self) -> Result<u64, Fault> {
+        let before = self.clone();
+        if let Some((false, magnitude)) = self.short_integer() {
+            return Ok(magnitude);
+        }
+        *self = before;
+        self.long_integer()
+    }
+
+    #[inline]
+    fn float(&mut self) -> Result<f32, Fault> {
+        let before = self.clone();
+        if let Some(float) = self.short_double().and_then(number::to_float) {
+            return Ok(float);
+        }
+        *self = before;
+        self.numeric(number::float, number::float_in_string)
+    }
+
+    #[inline]
+    fn double(&mut self) -> Result<f64, Fault> {
+        if let Some(double) = self.short_double() {
+            return Ok(double);
+        }
+        self.numeric(number::double, number::double_in_string)
+    }
+
+    #[inline]
+    fn text(&mut self) -> Result<Cow<'t, str>, Fault> {
+        self.expect(Kind::String)?;
+        self.string()
+    }
+
+    fn bytes(&mut self, wire: &mut Vec<u8>) -> Result<(), Fault> {
+        self.expect(Kind::String)?;
+        let at = Reader::offset(self);
+        let text = self.string()?;
+        if base64::decode(&text, wire) {
+            return Ok(());
+        }
+        Err(Fault::new(at, format!("`{}` is not base64", excerpt(&text))))
+    }
+
+    fn timestamp(&mut self) -> Result<(i64, i32), Fault> {
+        self.expect(Kind::String)?;
+        let at = Reader::offset(self);
+        let text = self.string()?;
+        let problem = || format!("`{}` is no time such as 2024-02-29T12:00:00.5Z", excerpt(&text));
+        time::parse_timestamp(&text).ok_or_else(|| Fault::new(at, problem()))
+    }
+
+    fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault> {
+        Reader::skip_value(self, depth_max)
+    }
+}

@@ -1,0 +1,124 @@
+//! Strings and bytes as JSON. What has no quotes needs no help.
+
+use super::read::special;
+
+/// Appends `text` in quotes, and escapes what must not stand there as it is; false if it is not UTF-8, and then what
+/// was appended is to be thrown away.
+#[inline]
+pub(crate) fn string(text: &[u8], json: &mut Vec<u8>) -> bool {
+    json.push(b'"');
+    let is_text = if is_plain(text) {
+        json.extend_from_slice(text);
+        true
+    } else {
+        escaped(text, json)
+    };
+    json.push(b'"');
+    is_text
+}
+
+/// Whether `text` is ASCII without anything to escape: most is.
+#[inline]
+fn is_plain(text: &[u8]) -> bool {
+    // The compiler makes vectors of this.
+    let (blocks, rest) = text.as_chunks::<32>();
+    for block in blocks {
+        let found = block.iter().fold(0, |found, &byte| found | u8::from(must_change(byte)) | byte & 0x80);
+        if found != 0 {
+            return false;
+        }
+    }
+    let (words, rest_of_words) = rest.as_chunks::<8>();
+    let is_word_plain = |word: u64| (special(word) | word & 0x8080_8080_8080_8080) == 0;
+    if !words.iter().all(|word| is_word_plain(u64::from_le_bytes(*word))) {
+        return false;
+    }
+    match text.last_chunk::<8>() {
+        // Some bytes are looked at twice.
+        Some(word) => is_word_plain(u64::from_le_bytes(*word)),
+        None => rest_of_words.iter().all(|&byte| !must_change(byte) && byte.is_ascii()),
+    }
+}
+
+#[inline]
+fn must_change(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+#[inline(never)]
+fn escaped(text: &[u8], json: &mut Vec<u8>) -> bool {
+    if std::str::from_utf8(text).is_err() {
+        return false;
+    }
+    let mut rest = text;
+    while let Some(position) = rest.iter().position(|&byte| must_change(byte)) {
+        json.extend_from_slice(&rest[..position]);
+        escape(rest[position], json);
+        rest = &rest[position + 1..];
+    }
+    json.extend_from_slice(rest);
+    true
+}
+
+fn escape(byte: u8, json: &mut Vec<u8>) {
+    let letter = match byte {
+        b'"' | b'\\' => byte,
+        b'\n' => b'n',
+        b'\r' => b'r',
+        b'\t' => b't',
+        0x8 => b'b',
+        0xc => b'f',
+        _ => {
+            const DIGITS: &[u8; 16] = b"0123456789abcdef";
+            let digit = |nibble: u8| DIGITS[usize::from(nibble & 0xf)];
+            json.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte)]);
+            return;
+        }
+    };
+    json.extend_from_slice(&[b'\\', letter]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::Reader;
+    use super::string;
+
+    #[test]
+    fn strings_are_escaped() {
+        let written = |text: &str| {
+            let mut json = Vec::new();
+            assert!(string(text.as_bytes(), &mut json));
+            String::from_utf8(json).unwrap()
+        };
+        assert_eq!(written(""), r#""""#);
+        assert_eq!(
+            written("a\"b\\c/\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}é😀"),
+            "\"a\\\"b\\\\c/\\n\\r\\t\\b\\f\\u0001\\u001f\u{7f}é😀\""
+        );
+        for len in 0..100 {
+            let plain: String = ('a'..='z').cycle().take(len).collect();
+            assert_eq!(written(&plain), format!("\"{plain}\""));
+            for at in 0..=len {
+                for special in ['"', '\\', '\0', '\u{1f}', 'é', '\u{80}', '😀'] {
+                    let mut text = plain.clone();
+                    text.insert(at, special);
+                    let json = written(&text);
+                    assert_eq!(
+                        Reader::new(json.as_bytes()).unwrap().string().unwrap(),
+                        text,
+                        "{special:?} at {at}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_text_is_refused() {
+        for bytes in
+            [&b"\xff"[..], b"0123456789\xc3", b"\xed\xa0\x80", b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x80"]
+        {
+            assert!(!string(bytes, &mut Vec::new()));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! [MessagePack](https://github.com/msgpack/msgpack/blob/master/spec.md), straight from wire bytes and to them.
+//!
+//! MessagePack has no mapping of its own for Protobuf, so this is [ProtoJSON's](crate::json) with MessagePack's types where
+//! it has better ones: integers of 64 bits, `NaN` and the infinities are numbers, `bytes` are binary, the keys of maps are of
+//! their type, and `google.protobuf.Timestamp` is MessagePack's timestamp. Everything else is as in JSON: a message is a map
+//! from names to values, an enum is its name, a `Duration` is `"1.5s"`.
+//!
+//! ```
+//! use thalweg_protobuf::{Schema, msgpack, sources};
+//!
+//! let source = "syntax = 'proto3'; message Point { int32 x = 1; }";
+//! let set = sources::compile(&["point.proto"], |_| Some(source.to_owned()))?;
+//! let schema = Schema::from_descriptor_set(&set)?;
+//! let point = schema.message("Point").expect("it is in the file");
+//! assert_eq!(msgpack::from_wire(point, b"\x08\x2a")?, b"\x81\xa1x\x2a");
+//! assert_eq!(msgpack::to_wire(point, b"\x81\xa1x\x2a")?, b"\x08\x2a");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod sink;
+mod source;
+
+use std::fmt;
+
+use crate::schema::MessageType;
+use crate::transcode::{self, Printer};
+pub use crate::transcode::{ParseOptions, PrintError, PrintOptions};
+use sink::MsgpackSink;
+use source::Reader;
+
+/// Why bytes are no MessagePack, or no message of the type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// Where in the bytes, from 0.
+    pub offset: usize,
+    /// `results[3].name`; empty at the message itself.
+    pub path: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ParseError { offset, path, problem } = self;
+        write!(formatter, "at byte {offset}: ")?;
+        if !path.is_empty() {
+            write!(formatter, "{path}: ")?;
+        }
+        formatter.write_str(problem)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// The MessagePack of a message that is given as wire bytes, with the usual options.
+///
+/// # Errors
+///
+/// See [`PrintError`].
+pub fn from_wire(message_type: MessageType<'_>, wire: &[u8]) -> Result<Vec<u8>, PrintError> {
+    let mut msgpack = Vec::with_capacity(wire.len() * 2 + 16);
+    print(message_type, wire, &PrintOptions::default(), &mut msgpack)?;
+    Ok(msgpack)
+}
+
+/// The wire bytes of a message that is given as MessagePack, with the usual options.
+///
+/// # Errors
+///
+/// See [`ParseError`].
+pub fn to_wire(message_type: MessageType<'_>, msgpack: &[u8]) -> Result<Vec<u8>, ParseError> {
+    let mut wire = Vec::with_capacity(msgpack.len());
+    parse(message_type, msgpack, &ParseOptions::default(), &mut wire)?;
+    Ok(wire)
+}
+
+/// Appends the MessagePack of a message that is given as wire bytes. The fields come in the order that they have on the wire.
+///
+/// # Errors
+///
+/// See [`PrintError`]. `msgpack` is then what it was.
+pub fn print(
+    message_type: MessageType<'_>,
+    wire: &[u8],
+    options: &PrintOptions,
+    msgpack: &mut Vec<u8>,
+) -> Result<(), PrintError> {
+    transcode::print(message_type, wire, options, msgpack, |merge, wire, msgpack| {
+        let pool = message_type.schema().pool();
+        Printer::new(pool, options, MsgpackSink::new(msgpack), merge).print(message_type.index(), wire)
+    })
+}
+
+/// Appends the wire bytes of a message that is given as MessagePack.
+///
+/// # Errors
+///
+/// See [`ParseError`]. `wire` is then what it was.
+pub fn parse(
+    message_type: MessageType<'_>,
+    msgpack: &[u8],
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<(), ParseError> {
+    let start = wire.len();
+    let built = transcode::build(message_type, Reader::new(msgpack), options, wire);
+    built.and_then(|source| source.end()).map_err(|fault| {
+        wire.truncate(start);
+        let offset = fault.at();
+        let (path, problem) = fault.into_parts();
+        ParseError { offset, path, problem }
+    })
+}

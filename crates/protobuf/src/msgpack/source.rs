@@ -1,0 +1,316 @@
+//! MessagePack as the input of a message.
+
+use std::borrow::Cow;
+
+use rmp::Marker;
+use rmp::decode::{self, Bytes};
+
+use crate::json::{Fault, excerpt};
+use crate::text::{number, time};
+use crate::transcode::{Name, Shape, Source};
+
+/// The type of the extension that is a timestamp.
+pub(super) const TIMESTAMP: i8 = -1;
+
+/// Reads values from bytes.
+#[derive(Clone, Debug)]
+pub(super) struct Reader<'t> {
+    bytes: &'t [u8],
+    at: usize,
+}
+
+/// A map or list that is open. Its length is what the bytes claim: nothing is made of it but the count.
+pub(super) struct Open {
+    left: u32,
+}
+
+/// A number as it is written.
+enum Number {
+    Whole(i128),
+    Float(f32),
+    Double(f64),
+}
+
+impl<'t> Reader<'t> {
+    pub(super) fn new(bytes: &'t [u8]) -> Reader<'t> {
+        Reader { bytes, at: 0 }
+    }
+
+    /// Nothing may stand behind the value.
+    pub(super) fn end(&self) -> Result<(), Fault> {
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.fault("more bytes behind the message")) }
+    }
+
+    #[cold]
+    fn fault(&self, problem: &str) -> Fault {
+        Fault::new(self.at, problem)
+    }
+
+    #[cold]
+    fn mismatch(&mut self, expected: &str) -> Fault {
+        match self.peek() {
+            Ok(found) => Fault::new(self.at, format!("expected {expected}, found {}", found.name())),
+            Err(fault) => fault,
+        }
+    }
+
+    fn rest(&self) -> &'t [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// What `read` reads; what it could not is an error that tells what was expected.
+    fn read<T, E>(
+        &mut self,
+        expected: &str,
+        read: impl FnOnce(&mut Bytes<'t>) -> Result<T, E>,
+    ) -> Result<T, Fault> {
+        let mut bytes = Bytes::new(self.rest());
+        match read(&mut bytes) {
+            Ok(value) => {
+                self.at += bytes.position() as usize;
+                Ok(value)
+            }
+            Err(_) => Err(self.mismatch(expected)),
+        }
+    }
+
+    /// The next bytes, `len` of them.
+    fn take(&mut self, len: usize) -> Result<&'t [u8], Fault> {
+        let Some(bytes) = self.rest().get(..len) else {
+            return Err(self.fault("the bytes end inside a value"));
+        };
+        self.at += len;
+        Ok(bytes)
+    }
+
+    fn number(&mut self) -> Result<Number, Fault> {
+        let at = self.at;
+        let marker = self.read("a number", decode::read_marker)?;
+        Ok(match marker {
+            Marker::FixPos(value) => Number::Whole(value.into()),
+            Marker::FixNeg(value) => Number::Whole(value.into()),
+            Marker::U8 => Number::Whole(u8::from_be_bytes(self.array()?).into()),
+            Marker::U16 => Number::Whole(u16::from_be_bytes(self.array()?).into()),
+            Marker::U32 => Number::Whole(u32::from_be_bytes(self.array()?).into()),
+            Marker::U64 => Number::Whole(u64::from_be_bytes(self.array()?).into()),
+            Marker::I8 => Number::Whole(i8::from_be_bytes(self.array()?).into()),
+            Marker::I16 => Number::Whole(i16::from_be_bytes(self.array()?).into()),
+            Marker::I32 => Number::Whole(i32::from_be_bytes(self.array()?).into()),
+            Marker::I64 => Number::Whole(i64::from_be_bytes(self.array()?).into()),
+            Marker::F32 => Number::Float(f32::from_be_bytes(self.array()?)),
+            Marker::F64 => Number::Double(f64::from_be_bytes(self.array()?)),
+            _ => {
+                self.at = at;
+                return Err(self.mismatch("a number"));
+            }
+        })
+    }
+
+    fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], Fault> {
+        match self.take(LEN)?.first_chunk() {
+            Some(array) => Ok(*array),
+            None => Err(self.fault("the bytes end inside a value")),
+        }
+    }
+
+    /// The bytes of an extension, of which only timestamps are known.
+    fn extension(&mut self) -> Result<(i8, &'t [u8]), Fault> {
+        let meta = self.read("a time", decode::read_ext_meta)?;
+        Ok((meta.typeid, self.take(meta.size as usize)?))
+    }
+}
+
+impl<'t> Source<'t> for Reader<'t> {
+    type Open = Open;
+
+    fn offset(&self) -> usize {
+        self.at
+    }
+
+    fn peek(&mut self) -> Result<Shape, Fault> {
+        let Some(&byte) = self.bytes.get(self.at) else {
+            return Err(self.fault("expected a value, found the end of the bytes"));
+        };
+        Ok(match Marker::from_u8(byte) {
+            Marker::FixMap(_) | Marker::Map16 | Marker::Map32 => Shape::Map,
+            Marker::FixArray(_) | Marker::Array16 | Marker::Array32 => Shape::List,
+            Marker::FixStr(_) | Marker::Str8 | Marker::Str16 | Marker::Str32 => Shape::Text,
+            Marker::Bin8 | Marker::Bin16 | Marker::Bin32 => Shape::Bytes,
+            Marker::Null => Shape::Null,
+            Marker::True | Marker::False => Shape::Bool,
+            Marker::FixExt1
+            | Marker::FixExt2
+            | Marker::FixExt4
+            | Marker::FixExt8
+            | Marker::FixExt16
+            | Marker::Ext8
+            | Marker::Ext16
+            | Marker::Ext32 => Shape::Time,
+            Marker::Reserved => return Err(self.fault("the byte 0xc1 begins no value")),
+            _ => Shape::Number,
+        })
+    }
+
+    fn begin_map(&mut self) -> Result<Open, Fault> {
+        Ok(Open { left: self.read("an object", decode::read_map_len)? })
+    }
+
+    fn next_key(&mut self, open: &mut Open) -> Result<bool, Fault> {
+        let has_next = open.left > 0;
+        open.left -= u32::from(has_next);
+        Ok(has_next)
+    }
+
+    #[inline]
+    fn take_name(&mut self, name: &Name) -> bool {
+        let text = name.text.as_bytes();
+        let is_next = match self.rest() {
+            [head, rest @ ..] => {
+                text.len() < 32 && *head == 0xa0 | text.len() as u8 && rest.starts_with(text)
+            }
+            [] => false,
+        };
+        if is_next {
+            self.at += 1 + text.len();
+        }
+        is_next
+    }
+
+    fn key(&mut self) -> Result<Cow<'t, str>, Fault> {
+        self.text()
+    }
+
+    fn integer_key(&mut self) -> Result<i128, Fault> {
+        self.integer()
+    }
+
+    fn bool_key(&mut self) -> Result<bool, Fault> {
+        self.bool()
+    }
+
+    fn begin_list(&mut self) -> Result<Open, Fault> {
+        Ok(Open { left: self.read("an array", decode::read_array_len)? })
+    }
+
+    fn next_element(&mut self, open: &mut Open) -> Result<bool, Fault> {
+        self.next_key(open)
+    }
+
+    fn null(&mut self) -> Result<(), Fault> {
+        self.read("null", decode::read_nil)
+    }
+
+    fn bool(&mut self) -> Result<bool, Fault> {
+        self.read("true or false", decode::read_bool)
+    }
+
+    /// A whole number with a point counts too: some languages have no others.
+    fn integer(&mut self) -> Result<i128, Fault> {
+        let at = self.at;
+        if self.peek()? == Shape::Text {
+            let text = self.text()?;
+            let problem = || Fault::new(at, format!("`{}` is not a whole number", excerpt(&text)));
+            return number::integer_in_string(&text).map_err(|_| problem());
+        }
+        let value = match self.number()? {
+            Number::Whole(value) => return Ok(value),
+            Number::Float(value) => value.into(),
+            Number::Double(value) => value,
+        };
+        // Beyond that no integer type reaches.
+        if value.fract() == 0.0 && value.abs() < 2_f64.powi(64) {
+            return Ok(value as i128);
+        }
+        Err(Fault::new(at, format!("{value} is not a whole number")))
+    }
+
+    fn float(&mut self) -> Result<f32, Fault> {
+        let at = self.at;
+        let value = match self.number()? {
+            Number::Whole(value) => value as f32,
+            Number::Float(value) => value,
+            Number::Double(value) if value.is_finite() && !(value as f32).is_finite() => {
+                return Err(Fault::new(at, format!("{value} is out of range")));
+            }
+            Number::Double(value) => value as f32,
+        };
+        Ok(value)
+    }
+
+    fn double(&mut self) -> Result<f64, Fault> {
+        Ok(match self.number()? {
+            Number::Whole(value) => value as f64,
+            Number::Float(value) => value.into(),
+            Number::Double(value) => value,
+        })
+    }
+
+    fn text(&mut self) -> Result<Cow<'t, str>, Fault> {
+        let len = self.read("a string", decode::read_str_len)?;
+        let bytes = self.take(len as usize)?;
+        let text = std::str::from_utf8(bytes).map_err(|_| self.fault("a string is not UTF-8"))?;
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn bytes(&mut self, wire: &mut Vec<u8>) -> Result<(), Fault> {
+        let len = self.read("bytes", decode::read_bin_len)?;
+        wire.extend_from_slice(self.take(len as usize)?);
+        Ok(())
+    }
+
+    fn timestamp(&mut self) -> Result<(i64, i32), Fault> {
+        let at = self.at;
+        let time = if self.peek()? == Shape::Text {
+            time::parse_timestamp(&self.text()?)
+        } else {
+            let (kind, bytes) = self.extension()?;
+            if kind == TIMESTAMP { timestamp(bytes) } else { None }
+        };
+        time.ok_or_else(|| Fault::new(at, "this is no timestamp from year 1 to 9999"))
+    }
+
+    fn skip_value(&mut self, depth_max: usize) -> Result<(), Fault> {
+        match self.peek()? {
+            Shape::Map | Shape::List if depth_max == 0 => Err(self.fault("nested too deep")),
+            Shape::Map => {
+                let mut open = self.begin_map()?;
+                while self.next_key(&mut open)? {
+                    self.skip_value(depth_max - 1)?;
+                    self.skip_value(depth_max - 1)?;
+                }
+                Ok(())
+            }
+            Shape::List => {
+                let mut open = self.begin_list()?;
+                while self.next_element(&mut open)? {
+                    self.skip_value(depth_max - 1)?;
+                }
+                Ok(())
+            }
+            Shape::Text => self.text().map(drop),
+            Shape::Bytes => {
+                let len = self.read("bytes", decode::read_bin_len)?;
+                self.take(len as usize).map(drop)
+            }
+            Shape::Number => self.number().map(drop),
+            Shape::Bool => self.bool().map(drop),
+            Shape::Null => self.null(),
+            Shape::Time => self.extension().map(drop),
+        }
+    }
+}
+
+/// The three forms of a timestamp.
+fn timestamp(bytes: &[u8]) -> Option<(i64, i32)> {
+    let (seconds, nanos) = match bytes.len() {
+        4 => (u32::from_be_bytes(*bytes.first_chunk()?).into(), 0),
+        8 => {
+            let both = u64::from_be_bytes(*bytes.first_chunk()?);
+            ((both & ((1 << 34) - 1)) as i64, (both >> 34) as u32)
+        }
+        12 => (i64::from_be_bytes(*bytes.last_chunk()?), u32::from_be_bytes(*bytes.first_chunk()?)),
+        _ => return None,
+    };
+    let is_in_range = time::TIMESTAMP_SECONDS.contains(&seconds) && nanos < 1_000_000_000;
+    is_in_range.then_some((seconds, nanos as i32))
+}

@@ -1,0 +1,61 @@
+//! Paths of a `google.protobuf.FieldMask`: `a.b_c` in a message, `a.bC` in JSON.
+
+/// Appends a path as JSON writes it; false, and nothing appended, if it could not be read back.
+pub(crate) fn to_camel(path: &str, text: &mut Vec<u8>) -> bool {
+    let start = text.len();
+    let mut after_underscore = false;
+    for &byte in path.as_bytes() {
+        let is_lower = byte.is_ascii_lowercase();
+        let is_sound = if after_underscore { is_lower } else { !byte.is_ascii_uppercase() };
+        if !is_sound {
+            text.truncate(start);
+            return false;
+        }
+        if byte != b'_' {
+            text.push(if after_underscore { byte.to_ascii_uppercase() } else { byte });
+        }
+        after_underscore = byte == b'_';
+    }
+    if after_underscore {
+        text.truncate(start);
+    }
+    !after_underscore
+}
+
+/// Appends the path that JSON writes as `text`; false, and nothing appended, if that holds an underscore.
+pub(crate) fn to_snake(text: &str, path: &mut Vec<u8>) -> bool {
+    if text.contains('_') {
+        return false;
+    }
+    for &byte in text.as_bytes() {
+        if byte.is_ascii_uppercase() {
+            path.push(b'_');
+        }
+        path.push(byte.to_ascii_lowercase());
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{to_camel, to_snake};
+
+    #[test]
+    fn paths_go_to_json_and_back() {
+        for (path, json) in
+            [("foo", "foo"), ("foo_bar", "fooBar"), ("a.b_c.d", "a.bC.d"), ("", ""), ("a1", "a1")]
+        {
+            let (mut camel, mut snake) = (Vec::new(), Vec::new());
+            assert!(to_camel(path, &mut camel) && to_snake(json, &mut snake));
+            assert_eq!((camel, snake), (json.into(), path.into()));
+        }
+    }
+
+    #[test]
+    fn what_could_not_come_back_is_refused() {
+        for path in ["fooBar", "foo_3_bar", "foo__bar", "foo_", "_", "foo_.a", "foo_B"] {
+            assert!(!to_camel(path, &mut Vec::new()), "{path}");
+        }
+        assert!(!to_snake("foo_bar", &mut Vec::new()));
+    }
+}

@@ -1,0 +1,463 @@
+//! A source to wire bytes, value by value, without a message in between.
+
+use std::borrow::Cow;
+
+use super::keys::{Keys, Seen};
+use super::options::ParseOptions;
+use super::source::{Shape as Found, Source, in_range};
+use super::tables::{Field, Shape, Tables, Type, is_null};
+use crate::json::{Fault, excerpt};
+use crate::schema::{Kind, Pool, WellKnown};
+use crate::wire::{WireType, put_varint, varint_len, zigzag};
+
+pub(crate) struct Builder<'s, 'o, S> {
+    pub(super) pool: &'s Pool,
+    pub(super) tables: &'s Tables,
+    pub(super) options: &'s ParseOptions,
+    pub(super) source: S,
+    pub(super) wire: &'o mut Vec<u8>,
+}
+
+impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
+    pub(crate) fn new(pool: &'s Pool, options: &'s ParseOptions, source: S, wire: &'o mut Vec<u8>) -> Self {
+        Builder { pool, tables: pool.transcode_tables(), options, source, wire }
+    }
+
+    /// Appends a whole message, and gives back the source, which stands behind it.
+    pub(crate) fn build(mut self, message_type: u32) -> Result<S, Fault> {
+        let tables = self.tables;
+        // The message itself does not count.
+        let depth = self.options.depth_max.saturating_add(1);
+        self.message(tables.message(message_type as usize), depth)?;
+        Ok(self.source)
+    }
+
+    /// Appends the records of a message; `depth` more may lie in one another.
+    pub(super) fn message(&mut self, message_type: &'s Type, depth: usize) -> Result<(), Fault> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(self.fault("messages lie in one another too deep"));
+        };
+        if message_type.known.is_some() {
+            return self.known(message_type, depth);
+        }
+        let mut open = self.source.begin_map()?;
+        let mut members = Members::default();
+        while self.source.next_key(&mut open)? {
+            self.next_member(message_type, &mut members, depth)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn next_member(
+        &mut self,
+        message_type: &'s Type,
+        members: &mut Members,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        // Most writers keep to the order of the schema.
+        let expected = message_type.fields.get(members.next);
+        if let Some(field) = expected.filter(|field| self.source.take_name(&field.json_name)) {
+            return self.member(field, members.next, members, depth);
+        }
+        let at = self.source.offset();
+        let key = self.source.key()?;
+        self.keyed_member(message_type, &key, at, members, depth)
+    }
+
+    /// The value behind `key`, which stood at `at`.
+    pub(super) fn keyed_member(
+        &mut self,
+        message_type: &'s Type,
+        key: &str,
+        at: usize,
+        members: &mut Members,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        match message_type.index_of_name(key) {
+            Some(index) => self.member(&message_type.fields[index], index, members, depth),
+            None if self.options.ignore_unknown => self.source.skip_value(depth),
+            None => {
+                let (name, key) = (self.name(message_type), excerpt(key));
+                Err(Fault::new(at, format!("{name} has no field `{key}`")))
+            }
+        }
+    }
+
+    #[inline]
+    fn member(
+        &mut self,
+        field: &'s Field,
+        index: usize,
+        members: &mut Members,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        members.next = index + 1;
+        self.member_value(field, index, members, depth).map_err(|fault| fault.in_field(&field.json_name.text))
+    }
+
+    #[inline]
+    fn member_value(
+        &mut self,
+        field: &'s Field,
+        index: usize,
+        members: &mut Members,
+        depth: usize,
+    ) -> Result<(), Fault> {
+        if members.fields.set(index as u16) {
+            return Err(self.fault("the field comes twice"));
+        }
+        if self.source.peek()? == Found::Null && !(field.shape == Shape::Singular && self.takes_null(field)) {
+            return self.source.null();
+        }
+        if field.shape == Shape::Singular && field.is_in_oneof && members.oneofs.set(field.seen) {
+            return Err(self.fault("another field of the same oneof is set"));
+        }
+        match field.shape {
+            Shape::Singular => self.singular(field, depth),
+            Shape::Repeated => self.repeated(field, depth),
+            Shape::Map => self.map(field, depth),
+        }
+    }
+
+    /// Whether null is a value of the field, and not its absence.
+    fn takes_null(&self, field: &Field) -> bool {
+        match field.kind {
+            Kind::Message => self.tables.message(field.target()).known == Some(WellKnown::Value),
+            Kind::Enum => is_null(field.enumeration(self.pool)),
+            _ => false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn singular(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
+        match field.kind {
+            Kind::String | Kind::Bytes | Kind::Message => {
+                let start = self.wire.len();
+                self.value(field, depth)?;
+                // A length of zero.
+                if field.is_implicit && field.kind != Kind::Message && self.wire.last() == Some(&0) {
+                    let empty_len = varint_len(field.tag.into()) + 1;
+                    if self.wire.len() == start + empty_len {
+                        self.wire.truncate(start);
+                    }
+                }
+            }
+            kind => {
+                let value = self.number(field)?.filter(|value| *value != 0 || !field.is_implicit);
+                if let Some(value) = value {
+                    put_varint(self.wire, field.tag.into());
+                    put_number(self.wire, kind, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A tag and a string, bytes or message.
+    #[inline]
+    fn value(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
+        put_varint(self.wire, field.tag.into());
+        match field.kind {
+            Kind::String => {
+                let text = self.source.text()?;
+                put_varint(self.wire, text.len() as u64);
+                self.wire.extend_from_slice(text.as_bytes());
+                Ok(())
+            }
+            Kind::Bytes => self.len_prefixed(|builder| builder.source.bytes(builder.wire)),
+            _ => {
+                let tables = self.tables;
+                let message_type = tables.message(field.target());
+                if field.is_group() {
+                    self.message(message_type, depth)?;
+                    put_varint(
+                        self.wire,
+                        u64::from(field.tag - WireType::StartGroup as u32 + WireType::EndGroup as u32),
+                    );
+                    return Ok(());
+                }
+                self.len_prefixed(|builder| builder.message(message_type, depth))
+            }
+        }
+    }
+
+    /// Appends what `body` appends, behind its length.
+    #[inline]
+    pub(super) fn len_prefixed(
+        &mut self,
+        body: impl FnOnce(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let start = self.wire.len();
+        // Most are shorter than 128 bytes: one byte of length. Others are moved.
+        self.wire.push(0);
+        body(self)?;
+        let len = self.wire.len() - start - 1;
+        if len < 0x80 {
+            self.wire[start] = len as u8;
+        } else {
+            self.make_room_for_len(start, len);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn make_room_for_len(&mut self, start: usize, len: usize) {
+        let more = varint_len(len as u64) - 1;
+        let end = self.wire.len();
+        self.wire.resize(end + more, 0);
+        self.wire.copy_within(start + 1..end, start + 1 + more);
+        let mut rest = len;
+        for byte in &mut self.wire[start..start + more] {
+            *byte = rest as u8 | 0x80;
+            rest >>= 7;
+        }
+        self.wire[start + more] = rest as u8;
+    }
+
+    fn repeated(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
+        if !field.is_packed() {
+            return self.elements(field, |builder| match field.kind {
+                Kind::String | Kind::Bytes | Kind::Message => builder.value(field, depth),
+                kind => {
+                    if let Some(value) = builder.number(field)? {
+                        put_varint(builder.wire, field.tag.into());
+                        put_number(builder.wire, kind, value);
+                    }
+                    Ok(())
+                }
+            });
+        }
+        let start = self.wire.len();
+        put_varint(self.wire, field.tag.into());
+        let body = self.wire.len() + 1;
+        self.len_prefixed(|builder| builder.packed(field))?;
+        if self.wire.len() == body {
+            self.wire.truncate(start);
+        }
+        Ok(())
+    }
+
+    /// Numbers without tags. Each kind has a loop of its own.
+    fn packed(&mut self, field: &'s Field) -> Result<(), Fault> {
+        macro_rules! by_kind {
+            ($($kind:ident)*) => {
+                match field.kind {
+                    $(Kind::$kind => self.elements(field, |builder| {
+                        let value = builder.plain_number(Kind::$kind)?;
+                        put_number(builder.wire, Kind::$kind, value);
+                        Ok(())
+                    }),)*
+                    kind => self.elements(field, |builder| {
+                        if let Some(value) = builder.number(field)? {
+                            put_number(builder.wire, kind, value);
+                        }
+                        Ok(())
+                    }),
+                }
+            };
+        }
+        by_kind!(Double Float Int32 Int64 Uint32 Uint64 Sint32 Sint64 Fixed32 Fixed64 Sfixed32 Sfixed64 Bool)
+    }
+
+    #[inline]
+    pub(super) fn elements(
+        &mut self,
+        field: &Field,
+        mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut open = self.source.begin_list()?;
+        let mut index = 0;
+        while self.source.next_element(&mut open)? {
+            let is_null = matches!(field.kind, Kind::Message) && self.is_stray_null(field)?;
+            let done = if is_null { Err(self.fault("an element must not be null")) } else { element(self) };
+            done.map_err(|fault| fault.in_element(index))?;
+            index += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether a null stands where only a value may. Numbers and strings find out for themselves.
+    fn is_stray_null(&mut self, field: &Field) -> Result<bool, Fault> {
+        Ok(self.source.peek()? == Found::Null && !self.takes_null(field))
+    }
+
+    pub(super) fn map(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(self.fault("messages lie in one another too deep"));
+        };
+        let tables = self.tables;
+        let [key_field, value_field] = &*tables.message(field.target()).fields else {
+            return Err(self.fault("the schema has no entry for this map"));
+        };
+        let mut open = self.source.begin_map()?;
+        let mut keys = Keys::new();
+        while self.source.next_key(&mut open)? {
+            let at = self.source.offset();
+            let start = self.wire.len();
+            put_varint(self.wire, field.tag.into());
+            let mut is_ignored = false;
+            self.len_prefixed(|builder| {
+                let key = builder.map_key(key_field)?;
+                let step = key.clone();
+                if !keys.insert(key) {
+                    return Err(Fault::new(at, "the key comes twice").in_field(&step.text()));
+                }
+                let entry = builder.map_value(value_field, depth);
+                is_ignored = !entry.map_err(|fault| fault.in_field(&step.text()))?;
+                Ok(())
+            })?;
+            if is_ignored {
+                self.wire.truncate(start);
+            }
+        }
+        Ok(())
+    }
+
+    fn map_key(&mut self, field: &Field) -> Result<Key<'t>, Fault> {
+        put_varint(self.wire, field.tag.into());
+        if field.kind == Kind::String {
+            let key = self.source.key()?;
+            put_varint(self.wire, key.len() as u64);
+            self.wire.extend_from_slice(key.as_bytes());
+            return Ok(Key::Text(key));
+        }
+        let number = if field.kind == Kind::Bool {
+            self.source.bool_key()?.into()
+        } else {
+            let at = self.source.offset();
+            key_number(field.kind, self.source.integer_key()?, at)?
+        };
+        put_number(self.wire, field.kind, number);
+        Ok(Key::Number(number))
+    }
+
+    /// False if the value is to be ignored.
+    fn map_value(&mut self, field: &'s Field, depth: usize) -> Result<bool, Fault> {
+        if self.is_stray_null(field)? {
+            return Err(self.fault("a value must not be null"));
+        }
+        if let Kind::String | Kind::Bytes | Kind::Message = field.kind {
+            return self.value(field, depth).map(|()| true);
+        }
+        let Some(value) = self.number(field)? else { return Ok(false) };
+        put_varint(self.wire, field.tag.into());
+        put_number(self.wire, field.kind, value);
+        Ok(true)
+    }
+
+    /// A number, boolean or enum as 64 bits: 32-bit signed ones are extended, floats are in the low half. `None` is
+    /// a name of an enum that is to be ignored.
+    #[inline]
+    fn number(&mut self, field: &Field) -> Result<Option<u64>, Fault> {
+        match field.kind {
+            Kind::Enum => self.enumeration(field),
+            kind => self.plain_number(kind).map(Some),
+        }
+    }
+
+    #[inline(always)]
+    fn plain_number(&mut self, kind: Kind) -> Result<u64, Fault> {
+        let source = &mut self.source;
+        Ok(match kind {
+            Kind::Double => source.double()?.to_bits(),
+            Kind::Float => source.float()?.to_bits().into(),
+            Kind::Bool => source.bool()?.into(),
+            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Enum => {
+                let at = source.offset();
+                in_range::<i32, _>(source.int64()?, at)? as u64
+            }
+            Kind::Uint32 | Kind::Fixed32 => {
+                let at = source.offset();
+                in_range::<u32, _>(source.uint64()?, at)?.into()
+            }
+            Kind::Uint64 | Kind::Fixed64 => source.uint64()?,
+            _ => source.int64()? as u64,
+        })
+    }
+
+    fn enumeration(&mut self, field: &Field) -> Result<Option<u64>, Fault> {
+        let enumeration = field.enumeration(self.pool);
+        let at = self.source.offset();
+        let found = self.source.peek()?;
+        if found == Found::Null && is_null(enumeration) {
+            return self.source.null().map(|()| Some(0));
+        }
+        let name = &enumeration.name;
+        if found != Found::Number {
+            let text = self.source.text()?;
+            return match enumeration.by_name.get(&*text) {
+                Some(value) => Ok(Some(i64::from(enumeration.values[*value as usize].number) as u64)),
+                None if self.options.ignore_unknown => Ok(None),
+                None => Err(Fault::new(at, format!("{name} has no value `{}`", excerpt(&text)))),
+            };
+        }
+        let number = self.plain_number(Kind::Int32)?;
+        if !field.is_closed || enumeration.value(number as i32).is_some() {
+            return Ok(Some(number));
+        }
+        if self.options.ignore_unknown {
+            return Ok(None);
+        }
+        Err(Fault::new(at, format!("{name} is closed, and has no value with the number {}", number as i32)))
+    }
+
+    /// The full name of a type.
+    pub(super) fn name(&self, message_type: &Type) -> &'s str {
+        &self.pool.messages[message_type.index as usize].name
+    }
+
+    /// An error where the source stands.
+    #[cold]
+    pub(super) fn fault(&self, problem: &str) -> Fault {
+        Fault::new(self.source.offset(), problem)
+    }
+}
+
+/// Which members of a message came by.
+#[derive(Default)]
+pub(super) struct Members {
+    /// By index.
+    fields: Seen,
+    /// By the bit that members of one oneof share.
+    oneofs: Seen,
+    /// The index of the field that is likely to come next.
+    next: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Key<'t> {
+    Number(u64),
+    Text(Cow<'t, str>),
+}
+
+impl Key<'_> {
+    /// For the path in an error.
+    fn text(&self) -> String {
+        match self {
+            Key::Number(number) => (*number as i64).to_string(),
+            Key::Text(text) => excerpt(text),
+        }
+    }
+}
+
+/// The key of a map, in the range of its type.
+fn key_number(kind: Kind, number: i128, at: usize) -> Result<u64, Fault> {
+    Ok(match kind {
+        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 => in_range::<i32, _>(number, at)? as u64,
+        Kind::Uint32 | Kind::Fixed32 => in_range::<u32, _>(number, at)?.into(),
+        Kind::Uint64 | Kind::Fixed64 => in_range(number, at)?,
+        _ => in_range::<i64, _>(number, at)? as u64,
+    })
+}
+
+/// `value` as [`Builder::number`] gives it.
+#[inline(always)]
+pub(super) fn put_number(wire: &mut Vec<u8>, kind: Kind, value: u64) {
+    match kind {
+        Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => wire.extend_from_slice(&value.to_le_bytes()),
+        Kind::Float | Kind::Fixed32 | Kind::Sfixed32 => wire.extend_from_slice(&(value as u32).to_le_bytes()),
+        Kind::Sint32 | Kind::Sint64 => put_varint(wire, zigzag(value as i64)),
+        _ => put_varint(wire, value),
+    }
+}

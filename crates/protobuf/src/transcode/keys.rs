@@ -1,0 +1,130 @@
+//! What has been seen of a message or a map.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+/// Which fields of a message came by: a bit each.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    first: [u64; 2],
+    /// For types with more than 128 fields.
+    others: Vec<u64>,
+}
+
+impl Seen {
+    /// Sets a bit, and says whether it was set before.
+    #[inline]
+    pub(crate) fn set(&mut self, bit: u16) -> bool {
+        let (word, mask) = (usize::from(bit / 64), 1 << (bit % 64));
+        let word = match self.first.get_mut(word) {
+            Some(word) => word,
+            None => self.other(word - self.first.len()),
+        };
+        let was_set = *word & mask != 0;
+        *word |= mask;
+        was_set
+    }
+
+    #[cold]
+    fn other(&mut self, index: usize) -> &mut u64 {
+        if self.others.len() <= index {
+            self.others.resize(index + 1, 0);
+        }
+        &mut self.others[index]
+    }
+
+    pub(crate) fn has(&self, bit: u16) -> bool {
+        let (word, mask) = (usize::from(bit / 64), 1 << (bit % 64));
+        let word = self.first.get(word).or_else(|| self.others.get(word.wrapping_sub(self.first.len())));
+        word.is_some_and(|word| word & mask != 0)
+    }
+}
+
+/// The keys of a map, to find one that comes twice.
+#[derive(Debug)]
+pub(crate) struct Keys<K> {
+    /// The first ones: most maps are small.
+    first: [Option<K>; FIRST_LEN],
+    /// The others.
+    more: Vec<K>,
+    /// Of both.
+    len: usize,
+    /// Each key was above the one before: so none came twice.
+    is_ascending: bool,
+    /// All of them, once there are many in no order.
+    set: Option<HashSet<K>>,
+}
+
+const FIRST_LEN: usize = 4;
+/// Up to here a list is searched faster than a set.
+const LIST_LEN_MAX: usize = 12;
+
+impl<K: Ord + Hash + Clone> Keys<K> {
+    pub(crate) fn new() -> Keys<K> {
+        Keys { first: [const { None }; FIRST_LEN], more: Vec::new(), len: 0, is_ascending: true, set: None }
+    }
+
+    /// Whether the key is new.
+    #[inline]
+    pub(crate) fn insert(&mut self, key: K) -> bool {
+        let last = if self.len <= FIRST_LEN {
+            self.len.checked_sub(1).and_then(|last| self.first[last].as_ref())
+        } else {
+            self.more.last()
+        };
+        if self.is_ascending && last.is_none_or(|last| *last < key) {
+            self.push(key);
+            return true;
+        }
+        self.insert_unordered(key)
+    }
+
+    #[inline]
+    fn push(&mut self, key: K) {
+        match self.first.get_mut(self.len) {
+            Some(place) => *place = Some(key),
+            None => self.more.push(key),
+        }
+        self.len += 1;
+    }
+
+    fn insert_unordered(&mut self, key: K) -> bool {
+        self.is_ascending = false;
+        let keys = self.first.iter().flatten().chain(&self.more);
+        if self.len <= LIST_LEN_MAX {
+            let is_new = keys.into_iter().all(|other| *other != key);
+            if is_new {
+                self.push(key);
+            }
+            return is_new;
+        }
+        self.set.get_or_insert_with(|| keys.cloned().collect()).insert(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Keys, Seen};
+
+    #[test]
+    fn each_bit_is_its_own() {
+        for bits in [[0, 1, 63], [64, 127, 128], [129, 4000, u16::MAX]] {
+            let mut seen = Seen::default();
+            for bit in bits {
+                assert!(!seen.has(bit) && !seen.set(bit) && seen.has(bit) && seen.set(bit), "{bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_found() {
+        for len in [1, 2, 12, 13, 14, 100] {
+            for step in [1, 37] {
+                let mut keys = Keys::new();
+                let numbers: Vec<u32> = (0..len).map(|index| index * step % 101).collect();
+                assert!(numbers.iter().all(|number| keys.insert(*number)), "{len} by {step}");
+                assert!(numbers.iter().all(|number| !keys.insert(*number)), "{len} by {step}");
+            }
+        }
+    }
+}

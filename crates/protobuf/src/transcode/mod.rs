@@ -1,0 +1,72 @@
+//! Messages between the wire and another format, straight from one to the other: [`Printer`] walks over wire bytes and
+//! hands values to a [`Sink`], [`Builder`] takes values from a [`Source`] and appends wire bytes. Both go by [`Tables`],
+//! made once for a schema. What ProtoJSON says of well-known types and names stands here, and holds for MessagePack too.
+
+mod build;
+mod build_known;
+mod error;
+mod keys;
+mod options;
+mod print;
+mod print_known;
+mod sink;
+mod source;
+mod tables;
+
+use build::Builder;
+pub use error::PrintError;
+pub use options::{ParseOptions, PrintOptions};
+pub(crate) use print::Printer;
+use print::{Merge, Stop};
+pub(crate) use sink::{Mark, Name, NotText, Sink};
+pub(crate) use source::{Shape, Source};
+pub(crate) use tables::Tables;
+
+use crate::json::Fault;
+use crate::schema::{MessageType, Schema};
+use crate::{Decoder, Limits};
+
+/// Appends the message to `out` by `print`; brings the wire bytes into order first if they are not.
+pub(crate) fn print(
+    message_type: MessageType<'_>,
+    wire: &[u8],
+    options: &PrintOptions,
+    out: &mut Vec<u8>,
+    print: impl Fn(Merge<'_>, &[u8], &mut Vec<u8>) -> Result<(), Stop>,
+) -> Result<(), PrintError> {
+    let start = out.len();
+    let schema = message_type.schema();
+    let merge = |index: u32, wire: &[u8]| merged(schema, index, wire, options.depth_max);
+    let printed = match print(&merge, wire, out) {
+        Err(Stop::Merge) => {
+            out.truncate(start);
+            merge(message_type.index(), wire).map_err(Stop::from).and_then(|wire| print(&merge, &wire, out))
+        }
+        printed => printed,
+    };
+    printed.map_err(|stop| {
+        out.truncate(start);
+        match stop {
+            Stop::Error(error) => *error,
+            // What was encoded in one go is in order.
+            Stop::Merge => PrintError::Unordered,
+        }
+    })
+}
+
+/// Appends the wire bytes of the message that `source` holds; gives the source back, which stands behind it.
+pub(crate) fn build<'t, S: Source<'t>>(
+    message_type: MessageType<'_>,
+    source: S,
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<S, Fault> {
+    Builder::new(message_type.schema().pool(), options, source, wire).build(message_type.index())
+}
+
+/// The same message in the order in which it is encoded: decoded, which merges, and encoded again.
+fn merged(schema: &Schema, index: u32, wire: &[u8], depth_max: usize) -> Result<Vec<u8>, PrintError> {
+    let limits = Limits { depth_max, ..Limits::default() };
+    let mut decoder = Decoder::new(limits);
+    Ok(decoder.decode(schema.message_at(index), wire)?.encode_to_vec())
+}

@@ -1,0 +1,69 @@
+//! Where the values of a message go: JSON or MessagePack.
+
+/// The name of a field, in every form that an output wants.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Name {
+    /// As it is.
+    pub(crate) text: Box<str>,
+    /// `,"name":`, escaped.
+    pub(crate) quoted: Box<[u8]>,
+}
+
+impl Name {
+    pub(crate) fn new(text: &str) -> Name {
+        let mut quoted = vec![b','];
+        // What comes from a `str` is UTF-8.
+        crate::json::write::string(text.as_bytes(), &mut quoted);
+        quoted.push(b':');
+        Name { text: text.into(), quoted: quoted.into() }
+    }
+}
+
+/// A value that the output has no form for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotText;
+
+/// How much has been written, and how many maps and lists are open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) len: usize,
+    pub(crate) depth: usize,
+}
+
+/// Takes the values of a message in their order.
+pub(crate) trait Sink {
+    /// A map or list that is open: its owner keeps it.
+    type Open;
+
+    fn begin_map(&mut self) -> Self::Open;
+    /// Before each value of a map: its key.
+    fn name(&mut self, open: &mut Self::Open, name: &Name);
+    fn text_key(&mut self, open: &mut Self::Open, key: &[u8]) -> Result<(), NotText>;
+    fn int_key(&mut self, open: &mut Self::Open, key: i64);
+    fn uint_key(&mut self, open: &mut Self::Open, key: u64);
+    fn bool_key(&mut self, open: &mut Self::Open, key: bool);
+    fn end_map(&mut self, open: Self::Open);
+
+    fn begin_list(&mut self) -> Self::Open;
+    /// Before each value of a list.
+    fn element(&mut self, open: &mut Self::Open);
+    fn end_list(&mut self, open: Self::Open);
+
+    fn null(&mut self);
+    fn bool(&mut self, value: bool);
+    fn int32(&mut self, value: i32);
+    fn uint32(&mut self, value: u32);
+    fn int64(&mut self, value: i64);
+    fn uint64(&mut self, value: u64);
+    fn float(&mut self, value: f32);
+    fn double(&mut self, value: f64);
+    fn text(&mut self, value: &[u8]) -> Result<(), NotText>;
+    fn bytes(&mut self, value: &[u8]);
+    /// False if it is out of range.
+    fn timestamp(&mut self, seconds: i64, nanos: i32) -> bool;
+
+    /// A place to come back to.
+    fn mark(&self) -> Mark;
+    /// Takes back all that was written since.
+    fn rewind(&mut self, mark: Mark);
+}

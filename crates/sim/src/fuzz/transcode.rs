@@ -1,0 +1,125 @@
+//! Any bytes as a message on the wire, in JSON and in MessagePack. What is accepted survives the others: the same
+//! JSON comes out at the end.
+
+use std::sync::OnceLock;
+
+use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
+use thalweg_protobuf::{MessageType, Schema, msgpack, sources};
+
+use super::{Features, feature};
+
+/// What is there to be changed: JSON of both types, and each on the wire and in MessagePack too.
+const JSON: &[(&str, &str)] = &[
+    (
+        "everything.Everything",
+        r#"{"aDouble":1.5,"aFloat":"NaN","anInt32":-7,"anInt64":"9007199254740993","aUint32":4294967295,"aUint64":"1",
+        "aSint32":-1,"aSint64":"-2","aFixed32":3,"aFixed64":"4","aSfixed32":-5,"aSfixed64":"-6","aBool":true,
+        "aString":"a\"\\\né😀","someBytes":"+/8=","aColor":"RED"}"#,
+    ),
+    (
+        "everything.Everything",
+        r#"{"inner":{"inner":{"maybeInt32":0,"maybeString":""}},"doubles":[1,2.5,-0.0],"int32s":[1,2,300],"strings":["a",""],
+        "colors":["BLUE",-1,7],"inners":[{},{"anInt32":1}],"looseInt64s":["1"],"textsByText":{"a":"b","":""},
+        "innersByInt32":{"-1":{"aBool":true}},"colorsByBool":{"true":"RED"},"bytesByUint64":{"7":"AQ=="},"chosenString":"x"}"#,
+    ),
+    (
+        "everything.Everything",
+        r#"{"any":{"@type":"x/everything.Everything","anInt32":1,"inner":{}},"timestamp":"2024-02-29T12:00:00.5Z",
+        "duration":"-1.5s","fieldMask":"a,bC.d","struct":{"a":[1,"x",null,true,{"b":{}}]},"value":null,"listValue":[[]],
+        "empty":{},"int64Value":"5","stringValue":"x","bytesValue":"","doubleValue":"Infinity","boolValue":false,
+        "anys":[{"@type":"x/google.protobuf.Duration","value":"1s"},{}],"valuesByText":{"a":1}}"#,
+    ),
+    (
+        "extended.Extended",
+        r#"{"id":1,"name":"n","level":"HIGH","levels":["LOW",7],"switchesByText":{"a":"ON"},"part":{"size":1,"whole":{"id":2}},
+        "piece":[{"label":"a"},{}],"packed":[1,2],"[extended.number_extension]":"5",
+        "[extended.Scope.nested_extension]":{"id":3},"[extended.text_extensions]":["x"]}"#,
+    ),
+];
+
+/// An input begins with a byte that says of which type it is and in which format.
+pub(super) fn corpus() -> Vec<Vec<u8>> {
+    let schema = schema();
+    let mut corpus = Vec::new();
+    for (name, json) in JSON {
+        let kind = TYPES.iter().position(|of| of == name).expect("one of them") as u8;
+        let message_type = schema.message(name).expect("it is in the schema");
+        let wire = json::to_wire(message_type, json.as_bytes()).expect("JSON of the type");
+        let msgpack = msgpack::from_wire(message_type, &wire).expect("it has MessagePack");
+        let formats = [wire, json.as_bytes().to_vec(), msgpack];
+        corpus.extend((0..).zip(formats).map(|(format, bytes)| [&[kind | format << 1][..], &bytes].concat()));
+    }
+    corpus
+}
+
+const TYPES: [&str; 2] = ["everything.Everything", "extended.Extended"];
+
+/// The schema of the crate's own tests.
+fn schema() -> &'static Schema {
+    static COMPILED: OnceLock<Schema> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let read = |name: &str| match name {
+            "everything.proto" => {
+                Some(include_str!("../../../protobuf/tests/proto/everything.proto").to_owned())
+            }
+            "extended.proto" => Some(include_str!("../../../protobuf/tests/proto/extended.proto").to_owned()),
+            _ => None,
+        };
+        let set = sources::compile(&["everything.proto", "extended.proto"], read).expect("the files compile");
+        Schema::from_descriptor_set(&set).expect("a schema")
+    })
+}
+
+pub(super) fn target(data: &[u8]) -> Features {
+    let Some((&head, bytes)) = data.split_first() else { return Features::new() };
+    let message_type = schema().message(TYPES[usize::from(head & 1)]).expect("it is in the schema");
+    let options = ParseOptions { ignore_unknown: head & 8 != 0, ..ParseOptions::default() };
+    let mut wire = Vec::new();
+    let read = match head >> 1 & 3 {
+        0 => {
+            wire.extend_from_slice(bytes);
+            Ok(())
+        }
+        1 => json::parse(message_type, bytes, &options, &mut wire).map_err(|error| error.problem),
+        _ => msgpack::parse(message_type, bytes, &options, &mut wire).map_err(|error| error.problem),
+    };
+    assert!(wire.len() <= 16 * bytes.len(), "{} bytes became {}", bytes.len(), wire.len());
+    let outcome = read.map_err(|problem| kind_of(&problem)).and_then(|()| {
+        let printed = json::from_wire(message_type, &wire);
+        // What came as text has text.
+        assert!(printed.is_ok() || head >> 1 & 3 != 1, "{printed:?} of {}", String::from_utf8_lossy(bytes));
+        printed.map_err(|error| kind_of(&error.to_string()))
+    });
+    let features =
+        [feature((head & 15, outcome.as_ref().err())), feature(outcome.as_ref().map(|json| shape(json)))];
+    if let Ok(json) = &outcome {
+        assert_survives(message_type, &wire, json);
+    }
+    features.into()
+}
+
+fn assert_survives(message_type: MessageType<'_>, wire: &[u8], json: &str) {
+    let again =
+        json::to_wire(message_type, json.as_bytes()).unwrap_or_else(|error| panic!("{error}: {json}"));
+    assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json));
+    let msgpack = msgpack::from_wire(message_type, wire).unwrap_or_else(|error| panic!("{error}: {json}"));
+    let again =
+        msgpack::to_wire(message_type, &msgpack).unwrap_or_else(|error| panic!("{error}: {msgpack:02x?}"));
+    assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json), "{msgpack:02x?}");
+    // Laid out for people it is the same.
+    let (mut pretty, options) = (Vec::new(), PrintOptions { pretty: true, ..PrintOptions::default() });
+    json::print(message_type, wire, &options, &mut pretty).expect("it was printed before");
+    let again = json::to_wire(message_type, &pretty).expect("it is JSON");
+    assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json));
+}
+
+/// A problem without what it quotes.
+fn kind_of(problem: &str) -> String {
+    let words = problem.split(' ').filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Which members are there, and how deep.
+fn shape(json: &str) -> String {
+    json.chars().filter(|character| matches!(character, '{' | '}' | '[' | ']' | ':')).take(60).collect()
+}

@@ -1,0 +1,79 @@
+//! A service whose messages are buffa's, and a call of it, in one program: `cargo run -p thalweg-examples --bin notes-buffa`.
+//!
+//! Requests and answers arrive as views: their strings are not copied out of the bytes that the network brought.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use notes::notes_client::NotesClient;
+use notes::notes_server::{Notes, NotesServer};
+use notes::{Note, NoteView, WordCounts};
+use thalweg::{Channel, Request, Response, Server, Status, Stream, Streaming, View};
+
+#[allow(dead_code, unreachable_pub, unused_imports, clippy::all, clippy::pedantic, reason = "generated code")]
+mod notes {
+    thalweg::include_proto!("notes");
+}
+
+struct Counting;
+
+impl Notes for Counting {
+    async fn count_words(
+        &self,
+        request: Request<View<NoteView<'static>>>,
+    ) -> Result<Response<WordCounts>, Status> {
+        let note = request.get_ref().view();
+        let mut counts = HashMap::<&str, u32>::new();
+        for word in note.text.split_whitespace() {
+            *counts.entry(word).or_default() += 1;
+        }
+        let counts = counts.into_iter().map(|(word, count)| (word.to_owned(), count)).collect();
+        Ok(Response::new(WordCounts { title: note.title.to_owned(), counts, ..WordCounts::default() }))
+    }
+
+    type EchoStream = Echoed;
+
+    async fn echo(
+        &self,
+        request: Request<Streaming<View<NoteView<'static>>>>,
+    ) -> Result<Response<Echoed>, Status> {
+        Ok(Response::new(Echoed(request.into_inner())))
+    }
+}
+
+/// Notes as they came, made owned.
+struct Echoed(Streaming<View<NoteView<'static>>>);
+
+impl Stream for Echoed {
+    type Item = Result<Note, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let owned = |note: View<NoteView<'static>>| note.into_inner().to_owned_message();
+        Pin::new(&mut self.0).poll_next(context).map(|item| item.map(|note| note.map(owned)))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let server =
+        Server::builder().add_service(NotesServer::new(Counting)).bind(&["127.0.0.1:0".parse()?]).await?;
+    let address = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+
+    let client = NotesClient::new(Channel::builder(address).connect().await?);
+    let note = Note { title: "a rose".into(), text: "a rose is a rose is a rose".into(), ..Note::default() };
+    let answer = client.count_words(note.clone()).await?.into_inner();
+    let answer = answer.view();
+    let mut counts: Vec<(&str, u32)> = answer.counts.iter().map(|(word, count)| (*word, *count)).collect();
+    counts.sort_unstable();
+    println!("{}: {counts:?}", answer.title);
+
+    let mut echoed = client.echo(tokio_stream::once(note)).await?.into_inner();
+    while let Some(note) = poll_fn(|context| Pin::new(&mut echoed).poll_next(context)).await {
+        println!("{}", note?.view().text);
+    }
+    Ok(())
+}
