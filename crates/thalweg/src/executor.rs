@@ -5,6 +5,8 @@
 
 mod pin;
 
+pub(crate) use pin::current_cpu;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -71,6 +73,7 @@ pub(crate) struct Executor {
 #[derive(Debug)]
 struct Worker {
     runtime: Handle,
+    cpu: Option<usize>,
     load: Arc<AtomicUsize>,
 }
 
@@ -78,6 +81,8 @@ struct Worker {
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) runtime: Handle,
+    /// The processor that the thread is pinned to.
+    pub(crate) cpu: Option<usize>,
     load: Arc<AtomicUsize>,
 }
 
@@ -112,7 +117,7 @@ impl Executor {
                 .map_err(|source| ExecutorError::Start { index, source })?;
             let gone = || ExecutorError::Start { index, source: io::Error::other("it panicked") };
             let runtime = hear.recv().map_err(|_| gone())??;
-            Ok(Worker { runtime, load: Arc::default() })
+            Ok(Worker { runtime, cpu, load: Arc::default() })
         };
         let threads = (0..count).map(start).collect::<Result<_, _>>()?;
         Ok(Self { threads, turn: AtomicUsize::new(0), ending, running })
@@ -124,9 +129,9 @@ impl Executor {
         let count = self.threads.len();
         let in_turn = (0..count).map(|step| &self.threads[turn.wrapping_add(step) % count]);
         let worker = in_turn.min_by_key(|worker| worker.load.load(Ordering::Relaxed));
-        let Worker { runtime, load } = worker.expect("there is at least one thread");
+        let Worker { runtime, cpu, load } = worker.expect("there is at least one thread");
         load.fetch_add(1, Ordering::Relaxed);
-        Seat { runtime: runtime.clone(), load: Arc::clone(load) }
+        Seat { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
     }
 
     /// Ends the threads and waits for that, but not for those that are blocked.

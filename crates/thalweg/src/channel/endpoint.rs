@@ -55,6 +55,8 @@ impl ClientEndpoint {
 }
 
 impl Endpoint for ClientEndpoint {
+    const IS_SAMPLED: bool = true;
+
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, _buffer: &[u8]) {
         match *event {
             Event::Headers { tag, end_stream: true, .. } => {

@@ -163,6 +163,11 @@ impl Lane {
         self.seat.as_ref().map_or_else(|| Handle::try_current().ok(), |seat| Some(seat.runtime.clone()))
     }
 
+    /// The processor that it is pinned to.
+    pub(super) fn cpu(&self) -> Option<usize> {
+        self.seat.as_ref().and_then(|seat| seat.cpu)
+    }
+
     /// The share of time that its driver was busy, in thousandths, as last seen.
     pub(super) fn busy_permille(&self) -> Option<u32> {
         let busy = self.busy_permille.load(Ordering::Relaxed);

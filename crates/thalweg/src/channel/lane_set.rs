@@ -11,8 +11,10 @@ use tonic::Status;
 use super::connect::Connector;
 use super::lane::Lane;
 use super::lanes::Lanes;
+use super::policy::Trial;
 use super::ticker::Ticker;
 use crate::connection::{Connection, Line};
+use crate::executor::current_cpu;
 
 /// The lanes of one channel. Dropping it closes each after its last call.
 pub(crate) struct LaneSet {
@@ -32,6 +34,8 @@ pub(crate) struct LaneSet {
 #[derive(Default)]
 struct Ready {
     lanes: Vec<ReadyLane>,
+    /// They run on threads that are pinned to processors.
+    are_pinned: bool,
     /// Some other lane has no connection, and may try to make one: the next call has it do so.
     is_repair_due: bool,
 }
@@ -109,13 +113,13 @@ impl LaneSet {
         let lanes = ready.lanes.as_slice();
         let chosen = match affinity {
             Some(key) => lanes.iter().max_by_key(|ready| affinity_of(key, ready.lane.id))?,
-            None => self.less_loaded(lanes)?,
+            None => self.less_loaded(lanes, ready.are_pinned)?,
         };
         Some(Arc::clone(&chosen.connection))
     }
 
-    /// The less loaded of two. They change with each turn, through all pairs.
-    fn less_loaded<'a>(&self, lanes: &'a [ReadyLane]) -> Option<&'a ReadyLane> {
+    /// The less loaded of two, or one on the caller's processor. They change with each turn, through all pairs.
+    fn less_loaded<'a>(&self, lanes: &'a [ReadyLane], are_pinned: bool) -> Option<&'a ReadyLane> {
         let count = lanes.len() as u32;
         if count < 2 {
             return lanes.first();
@@ -124,7 +128,12 @@ impl LaneSet {
         let first = turn % count;
         let second = (first + 1 + (turn / count) % (count - 1)) % count;
         let (first, second) = (&lanes[first as usize], &lanes[second as usize]);
-        Some(if second.load() < first.load() { second } else { first })
+        let less = if second.load() < first.load() { second } else { first };
+        if are_pinned && let Some(cpu) = current_cpu() {
+            let cpus_and_loads = lanes.iter().map(|ready| (ready.lane.cpu(), ready.load()));
+            return Some(on_processor(cpu, less.load(), cpus_and_loads).map_or(less, |own| &lanes[own]));
+        }
+        Some(less)
     }
 
     /// Waits for a connection, making one if need be.
@@ -199,6 +208,12 @@ impl LaneSet {
         }
     }
 
+    /// Says what a trial has shown: what is opened or closed next follows from it.
+    pub(super) fn note_trial(&self, trial: &Trial) {
+        let message = if trial.is_kept { "lanes are kept" } else { "a trial was in vain" };
+        tracing::debug!(channel = %self.connector.target, lanes = trial.tried.lanes, reason = %trial, "{message}");
+    }
+
     /// Lets lanes take no more calls, and close when their last one has ended. The last lane stays.
     pub(crate) fn close(&self, ids: &[u64], reason: &str) {
         let closed: Vec<_> = {
@@ -230,6 +245,7 @@ impl LaneSet {
         };
         let former = std::mem::replace(&mut ready.lanes, all.lanes.iter().filter_map(connected).collect());
         // Without any, a call that finds none has the first one connect.
+        ready.are_pinned = ready.lanes.iter().any(|ready| ready.lane.cpu().is_some());
         ready.is_repair_due = !ready.lanes.is_empty() && all.lanes.iter().any(|lane| lane.is_due());
         let is_empty = ready.lanes.is_empty();
         drop((ready, all));
@@ -327,6 +343,17 @@ impl ReadyLane {
     }
 }
 
+/// The lane on the caller's own processor, unless it has much more to do than the one that has `load`: to wake a thread of the
+/// same processor takes none out of its sleep. Of each lane there are its processor and its load.
+fn on_processor(cpu: usize, load: u64, lanes: impl Iterator<Item = (Option<usize>, u64)>) -> Option<usize> {
+    let own = lanes.enumerate().filter(|(_, (lane, _))| *lane == Some(cpu));
+    let (place, (_, own)) = own.min_by_key(|(_, (_, load))| *load)?;
+    (own <= OWN_LOAD_MAX * load).then_some(place)
+}
+
+/// Callers of one processor alone give two thirds of their calls to its lane.
+const OWN_LOAD_MAX: u64 = 2;
+
 /// How well a key and a lane go together: a key takes the lane with the highest value (rendezvous hashing). When a lane comes or goes, only those
 /// keys move for which it is the highest.
 fn affinity_of(key: u64, lane: u64) -> u64 {
@@ -363,6 +390,17 @@ mod tests {
         check(4, 5, 1800..2200);
         check(5, 4, 1800..2200);
         check(15, 16, 500..750);
+    }
+
+    #[test]
+    fn a_caller_takes_the_lane_of_its_processor_unless_that_has_much_more_to_do() {
+        let check = |cpu, load, lanes: &[(Option<usize>, u64)], expected: Option<usize>| {
+            assert_eq!(on_processor(cpu, load, lanes.iter().copied()), expected, "{cpu}, {load}: {lanes:?}");
+        };
+        check(1, 5, &[(Some(0), 5), (Some(1), 10)], Some(1));
+        check(1, 5, &[(Some(0), 5), (Some(1), 11)], None);
+        check(0, 5, &[(Some(0), 9), (Some(1), 5), (Some(0), 8)], Some(2));
+        check(2, 5, &[(Some(0), 5), (None, 0)], None);
     }
 
     #[test]

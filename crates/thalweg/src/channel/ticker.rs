@@ -125,7 +125,11 @@ impl Watch {
             let samples = self.sample(&set, now - last);
             let has_too_many = samples.lanes.len() > self.floor;
             last = now;
-            match self.policy.decide(&samples, now - self.began) {
+            let decision = self.policy.decide(&samples, now - self.began);
+            if let Some(trial) = self.policy.ended_trial() {
+                set.note_trial(&trial);
+            }
+            match decision {
                 Decision::Keep => {}
                 Decision::Open { count, reason } => set.open(count, &reason.to_string()),
                 Decision::Close { lanes, reason } => set.close(&lanes, &reason.to_string()),
@@ -224,7 +228,7 @@ impl Watch {
 }
 
 /// Calls that wait for a stream wait for any lane: each that takes calls is given its share of them.
-fn share_waiting(waiting: usize, lanes: &mut [LaneSample]) {
+pub(super) fn share_waiting(waiting: usize, lanes: &mut [LaneSample]) {
     let count = lanes.iter().filter(|lane| lane.state == LaneState::Ready).count();
     let ready = lanes.iter_mut().filter(|lane| lane.state == LaneState::Ready);
     for (place, lane) in ready.enumerate() {

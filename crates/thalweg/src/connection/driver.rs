@@ -22,6 +22,9 @@ use crate::buffers;
 
 /// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
 pub(crate) trait Endpoint: Send + Unpin + 'static {
+    /// Whether somebody reads what its connection did: a channel looks at its lanes, a server at nothing of the kind.
+    const IS_SAMPLED: bool;
+
     /// Takes note of one event, under the connection's lock. `buffer` is what was read: a DATA event's bytes lie in it.
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, buffer: &[u8]);
 
@@ -133,7 +136,9 @@ where
                 if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
                     state.admit();
                 }
-                state.note_taken(self.polled_at);
+                if E::IS_SAMPLED {
+                    state.note_taken(self.polled_at);
+                }
                 // What has left a stream's queue may have made room: its sender hears of it now, not with the next read.
                 let now = self.polled_at.into_std();
                 while let Ok(Some(event)) = state.http2.poll_event(&mut &[][..], now) {
@@ -428,8 +433,9 @@ where
         }
         state.driver = DriverState::Asleep(cx.waker().clone());
         self.slices.note_sleep();
-        if state.http2.is_window_blocked() {
+        if E::IS_SAMPLED && state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
+            self.work.is_due = true;
         }
         if state.shrunk {
             self.output.shrink();
@@ -447,12 +453,18 @@ where
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
-        self.work.tell(&mut state.load, self.polled_at);
-        state.tell_watcher(self.polled_at);
+        if E::IS_SAMPLED {
+            if self.work.is_due {
+                self.work.tell(&mut state.load, self.polled_at);
+            }
+            state.tell_watcher(self.polled_at);
+        }
         drop(state);
         let mut rounds = 0;
         let outcome = self.poll_turns(cx, &mut rounds);
-        self.work.note_poll(self.polled_at, rounds);
+        if E::IS_SAMPLED {
+            self.work.note_poll(self.polled_at, rounds);
+        }
         outcome
     }
 
@@ -480,7 +492,10 @@ where
                 }
             }
         }
-        self.work.gave_way_at = Some(Instant::now());
+        if E::IS_SAMPLED {
+            self.work.gave_way_at = Some(Instant::now());
+            self.work.is_due = true;
+        }
         cx.waker().wake_by_ref();
         Poll::Pending
     }

@@ -201,7 +201,7 @@ pub(crate) struct State {
 pub(crate) const TIMED_EACH_MAX: u32 = 64;
 
 /// Each so-manieth wake-up of the driver is timed: a look at the clock costs some 40 instructions.
-const WAKES_PER_LOOK: u32 = 8;
+const WAKES_PER_LOOK: u32 = 32;
 
 /// Whether the driver has to be woken for output to leave.
 #[derive(Debug)]
@@ -267,12 +267,20 @@ impl State {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
             DriverState::Asleep(waker) => {
                 self.wake.push(waker);
-                self.wakes = self.wakes.wrapping_add(1);
-                if self.wakes.is_multiple_of(WAKES_PER_LOOK) {
-                    self.waiting_since = Some(Instant::now());
+                // A server's connection, which has no gate, has nobody who asks.
+                if self.gate.is_some() {
+                    self.note_wake();
                 }
             }
             DriverState::Running | DriverState::Notified => {}
+        }
+    }
+
+    #[inline]
+    fn note_wake(&mut self) {
+        self.wakes = self.wakes.wrapping_add(1);
+        if self.wakes.is_multiple_of(WAKES_PER_LOOK) {
+            self.waiting_since = Some(Instant::now());
         }
     }
 

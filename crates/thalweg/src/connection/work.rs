@@ -9,18 +9,22 @@ use super::load::nanoseconds;
 #[derive(Debug, Default)]
 pub(super) struct Work {
     busy_ns: u64,
+    untold_bytes: u64,
+    /// What this poll has moved.
     pub(super) bytes: u64,
-    /// Short polls so far, of which each [`SHORT_POLLS_PER_LOOK`]th is timed.
+    /// Short polls, of which each [`SHORT_POLLS_PER_LOOK`]th is timed.
     short_polls: u32,
     /// Since when the window keeps data back, while the driver sleeps.
     pub(super) blocked_since: Option<Instant>,
     /// Since when the driver has given way to others, with more to do.
     pub(super) gave_way_at: Option<Instant>,
+    /// There is enough to tell. What a few short polls moved can wait for more of them.
+    pub(super) is_due: bool,
 }
 
 /// A look at the clock is a sensible part of a poll that moves a call or two. Odd: where each call takes two polls, one to write and one
 /// to read, both are looked at in turn.
-const SHORT_POLLS_PER_LOOK: u32 = 5;
+const SHORT_POLLS_PER_LOOK: u32 = 31;
 /// Rounds of a short poll: one that moved something and one that did not.
 const SHORT_POLL_ROUNDS_MAX: usize = 2;
 
@@ -31,21 +35,25 @@ impl Work {
         if self.bytes == 0 {
             return;
         }
+        self.untold_bytes += std::mem::take(&mut self.bytes);
         if rounds > SHORT_POLL_ROUNDS_MAX {
+            self.is_due = true;
             self.busy_ns += nanoseconds(began, Instant::now());
             return;
         }
-        self.short_polls = self.short_polls.wrapping_add(1);
-        if self.short_polls.is_multiple_of(SHORT_POLLS_PER_LOOK) {
+        self.short_polls += 1;
+        if self.short_polls == SHORT_POLLS_PER_LOOK {
+            self.short_polls = 0;
+            self.is_due = true;
             self.busy_ns += nanoseconds(began, Instant::now()) * u64::from(SHORT_POLLS_PER_LOOK);
         }
     }
 
     /// Adds what was done up to `now` to the connection's totals.
-    #[inline]
     pub(super) fn tell(&mut self, load: &mut Load, now: Instant) {
+        self.is_due = false;
         load.busy_ns += std::mem::take(&mut self.busy_ns);
-        load.bytes += std::mem::take(&mut self.bytes);
+        load.bytes += std::mem::take(&mut self.untold_bytes);
         if let Some(since) = self.blocked_since.take() {
             load.blocked_ns += nanoseconds(since, now);
         }

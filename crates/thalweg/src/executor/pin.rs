@@ -19,6 +19,17 @@ pub(super) fn pin_this_thread(cpu: usize) -> Result<(), ExecutorError> {
     Err(ExecutorError::Pin { cpu, source, allowed: "all, on this system".to_owned() })
 }
 
+/// The processor that this thread runs on at this moment, if the system tells.
+#[cfg(target_os = "linux")]
+pub(crate) fn current_cpu() -> Option<usize> {
+    nix::sched::sched_getcpu().ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn current_cpu() -> Option<usize> {
+    None
+}
+
 /// The processors that this thread may run on, as ranges.
 #[cfg(target_os = "linux")]
 fn allowed() -> String {

@@ -218,6 +218,8 @@ impl ServerEndpoint {
 }
 
 impl Endpoint for ServerEndpoint {
+    const IS_SAMPLED: bool = false;
+
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, buffer: &[u8]) {
         match *event {
             Event::Headers { stream, end_stream, .. } => self.on_request(state, stream, end_stream),

@@ -38,12 +38,14 @@ pub(crate) struct PolicyConfig {
     pub(crate) ticks_min: usize,
     pub(crate) up_ticks_max: usize,
     pub(crate) down_ticks_max: usize,
-    /// Ticks that are not counted after the number of lanes has changed.
-    pub(crate) settle_ticks: usize,
     /// What is known of a steady load.
     pub(crate) steady_ticks_max: usize,
     /// How many standard errors make a difference.
     pub(crate) sigmas: f64,
+    /// A relative standard error up to which a rate is one to compare others with.
+    pub(crate) error_max: f64,
+    /// Ticks after which what a search has found is looked at again.
+    pub(crate) confirm_ticks: usize,
     /// The least that the rates of two ticks are thought to differ by chance.
     pub(crate) spread_min: f64,
 
@@ -72,7 +74,7 @@ impl PolicyConfig {
         Self {
             floor: 1,
             cap: cores.clamp(1, LANES_DEFAULT_MAX),
-            tick_ms: 50,
+            tick_ms: 25,
             gain_min: 0.03,
             loss_max: 0.03,
             latency_weight: 0.2,
@@ -84,16 +86,17 @@ impl PolicyConfig {
             write_share_min: 0.25,
             contended_share_min: 0.25,
             flow_share_min: 0.1,
-            ticks_min: 3,
-            up_ticks_max: 16,
-            down_ticks_max: 12,
-            settle_ticks: 0,
-            steady_ticks_max: 20,
+            ticks_min: 4,
+            up_ticks_max: 24,
+            down_ticks_max: 20,
+            steady_ticks_max: 40,
             sigmas: 2.0,
+            error_max: 0.03,
+            confirm_ticks: 12,
             spread_min: 0.015,
             change_factor: 1.4,
             change_sigmas: 5.0,
-            change_ticks: 4,
+            change_ticks: 6,
             retry_ms: 15_000,
             retry_ms_max: 600_000,
             search_ms: 250,

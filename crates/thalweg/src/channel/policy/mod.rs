@@ -1,7 +1,7 @@
 //! How many lanes a channel should have: a pure function of samples and time.
 //!
 //! ```text
-//!             four ticks of a load                        a trial is decided
+//!             ticks that tell a load                      a trial is decided
 //!   Steady ───────────────────────► Settling ──► Trying ─────────────────────► Settling ──► Steady
 //!     ▲  another load, or a retry       ▲           │ the search wants another number
 //!     └─────────────────────────────────┴───────────┘
@@ -15,17 +15,24 @@
 //!
 //! **Measure.** Little's law gives latency for free: calls in flight over rate. A gain is that of the rate plus a fifth of
 //! that of the latency (logarithms): callers who wait show a gain in rate, calls at a fixed rate one in latency, of which
-//! 18 % count as much as 3 % of rate. A trial ends as soon as its gain differs from the threshold by two standard errors of the
-//! ticks' spread; when it must end in doubt, more lanes are not kept, so noise does not walk the number up.
+//! 18 % count as much as 3 % of rate. A trial ends as soon as its gain differs from the threshold by two standard errors;
+//! when it must end in doubt, more lanes are not kept, so noise does not walk the number up. How much ticks differ by chance is
+//! known from one to the next, over all numbers of lanes (`measure`): four that happen to be alike prove nothing.
 //!
 //! **Search.** Lanes double while that pays; once more after a failure if much of a call's time is not the network's (two
 //! lanes can stand in each other's way where three do not); then one look at the gap above the best; then the fewest that
-//! lose at most [`PolicyConfig::loss_max`] are sought by halving. Afterwards it is left alone: a retry after 15 s, then
+//! lose at most [`PolicyConfig::loss_max`] are sought by halving. What was found is looked at once more, for longer than a
+//! trial: lanes fall into step and out of it, and the best of some trials is the one that had luck. If another number is then the
+//! better one beyond doubt, the search goes on from there, twice at most. Afterwards it is left alone: a retry after 15 s, then
 //! 30 s, 60 s ... tries one other number once. Another load (rate, calls or latency by 1.4 and five standard errors)
 //! begins a new search, the sooner the longer there was none. Calls that wait for a stream get lanes without a trial.
 //!
+//! **Calls that come by themselves** pile up where lanes are too few: while drivers have no pause, lanes that bring at most their
+//! share of rate are kept though ever more calls are in flight. Once the pile is gone, a search for fewer begins: what was measured
+//! meanwhile was the pile's.
+//!
 //! **Example.** 64 calls in flight, 50 µs away, 16 cores, a lane good for 83,000 calls/s: a call takes 0.77 ms, 94 % of it
-//! not the network's. 2, 4, 8 and 16 lanes bring more each time, 200 ms a step. 12 are then found to do as well as 16 within
+//! not the network's. 2, 4, 8 and 16 lanes bring more each time, 125 ms a step. 12 are then found to do as well as 16 within
 //! 3 %, 10 not: the channel stays at 11 or 12.
 
 mod config;
@@ -34,6 +41,7 @@ mod reason;
 mod sample;
 mod search;
 mod signals;
+mod verdict;
 
 #[cfg(test)]
 mod model;
@@ -43,12 +51,13 @@ mod tests;
 use std::time::Duration;
 
 pub(crate) use config::PolicyConfig;
-pub(crate) use reason::{Figures, Reason, Signal};
+pub(crate) use reason::{Figures, Reason, Signal, Trial};
 pub(crate) use sample::{LaneSample, LaneState, Samples};
 
 use measure::{Measured, Ticks};
-use search::{Bounds, Goal, Search, Step};
+use search::{Bounds, Goal, Outcome, Search, Step};
 use signals::View;
+use verdict::{Verdict, is_better, other_load, verdict};
 
 /// Says when to open a lane and when to close one.
 #[derive(Debug)]
@@ -58,6 +67,10 @@ pub(crate) struct Policy {
     /// Of the number of lanes that there is now.
     ticks: Ticks,
     search: Option<Search>,
+    /// What a search has led to, until it is seen whether that lasts.
+    found: Option<Search>,
+    /// How often that may still be thought better of.
+    revisions_left: usize,
     /// The load that the number of lanes is right for.
     load: Option<Measured>,
     /// What to look for when the next load has been measured.
@@ -66,7 +79,12 @@ pub(crate) struct Policy {
     idle_since: Option<Duration>,
     /// Streams that the peer allows on a connection, once calls had to wait for one.
     stream_limit: Option<usize>,
+    /// The trial that ended last, until somebody asks.
+    trial: Option<Trial>,
 }
+
+/// How often what a search has found is thought better of.
+const REVISIONS_MAX: usize = 2;
 
 /// What to do about the lanes now.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,14 +123,6 @@ struct Pace {
     search: Duration,
 }
 
-enum Verdict {
-    Undecided,
-    Better,
-    NotBetter,
-    /// The load is not what it was: the trial says nothing.
-    OtherLoad(Goal),
-}
-
 impl Policy {
     pub(crate) fn new(config: PolicyConfig) -> Self {
         let floor = config.floor.max(1);
@@ -121,6 +131,8 @@ impl Policy {
             phase: Phase::Steady,
             ticks: Ticks::default(),
             search: None,
+            found: None,
+            revisions_left: 0,
             load: None,
             next_goal: Goal::More,
             pace: Pace {
@@ -132,6 +144,7 @@ impl Policy {
             },
             idle_since: None,
             stream_limit: None,
+            trial: None,
             config,
         }
     }
@@ -172,10 +185,15 @@ impl Policy {
         }
     }
 
+    /// What the trial showed that ended with the last decision, if one did.
+    pub(crate) fn ended_trial(&mut self) -> Option<Trial> {
+        self.trial.take()
+    }
+
     /// Whether numbers of lanes are being tried, or the load is not known yet.
     #[cfg(test)]
     pub(crate) fn is_searching(&self) -> bool {
-        self.search.is_some() || self.load.is_none()
+        self.search.is_some() || self.found.is_some() || self.load.is_none()
     }
 
     fn idle(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
@@ -216,29 +234,56 @@ impl Policy {
             return Decision::Keep;
         }
         let config = self.config;
-        self.ticks.push(view.tick, config.steady_ticks_max);
-        if self.ticks.len() < config.change_ticks {
+        self.ticks.push(view.tick, config.steady_ticks_max, config.spread_min);
+        if self.ticks.len() < config.change_ticks || now < self.pace.search_at {
             return Decision::Keep;
         }
         let Some(lately) = self.ticks.measured_last(config.change_ticks, config.spread_min) else {
             return Decision::Keep;
         };
-        if now < self.pace.search_at {
-            return Decision::Keep;
-        }
+        let Some(all) = self.ticks.measured(config.spread_min) else { return Decision::Keep };
         let Some(load) = self.load else {
-            return self.begin(self.next_goal, lately, samples, view, now);
+            // All that is tried is compared with this.
+            let is_precise = all.rate_error <= config.error_max || self.ticks.len() >= config.up_ticks_max;
+            return if is_precise {
+                self.begin(self.next_goal, all, samples, view, now)
+            } else {
+                Decision::Keep
+            };
         };
-        if let Some(goal) = other_load(&config, &lately, &load) {
+        if let Some(goal) = other_load(&config, &lately, &load).or_else(|| other_load(&config, &all, &load)) {
             // These ticks may be of both loads.
             self.forget_load();
             self.next_goal = goal;
             return Decision::Keep;
         }
+        if self.found.is_some() {
+            let is_precise =
+                all.rate_error <= config.error_max / 2.0 || self.ticks.len() >= config.up_ticks_max;
+            let is_due = self.ticks.len() >= config.confirm_ticks && is_precise;
+            return if is_due { self.confirm(all, samples, view, now) } else { Decision::Keep };
+        }
         if now >= self.pace.retry_at && self.ticks.len() >= 2 * config.change_ticks {
             return self.retry(samples, view, now);
         }
         Decision::Keep
+    }
+
+    /// Whether what a search has found lasts: lanes fall into step and out of it, and the best of several trials is the one
+    /// that had luck.
+    fn confirm(&mut self, measured: Measured, samples: &Samples, view: &View, now: Duration) -> Decision {
+        let Some(mut search) = self.found.take() else { return Decision::Keep };
+        self.load = Some(measured);
+        let config = self.config;
+        let (bounds, _) = self.bounds(&search, view);
+        let is_better = |one: &Measured, other: &Measured| is_better(&config, one, other);
+        let is_worse = search.revise(view.ready, measured, is_better, &bounds);
+        let Some(revisions_left) = self.revisions_left.checked_sub(1).filter(|_| is_worse) else {
+            return Decision::Keep;
+        };
+        self.search = Some(search);
+        self.revisions_left = revisions_left;
+        self.step(samples, view, now)
     }
 
     /// After a long time of the same, another look at more lanes, or at fewer.
@@ -273,7 +318,7 @@ impl Policy {
         }
         let left = ticks_left.get_or_insert_with(|| {
             let latency = view.tick.in_flight / view.tick.calls.max(1.0);
-            self.config.settle_ticks + (3.0 * latency).min(self.config.up_ticks_max as f64) as usize
+            (3.0 * latency).min(self.config.up_ticks_max as f64) as usize
         });
         if *left > 0 {
             *left -= 1;
@@ -292,14 +337,14 @@ impl Policy {
             self.phase = Phase::Settling { lanes, is_trial: true, connected_by, ticks_left: None };
             return Decision::Keep;
         }
-        self.ticks.push(view.tick, self.config.up_ticks_max);
+        self.ticks.push(view.tick, self.config.up_ticks_max, self.config.spread_min);
         let Some(search) = &mut self.search else {
             self.phase = Phase::Steady;
             return Decision::Keep;
         };
         let Some(measured) = self.ticks.measured(self.config.spread_min) else { return Decision::Keep };
         let (best_lanes, best) = search.best();
-        match verdict(&self.config, lanes > best_lanes, &self.ticks, &measured, &best) {
+        match verdict(&self.config, (lanes, best_lanes), &self.ticks, &measured, &best, view.busy_share) {
             Verdict::Undecided => Decision::Keep,
             Verdict::OtherLoad(goal) => {
                 self.end_search(now);
@@ -307,8 +352,13 @@ impl Policy {
                 self.next_goal = goal;
                 Decision::Keep
             }
-            verdict => {
-                search.learn(lanes, measured, matches!(verdict, Verdict::Better));
+            Verdict::Ended(outcome) => {
+                self.trial = Some(Trial {
+                    is_kept: outcome == Outcome::Better,
+                    tried: Figures::of(lanes, &measured),
+                    best: Figures::of(best_lanes, &best),
+                });
+                search.learn(lanes, measured, outcome);
                 self.step(samples, view, now)
             }
         }
@@ -324,29 +374,22 @@ impl Policy {
     ) -> Decision {
         self.load = Some(measured);
         self.search = Some(Search::new(goal, view.ready, measured));
+        // A steady load's lanes are not to come and go.
+        let is_retry = matches!(goal, Goal::RetryMore | Goal::RetryLess);
+        self.revisions_left = if is_retry { 0 } else { REVISIONS_MAX };
         self.step(samples, view, now)
     }
 
     /// The next step of the search.
     fn step(&mut self, samples: &Samples, view: &View, now: Duration) -> Decision {
         let Some(search) = &self.search else { return Decision::Keep };
-        let (top, top_measured) = search.top();
-        let signal = view.limit(&self.config, top, &top_measured);
-        let bounds = Bounds {
-            least: self.needed_for_streams(view.in_flight),
-            most: self.most(&top_measured),
-            more_may_help: signal.is_some(),
-            far_more_may_help: view.late_share(&top_measured) >= self.config.late_share_far_min,
-            loss_max: self.config.loss_max,
-            latency_weight: self.config.latency_weight,
-        };
+        let (bounds, signal) = self.bounds(search, view);
         let (lanes, best) = search.best();
-        let figures =
-            Figures { lanes, calls_per_s: best.calls_per_s, latency_ms: best.latency_s() * 1_000.0 };
-        match search.next(bounds) {
+        let figures = Figures::of(lanes, &best);
+        match search.next(&bounds) {
             Step::Try(lanes) => {
                 let reason = match signal {
-                    Some(signal) if lanes > top => Reason::Limited { signal, figures },
+                    Some(signal) if lanes > search.top().0 => Reason::Limited { signal, figures },
                     _ if lanes < figures.lanes => Reason::Fewer { figures },
                     _ => Reason::Between { figures },
                 };
@@ -354,20 +397,34 @@ impl Policy {
             }
             Step::Done(lanes) => {
                 let known = search.known(lanes).unwrap_or(best);
-                let figures =
-                    Figures { lanes, calls_per_s: known.calls_per_s, latency_ms: known.latency_s() * 1e3 };
                 let tried = view.ready;
                 let tried_calls_per_s = self.ticks.measured(0.0).map_or(0.0, |tried| tried.calls_per_s);
                 self.load = Some(known);
-                self.end_search(now);
-                let reason = Reason::Settled { tried, tried_calls_per_s, figures };
+                self.found = self.end_search(now);
+                let reason =
+                    Reason::Settled { tried, tried_calls_per_s, figures: Figures::of(lanes, &known) };
                 self.go(lanes, false, reason, samples, view, now)
             }
         }
     }
 
-    fn end_search(&mut self, now: Duration) {
-        let Some(search) = self.search.take() else { return };
+    /// What the search is to keep to, and the signal for more lanes than were tried.
+    fn bounds(&self, search: &Search, view: &View) -> (Bounds, Option<Signal>) {
+        let (top, measured) = search.top();
+        let signal = view.limit(&self.config, top, &measured);
+        let bounds = Bounds {
+            least: self.needed_for_streams(view.in_flight),
+            most: self.most(&measured),
+            more_may_help: signal.is_some(),
+            far_more_may_help: view.late_share(&measured) >= self.config.late_share_far_min,
+            loss_max: self.config.loss_max,
+            latency_weight: self.config.latency_weight,
+        };
+        (bounds, signal)
+    }
+
+    fn end_search(&mut self, now: Duration) -> Option<Search> {
+        let search = self.search.take()?;
         let config = &self.config;
         let pace = &mut self.pace;
         if matches!(search.goal, Goal::RetryMore | Goal::RetryLess) {
@@ -381,10 +438,12 @@ impl Policy {
         }
         pace.retry_at = now + pace.retry;
         pace.search_at = now + pace.search;
+        Some(search)
     }
 
     fn forget_load(&mut self) {
         self.search = None;
+        self.found = None;
         self.load = None;
         self.ticks.clear();
         self.phase = Phase::Steady;
@@ -392,7 +451,8 @@ impl Policy {
 
     /// More lanes than calls in flight are of no use.
     fn most(&self, measured: &Measured) -> usize {
-        let calls = (measured.in_flight + 0.5) as usize;
+        // A caller who has just been answered has none for a moment: 16 callers have 15 in flight.
+        let calls = (measured.in_flight * 1.1 + 0.4) as usize;
         calls.clamp(self.config.floor, self.config.cap)
     }
 
@@ -430,61 +490,5 @@ impl Policy {
         closable.sort_by_key(|lane| (lane.state == LaneState::Ready, std::cmp::Reverse(lane.id)));
         let lanes = closable.iter().take(live - lanes).map(|lane| lane.id).collect();
         Decision::Close { lanes, reason }
-    }
-}
-
-/// Whether lately is another load than the one before, and what to look for if so.
-fn other_load(config: &PolicyConfig, lately: &Measured, before: &Measured) -> Option<Goal> {
-    let (rate, latency) = lately.gains_over(before);
-    let in_flight = rate - latency;
-    let error = lately.rate_error.hypot(before.rate_error);
-    let in_flight_error = lately.in_flight_error.hypot(before.in_flight_error);
-    let factor = config.change_factor.ln();
-    let is_other = |gain: f64, error: f64| gain.abs() > factor.max(config.change_sigmas * error);
-    if !is_other(rate, error) && !is_other(in_flight, in_flight_error) {
-        return None;
-    }
-    Some(if rate < -factor || in_flight < -factor { Goal::Less } else { Goal::More })
-}
-
-/// What a trial shows, if it shows something yet.
-fn verdict(
-    config: &PolicyConfig,
-    is_more: bool,
-    ticks: &Ticks,
-    tried: &Measured,
-    best: &Measured,
-) -> Verdict {
-    if ticks.len() < config.ticks_min {
-        return Verdict::Undecided;
-    }
-    let (gain, error) = tried.gain_over(best, config.latency_weight);
-    let (rate, latency) = tried.gains_over(best);
-    let in_flight_error = tried.in_flight_error.hypot(best.in_flight_error);
-    let doubt = config.sigmas * error;
-    let factor = config.change_factor.ln().max(config.change_sigmas * in_flight_error);
-    let in_flight = rate - latency;
-    if in_flight > factor || (in_flight < -factor && rate < -factor) {
-        return Verdict::OtherLoad(if in_flight > 0.0 { Goal::More } else { Goal::Less });
-    }
-    // More calls without a shorter latency come of more load, not of more lanes.
-    let is_earned = latency > rate / 2.0;
-    if is_more {
-        let is_last = ticks.len() >= config.up_ticks_max;
-        let margin = gain - config.gain_min;
-        return match margin {
-            _ if margin > doubt && is_earned => Verdict::Better,
-            _ if margin < -doubt => Verdict::NotBetter,
-            _ if is_last && margin > 0.0 && gain > doubt && is_earned => Verdict::Better,
-            _ if is_last => Verdict::NotBetter,
-            _ => Verdict::Undecided,
-        };
-    }
-    let margin = gain + config.loss_max;
-    let is_last = ticks.len() >= config.down_ticks_max;
-    match margin {
-        _ if gain > doubt && is_earned => Verdict::Better,
-        _ if margin.abs() > doubt || is_last => Verdict::NotBetter,
-        _ => Verdict::Undecided,
     }
 }

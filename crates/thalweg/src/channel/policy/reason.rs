@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::measure::Measured;
+
 /// The signal behind a decision and its figures, as a sentence for logs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reason {
@@ -31,6 +33,15 @@ pub(crate) struct Figures {
     pub(crate) lanes: usize,
     pub(crate) calls_per_s: f64,
     pub(crate) latency_ms: f64,
+}
+
+/// What a trial has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Trial {
+    /// It did better than the best until then. Fewer lanes are kept as well if they do as well, which is said when all is over.
+    pub(crate) is_kept: bool,
+    pub(crate) tried: Figures,
+    pub(crate) best: Figures,
 }
 
 /// What says that the lanes limit.
@@ -63,6 +74,19 @@ impl fmt::Display for Reason {
                 write!(f, "{tried} lanes made {tried_calls_per_s:.0} calls/s; best is {figures}")
             }
         }
+    }
+}
+
+impl Figures {
+    pub(super) fn of(lanes: usize, measured: &Measured) -> Self {
+        Self { lanes, calls_per_s: measured.calls_per_s, latency_ms: measured.latency_s() * 1_000.0 }
+    }
+}
+
+impl fmt::Display for Trial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let than = if self.is_kept { "better than" } else { "not better than" };
+        write!(f, "{}: {than} {}", self.tried, self.best)
     }
 }
 

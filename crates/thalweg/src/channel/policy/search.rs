@@ -29,6 +29,18 @@ pub(super) enum Goal {
 struct Known {
     lanes: usize,
     measured: Measured,
+    /// Its trial ended in doubt: it may be better than what was the best.
+    is_doubtful: bool,
+}
+
+/// What a trial has shown of a number of lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Better than the best until then, beyond doubt.
+    Better,
+    NotBetter,
+    /// Perhaps better.
+    InDoubt,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,20 +64,52 @@ pub(super) struct Bounds {
 
 impl Search {
     pub(super) fn new(goal: Goal, lanes: usize, measured: Measured) -> Self {
-        let best = Known { lanes, measured };
+        let best = Known { lanes, measured, is_doubtful: false };
         Self { known: vec![best], best, goal, is_refined: false }
     }
 
-    /// Takes note of a trial; `is_better` says that it was better than the best until then, beyond doubt.
-    pub(super) fn learn(&mut self, lanes: usize, measured: Measured, is_better: bool) {
-        let known = Known { lanes, measured };
+    /// Takes note of a trial.
+    pub(super) fn learn(&mut self, lanes: usize, measured: Measured, outcome: Outcome) {
+        let known = Known { lanes, measured, is_doubtful: outcome == Outcome::InDoubt };
         let place = self.known.partition_point(|known| known.lanes < lanes);
         self.is_refined |= lanes > self.best.lanes && place < self.known.len();
         self.known.retain(|known| known.lanes != lanes);
         self.known.insert(place, known);
-        if is_better {
+        if outcome == Outcome::Better {
             self.best = known;
         }
+    }
+
+    /// What was measured of a number after its trial, and for longer, takes the place of that. Says whether another does
+    /// better, beyond doubt; the best of those is the best then.
+    pub(super) fn revise(
+        &mut self,
+        lanes: usize,
+        measured: Measured,
+        is_better: impl Fn(&Measured, &Measured) -> bool,
+        bounds: &Bounds,
+    ) -> bool {
+        if let Some(known) = self.known.iter_mut().find(|known| known.lanes == lanes) {
+            known.measured = measured;
+        }
+        let gain = |known: &Known| known.measured.gain_over(&measured, bounds.latency_weight).0;
+        let better = self.known.iter().filter(|known| is_better(&known.measured, &measured));
+        let Some(best) = better.max_by(|a, b| gain(a).total_cmp(&gain(b))) else { return false };
+        self.best = *best;
+        true
+    }
+
+    /// The fewest that were tried and do as well as the best.
+    fn enough(&self, bounds: &Bounds) -> usize {
+        // Unproved rates count here: what is said to be enough must not be less than the best by chance alone.
+        let is_enough =
+            |known: &&Known| known.lanes == self.best.lanes || self.loss(known, bounds) <= bounds.loss_max;
+        self.known.iter().find(is_enough).unwrap_or(&self.best).lanes
+    }
+
+    /// What it lacks beside the best.
+    fn loss(&self, known: &Known, bounds: &Bounds) -> f64 {
+        -known.measured.gain_over(&self.best.measured, bounds.latency_weight).0
     }
 
     /// The best number of lanes, with which a trial is compared.
@@ -83,26 +127,22 @@ impl Search {
         (top.lanes, top.measured)
     }
 
-    pub(super) fn next(&self, bounds: Bounds) -> Step {
-        let more = self.more(&bounds);
+    pub(super) fn next(&self, bounds: &Bounds) -> Step {
+        let more = self.more(bounds);
         if more > self.top().0 {
             return Step::Try(more);
         }
         if let Some(between) = self.between_best_and_next() {
             return Step::Try(between);
         }
-        // Unproved rates count here: what is said to be enough must not be less than the best by chance alone.
-        let loss = |known: &Known| -known.measured.gain_over(&self.best.measured, bounds.latency_weight).0;
-        let is_enough = |known: &Known| known.lanes == self.best.lanes || loss(known) <= bounds.loss_max;
-        let enough = self.known.iter().find(|known| is_enough(known)).unwrap_or(&self.best).lanes;
-        let good = if self.goal == Goal::RetryMore { self.best.lanes } else { enough };
+        let good = if self.goal == Goal::RetryMore { self.best.lanes } else { self.enough(bounds) };
         let too_few = self.known.iter().rev().find(|known| known.lanes < good);
         let fewest = match (too_few, self.goal) {
             // A steady load's lanes are not to come and go: one look.
             (_, Goal::RetryMore | Goal::RetryLess) if self.known.len() > 1 => good,
             (Some(few), _) => {
                 // A lane moves no more when it has company: what the few lack, more of them must bring.
-                let lacking = few.lanes as f64 * (loss(few) - bounds.loss_max).exp();
+                let lacking = few.lanes as f64 * (self.loss(few, bounds) - bounds.loss_max).exp();
                 (lacking.ceil() as usize).clamp(few.lanes + 1, good)
             }
             (None, Goal::Less | Goal::RetryLess) => bounds.least,
@@ -114,6 +154,8 @@ impl Search {
         }
         let fewer = match self.goal {
             Goal::RetryLess => good - (good / 4).max(1),
+            // They lack next to nothing.
+            _ if too_few.is_some_and(|few| self.loss(few, bounds) < 2.0 * bounds.loss_max) => fewest,
             _ => usize::midpoint(fewest, good - 1),
         };
         Step::Try(fewer.max(fewest))
@@ -127,11 +169,14 @@ impl Search {
             Goal::RetryMore if self.known.len() == 1 => top + (top / 2).max(1),
             Goal::RetryMore | Goal::Less | Goal::RetryLess => 0,
         };
-        // Two lanes may stand in each other's way where three do not: one failure is forgiven.
-        let failures = self.known.iter().filter(|known| known.lanes > self.best.lanes).count();
-        let is_worth_it = match failures {
-            0 => bounds.more_may_help,
-            1 => bounds.far_more_may_help && self.goal == Goal::More && !self.is_refined,
+        // Two lanes may stand in each other's way where three do not: one failure is forgiven, and so is one in doubt.
+        let mut failures = self.known.iter().filter(|known| known.lanes > self.best.lanes);
+        let is_worth_it = match (failures.next(), failures.next()) {
+            (None, _) => bounds.more_may_help,
+            (Some(failure), None) => {
+                let may_help = bounds.far_more_may_help || (failure.is_doubtful && bounds.more_may_help);
+                may_help && self.goal == Goal::More && !self.is_refined
+            }
             _ => false,
         };
         if is_worth_it { more.min(bounds.most) } else { 0 }

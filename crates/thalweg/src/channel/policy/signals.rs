@@ -16,7 +16,7 @@ pub(super) struct View {
     /// The streams that the peer allows on a connection, seen where calls wait for one.
     pub(super) stream_limit: Option<usize>,
     round_trip: Option<Duration>,
-    busy_share: f64,
+    pub(super) busy_share: f64,
     write_delay: Duration,
     contended_share: f64,
     flow_share: f64,

@@ -24,6 +24,7 @@ fn changes_are_followed_within_two_seconds() {
          fixed number of lanes, and that number.\n\n\
          change                                       before   0.5 s  1 s  2 s  3 s    share  best\n",
     );
+    let mut followed = Vec::new();
     for Change { name, before, after } in changes() {
         let mut adaptive = Adaptive::new(before);
         adaptive.run_until(CHANGE_AT);
@@ -39,17 +40,17 @@ fn changes_are_followed_within_two_seconds() {
         let [half, one, two, three] = lanes;
         let numbers = format!("{half:>5} {one:>4} {two:>4} {three:>4}    {share:.3}  {:>4}", best.lanes);
         writeln!(table, "{name:<44} {lanes_before:>6}  {numbers}").expect("a string takes all");
-        assert!(share >= 0.9, "{name}: {share:.3} of the best rate after {FOLLOWED:?}");
-        // Calls that come at a fixed rate gain latency by more lanes than their rate needs.
-        let is_open = matches!(after.load, Load::Open { .. });
-        assert!(
-            is_open || three <= best.lanes + 2,
-            "{name}: {three} lanes where {} do: {:#?}",
-            best.lanes,
-            adaptive.decisions
-        );
+        let took = adaptive.last_change().saturating_sub(CHANGE_AT);
+        followed.push((name, share, three, best.lanes, took, matches!(after.load, Load::Open { .. })));
     }
     check_table(PATH, include_str!("changes.txt"), &table);
+    for (name, share, lanes, best, took, is_open) in followed {
+        assert!(share >= 0.95, "{name}: {share:.3} of the best rate");
+        // Calls that come by themselves pile up first, and the pile has to go: then the search is not over yet.
+        let to_spare = if is_open { 2 } else { 1 };
+        assert!(lanes <= best + to_spare, "{name}: {lanes} lanes where {best} do");
+        assert!(is_open || took <= FOLLOWED, "{name}: {took:?} until the last change");
+    }
 }
 
 fn changes() -> Vec<Change> {

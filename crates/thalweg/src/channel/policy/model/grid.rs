@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use super::costs::{GRPC_CPP, OURS};
-use super::run::{Adaptive, Best, best_fixed, check_table};
+use super::run::{Adaptive, BEST_TOLERANCE, Best, best_fixed, check_table};
 use super::*;
 
 const IN_FLIGHT: [usize; 6] = [1, 4, 16, 64, 256, 1024];
@@ -14,12 +14,6 @@ const PATH: &str = "src/channel/policy/model/grid.txt";
 /// So long without an open or a close is settled; and the longest that is waited for it.
 const QUIET: Duration = Duration::from_millis(1_500);
 const SETTLED_MAX: Duration = Duration::from_secs(8);
-
-/// Points that may be worse than the best fixed number by over 10 %.
-const BEYOND_10_MAX: usize = 2;
-
-/// Points that may end with more lanes than the best fixed number and one.
-const LANES_TO_SPARE_MAX: usize = 4;
 
 struct Row {
     costs: (&'static str, Costs),
@@ -72,15 +66,17 @@ fn adaptive_lanes_do_as_well_as_the_best_fixed_number() {
     let total = points.len();
     let within_5 = count(&|point| point.share >= 0.95);
     assert!(within_5 * 100 >= total * 95, "{within_5} of {total} points are within 5 %");
-    // Two lanes at times fall into step and at times do not: what was measured of them need not last.
-    let beyond_10 = count(&|point| point.share < 0.9);
-    assert!(beyond_10 <= BEYOND_10_MAX, "{beyond_10} of {total} points are not within 10 %");
-    // Their rates hardly depend on the number of lanes, or go up and down with it.
-    let lanes_to_spare = count(&|point| point.lanes > point.best.lanes + 1);
-    assert!(
-        lanes_to_spare <= LANES_TO_SPARE_MAX,
-        "{lanes_to_spare} of {total} points use over a lane too many"
-    );
+    for (world, point) in worlds.iter().zip(&points) {
+        assert!(point.share >= 0.9, "{:.3} of the best rate: {world:?}", point.share);
+        // Lanes that came one after the other may do better than as many that began together.
+        let is_earned = point.share > 1.0 + BEST_TOLERANCE;
+        assert!(
+            point.lanes <= point.best.lanes + 1 || is_earned,
+            "{} lanes where {} do: {world:?}",
+            point.lanes,
+            point.best.lanes
+        );
+    }
     for (world, point) in worlds.iter().zip(&points) {
         let is_far = world.round_trip >= Duration::from_millis(5) && world.load.calls() <= 256;
         assert!(

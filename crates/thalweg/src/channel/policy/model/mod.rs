@@ -11,7 +11,9 @@
 //! driver takes all that has arrived and all that waits to leave. What is modelled is what decides how many lanes pay: a
 //! lane's driver and its connection on the server run on one core at a time; a turn costs system calls whatever it moves; a
 //! core that sleeps takes time to wake; drivers and callers of a machine compete for its cores, first come first served.
-//! What is not: contention for a lane's lock, caches, flow control, the stream limit, a link that is full.
+//! So is the server's limit of streams on a connection. What is not: contention for a lane's lock and flow control (they make a
+//! lane slower than its costs say, which a trial finds whatever the reason; as signals they only have a trial made), caches, a
+//! link that is full.
 
 mod changes;
 mod cores;
@@ -20,12 +22,14 @@ mod grid;
 mod random;
 mod run;
 mod steady;
+mod streams;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::{LaneSample, LaneState, Samples};
+use crate::channel::ticker::share_waiting;
 use cores::{Cores, Task};
 pub(super) use costs::Costs;
 use random::Random;
@@ -69,6 +73,9 @@ pub(super) struct Model {
     /// The lanes that take calls.
     taking: Vec<usize>,
     turn: usize,
+    /// Streams that the server permits on a connection, and the calls that wait for one.
+    stream_limit: usize,
+    line: usize,
     /// Calls that exist, on a lane or in a caller's hands; and those that have ended.
     calls: usize,
     ended: u64,
@@ -187,6 +194,10 @@ const CALLS_MAX: usize = 20_000;
 
 impl Model {
     pub(super) fn new(world: World, lanes: usize) -> Self {
+        Self::seeded(world, lanes, 1)
+    }
+
+    pub(super) fn seeded(world: World, lanes: usize, seed: u64) -> Self {
         let mut model = Self {
             world,
             now_ns: 0,
@@ -197,6 +208,8 @@ impl Model {
             lanes: Vec::new(),
             taking: Vec::new(),
             turn: 0,
+            stream_limit: usize::MAX,
+            line: 0,
             calls: 0,
             ended: 0,
             unclaimed: 0,
@@ -204,7 +217,7 @@ impl Model {
             unclaimed_counted_ns: 0,
             arriving: false,
             sampled_ns: 0,
-            random: Random::new(1),
+            random: Random::new(seed),
         };
         for lane in 0..lanes {
             model.lanes.push(Lane { state: LaneState::Ready, ..Lane::default() });
@@ -234,6 +247,10 @@ impl Model {
 
     pub(super) fn set_round_trip(&mut self, round_trip: Duration) {
         self.world.round_trip = round_trip;
+    }
+
+    pub(super) fn set_stream_limit(&mut self, streams: usize) {
+        self.stream_limit = streams;
     }
 
     pub(super) fn world(&self) -> &World {
@@ -309,7 +326,9 @@ impl Model {
                 ..LaneSample::default()
             }
         });
-        Samples { interval, lanes: lanes.collect() }
+        let mut samples = Samples { interval, lanes: lanes.collect() };
+        share_waiting(self.line, &mut samples.lanes);
+        samples
     }
 
     fn handle(&mut self, event: Event) {
@@ -343,6 +362,7 @@ impl Model {
                 if place.state == LaneState::Connecting {
                     place.state = LaneState::Ready;
                     self.taking.push(usize::from(lane));
+                    self.admit();
                 }
             }
             Event::Arrivals => self.arrivals(),
@@ -429,6 +449,7 @@ impl Model {
         self.calls -= ended - go_on;
         self.claim(go_on, 0);
         self.wake_callers(go_on);
+        self.admit();
     }
 
     fn wake_callers(&mut self, calls: usize) {
@@ -447,12 +468,34 @@ impl Model {
             let (first, second) = (self.taking[first], self.taking[second]);
             let less =
                 if self.lanes[second].in_flight < self.lanes[first].in_flight { second } else { first };
-            let lane = &mut self.lanes[less];
-            lane.in_flight += 1;
-            lane.output += 1;
-            lane.output_since_ns += u128::from(self.now_ns);
-            schedule(&mut lane.client, &mut self.client, less as u16);
+            if self.lanes[less].in_flight < self.stream_limit {
+                self.send(less);
+            } else {
+                self.line += 1;
+            }
         }
+        self.admit();
+    }
+
+    /// Calls that wait take the lanes that have room.
+    fn admit(&mut self) {
+        while self.line > 0 {
+            let lanes = self.taking.iter().copied();
+            let Some(least) = lanes.min_by_key(|&lane| self.lanes[lane].in_flight) else { return };
+            if self.lanes[least].in_flight >= self.stream_limit {
+                return;
+            }
+            self.line -= 1;
+            self.send(least);
+        }
+    }
+
+    fn send(&mut self, lane: usize) {
+        let place = &mut self.lanes[lane];
+        place.in_flight += 1;
+        place.output += 1;
+        place.output_since_ns += u128::from(self.now_ns);
+        schedule(&mut place.client, &mut self.client, lane as u16);
     }
 
     /// Counts the calls that wait for their callers to run; those of an open loop have no caller who waits.

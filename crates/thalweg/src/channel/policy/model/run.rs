@@ -6,22 +6,36 @@ use super::random::Random;
 use super::*;
 use crate::channel::policy::{Decision, Policy, PolicyConfig};
 
-/// Cycles (each caller has had one call) of which the rate of a fixed number of lanes is taken.
-const FIXED_CYCLES: u64 = 96;
+/// Cycles (each caller has had one call) of a run with a fixed number of lanes.
+const FIXED_CYCLES: u64 = 32;
+/// Few calls are a small sample: so many at least.
+const FIXED_CALLS_MIN: u64 = 2_000;
 /// Cycles that are simulated of a tick, if it has more: the rest would be much the same.
-const TICK_CYCLES: u64 = 48;
+const TICK_CYCLES: u64 = 24;
+/// So many calls at least, or the whole tick.
+const TICK_CALLS_MIN: u64 = 1_000;
 
-/// Calls per second with a fixed number of lanes.
-pub(super) fn fixed_rate(world: World, lanes: usize) -> f64 {
-    let mut model = Model::new(world, lanes);
+/// Calls per second with a fixed number of lanes, and what one takes in seconds. Means of some runs: lanes may fall into step in
+/// one and not in another.
+pub(super) fn fixed(world: World, lanes: usize) -> (f64, f64) {
+    let runs: Vec<_> = (1..=FIXED_RUNS).map(|seed| fixed_run(world, lanes, seed)).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
+    (mean(|run| run.0), mean(|run| run.1))
+}
+
+fn fixed_run(world: World, lanes: usize, seed: u64) -> (f64, f64) {
+    let mut model = Model::seeded(world, lanes, seed);
     let calls = world.load.calls() as u64;
     model.run_calls(8 * calls, FIXED_MAX);
     model.sample();
-    // Few calls are a small sample.
-    model.run_calls((FIXED_CYCLES * calls).max(1_000), FIXED_MAX);
-    rate(&model.sample())
+    model.run_calls((FIXED_CYCLES * calls).max(FIXED_CALLS_MIN), FIXED_MAX);
+    let samples = model.sample();
+    let rate = rate(&samples);
+    let in_flight: f64 = samples.lanes.iter().map(|lane| lane.in_flight_mean).sum();
+    (rate, in_flight / rate)
 }
 
+const FIXED_RUNS: u64 = 3;
 /// The slowest are a call at a time with a round trip of 50 ms.
 const FIXED_MAX: Duration = Duration::from_secs(20);
 
@@ -36,6 +50,7 @@ pub(super) struct Adaptive {
     random: Random,
     pub(super) knows_round_trip: bool,
     pub(super) tick_cycles: u64,
+    pub(super) tick_calls_min: u64,
     /// When lanes were opened or closed, how many there were to be, and why.
     pub(super) decisions: Vec<(Duration, isize, String)>,
     pub(super) rates: Vec<f64>,
@@ -53,6 +68,7 @@ impl Adaptive {
             random: Random::new(7),
             knows_round_trip: true,
             tick_cycles: TICK_CYCLES,
+            tick_calls_min: TICK_CALLS_MIN,
             decisions: Vec::new(),
             rates: Vec::new(),
         }
@@ -84,7 +100,7 @@ impl Adaptive {
 
     fn tick(&mut self) {
         let cycles = self.tick_cycles * self.model.world().load.calls() as u64;
-        self.model.run_calls(cycles.max(200), self.tick);
+        self.model.run_calls(cycles.max(self.tick_calls_min), self.tick);
         let mut samples = self.model.sample();
         self.rates.push(rate(&samples));
         let scale = self.tick.as_secs_f64() / samples.interval.as_secs_f64();
@@ -116,7 +132,8 @@ impl Adaptive {
 /// The best that a fixed number of lanes does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best {
-    /// The fewest that do within [`BEST_TOLERANCE`] of the highest rate.
+    /// The fewest that do within [`BEST_TOLERANCE`] of the highest rate; of calls that come by themselves, whose rate soon no
+    /// longer depends on it, also within [`LATENCY_TOLERANCE`] of the shortest latency.
     pub(super) lanes: usize,
     pub(super) calls_per_s: f64,
     pub(super) one_lane_calls_per_s: f64,
@@ -124,17 +141,24 @@ pub(super) struct Best {
 
 /// Of rates that are this close, the smaller number of lanes is called the better.
 pub(super) const BEST_TOLERANCE: f64 = 0.02;
+/// What counts as much as 3 % of rate.
+const LATENCY_TOLERANCE: f64 = 0.18;
 
 pub(super) fn best_fixed(world: World) -> Best {
     let most = match world.load {
         Load::Closed { in_flight } => in_flight.min(LANES_MAX),
         Load::Open { .. } => LANES_MAX,
     };
-    let rates: Vec<f64> = (1..=most).map(|lanes| fixed_rate(world, lanes)).collect();
-    let calls_per_s = rates.iter().copied().fold(0.0, f64::max);
-    let enough = calls_per_s * (1.0 - BEST_TOLERANCE);
-    let lanes = 1 + rates.iter().position(|&rate| rate >= enough).expect("the highest is among them");
-    Best { lanes, calls_per_s, one_lane_calls_per_s: rates[0] }
+    let all: Vec<(f64, f64)> = (1..=most).map(|lanes| fixed(world, lanes)).collect();
+    let calls_per_s = all.iter().map(|&(rate, _)| rate).fold(0.0, f64::max);
+    let latency_s = all.iter().map(|&(_, latency)| latency).fold(f64::INFINITY, f64::min);
+    let is_open = matches!(world.load, Load::Open { .. });
+    let is_enough = |&(rate, latency): &(f64, f64)| {
+        rate >= calls_per_s * (1.0 - BEST_TOLERANCE)
+            && (!is_open || latency <= latency_s * (1.0 + LATENCY_TOLERANCE))
+    };
+    let lanes = 1 + all.iter().position(is_enough).unwrap_or(most - 1);
+    Best { lanes, calls_per_s, one_lane_calls_per_s: all[0].0 }
 }
 
 /// The cap of a machine with 16 cores or more; here of smaller ones, too: the policy has to find out by itself.

@@ -1,0 +1,36 @@
+//! A server that permits few streams on a connection: lanes are opened for the calls that wait, and go when they do.
+
+use super::costs::OURS;
+use super::run::Adaptive;
+use super::*;
+
+/// So many callers, and what the server permits; how many lanes that takes.
+fn check(in_flight: usize, stream_limit: usize, lanes: usize) {
+    let load = Load::Closed { in_flight };
+    let round_trip = Duration::from_millis(5);
+    let world = World { client_cores: 4, server_cores: 4, round_trip, costs: OURS, load };
+    let name = format!("{in_flight} in flight, {stream_limit} streams a connection");
+    let mut adaptive = Adaptive::new(world);
+    adaptive.model.set_stream_limit(stream_limit);
+    adaptive.run_until(Duration::from_secs(2));
+    assert_eq!(adaptive.model.lanes_taking(), lanes, "{name}: {:#?}", adaptive.decisions);
+    // One round trip a call, and a little for all else.
+    let ideal = in_flight.min(lanes * stream_limit) as f64 / round_trip.as_secs_f64();
+    let share = adaptive.rate_of_last(Duration::from_secs(1)) / ideal;
+    assert!(share > 0.9, "{name}: {share:.3} of the rate without a limit");
+
+    adaptive.run_until(Duration::from_secs(60));
+    assert_eq!(adaptive.model.lanes_taking(), lanes, "{name}, a minute later: {:#?}", adaptive.decisions);
+
+    adaptive.model.set_load(Load::Closed { in_flight: 1 });
+    adaptive.run_until(Duration::from_secs(62));
+    assert_eq!(adaptive.model.lanes_taking(), 1, "{name}, then one: {:#?}", adaptive.decisions);
+}
+
+#[test]
+fn calls_that_wait_for_a_stream_get_as_many_lanes_as_they_need() {
+    check(8, 2, 4);
+    check(1024, 100, 11);
+    // As many as there may be.
+    check(64, 1, 16);
+}
