@@ -11,7 +11,8 @@ use std::cell::OnceCell;
 
 use buffa_descriptor::{DynamicMessage as BuffaMessage, MessageIndex};
 use prost_reflect::DynamicMessage;
-use thalweg_protobuf::{Decoder, Limits, Message, MessageRef, Schema};
+use thalweg_protobuf::wire::{Reader, WireType};
+use thalweg_protobuf::{Decoder, Limits, Message, MessageRef, Schema, Value};
 
 use super::{Features, feature};
 use crate::random::Random;
@@ -68,7 +69,7 @@ fn check(index: usize, subject: &Subject, bytes: &[u8], regular: bool) -> Featur
             let encoded = message.encode_to_vec();
             assert_eq!(message.encoded_len(), encoded.len(), "{message:?}");
             ways_agree(&subject.schema, &subject.root, bytes, *message);
-            if !regular {
+            if !regular || is_mistyped(*message) {
                 return features;
             }
             same_to_buffa(subject, buffa.as_ref().map_err(ToString::to_string), &encoded);
@@ -91,6 +92,23 @@ fn check(index: usize, subject: &Subject, bytes: &[u8], regular: bool) -> Featur
     features
 }
 
+/// Whether a known field came as a group and is an unknown one therefore: buffa reads a message all the same.
+fn is_mistyped(message: MessageRef<'_>) -> bool {
+    let (of, unknown) = (message.message_type(), message.unknown_fields());
+    let mut reader = Reader::new(&unknown);
+    while let Ok(tag) = reader.tag() {
+        let known = of.field_by_number(tag.number).is_some();
+        if known && tag.wire_type == WireType::StartGroup || reader.skip(tag, usize::MAX).is_err() {
+            return true;
+        }
+    }
+    message.fields().any(|(_, value)| match value {
+        Value::Message(message) => is_mistyped(message),
+        Value::List(list) => list.iter().filter_map(Value::as_message).any(is_mistyped),
+        _ => false,
+    })
+}
+
 /// What we refuse, and others need not: tags of more than five bytes, and depth, which is counted differently.
 fn strict(error: &str) -> bool {
     error.contains("tag is longer") || error.contains("deeper than allowed")
@@ -98,9 +116,8 @@ fn strict(error: &str) -> bool {
 
 /// Which fields are set, down to a depth.
 fn shape(message: MessageRef<'_>, depth: usize) -> Vec<u64> {
-    let below = |value: thalweg_protobuf::Value<'_>| {
-        value.as_message().filter(|_| depth > 0).map(|message| shape(message, depth - 1))
-    };
+    let below =
+        |value: Value<'_>| value.as_message().filter(|_| depth > 0).map(|message| shape(message, depth - 1));
     let fields = message.fields().map(|(field, value)| {
         let inner = below(value).or_else(|| value.as_list().and_then(|list| below(list.get(0)?)));
         feature((field.number(), inner))
