@@ -13,6 +13,16 @@ fn hpack() {
 }
 
 #[test]
+fn protobuf() {
+    run(Target::PROTOBUF, 50_000);
+}
+
+#[test]
+fn descriptors() {
+    run(Target::DESCRIPTORS, 50_000);
+}
+
+#[test]
 fn operations() {
     run(Target::OPERATIONS, 1000);
 }
