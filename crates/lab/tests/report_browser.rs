@@ -134,7 +134,7 @@ fn check_codec(name: &str, width: u32) {
     let mut study = codec::quick();
     study.settings.arguments =
         vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
-    let dom = shown_page(name, width, codec_report::html(&study) + PROBE);
+    let dom = shown_page(name, width, &(codec_report::html(&study) + PROBE));
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
@@ -234,10 +234,10 @@ fn shown(name: &str, width: u32, results: &LabResults) -> String {
 
 /// The same, with these scripts at the end of the page.
 fn shown_with(name: &str, width: u32, results: &LabResults, scripts: &str) -> String {
-    shown_page(name, width, report::html(results) + scripts)
+    shown_page(name, width, &(report::html(results) + scripts))
 }
 
-fn shown_page(name: &str, width: u32, page: String) -> String {
+fn shown_page(name: &str, width: u32, page: &str) -> String {
     let directory =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
@@ -247,7 +247,9 @@ fn shown_page(name: &str, width: u32, page: String) -> String {
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
     fs::write(&frame, format!("<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}"))
         .unwrap();
-    let dom = dump_dom(&frame, &directory.join("profile"));
+    // A browser that is short of time has been seen to end before it had written all of the page.
+    let mut doms = (0..3).map(|_| dump_dom(&frame, &directory.join("profile")));
+    let dom = doms.find(|dom| dom.trim_end().ends_with("</html>")).expect("a whole page of three");
     fs::remove_dir_all(&directory).unwrap();
     dom
 }

@@ -9,8 +9,10 @@ use thalweg_lab::results::{Machine, Versions};
 
 /// Messages, and what they cost beside the first.
 const DATA: [(&str, f64); 2] = [("small", 1.0), ("strings", 100.0)];
-/// Codecs: format, type known at run time only, ns and bytes for the first message, and for the second ÷ 100.
-const CODECS: [(&str, Format, bool, [f64; 2], [f64; 2]); 4] = [
+/// Name, format, type known at run time only, ns and bytes for the first message, and for the second ÷ 100.
+type Codec = (&'static str, Format, bool, [f64; 2], [f64; 2]);
+
+const CODECS: [Codec; 4] = [
     ("prost", Format::Protobuf, false, [100.0, 20.0], [100.0, 110.0]),
     ("dynamic", Format::Protobuf, true, [200.0, 20.0], [200.0, 110.0]),
     ("serde_json", Format::Json, false, [300.0, 60.0], [95.0, 115.0]),
