@@ -205,7 +205,6 @@ impl Watch {
                 write_delay: load.mean_wait(),
                 flow_blocked: Duration::from_nanos(load.blocked_ns),
                 contended,
-                bytes: load.bytes,
                 round_trip: connection.round_trip(),
                 ..LaneSample::default()
             };

@@ -151,7 +151,7 @@ where
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
                 Poll::Ready(Ok(written)) => {
                     self.output.advance(written);
-                    self.work.bytes += written as u64;
+                    self.work.has_moved = true;
                     progress = Progress::Made;
                 }
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -267,7 +267,7 @@ where
                 }
                 Poll::Ready(Ok(())) => {
                     let read = unread.filled().len();
-                    self.work.bytes += read as u64;
+                    self.work.has_moved = true;
                     return Ok(Poll::Ready(read));
                 }
             }

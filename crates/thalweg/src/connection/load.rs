@@ -17,8 +17,6 @@ pub(crate) struct Load {
     pub(crate) timed: u64,
     /// Calls that ended, and DATA of streams that came or went.
     pub(crate) completed: u64,
-    /// Bytes read and written.
-    pub(crate) bytes: u64,
     /// The time from output being there to its being taken for the socket, over `waits` looks at it.
     pub(crate) waited_ns: u64,
     pub(crate) waits: u64,
@@ -35,7 +33,6 @@ impl Load {
             calls_ns: self.calls_ns - before.calls_ns,
             timed: self.timed - before.timed,
             completed: self.completed - before.completed,
-            bytes: self.bytes - before.bytes,
             waited_ns: self.waited_ns - before.waited_ns,
             waits: self.waits - before.waits,
             blocked_ns: self.blocked_ns - before.blocked_ns,

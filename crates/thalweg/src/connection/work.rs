@@ -9,9 +9,8 @@ use super::load::nanoseconds;
 #[derive(Debug, Default)]
 pub(super) struct Work {
     busy_ns: u64,
-    untold_bytes: u64,
-    /// What this poll has moved.
-    pub(super) bytes: u64,
+    /// This poll has read or written something.
+    pub(super) has_moved: bool,
     /// Short polls, of which each [`SHORT_POLLS_PER_LOOK`]th is timed.
     short_polls: u32,
     /// Since when the window keeps data back, while the driver sleeps.
@@ -32,10 +31,9 @@ impl Work {
     /// A poll that began at `began` has ended.
     #[inline]
     pub(super) fn note_poll(&mut self, began: Instant, rounds: usize) {
-        if self.bytes == 0 {
+        if !std::mem::take(&mut self.has_moved) {
             return;
         }
-        self.untold_bytes += std::mem::take(&mut self.bytes);
         if rounds > SHORT_POLL_ROUNDS_MAX {
             self.is_due = true;
             self.busy_ns += nanoseconds(began, Instant::now());
@@ -53,7 +51,6 @@ impl Work {
     pub(super) fn tell(&mut self, load: &mut Load, now: Instant) {
         self.is_due = false;
         load.busy_ns += std::mem::take(&mut self.busy_ns);
-        load.bytes += std::mem::take(&mut self.untold_bytes);
         if let Some(since) = self.blocked_since.take() {
             load.blocked_ns += nanoseconds(since, now);
         }

@@ -36,8 +36,6 @@ pub(crate) struct LaneSample {
     pub(crate) flow_blocked: Duration,
     /// How often the lane's lock was not free at once.
     pub(crate) contended: u64,
-    /// Bytes of the connection, both ways.
-    pub(crate) bytes: u64,
     /// The network's round trip, if it is known; the shortest that was seen, such as the kernel's `tcpi_min_rtt`.
     pub(crate) round_trip: Option<Duration>,
 }

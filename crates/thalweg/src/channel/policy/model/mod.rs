@@ -304,7 +304,6 @@ impl Model {
         let interval = Duration::from_nanos(self.now_ns - self.sampled_ns);
         self.sampled_ns = self.now_ns;
         let round_trip = Some(self.world.round_trip);
-        let call_bytes = self.world.costs.call_bytes;
         let now = self.now_ns;
         self.claim(0, 0);
         let mut unclaimed = std::mem::take(&mut self.unclaimed_ns);
@@ -321,7 +320,6 @@ impl Model {
                 in_flight: lane.in_flight,
                 in_flight_mean: counters.in_flight_ns as f64 / interval.as_nanos() as f64,
                 write_delay: Duration::from_nanos(write_delay as u64),
-                bytes: counters.completed * call_bytes * 2,
                 round_trip: round_trip.filter(|_| lane.state != LaneState::Connecting),
                 ..LaneSample::default()
             }

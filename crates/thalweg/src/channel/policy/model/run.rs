@@ -109,7 +109,6 @@ impl Adaptive {
         for lane in &mut samples.lanes {
             lane.completed = (lane.completed as f64 * scale * noise) as u64;
             lane.busy = lane.busy.mul_f64(scale * noise).min(self.tick);
-            lane.bytes = (lane.bytes as f64 * scale * noise) as u64;
             lane.round_trip = lane.round_trip.filter(|_| self.knows_round_trip);
         }
         self.now += self.tick;
