@@ -43,11 +43,15 @@ const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
     root.dataset.looked = document.querySelector('[data-look]').selectedOptions[0].textContent;
 }, 40))</script>";
 
-/// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page.
+/// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page, and
+/// how many UTF-16 units of text they make.
 const UNFRAME: &str =
     "<style>iframe { border: 0 }</style><script>addEventListener('load', () => setTimeout(() => {
     const framed = document.querySelector('iframe').contentDocument.documentElement;
     document.replaceChild(document.importNode(framed, true), document.documentElement);
+    const root = document.documentElement;
+    root.dataset.units = '00000000';
+    root.dataset.units = String(root.outerHTML.length).padStart(8, '0');
 }, 1000))</script>";
 
 #[test]
@@ -247,26 +251,31 @@ fn shown_page(name: &str, width: u32, page: &str) -> String {
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
     fs::write(&frame, format!("<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}"))
         .unwrap();
-    // A browser that is short of time has been seen to end before it had written all of the page.
-    let mut doms = (0..3).map(|_| dump_dom(&frame, &directory.join("profile")));
-    let dom = doms.find(|dom| dom.trim_end().ends_with("</html>")).expect("a whole page of three");
+    // A browser under load has been seen to print a page with a part missing.
+    let mut doms = (0..3).map(|_| dump_dom(&frame, &directory));
+    let dom = doms.find(|dom| is_whole(dom)).expect("a whole page of three");
     fs::remove_dir_all(&directory).unwrap();
     dom
 }
 
-fn dump_dom(page: &Path, profile: &Path) -> String {
+fn is_whole(dom: &str) -> bool {
+    let units = attribute(dom, "<html", "data-units").and_then(|units| units.parse::<usize>().ok());
+    units == Some(dom.trim_end().encode_utf16().count())
+}
+
+fn dump_dom(page: &Path, directory: &Path) -> String {
+    // Into a file, which takes all in one write.
+    let dom = directory.join("dom.html");
     let mut browser = Command::new(chromium())
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
         .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .arg(format!("--user-data-dir={}", profile.display()))
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
         .args(["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])
         .arg(format!("file://{}", page.display()))
-        .stdout(Stdio::piped())
+        .stdout(fs::File::create(&dom).unwrap())
         .stderr(Stdio::null())
         .spawn()
         .expect("the browser was found a moment ago");
-    let mut stdout = browser.stdout.take().unwrap();
-    let reader = thread::spawn(move || std::io::read_to_string(&mut stdout));
     let deadline = Instant::now() + BROWSER_PATIENCE;
     while browser.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
@@ -275,7 +284,7 @@ fn dump_dom(page: &Path, profile: &Path) -> String {
         }
         thread::sleep(Duration::from_millis(20));
     }
-    reader.join().unwrap().expect("the DOM is UTF-8")
+    fs::read_to_string(&dom).expect("the DOM is UTF-8")
 }
 
 fn chromium() -> PathBuf {
