@@ -180,6 +180,15 @@ impl Job {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
+    /// Runs to the end and writes its standard output to a file of its own; a failure is an error that names the program.
+    pub(crate) fn run_into(&self, path: &Path, log: &Log) -> Result<(), Failure> {
+        log.line(format_args!("$ {self} > {}", path.display()))?;
+        let mut command = self.bounded();
+        command.stdout(fs::File::create(path)?).stderr(log.appending()?);
+        let status = command.status().map_err(|error| self.unstarted(&error))?;
+        self.check(status)
+    }
+
     /// The command without a time limit, for a server: it still ends when we end.
     pub(crate) fn unbounded(&self) -> Command {
         self.command(&[])

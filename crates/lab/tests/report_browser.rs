@@ -264,7 +264,7 @@ fn is_whole(dom: &str) -> bool {
 }
 
 fn dump_dom(page: &Path, directory: &Path) -> String {
-    // Into a file, which takes all in one write.
+    // Into a file, which takes all in one write: a pipe has been seen to miss a part.
     let dom = directory.join("dom.html");
     let mut browser = Command::new(chromium())
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])

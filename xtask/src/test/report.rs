@@ -67,7 +67,11 @@ fn open(
     let page = |name| format!("file://{}", folder.join(name).display());
     let picture = format!("--screenshot={}", folder.join(format!("report-{width}-{theme}.png")).display());
     browser.clone().arg(picture).arg(page("report.html")).run(log)?;
-    let dom = browser.arg("--dump-dom").arg(page("probed.html")).quiet_text(log)?;
+    // Into a file, which takes all in one write: of what goes into a pipe, a browser under load has been seen to lose a
+    // part.
+    let dom = folder.join("dom.html");
+    browser.arg("--dump-dom").arg(page("probed.html")).run_into(&dom, log)?;
+    let dom = fs::read_to_string(&dom)?;
     let at = |why| Failure::failed(format!("{} at {width} px, {theme}: {why}", page("report.html")));
     fits(&dom, width).map_err(at)?;
     lines_drawn(&dom).map_err(at)
