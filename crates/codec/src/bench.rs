@@ -47,8 +47,16 @@ const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
     ("serde_json-value", "serde_json", Format::Json, true, "serde_json::Value"),
     ("pbjson", "pbjson", Format::ProtoJson, false, "prost's structs through serde_json"),
     ("prost-reflect-json", "prost-reflect", Format::ProtoJson, true, "dynamic messages through serde_json"),
+    ("thalweg-json", "thalweg-protobuf", Format::ProtoJson, true, "dynamic messages, by way of Protobuf"),
     ("rmp-serde", "rmp-serde", Format::MessagePack, false, "plain structs, as maps with names"),
     ("rmp-serde-value", "rmp-serde", Format::MessagePack, true, "serde_json::Value, as maps with names"),
+    (
+        "thalweg-msgpack",
+        "thalweg-protobuf",
+        Format::MessagePack,
+        true,
+        "dynamic messages, by way of Protobuf",
+    ),
 ];
 
 impl Codecs {
@@ -198,7 +206,7 @@ mod tests {
     fn every_line_converts_and_every_codec_has_a_version() {
         let mut codecs = Codecs::generated(1).unwrap();
         let lines = codecs.lines();
-        assert_eq!(lines.len(), 7 * 9 * 3);
+        assert_eq!(lines.len(), 7 * 11 * 3);
         for line in &lines {
             codecs.convert(line, 3).unwrap();
         }

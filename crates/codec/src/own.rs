@@ -9,8 +9,8 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::Value;
 
 use crate::bench::Entry;
-use crate::codecs::engine::Engine;
-use crate::codecs::{reflect, serde as serde_codec};
+use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
+use crate::codecs::{engine, reflect, serde as serde_codec};
 use crate::converter::NotConverted;
 use crate::shapes::entry;
 
@@ -99,15 +99,18 @@ impl OwnData {
     pub(crate) fn entries(self) -> Result<Vec<Entry>, NotConverted> {
         let Self { set, descriptor, messages } = self;
         let wires: Vec<Vec<u8>> = messages.iter().map(Message::encode_to_vec).collect();
-        let (engine, of_engine) = Engine::new(&set, descriptor.full_name(), &wires)?;
+        let of = engine::message_type(&set, descriptor.full_name())?;
+        let of_engine = || engine::messages(of, &wires);
         let value = |message: &DynamicMessage| serde_json::to_value(message).map_err(NotConverted::new);
         let values = || messages.iter().map(value).collect::<Result<Vec<Value>, _>>();
         Ok(vec![
-            entry("thalweg", engine, of_engine)?,
+            entry("thalweg", Engine::new(of), of_engine()?)?,
             entry("prost-reflect", reflect::Reflect(descriptor.clone()), messages.clone())?,
             entry("serde_json-value", serde_codec::SerdeJson(std::marker::PhantomData), values()?)?,
             entry("prost-reflect-json", reflect::ReflectJson(descriptor.clone()), messages.clone())?,
+            entry("thalweg-json", Transcoded::<Json>::new(of), of_engine()?)?,
             entry("rmp-serde-value", serde_codec::RmpSerde(std::marker::PhantomData), values()?)?,
+            entry("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
         ])
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bench::Entry;
-use crate::codecs::engine::Engine;
-use crate::codecs::{buffa as buffa_codec, prost as prost_codec, reflect, serde as serde_codec};
+use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
+use crate::codecs::{buffa as buffa_codec, engine, prost as prost_codec, reflect, serde as serde_codec};
 use crate::converter::{Codec, Convert, Converter, NotConverted};
 use crate::{generate, plain};
 use generate::Random;
@@ -118,17 +118,20 @@ where
     let buffa = || each(&wires, |wire| B::decode_from_slice(wire));
     let copies = || each(&plain, |plain| serde_json::from_value::<P>(serde_json::to_value(plain)?));
     let messages = plain.len();
-    let (engine, messages_of_engine) = Engine::new(DESCRIPTORS, P::NAME, &wires)?;
+    let of = engine::message_type(DESCRIPTORS, P::NAME)?;
+    let of_engine = || engine::messages(of, &wires);
     let entries = vec![
         entry("prost", prost_codec::Prost(PhantomData), typed.clone())?,
         entry("buffa", buffa_codec::Owned::<B>::default(), buffa()?)?,
         entry("buffa-view", buffa_codec::View::<B>::default(), buffa()?)?,
-        entry("thalweg", engine, messages_of_engine)?,
+        entry("thalweg", Engine::new(of), of_engine()?)?,
         entry("prost-reflect", reflect::Reflect(descriptor.clone()), dynamic)?,
         entry("serde_json", serde_codec::SerdeJson(PhantomData), copies()?)?,
         entry("sonic-rs", serde_codec::SonicRs(PhantomData), copies()?)?,
         entry("pbjson", serde_codec::SerdeJson(PhantomData), typed)?,
+        entry("thalweg-json", Transcoded::<Json>::new(of), of_engine()?)?,
         entry("rmp-serde", serde_codec::RmpSerde(PhantomData), plain)?,
+        entry("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
     ];
     Ok(Shape { name, about, messages, entries })
 }
@@ -206,7 +209,10 @@ mod tests {
         assert_eq!(json.len(), 63);
         check("serde_json", json);
         check("sonic-rs", json);
-        check("pbjson", br#"{"name":"polar penguin","age":20}"#);
+        for codec in ["pbjson", "thalweg-json"] {
+            check(codec, br#"{"name":"polar penguin","age":20}"#);
+        }
+        check("thalweg-msgpack", b"\x82\xa4name\xadpolar penguin\xa3age\x14");
     }
 
     #[test]

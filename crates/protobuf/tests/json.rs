@@ -231,9 +231,74 @@ fn extensions_groups_and_closed_enums() {
     );
     // A value that is left out is the enum's first.
     assert_eq!(
-        json::from_wire(extended(&schema), b"\x2a\x03\x0a\x01a").as_deref(),
-        Ok(r#"{"switchesByText":{"a":"OFF"}}"#)
+        json::from_wire(extended(&schema), b"\x08\x01\x2a\x03\x0a\x01a").as_deref(),
+        Ok(r#"{"id":1,"switchesByText":{"a":"OFF"}}"#)
     );
+}
+
+#[test]
+fn required_fields_must_be_there() {
+    let schema = schema();
+    let message_type = extended(&schema);
+    let whole = b"\x08\x01\x33\x12\x02\x08\x02\x34";
+    let printed = r#"{"id":1,"part":{"whole":{"id":2}}}"#;
+    check(message_type, printed, printed);
+    assert_eq!(json::from_wire(message_type, whole).as_deref(), Ok(printed));
+
+    let (mut partial, options) =
+        (Vec::new(), ParseOptions { allow_partial: true, ..ParseOptions::default() });
+    for (json, problem) in [
+        ("{}", "line 1, column 3: the required field `id` is missing"),
+        (r#"{"part":{}}"#, "the required field `id` is missing"),
+        (r#"{"id":null}"#, "id: a required field must not be null"),
+        (r#"{"id":1,"part":{"whole":{}}}"#, "part.whole: the required field `id` is missing"),
+        (
+            r#"{"id":1,"[extended.Scope.nested_extension]":{"name":"x"}}"#,
+            "the required field `id` is missing",
+        ),
+    ] {
+        refused(message_type, json, problem);
+        partial.clear();
+        json::parse(message_type, json.as_bytes(), &options, &mut partial).expect(json);
+        let error = json::from_wire(message_type, &partial).expect_err(json);
+        assert_eq!(error.to_string(), "the required field extended.Extended.id is missing", "{json}");
+        assert_eq!(msgpack::from_wire(message_type, &partial), Err(error));
+        let (mut text, options) =
+            (Vec::new(), PrintOptions { allow_partial: true, ..PrintOptions::default() });
+        json::print(message_type, &partial, &options, &mut text).expect("it may be partial");
+        assert_eq!(String::from_utf8_lossy(&text), json.replace(r#""id":null"#, ""));
+    }
+    // What is missing in one place may come in another.
+    let pieces = b"\x33\x12\x02\x12\x00\x34\x08\x01\x33\x12\x02\x08\x02\x34";
+    let printed = r#"{"id":1,"part":{"whole":{"id":2,"name":""}}}"#;
+    assert_eq!(json::from_wire(message_type, pieces).as_deref(), Ok(printed));
+    // In an Any.
+    let any = r#"{"any":{"@type":"x/extended.Extended","name":"x"}}"#;
+    refused(everything(&schema), any, "any: the required field `id` is missing");
+    partial.clear();
+    json::parse(everything(&schema), any.as_bytes(), &options, &mut partial).expect(any);
+    let error = json::from_wire(everything(&schema), &partial).expect_err(any).to_string();
+    assert_eq!(error, "the required field extended.Extended.id is missing");
+}
+
+/// Each level of an Any brings what it holds into order; the levels must not multiply.
+#[test]
+fn records_out_of_order_at_each_level_take_no_longer() {
+    use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint};
+    let schema = schema();
+    let len = |number: u32, bytes: &[u8]| {
+        let mut record = Vec::new();
+        put_tag(&mut record, Tag::new(number, WireType::Len));
+        put_varint(&mut record, bytes.len() as u64);
+        record.extend_from_slice(bytes);
+        record
+    };
+    let deep = (0..49).fold(Vec::new(), |inner, _| {
+        let any = [len(1, b"x/everything.Everything"), len(2, &inner)].concat();
+        [&len(71, &any)[..], b"\x18\x01\x18\x02"].concat()
+    });
+    let printed = json::from_wire(everything(&schema), &deep).map(|json| json.matches("anInt32").count());
+    assert_eq!(printed, Ok(49));
 }
 
 /// The wire allows a field's records to lie anywhere, and to come more than once.

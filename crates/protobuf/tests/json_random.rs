@@ -2,7 +2,7 @@
 
 use prost_reflect::prost::Message;
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,
+    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MapKey, MessageDescriptor, Value,
 };
 use thalweg_protobuf::wire::Reader;
 use thalweg_protobuf::{MessageType, Schema, json, msgpack, sources};
@@ -150,7 +150,8 @@ impl Random {
         }
         let extensions = of.extensions().collect::<Vec<_>>();
         for field in of.fields() {
-            if self.below(4) == 0 && !(depth == 0 && matches!(field.kind(), Kind::Message(_))) {
+            let is_set = self.below(4) == 0 && !(depth == 0 && matches!(field.kind(), Kind::Message(_)));
+            if is_set || field.cardinality() == Cardinality::Required {
                 let value = self.field(&field, depth);
                 message.set_field(&field, value);
             }

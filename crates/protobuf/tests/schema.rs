@@ -241,6 +241,42 @@ fn errors_name_file_and_element() {
 }
 
 #[test]
+fn json_names_must_not_conflict() {
+    let with = |file: Proto, options: &[u8], fields: &[Proto]| {
+        let message =
+            fields.iter().fold(message("M").len(7, options), |message, field| message.len(2, field));
+        file.len(4, message)
+    };
+    let renamed = |name: &str, number, json_name: &str| field(name, number).len(10, json_name);
+    let json_format = |format| proto().len(12, proto().int(6, format));
+    let default = [field("foo_bar", 1), field("fooBar", 2)];
+    let own = [field("foo_bar", 1), renamed("other", 2, "fooBar")];
+    // As field masks have no json_name, it does not help.
+    let hidden = [renamed("foo_bar", 1, "other"), field("fooBar", 2)];
+    let swapped = [renamed("a", 1, "b"), renamed("b", 2, "a")];
+    let proto2 = || proto().len(1, "f.proto").len(2, "p");
+    let editions = || file().len(12, "editions").int(14, 1000);
+    for (fields, expected) in [
+        (&default, "f.proto: p.M.fooBar: its default JSON name is \"fooBar\", and so is that of p.M.foo_bar"),
+        (&own, "f.proto: p.M.other: its JSON name is \"fooBar\", and so is that of p.M.foo_bar"),
+        (&hidden, "f.proto: p.M.fooBar: its default JSON name is \"fooBar\", and so is that of p.M.foo_bar"),
+    ] {
+        assert_eq!(fails(with(file(), b"", fields)).to_string(), expected);
+        assert_eq!(fails(with(editions(), b"", fields)).to_string(), expected);
+        assert_eq!(fails(with(editions(), json_format(1).as_ref(), fields)).to_string(), expected);
+        let right = [
+            with(proto2(), b"", fields),
+            with(editions(), json_format(2).as_ref(), fields),
+            with(file(), proto().int(11, 1).as_ref(), fields),
+        ];
+        for right in right {
+            Schema::from_files([right.as_ref()]).expect("names may conflict");
+        }
+    }
+    Schema::from_files([with(file(), b"", &swapped).as_ref()]).expect("names do not conflict");
+}
+
+#[test]
 fn map_entries_must_look_like_one() {
     let entry = |key: Proto, value: Proto| {
         let entry = message("E").len(2, key).len(2, value).len(7, proto().int(7, 1));

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use thalweg_protobuf::dissect::account::{Account, Share};
-use thalweg_protobuf::{MessageType, json, msgpack};
+use thalweg_protobuf::json::{self, PrintOptions};
+use thalweg_protobuf::{MessageType, msgpack};
 
 use super::Inspection;
 use super::paint::{Paint, Role};
@@ -53,10 +54,12 @@ impl Sizes {
     /// Adds what the messages are in other forms, or says why they have none.
     fn convert(&mut self, inspection: &Inspection, message_type: MessageType) -> Result<(), String> {
         let (mut json, mut msgpack) = (Vec::new(), Vec::new());
+        // What is missing is shown in the tree.
+        let options = PrintOptions { allow_partial: true, ..PrintOptions::default() };
         for (message, bytes) in inspection.messages() {
             let wire = message.span.of(bytes);
-            json.extend(json::from_wire(message_type, wire).map_err(|error| error.to_string())?.into_bytes());
-            msgpack.extend(msgpack::from_wire(message_type, wire).map_err(|error| error.to_string())?);
+            json::print(message_type, wire, &options, &mut json).map_err(|error| error.to_string())?;
+            msgpack::print(message_type, wire, &options, &mut msgpack).map_err(|error| error.to_string())?;
         }
         self.forms.extend([Form::new("JSON", &json), Form::new("MessagePack", &msgpack)]);
         Ok(())

@@ -1,30 +1,59 @@
 //! Our own engine: messages whose type is known at run time only, by tables.
 
+use std::marker::PhantomData;
+
 use bytes::Bytes;
-use thalweg_protobuf::{Decoder, Message, MessageRef, MessageType, Schema};
+use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
+use thalweg_protobuf::{Decoder, Message, MessageRef, MessageType, Schema, msgpack};
 
 use crate::converter::{Codec, NotConverted};
 
-/// Decodes into memory that is used again; strings stay in the bytes that they came in.
+/// Protobuf. Decodes into memory that is used again; strings stay in the bytes that they came in.
 pub(crate) struct Engine {
     of: MessageType<'static>,
     decoder: Decoder,
 }
 
+/// Another format, by way of Protobuf's bytes: the engine prints from them and builds to them, so that a message is encoded
+/// before and decoded behind.
+pub(crate) struct Transcoded<F> {
+    engine: Engine,
+    /// The message between the two steps, again and again.
+    wire: Vec<u8>,
+    form: PhantomData<F>,
+}
+
+pub(crate) trait Form: Send + 'static {
+    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), NotConverted>;
+    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), NotConverted>;
+}
+
+pub(crate) struct Json;
+pub(crate) struct MessagePack;
+
+/// A type of a descriptor set. Types borrow from their schema: there is one for each kind of message, as long as the program
+/// runs.
+pub(crate) fn message_type(set: &[u8], name: &str) -> Result<MessageType<'static>, NotConverted> {
+    let schema: &'static Schema =
+        Box::leak(Box::new(Schema::from_descriptor_set(set).map_err(NotConverted::new)?));
+    schema.message(name).ok_or_else(|| NotConverted::new(format!("there is no {name}")))
+}
+
+/// Messages as objects.
+pub(crate) fn messages(of: MessageType<'static>, wires: &[Vec<u8>]) -> Result<Vec<Message>, NotConverted> {
+    let message = |wire: &Vec<u8>| Message::decode(of, Bytes::copy_from_slice(wire));
+    wires.iter().map(message).collect::<Result<_, _>>().map_err(NotConverted::new)
+}
+
 impl Engine {
-    /// The codec of one type of a descriptor set, and these messages of it as objects.
-    pub(crate) fn new(
-        set: &[u8],
-        name: &str,
-        wires: &[Vec<u8>],
-    ) -> Result<(Self, Vec<Message>), NotConverted> {
-        // A schema for each kind of message, as long as the program runs: types borrow from it.
-        let schema: &'static Schema =
-            Box::leak(Box::new(Schema::from_descriptor_set(set).map_err(NotConverted::new)?));
-        let of = schema.message(name).ok_or_else(|| NotConverted::new(format!("there is no {name}")))?;
-        let message = |wire: &Vec<u8>| Message::decode(of, Bytes::copy_from_slice(wire));
-        let objects = wires.iter().map(message).collect::<Result<_, _>>().map_err(NotConverted::new)?;
-        Ok((Self { of, decoder: Decoder::default() }, objects))
+    pub(crate) fn new(of: MessageType<'static>) -> Self {
+        Self { of, decoder: Decoder::default() }
+    }
+}
+
+impl<F> Transcoded<F> {
+    pub(crate) fn new(of: MessageType<'static>) -> Self {
+        Self { engine: Engine::new(of), wire: Vec::new(), form: PhantomData }
     }
 }
 
@@ -45,5 +74,61 @@ impl Codec for Engine {
 
     fn same(object: &Message, decoded: &MessageRef<'_>) -> bool {
         object.as_ref() == *decoded
+    }
+}
+
+impl<F: Form> Codec for Transcoded<F> {
+    type Object = Message;
+    type Decoded<'w> = MessageRef<'w>;
+
+    #[inline]
+    fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        self.wire.clear();
+        self.engine.encode(object, &mut self.wire)?;
+        F::print(self.engine.of, &self.wire, out)
+    }
+
+    #[inline]
+    fn decode<'w>(&'w mut self, bytes: &'w [u8]) -> Result<MessageRef<'w>, NotConverted> {
+        self.wire.clear();
+        F::parse(self.engine.of, bytes, &mut self.wire)?;
+        self.engine.decode(&self.wire)
+    }
+
+    fn same(object: &Message, decoded: &MessageRef<'_>) -> bool {
+        Engine::same(object, decoded)
+    }
+}
+
+/// A user's messages may lack what proto2 requires of them: the other codecs do not mind.
+fn printed() -> PrintOptions {
+    PrintOptions { allow_partial: true, ..PrintOptions::default() }
+}
+
+fn parsed() -> ParseOptions {
+    ParseOptions { allow_partial: true, ..ParseOptions::default() }
+}
+
+impl Form for Json {
+    #[inline]
+    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        json::print(of, wire, &printed(), out).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), NotConverted> {
+        json::parse(of, bytes, &parsed(), wire).map_err(NotConverted::new)
+    }
+}
+
+impl Form for MessagePack {
+    #[inline]
+    fn print(of: MessageType<'_>, wire: &[u8], out: &mut Vec<u8>) -> Result<(), NotConverted> {
+        msgpack::print(of, wire, &printed(), out).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn parse(of: MessageType<'_>, bytes: &[u8], wire: &mut Vec<u8>) -> Result<(), NotConverted> {
+        msgpack::parse(of, bytes, &parsed(), wire).map_err(NotConverted::new)
     }
 }

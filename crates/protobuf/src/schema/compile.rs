@@ -1,6 +1,8 @@
 //! From descriptors to a [`Pool`]: names are declared, then fields, extensions and services are linked to them.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use super::error::{Problem, SchemaError};
 use super::features::{Edition, Features, FieldPresence, number};
@@ -20,6 +22,9 @@ const FIELDS_MAX: usize = u16::MAX as usize - 1;
 const ELEMENTS_MAX: usize = 1 << 24;
 /// Bytes of a full name: each element keeps its own, so a long package would be multiplied.
 const NAME_LEN_MAX: usize = 1024;
+
+/// The message option that lets JSON names conflict: `deprecated_legacy_json_field_conflicts`.
+const LEGACY_JSON_FIELD_CONFLICTS: u32 = 11;
 
 /// Compiles the files, whose order does not matter.
 pub(super) fn compile(files: &[&[u8]]) -> Result<Pool, SchemaError> {
@@ -279,6 +284,12 @@ impl<'a> Compiler<'a> {
             }
             by_json_name.entry(field.json_name.clone()).or_insert(index);
         }
+        let may_conflict = raw::option(&message.options, LEGACY_JSON_FIELD_CONFLICTS)
+            .map_err(|problem| here(&self.pool, "", problem))?
+            .is_some_and(|option| option != 0);
+        if !features.loose_json && !may_conflict {
+            self.check_json_names(fields.clone(), file)?;
+        }
         for oneof in &oneofs {
             if oneof.fields.is_empty() {
                 return Err(here(&self.pool, &oneof.name, Problem::EmptyOneof));
@@ -295,6 +306,26 @@ impl<'a> Compiler<'a> {
         }
         let data = &mut self.pool.messages[*index as usize];
         (data.fields, data.oneofs, data.by_name, data.by_json_name) = (fields, oneofs, by_name, by_json_name);
+        Ok(())
+    }
+
+    /// As protoc has it: by what `json_name` says, and also without it, which is how field masks are written.
+    fn check_json_names(&self, fields: Range<u32>, file: u32) -> Result<(), SchemaError> {
+        let fields = &self.pool.fields[fields.start as usize..fields.end as usize];
+        let default: fn(&FieldData) -> Cow<'_, str> = |field| json_name(&field.name).into();
+        let own: fn(&FieldData) -> Cow<'_, str> = |field| Cow::Borrowed(&field.json_name);
+        for (which, name_of) in [("default JSON name", default), ("JSON name", own)] {
+            let mut names = HashMap::with_capacity(fields.len());
+            for field in fields {
+                let name = name_of(field);
+                if let Some(other) = names.insert(name.clone(), field) {
+                    let other = self.pool.full_name(other);
+                    let problem = Problem::JsonName { which, name: name.into_owned(), other };
+                    let file = &self.pool.files[file as usize].name;
+                    return Err(at(file, &self.pool.full_name(field), problem));
+                }
+            }
+        }
         Ok(())
     }
 

@@ -76,6 +76,16 @@ pub enum Problem {
     /// Two different files of one name.
     #[error("there are two different files of this name")]
     DuplicateFile,
+    /// Two fields that JSON could not tell apart.
+    #[error("its {which} is {name:?}, and so is that of {other}")]
+    JsonName {
+        /// `JSON name`, or `default JSON name`, which field masks have whatever `json_name` says.
+        which: &'static str,
+        /// The name.
+        name: String,
+        /// The full name of the first.
+        other: String,
+    },
     /// A field number below 1, above 2^29 - 1, or from 19000 to 19999.
     #[error("{0} is not a field number: from 1 to 536870911, without 19000 to 19999")]
     Number(i32),

@@ -54,6 +54,8 @@ pub(super) struct Features {
     pub(super) packed: bool,
     pub(super) utf8: bool,
     pub(super) delimited: bool,
+    /// `json_format = LEGACY_BEST_EFFORT`: fields may have one JSON name.
+    pub(super) loose_json: bool,
 }
 
 /// The number of `features` in each kind of options.
@@ -78,6 +80,7 @@ impl Features {
             packed: !proto2,
             utf8: !proto2,
             delimited: false,
+            loose_json: proto2,
         }
     }
 
@@ -111,8 +114,10 @@ impl Features {
             (4, 3) => self.utf8 = false,
             (5, 1) => self.delimited = false,
             (5, 2) => self.delimited = true,
-            (1..=5, _) => return Err(Problem::Invalid("a feature has a value that does not exist")),
-            // json_format only concerns checks that the compiler makes; others concern one language each.
+            (6, 1) => self.loose_json = false,
+            (6, 2) => self.loose_json = true,
+            (1..=6, _) => return Err(Problem::Invalid("a feature has a value that does not exist")),
+            // Others concern checks that the compiler makes, or one language each.
             _ => {}
         }
         Ok(())

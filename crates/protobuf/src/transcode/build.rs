@@ -45,7 +45,25 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         while self.source.next_key(&mut open)? {
             self.next_member(message_type, &mut members, depth)?;
         }
-        Ok(())
+        self.check_required(message_type, &members)
+    }
+
+    /// At the end of a message's members.
+    #[inline]
+    pub(super) fn check_required(&self, message_type: &Type, members: &Members) -> Result<(), Fault> {
+        let is_missing = |index: &&u16| !self.options.allow_partial && !members.fields.has(**index);
+        match message_type.required.iter().find(is_missing) {
+            None => Ok(()),
+            Some(&index) => {
+                let field = &message_type.fields[usize::from(index)].json_name.text;
+                Err(self.fault(&format!("the required field `{field}` is missing")))
+            }
+        }
+    }
+
+    /// Whether a value that is none of the field's may be left out.
+    fn may_ignore(&self, field: &Field) -> bool {
+        self.options.ignore_unknown && (self.options.allow_partial || !field.is_required)
     }
 
     #[inline]
@@ -108,6 +126,9 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             return Err(self.fault("the field comes twice"));
         }
         if self.source.peek()? == Found::Null && !(field.shape == Shape::Singular && self.takes_null(field)) {
+            if field.is_required && !self.options.allow_partial {
+                return Err(self.fault("a required field must not be null"));
+            }
             return self.source.null();
         }
         if field.shape == Shape::Singular && field.is_in_oneof && members.oneofs.set(field.seen) {
@@ -388,7 +409,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             let text = self.source.text()?;
             return match enumeration.by_name.get(&*text) {
                 Some(value) => Ok(Some(i64::from(enumeration.values[*value as usize].number) as u64)),
-                None if self.options.ignore_unknown => Ok(None),
+                None if self.may_ignore(field) => Ok(None),
                 None => Err(Fault::new(at, format!("{name} has no value `{}`", excerpt(&text)))),
             };
         }
@@ -396,7 +417,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         if !field.is_closed || enumeration.value(number as i32).is_some() {
             return Ok(Some(number));
         }
-        if self.options.ignore_unknown {
+        if self.may_ignore(field) {
             return Ok(None);
         }
         Err(Fault::new(at, format!("{name} is closed, and has no value with the number {}", number as i32)))

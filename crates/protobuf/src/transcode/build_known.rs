@@ -180,7 +180,10 @@ impl<'s, 't, S: Source<'t>> Builder<'s, '_, S> {
                 return Err(Fault::new(at, "the member comes twice").in_field(&key));
             }
         }
-        if is_plain || has_value {
+        if is_plain {
+            return self.check_required(message_type, &members);
+        }
+        if has_value {
             return Ok(());
         }
         Err(Fault::new(start, format!("an Any of a {} needs a member `{VALUE}`", self.name(message_type))))

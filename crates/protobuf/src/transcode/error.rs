@@ -17,6 +17,12 @@ pub enum PrintError {
         /// The full name of the field.
         field: String,
     },
+    /// A message without a field that it must have, and `PrintOptions::allow_partial` is not set.
+    #[error("the required field {field} is missing")]
+    Required {
+        /// The full name of the field.
+        field: String,
+    },
     /// An Any of a type that the schema does not have.
     #[error("an Any holds a message of the type `{type_url}`, which the schema does not have")]
     UnknownType {

@@ -38,7 +38,7 @@ pub(crate) fn print(
     let schema = message_type.schema();
     let merge = |index: u32, wire: &[u8]| merged(schema, index, wire, options.depth_max);
     let printed = match print(&merge, wire, out) {
-        Err(Stop::Merge) => {
+        Err(Stop::Merge | Stop::Incomplete(_)) => {
             out.truncate(start);
             merge(message_type.index(), wire).map_err(Stop::from).and_then(|wire| print(&merge, &wire, out))
         }
@@ -46,11 +46,7 @@ pub(crate) fn print(
     };
     printed.map_err(|stop| {
         out.truncate(start);
-        match stop {
-            Stop::Error(error) => *error,
-            // What was encoded in one go is in order.
-            Stop::Merge => PrintError::Unordered,
-        }
+        stop.into_error()
     })
 }
 

@@ -7,7 +7,7 @@ const DEPTH_MAX: usize = 100;
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "four switches of ProtoJSON that have nothing to do with each other"
+    reason = "five switches of ProtoJSON that have nothing to do with each other"
 )]
 pub struct PrintOptions {
     /// Print also the fields without presence that are not set: zeros, empty strings, lists and maps.
@@ -16,6 +16,8 @@ pub struct PrintOptions {
     pub schema_names: bool,
     /// Print enums as numbers.
     pub enum_numbers: bool,
+    /// Print also a message without fields that it must have: proto2's `required`.
+    pub allow_partial: bool,
     /// Bytes that are printed, at most: 256 MiB. A message of two bytes may have a long name, and with `defaults` it is as
     /// long as its type has fields.
     pub len_max: usize,
@@ -31,6 +33,7 @@ impl Default for PrintOptions {
             defaults: false,
             schema_names: false,
             enum_numbers: false,
+            allow_partial: false,
             pretty: false,
             depth_max: DEPTH_MAX,
             len_max: 256 << 20,
@@ -43,12 +46,14 @@ impl Default for PrintOptions {
 pub struct ParseOptions {
     /// Leave out members that the type does not have, and values whose names an enum does not have.
     pub ignore_unknown: bool,
+    /// Accept also a message without fields that it must have: proto2's `required`.
+    pub allow_partial: bool,
     /// Messages that may lie in one another, the outermost not counted: 100.
     pub depth_max: usize,
 }
 
 impl Default for ParseOptions {
     fn default() -> Self {
-        ParseOptions { ignore_unknown: false, depth_max: DEPTH_MAX }
+        ParseOptions { ignore_unknown: false, allow_partial: false, depth_max: DEPTH_MAX }
     }
 }

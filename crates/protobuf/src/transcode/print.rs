@@ -18,7 +18,20 @@ use crate::wire::{Reader, Tag, WireError, WireErrorKind, WireType, unzigzag};
 pub(crate) enum Stop {
     /// The records are not in the order of a message that was written in one go.
     Merge,
+    /// Something is missing, unless it comes behind: then merging brings it.
+    Incomplete(Box<PrintError>),
     Error(Box<PrintError>),
+}
+
+impl Stop {
+    /// What there is to say when everything is in order.
+    pub(super) fn into_error(self) -> PrintError {
+        match self {
+            Stop::Incomplete(error) | Stop::Error(error) => *error,
+            // What was encoded in one go is in order.
+            Stop::Merge => PrintError::Unordered,
+        }
+    }
 }
 
 impl From<PrintError> for Stop {
@@ -46,6 +59,8 @@ pub(crate) struct Printer<'s, S> {
     pub(super) merge: Merge<'s>,
     /// How long the output may become, with what was in it before.
     end_max: usize,
+    /// Bring what an Any holds into order before it is printed, and not only if it has to be.
+    pub(super) merges_any: bool,
 }
 
 /// Where the records of a message end.
@@ -60,7 +75,7 @@ pub(super) enum End {
 impl<'s, S: Sink> Printer<'s, S> {
     pub(crate) fn new(pool: &'s Pool, options: &'s PrintOptions, sink: S, merge: Merge<'s>) -> Self {
         let end_max = sink.mark().len.saturating_add(options.len_max);
-        Printer { pool, tables: pool.transcode_tables(), options, sink, merge, end_max }
+        Printer { pool, tables: pool.transcode_tables(), options, sink, merge, end_max, merges_any: false }
     }
 
     /// A whole message.
@@ -443,8 +458,12 @@ impl<'s, S: Sink> Printer<'s, S> {
         }
     }
 
-    /// Fields without presence that did not come, if they are wanted.
+    /// At the end of a message's fields: those that must be there, and those without presence that did not come, if they
+    /// are wanted.
     fn unset(&mut self, message_type: &'s Type, seen: &Seen, open: &mut S::Open) -> Result<(), Stop> {
+        if !self.options.allow_partial {
+            self.check_required(message_type, seen)?;
+        }
         if !self.options.defaults {
             return Ok(());
         }
@@ -471,6 +490,18 @@ impl<'s, S: Sink> Printer<'s, S> {
             }
         }
         Ok(())
+    }
+
+    #[inline]
+    fn check_required(&self, message_type: &Type, seen: &Seen) -> Result<(), Stop> {
+        match message_type.required.iter().find(|&&index| !seen.has(index)) {
+            None => Ok(()),
+            Some(&index) => {
+                let field = message_type.fields[usize::from(index)].index;
+                let field = self.pool.full_name(&self.pool.fields[field as usize]);
+                Err(Stop::Incomplete(Box::new(PrintError::Required { field })))
+            }
+        }
     }
 
     /// An extension in the old form of message sets: a group of its number and its bytes.

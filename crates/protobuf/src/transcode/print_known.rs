@@ -195,15 +195,18 @@ impl<'s, S: Sink> Printer<'s, S> {
         let unknown = || PrintError::UnknownType { type_url: String::from_utf8_lossy(type_url).into_owned() };
         let url = std::str::from_utf8(type_url).map_err(|_| unknown())?;
         let index = named(self.pool, url).ok_or_else(unknown)?;
-        let start = self.sink.mark();
-        match self.any_of(url, index, &mut { value }, depth) {
-            Err(Stop::Merge) => {
-                let merged = (self.merge)(index as u32, value.rest())?;
-                self.sink.rewind(start);
-                self.any_of(url, index, &mut Reader::new(&merged), depth)
+        if !self.merges_any {
+            let start = self.sink.mark();
+            match self.any_of(url, index, &mut { value }, depth) {
+                Err(Stop::Merge | Stop::Incomplete(_)) => self.sink.rewind(start),
+                done => return done,
             }
-            done => done,
+            // From now on without a try: of fifty in one another, each out of order, the last would be tried 2⁵⁰ times.
+            self.merges_any = true;
         }
+        let merged = (self.merge)(index as u32, value.rest())?;
+        let printed = self.any_of(url, index, &mut Reader::new(&merged), depth);
+        printed.map_err(|stop| stop.into_error().into())
     }
 
     fn any_of(&mut self, url: &str, index: usize, value: &mut Reader<'_>, depth: usize) -> Result<(), Stop> {

@@ -24,6 +24,8 @@ pub(crate) struct Type {
     /// As they are declared; extensions behind.
     pub(super) fields: Box<[Field]>,
     pub(super) is_message_set: bool,
+    /// Indexes of fields that must be there.
+    pub(super) required: Box<[u16]>,
     numbers: Numbers,
     /// From JSON's names and the schema's to indexes.
     names: Names<u16>,
@@ -48,6 +50,7 @@ pub(crate) struct Field {
     /// An enum to which no other numbers belong.
     pub(super) is_closed: bool,
     pub(super) is_extension: bool,
+    pub(super) is_required: bool,
     /// Its bit in a set of fields; members of a oneof share one.
     pub(super) seen: u16,
     /// The index of the message type or enum, of those that have one.
@@ -118,6 +121,11 @@ impl Type {
             index,
             known: message.well_known.filter(|known| is_as_known(*known, &fields, pool)),
             is_message_set: message.message_set,
+            required: (0..NO_FIELD)
+                .zip(&fields)
+                .filter(|(_, field)| field.is_required)
+                .map(|(index, _)| index)
+                .collect(),
             numbers: Numbers::of(&fields),
             fields: fields.into(),
             names,
@@ -176,6 +184,7 @@ impl Field {
             is_in_oneof: false,
             is_closed: data.kind == Kind::Enum && pool.enums[data.type_index as usize].closed,
             is_extension: data.extension,
+            is_required: data.cardinality == Cardinality::Required,
             seen: 0,
             type_index: data.type_index,
             default_number: match (data.kind, &data.default) {
