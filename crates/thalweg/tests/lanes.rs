@@ -7,6 +7,7 @@ use std::time::Duration;
 use support::{Echo, echo, raw, serve, soon, spawn_echo, start, until};
 use thalweg::channel::{ConnectError, Lanes};
 use thalweg::{Channel, Server};
+use thalweg_link::{Link, LinkOptions};
 
 /// A server that permits so many calls on each connection.
 async fn limited(streams: u32) -> String {
@@ -91,4 +92,28 @@ async fn no_call_fails_while_the_number_adapts() {
     }
     assert_eq!(channel.waiting(), 0);
     assert!(in_flight(&channel).iter().all(|&count| count == 0), "{:?}", channel.lanes());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_open_while_each_brings_more_calls() {
+    let server = serve(Echo::default()).await.parse().expect("an address");
+    let options = LinkOptions::new("127.0.0.1:0".parse().expect("an address"), server);
+    // Each connection has room for two of the calls at a time.
+    let link = Link::start(options.delay(Duration::from_millis(2)).buffer(2_048)).expect("a link");
+    let builder = Channel::builder(link.address().to_string()).lanes(Lanes::adaptive().cap(4));
+    let channel = builder.connect().await.expect("a server");
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                loop {
+                    echo(&channel, raw(vec![7; 1_000])).await.expect("an answer");
+                }
+            })
+        })
+        .collect();
+    until(|| channel.lanes().len() == 4).await;
+    assert!(channel.lanes()[3].reason.contains("so far 2 with"), "{:?}", channel.lanes());
+    callers.iter().for_each(tokio::task::JoinHandle::abort);
+    until(|| channel.lanes().len() == 1).await;
 }

@@ -7,7 +7,7 @@ use super::policy::PolicyConfig;
 /// ```
 /// use thalweg::channel::Lanes;
 ///
-/// // As many as help: from one to as many as there are processors, at most 16.
+/// // As many as help: from one to as many as there are processors, but three at least and 16 at most.
 /// let adaptive = Lanes::adaptive();
 /// // As many as help, but two at least and eight at most.
 /// let bounded = Lanes::adaptive().floor(2).cap(8);
@@ -56,8 +56,8 @@ impl Lanes {
         self
     }
 
-    /// Adaptive lanes: never more than this, or than the floor if that is higher; by default the processors that the process
-    /// may use, at most 16. Of fixed ones it changes nothing.
+    /// Adaptive lanes: never more than this, or than the floor if that is higher; by default as many as the process may use
+    /// processors, but three at least and 16 at most. Of fixed ones it changes nothing.
     pub fn cap(mut self, lanes: usize) -> Self {
         if let Number::Adaptive { cap, .. } = &mut self.number {
             *cap = Some(lanes.clamp(1, LANES_MAX));

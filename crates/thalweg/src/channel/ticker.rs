@@ -154,10 +154,13 @@ impl Watch {
                 // Nothing may move on any lane until there is another.
                 return sleep_until(from).await;
             }
+            let mut is_watching = false;
             let moves = poll_fn(|cx| {
-                if told.as_mut().poll(cx).is_ready() {
+                let is_told = told.as_mut().poll(cx).is_ready();
+                if is_told || (is_watching && Instant::now() >= from) {
                     return Poll::Ready(());
                 }
+                is_watching = true;
                 for connection in &connections {
                     connection.lock().watcher = Some((from, cx.waker().clone()));
                 }

@@ -69,11 +69,12 @@ pub(crate) struct PolicyConfig {
 }
 
 impl PolicyConfig {
-    /// The default for a machine on which the process may use `cores`: from one lane to as many as cores, at most 16.
+    /// The default for a machine on which the process may use `cores`: from one lane to as many as cores, but three at least
+    /// and 16 at most.
     pub(crate) fn for_cores(cores: usize) -> Self {
         Self {
             floor: 1,
-            cap: cores.clamp(1, LANES_DEFAULT_MAX),
+            cap: cores.clamp(LANES_DEFAULT_MIN, LANES_DEFAULT_MAX),
             tick_ms: 25,
             gain_min: 0.03,
             loss_max: 0.03,
@@ -108,5 +109,8 @@ impl PolicyConfig {
     }
 }
 
+/// What a client of one core may try, too: the server's connection can be what limits, and two lanes can stand in each
+/// other's way where three do not.
+const LANES_DEFAULT_MIN: usize = 3;
 /// The most lanes that a channel opens unless told otherwise.
 const LANES_DEFAULT_MAX: usize = 16;
