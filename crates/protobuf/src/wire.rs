@@ -344,16 +344,16 @@ impl<'a> Reader<'a> {
         self.at = (self.at + len).min(self.bytes.len());
     }
 
-    /// Reads the first `len` bytes of `expected` if they come next.
+    /// Reads `expected` if it comes next.
     #[inline(always)]
-    pub(crate) fn eat(&mut self, expected: [u8; TAG_LEN_MAX], len: usize) -> bool {
+    pub(crate) fn eat(&mut self, expected: &[u8]) -> bool {
         // One byte, mostly: no call for comparing.
         let here = self.rest();
-        let eaten = match (len, here.first()) {
-            (1, Some(&byte)) => byte == expected[0],
-            _ => here.starts_with(&expected[..len]),
+        let eaten = match (expected, here) {
+            (&[expected], &[byte, ..]) => byte == expected,
+            _ => here.starts_with(expected),
         };
-        self.at += if eaten { len } else { 0 };
+        self.at += if eaten { expected.len() } else { 0 };
         eaten
     }
 

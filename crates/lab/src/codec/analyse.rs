@@ -31,6 +31,8 @@ pub struct LineFigures {
     pub ns: f64,
     /// How much the rounds differ there: half of them lie within so much of each other, as a share of the median.
     pub spread: f64,
+    /// By how much the slowest round is above the fastest, as a share of the median.
+    pub range: f64,
     /// Bytes of a message.
     pub bytes: f64,
     /// What was asked of the allocator.
@@ -155,6 +157,7 @@ fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
             of_peer: false,
             ns: figure(last).ns,
             spread: spread(&per_conversion(last)),
+            range: range(&per_conversion(last)),
             steps: steps.into_iter().map(figure).collect(),
             bytes: results.size(&line.data, &line.codec).map_or(0.0, |size| size.raw),
             allocations: allocations.map(|it| it.allocations),
@@ -174,6 +177,7 @@ fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_
             steps: Vec::new(),
             ns: median(&peers.ns_per_conversion)?,
             spread: spread(&peers.ns_per_conversion),
+            range: range(&peers.ns_per_conversion),
             bytes: peers.bytes,
             allocations: None,
             instructions: None,
@@ -247,6 +251,15 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
         0 => None,
         odd if odd % 2 == 1 => Some(sorted[middle]),
         _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+/// How far all values reach, as a share of the median.
+fn range(values: &[f64]) -> f64 {
+    let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
+    match (end(f64::min), end(f64::max), median(values)) {
+        (Some(least), Some(most), Some(median)) => (most - least) / median,
+        _ => 0.0,
     }
 }
 

@@ -552,7 +552,7 @@ fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {
 /// Whether another record with the same tag comes next; the tag is then read.
 #[inline(always)]
 fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
-    reader.eat(entry.tag_bytes, entry.tag_len as usize)
+    reader.eat(entry.tag_bytes())
 }
 
 /// How many bytes have no high bit. Sums of one byte each are what processors count with at once, and 255 fit in one.

@@ -5,146 +5,12 @@
 
 use super::arena::{Arena, Text};
 use super::decode::{SET_ITEM_END, SET_ITEM_START, SET_MESSAGE, SET_TYPE_ID};
+use super::output::{BLOCK, Output};
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
 use crate::wire::{Tag, WireType, put_varint, varint_len, zigzag};
 
-/// What is written: the end of a buffer, which grows at its start.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Output {
-    buffer: Vec<u8>,
-    /// Where what is written begins.
-    at: usize,
-}
-
-/// The first buffer, in bytes.
-const BUFFER_LEN_MIN: usize = 256;
-
-impl Output {
-    /// Empty, with the room that it has.
-    pub(super) fn clear(&mut self) {
-        self.at = self.buffer.len();
-    }
-
-    pub(super) fn written(&self) -> &[u8] {
-        &self.buffer[self.at..]
-    }
-
-    #[inline(always)]
-    fn reserve(&mut self, len: usize) {
-        if self.at < len {
-            self.grow(len);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn grow(&mut self, len: usize) {
-        let written = self.buffer.len() - self.at;
-        let more = self.buffer.len().max(len).max(BUFFER_LEN_MIN);
-        self.buffer.resize(self.buffer.len() + more, 0);
-        let end = self.buffer.len();
-        self.buffer.copy_within(self.at..self.at + written, end - written);
-        self.at = end - written;
-    }
-
-    #[inline(always)]
-    fn bytes(&mut self, bytes: &[u8]) {
-        self.reserve(bytes.len());
-        self.at -= bytes.len();
-        copy(&mut self.buffer[self.at..self.at + bytes.len()], bytes);
-    }
-
-    #[inline(always)]
-    fn varint(&mut self, value: u64) {
-        self.reserve(10);
-        if value < 0x80 {
-            self.at -= 1;
-            self.buffer[self.at] = value as u8;
-        } else {
-            self.varint_long(value);
-        }
-    }
-
-    /// All bytes at once: a word of which the last ones count, and that ends where what is written begins. What lies before
-    /// them is overwritten by what comes next.
-    #[inline(always)]
-    fn varint_long(&mut self, value: u64) {
-        let len = varint_len(value);
-        let Some(place) = self.buffer[..self.at].last_chunk_mut::<8>() else { return };
-        if len <= 8 {
-            let more = 0x8080_8080_8080_8080 & ((1 << (8 * (len - 1))) - 1);
-            *place = ((spread(value) | more) << (64 - 8 * len)).to_le_bytes();
-        } else {
-            // Nine or ten bytes: eight full ones, behind those the rest.
-            let rest = value >> 56;
-            let last = self.at - 1;
-            if len == 9 {
-                self.buffer[last] = rest as u8;
-            } else {
-                self.buffer[last] = (rest >> 7) as u8;
-                self.buffer[last - 1] = rest as u8 | 0x80;
-            }
-            let full = spread(value & ((1 << 56) - 1)) | 0x8080_8080_8080_8080;
-            let start = self.at - len;
-            if let Some(place) = self.buffer[start..].first_chunk_mut::<8>() {
-                *place = full.to_le_bytes();
-            }
-        }
-        self.at -= len;
-    }
-
-    #[inline(always)]
-    fn tag(&mut self, entry: &Entry) {
-        if entry.tag_len == 1 {
-            self.reserve(1);
-            self.at -= 1;
-            self.buffer[self.at] = entry.tag_bytes[0];
-        } else {
-            self.bytes(&entry.tag_bytes[..usize::from(entry.tag_len)]);
-        }
-    }
-
-    /// Bytes that have been written since the buffer had `end` before it.
-    fn since(&self, left: usize) -> u64 {
-        (self.left() - left) as u64
-    }
-
-    /// What is written, in bytes.
-    #[inline(always)]
-    fn left(&self) -> usize {
-        self.buffer.len() - self.at
-    }
-}
-
-/// Seven bits in each byte, of a number of 56.
-#[inline(always)]
-fn spread(bits: u64) -> u64 {
-    let bits = bits & 0x0fff_ffff | (bits & 0x00ff_ffff_f000_0000) << 4;
-    let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x0fff_c000_0fff_c000) << 2;
-    bits & 0x007f_007f_007f_007f | (bits & 0x3f80_3f80_3f80_3f80) << 1
-}
-
-/// Copies as many bytes as both have. Most texts are short: two chunks that may overlap are quicker than a call.
-#[inline(always)]
-fn copy(to: &mut [u8], from: &[u8]) {
-    fn chunks<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
-        *to.first_chunk_mut::<N>()? = *from.first_chunk::<N>()?;
-        *to.last_chunk_mut::<N>()? = *from.last_chunk::<N>()?;
-        Some(())
-    }
-    let copied = match from.len() {
-        16..=32 => chunks::<16>(to, from),
-        8..=15 => chunks::<8>(to, from),
-        4..=7 => chunks::<4>(to, from),
-        _ => None,
-    };
-    if copied.is_none() {
-        to.copy_from_slice(from);
-    }
-}
-
-/// Writes messages of one arena.
+/// Writes messages of one arena. All takes the head of the output, in front of which it writes, and gives the next.
 pub(super) struct Encoding<'e> {
     pub(super) pool: &'e Pool,
     pub(super) arena: &'e Arena,
@@ -153,142 +19,178 @@ pub(super) struct Encoding<'e> {
     pub(super) out: Output,
 }
 
-impl Encoding<'_> {
-    /// The message in the record at `at`, in front of what is written.
-    pub(super) fn message(&mut self, table: &Table, at: usize) {
-        if self.arena.words[at] != 0 {
-            self.unknown(at);
+impl<'e> Encoding<'e> {
+    /// The message in the record at `at`.
+    #[must_use]
+    pub(super) fn message(&mut self, mut head: usize, table: &Table, at: usize) -> usize {
+        let record = &self.arena.words[at..at + table.record_words as usize];
+        if record[0] != 0 {
+            head = self.unknown(head, at);
         }
-        let presence = at + 1..at + 1 + table.presence_words as usize;
-        for (word, mut bits) in self.arena.words[presence].iter().copied().enumerate().rev() {
-            while bits != 0 {
-                let bit = 63 - bits.leading_zeros() as usize;
-                bits ^= 1 << bit;
-                self.field(table, &table.entries()[word * 64 + bit], at);
-            }
+        for word in (0..table.presence_words as usize).rev() {
+            head = self.fields(head, table, record, word);
         }
+        head
+    }
+
+    /// The fields of one word of presence.
+    #[inline(always)]
+    fn fields(&mut self, mut head: usize, table: &Table, record: &[u64], word: usize) -> usize {
+        let entries = &table.entries()[word * 64..];
+        let mut bits = record[1 + word];
+        while bits != 0 {
+            let bit = bits.ilog2();
+            bits ^= 1 << bit;
+            let entry = &entries[bit as usize];
+            head = self.field(head, table, entry, record[entry.slot as usize]);
+        }
+        head
     }
 
     #[inline(always)]
-    fn field(&mut self, table: &Table, entry: &Entry, at: usize) {
-        let slot = at + entry.slot as usize;
-        let word = self.arena.words[slot];
-        match entry.op {
-            Op::RepeatedMessage | Op::RepeatedBytes | Op::Repeated => {
-                let (start, len) = ((word >> 32) as usize, word as u32 as usize);
-                let arena = self.arena;
-                for &word in arena.words[start..start + len].iter().rev() {
-                    self.value(entry, word);
-                }
-            }
-            Op::Packed => self.packed(entry, word),
-            Op::Map => self.map(entry, word),
-            Op::Message if table.message_set => self.set_item(entry, word),
-            // What has no presence is written if it is not its default, which is 0 and nothing.
-            Op::String | Op::Bytes if Text(word).len() == 0 && !entry.flags.has(Flags::EXPLICIT) => {}
-            _ if word == 0 && !entry.flags.has(Flags::EXPLICIT) => {}
-            _ => self.value(entry, word),
+    fn field(&mut self, head: usize, table: &Table, entry: &Entry, word: u64) -> usize {
+        match entry.write {
+            Op::String | Op::Bytes => self.text(head, entry, word),
+            Op::RepeatedBytes => self.texts(head, entry, word),
+            Op::RepeatedMessage => self.messages(head, entry, word),
+            Op::Repeated => self.repeated(head, entry, word),
+            Op::Packed => self.packed(head, entry, word),
+            Op::Map => self.map(head, entry, word),
+            Op::Message if table.message_set => self.set_item(head, entry, word),
+            Op::Message => self.nested(head, entry, word),
+            // What has no presence is written if it is not its default.
+            _ if word == 0 && !entry.flags.has(Flags::EXPLICIT) => head,
+            op => self.number(head, entry, op, word),
         }
+    }
+
+    /// The words of a list.
+    #[inline(always)]
+    fn list(&self, word: u64) -> &'e [u64] {
+        let (start, len) = ((word >> 32) as usize, word as u32 as usize);
+        &self.arena.words[start..start + len]
     }
 
     /// A tag and one value.
+    fn value(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        match entry.element {
+            Op::String | Op::Bytes if Text(word).len() == 0 => self.out.varint_field(head, entry, 0),
+            Op::String | Op::Bytes => self.text(head, entry, word),
+            Op::Message => self.nested(head, entry, word),
+            op => self.number(head, entry, op, word),
+        }
+    }
+
+    /// A tag and one value that is neither text nor a message.
     #[inline(always)]
-    fn value(&mut self, entry: &Entry, word: u64) {
-        match entry.element {
-            Op::String | Op::Bytes => {
-                let bytes = self.arena.text(self.input, word);
-                self.out.bytes(bytes);
-                self.out.varint(bytes.len() as u64);
-            }
-            Op::Message => {
-                let before = self.out.left();
-                self.message(&self.pool.tables[entry.type_index as usize], word as usize);
-                let len = self.out.since(before);
-                self.out.varint(len);
-            }
-            Op::Group => {
-                let end = Tag::new(entry.number, WireType::EndGroup);
-                self.out.varint(u64::from(end.bits()));
-                self.message(&self.pool.tables[entry.type_index as usize], word as usize);
-            }
-            Op::Fixed32 => self.out.bytes(&(word as u32).to_le_bytes()),
-            Op::Fixed64 => self.out.bytes(&word.to_le_bytes()),
-            Op::Sint32 | Op::Sint64 => self.out.varint(zigzag(word as i64)),
-            _ => self.out.varint(word),
+    fn number(&mut self, head: usize, entry: &Entry, op: Op, word: u64) -> usize {
+        match op {
+            Op::Fixed32 => self.out.fixed32(head, entry, word as u32),
+            Op::Fixed64 => self.out.fixed64(head, entry, word),
+            Op::Sint32 | Op::Sint64 => self.out.varint_field(head, entry, zigzag(word as i64)),
+            Op::Group => self.group(head, entry, word),
+            _ => self.out.varint_field(head, entry, word),
         }
-        self.out.tag(entry);
     }
 
-    fn packed(&mut self, entry: &Entry, word: u64) {
+    /// A text that is in the input, not empty and short, as most are, is copied with what lies before it.
+    #[inline(always)]
+    fn text(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        let low = word as u32 as usize;
+        let end = (word >> 32) as usize + low;
+        if low.wrapping_sub(1) < BLOCK
+            && let Some(block) = self.input.get(..end).and_then(<[u8]>::last_chunk)
+        {
+            return self.out.block(head, entry, block, low);
+        }
+        self.other_text(head, entry, word)
+    }
+
+    #[inline(never)]
+    fn other_text(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        let text = self.arena.text(self.input, word);
+        if text.is_empty() && !entry.flags.has(Flags::EXPLICIT) {
+            return head;
+        }
+        let head = self.out.bytes(head, text);
+        self.out.varint_field(head, entry, text.len() as u64)
+    }
+
+    #[inline(never)]
+    fn texts(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        self.list(word).iter().rev().fold(head, |head, &word| match Text(word).len() {
+            0 => self.out.varint_field(head, entry, 0),
+            _ => self.text(head, entry, word),
+        })
+    }
+
+    #[inline(always)]
+    fn nested(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        let before = self.out.len(head);
+        let head = self.message(head, &self.pool.tables[entry.type_index as usize], word as usize);
+        self.out.varint_field(head, entry, (self.out.len(head) - before) as u64)
+    }
+
+    #[inline(never)]
+    fn messages(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        self.list(word).iter().rev().fold(head, |head, &word| self.nested(head, entry, word))
+    }
+
+    #[inline(never)]
+    fn repeated(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        self.list(word).iter().rev().fold(head, |head, &word| self.value(head, entry, word))
+    }
+
+    #[inline(never)]
+    fn group(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        let end = Tag::new(entry.number, WireType::EndGroup);
+        let head = self.out.varint(head, u64::from(end.bits()));
+        let head = self.message(head, &self.pool.tables[entry.type_index as usize], word as usize);
+        self.out.tag(head, entry)
+    }
+
+    #[inline(never)]
+    fn packed(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        let words = self.list(word);
+        if words.is_empty() {
+            return head;
+        }
+        let before = self.out.len(head);
+        let head = self.out.packed(head, entry.element, words);
+        self.out.varint_field(head, entry, (self.out.len(head) - before) as u64)
+    }
+
+    #[inline(never)]
+    fn map(&mut self, mut head: usize, entry: &Entry, word: u64) -> usize {
         let (start, len) = ((word >> 32) as usize, word as u32 as usize);
-        if len == 0 {
-            return;
+        let [key, value] = self.pool.tables[entry.type_index as usize].entries() else { return head };
+        for pair in self.arena.words[start..start + 2 * len].as_chunks::<2>().0.iter().rev() {
+            let before = self.out.len(head);
+            head = self.value(head, value, pair[1]);
+            head = self.value(head, key, pair[0]);
+            head = self.out.varint_field(head, entry, (self.out.len(head) - before) as u64);
         }
-        let arena = self.arena;
-        let words = &arena.words[start..start + len];
-        let before = self.out.left();
-        match entry.element {
-            Op::Fixed32 => {
-                self.out.reserve(len * 4);
-                self.out.at -= len * 4;
-                let place = &mut self.out.buffer[self.out.at..self.out.at + len * 4];
-                for (bytes, word) in place.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-                    *bytes = (*word as u32).to_le_bytes();
-                }
-            }
-            Op::Fixed64 => {
-                self.out.reserve(len * 8);
-                self.out.at -= len * 8;
-                let place = &mut self.out.buffer[self.out.at..self.out.at + len * 8];
-                for (bytes, word) in place.as_chunks_mut::<8>().0.iter_mut().zip(words) {
-                    *bytes = word.to_le_bytes();
-                }
-            }
-            Op::Sint32 | Op::Sint64 => {
-                for &word in words.iter().rev() {
-                    self.out.varint(zigzag(word as i64));
-                }
-            }
-            _ => {
-                for &word in words.iter().rev() {
-                    self.out.varint(word);
-                }
-            }
-        }
-        let len = self.out.since(before);
-        self.out.varint(len);
-        self.out.tag(entry);
+        head
     }
 
-    fn map(&mut self, entry: &Entry, word: u64) {
-        let (start, len) = ((word >> 32) as usize, word as u32 as usize);
-        let [key, value] = self.pool.tables[entry.type_index as usize].entries() else { return };
-        let arena = self.arena;
-        for pair in arena.words[start..start + 2 * len].as_chunks::<2>().0.iter().rev() {
-            let before = self.out.left();
-            self.value(value, pair[1]);
-            self.value(key, pair[0]);
-            let len = self.out.since(before);
-            self.out.varint(len);
-            self.out.tag(entry);
+    #[inline(never)]
+    fn set_item(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
+        let head = self.out.varint(head, u64::from(SET_ITEM_END));
+        let before = self.out.len(head);
+        let mut head = self.message(head, &self.pool.tables[entry.type_index as usize], word as usize);
+        let len = (self.out.len(head) - before) as u64;
+        for number in
+            [len, SET_MESSAGE.into(), entry.number.into(), SET_TYPE_ID.into(), SET_ITEM_START.into()]
+        {
+            head = self.out.varint(head, number);
         }
-    }
-
-    fn set_item(&mut self, entry: &Entry, word: u64) {
-        self.out.varint(u64::from(SET_ITEM_END));
-        let before = self.out.left();
-        self.message(&self.pool.tables[entry.type_index as usize], word as usize);
-        let len = self.out.since(before);
-        self.out.varint(len);
-        self.out.varint(u64::from(SET_MESSAGE));
-        self.out.varint(u64::from(entry.number));
-        self.out.varint(u64::from(SET_TYPE_ID));
-        self.out.varint(u64::from(SET_ITEM_START));
+        head
     }
 
     #[cold]
-    fn unknown(&mut self, at: usize) {
-        self.out.bytes(&unknown_bytes(self.arena, self.input, at));
+    #[inline(never)]
+    fn unknown(&mut self, head: usize, at: usize) -> usize {
+        self.out.bytes(head, &unknown_bytes(self.arena, self.input, at))
     }
 }
 

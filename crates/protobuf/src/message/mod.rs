@@ -7,6 +7,8 @@ mod arena;
 mod decode;
 mod encode;
 mod limits;
+mod output;
+mod packed;
 mod read;
 mod value;
 mod write;
@@ -192,7 +194,7 @@ impl Decoder {
 /// Encodes one message after the other, and keeps its buffer.
 #[derive(Clone, Debug, Default)]
 pub struct Encoder {
-    out: encode::Output,
+    out: output::Output,
 }
 
 impl Encoder {

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::arena::Arena;
 use super::encode::{self, Encoding};
+use super::output::Output;
 use super::value::{FieldKey, List, Map, Value};
 use super::{Encoder, Message};
 use crate::schema::pool::{NONE, Preset};
@@ -142,13 +143,14 @@ impl<'a> MessageRef<'a> {
         message
     }
 
-    pub(super) fn write(&self, out: &mut encode::Output) {
-        out.clear();
+    pub(super) fn write(&self, out: &mut Output) {
+        let head = out.clear();
         if self.at != ABSENT {
             let MessageRef { arena, input, .. } = *self;
             let mut encoding = Encoding { pool: self.schema.pool(), arena, input, out: std::mem::take(out) };
-            encoding.message(self.table(), self.at as usize);
+            let head = encoding.message(head, self.table(), self.at as usize);
             *out = encoding.out;
+            out.finish(head);
         }
     }
 

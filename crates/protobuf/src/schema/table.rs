@@ -46,6 +46,8 @@ pub(crate) struct Entry {
     pub(crate) op: Op,
     /// What to do with one value, whether repeated, packed or member of a oneof.
     pub(crate) element: Op,
+    /// What encoding does: a member of a oneof is like any other.
+    pub(crate) write: Op,
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
     /// Where its slot is in the record.
@@ -56,8 +58,8 @@ pub(crate) struct Entry {
     pub(crate) type_index: u32,
     /// In [`Pool::fields`].
     pub(crate) field: u32,
-    /// The tag as it is on the wire.
-    pub(crate) tag_bytes: [u8; 5],
+    /// The tag as it is on the wire, at the end of a word.
+    pub(crate) tag_ending: [u8; 8],
     pub(crate) tag_len: u8,
 }
 
@@ -221,20 +223,21 @@ impl Entry {
         let tag = Tag::new(data.number & NUMBER_MAX, wire_type).bits();
         let mut bytes = Vec::with_capacity(5);
         crate::wire::put_varint(&mut bytes, u64::from(tag));
-        let mut tag_bytes = [0; 5];
-        tag_bytes[..bytes.len()].copy_from_slice(&bytes);
+        let mut tag_ending = [0; 8];
+        tag_ending[8 - bytes.len()..].copy_from_slice(&bytes);
         let mut entry = Entry {
             number: data.number,
             tag,
             op: Op::Varint,
             element: Op::Varint,
+            write: Op::Varint,
             kind: data.kind,
             flags: Flags(flags),
             slot: 0,
             case: 0,
             type_index: data.type_index,
             field,
-            tag_bytes,
+            tag_ending,
             tag_len: bytes.len() as u8,
         };
         entry.element = entry.element_op();
@@ -246,7 +249,14 @@ impl Entry {
             _ if repeated => Op::Repeated,
             op => op,
         };
+        entry.write = entry.op;
         entry
+    }
+
+    /// The tag as it is on the wire.
+    #[inline(always)]
+    pub(crate) fn tag_bytes(&self) -> &[u8] {
+        &self.tag_ending[8 - usize::from(self.tag_len)..]
     }
 }
 
