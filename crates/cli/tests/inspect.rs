@@ -4,13 +4,14 @@ mod support;
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value as Json;
-use support::thalweg;
+use support::{outcome, thalweg};
 use tempfile::TempDir;
 
 const FAILED: i32 = 1;
@@ -264,6 +265,61 @@ fn sizes_are_told_by_field_and_in_other_forms() {
         .collect();
     // {"name":"polar penguin","age":20}; a map of two, each key and the text with a byte before it.
     assert_eq!(forms, [("Protobuf", 17), ("JSON", 33), ("MessagePack", 25)]);
+}
+
+#[test]
+fn forms_are_compressed_by_gzip_and_zstd() {
+    let directory = tempfile::tempdir().unwrap();
+    let proto = file(&directory, "person.proto", PERSON.as_bytes());
+    let bytes = inspect(&["--assemble"], format!("1: {{\"{}\"}}", "penguin ".repeat(100)).as_bytes()).stdout;
+    let json = json(&["--proto", str_of(&proto), "--type", "Person"], &bytes);
+    let forms = json["sizes"]["forms"].as_array().unwrap();
+    assert_eq!(forms.len(), 3);
+    for form in forms {
+        let bytes = |of: &str| form[of].as_u64().unwrap();
+        assert!(bytes("bytes") > 800 && (20..60).contains(&bytes("gzip")), "{form}");
+        assert!((15..60).contains(&bytes("zstd")), "{form}");
+    }
+    let table = inspect(&[], &bytes);
+    assert!(table.text().contains("as it is     gzip     zstd\nProtobuf "), "{}", table.text());
+}
+
+/// Whichever protoc is installed: one of ours, which does as protoc does with a set that protoc wrote.
+#[test]
+fn editions_are_compiled_by_protoc() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protobuf/tests/proto");
+    let proto = sources.join("editions.proto");
+    let run = |script: Option<&str>| {
+        let directory = tempfile::tempdir().unwrap();
+        if let Some(script) = script {
+            let path = file(&directory, "protoc", script.as_bytes());
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let args = ["inspect", "--hex", "08 05", "--proto", str_of(&proto), "--type", "editions.Fields"];
+        // `cp` has to be found as well, but no other protoc.
+        let path =
+            format!("{}:{}", str_of(directory.path()), if script.is_some() { "/usr/bin:/bin" } else { "" });
+        outcome(thalweg(&args).env("PATH", path).output().unwrap())
+    };
+    let copies = format!(
+        "#!/bin/sh\nfor last; do :; done\n[ \"$last\" = editions.proto ] || exit 1\n\
+         while [ $# -gt 0 ]; do if [ \"$1\" = -o ]; then cp '{}' \"$2\"; exit; fi; shift; done\nexit 1\n",
+        sources.join("editions.binpb").display()
+    );
+    let why = "editions.proto is written in an edition, which takes protoc";
+    let (code, stdout, stderr) = run(Some(&copies));
+    assert_eq!((code, stderr), (Some(0), format!("thalweg: {why}: compiled by protoc\n")));
+    assert!(stdout.contains("int32 explicit = 1  tag 8"), "{stdout}");
+    let (code, _, stderr) = run(Some("#!/bin/sh\necho 'editions.proto:2:1: what is this?' >&2\nexit 1\n"));
+    let said =
+        format!("thalweg: {why} of 27 or later, and this one says: editions.proto:2:1: what is this?\n");
+    assert_eq!((code, stderr), (Some(FAILED), said));
+    let (code, _, stderr) = run(None);
+    assert_eq!(code, Some(FAILED));
+    assert!(
+        stderr.contains(&format!("{why}, and protoc does not start")) && stderr.contains("--descriptor-set"),
+        "{stderr}"
+    );
 }
 
 #[test]

@@ -158,6 +158,14 @@ impl Codecs {
         fs::write(folder.join("messages.txt"), index)
     }
 
+    /// Of the line's messages as its codec writes them.
+    pub(crate) fn mean_bytes(&self, line: &Line) -> f64 {
+        let kind = self.kinds.iter().find(|kind| kind.info.name == line.data);
+        let entry = kind.and_then(|kind| kind.entries.iter().find(|entry| entry.codec == line.codec));
+        let wires = entry.map_or(&[][..], |entry| entry.converter.wires());
+        wires.iter().map(Vec::len).sum::<usize>() as f64 / wires.len().max(1) as f64
+    }
+
     /// Converts, untimed.
     pub(crate) fn run(&mut self, line: &Line, conversions: u64) -> Result<(), String> {
         let kinds = self.kinds.iter_mut().filter(|kind| kind.info.name == line.data);

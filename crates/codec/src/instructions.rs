@@ -18,8 +18,10 @@ use crate::bench::Codecs;
 const COUNTED: &str = "thalweg_codec::instructions::counted*";
 /// The function whose end writes a file. Of two options with one name callgrind would obey the last alone.
 const WRITTEN: &str = "thalweg_codec::instructions::line_written*";
-/// Conversions that are counted: each message of a kind once.
-const CONVERSIONS: u64 = 64;
+/// Conversions that are counted, at most: each message of a kind once.
+const CONVERSIONS_MAX: u64 = 64;
+/// Of large messages fewer, so many bytes of them: callgrind takes fifty times as long.
+const BYTES_MAX: u64 = 256 << 10;
 /// What callgrind's files are called.
 const FILES: &str = "callgrind";
 
@@ -51,11 +53,11 @@ pub enum CountError {
 }
 
 /// Runs `program` with `arguments` under callgrind, whose files go into `folder`. The program must call [`count_here`]
-/// with the same lines.
+/// with the same codecs.
 pub fn count_under_callgrind(
     program: &Path,
     arguments: &[impl AsRef<OsStr>],
-    lines: &[Line],
+    codecs: &Codecs,
     folder: &Path,
 ) -> Result<Vec<InstructionsOf>, CountError> {
     let output = Command::new("valgrind")
@@ -75,11 +77,13 @@ pub fn count_under_callgrind(
     // The first file is `callgrind.1`.
     let count =
         |number: usize| fs::read_to_string(folder.join(format!("{FILES}.{number}"))).map(|it| total(&it));
-    let mut counted = Vec::new();
+    let (lines, mut counted) = (codecs.lines(), Vec::new());
     for (index, line) in lines.iter().enumerate() {
         match count(index + 1) {
-            Ok(Some(total)) if total > 0 => counted
-                .push(InstructionsOf { line: line.clone(), instructions: total as f64 / CONVERSIONS as f64 }),
+            Ok(Some(total)) if total > 0 => {
+                let instructions = total as f64 / conversions(codecs, line) as f64;
+                counted.push(InstructionsOf { line: line.clone(), instructions });
+            }
             _ => return Err(CountError::Missing { found: counted.len(), expected: lines.len() }),
         }
     }
@@ -97,13 +101,20 @@ pub fn count_here(codecs: &mut Codecs) -> Result<(), String> {
 /// Behind a first turn, in which buffers grow.
 #[inline(never)]
 fn line_written(codecs: &mut Codecs, line: &Line) -> Result<(), String> {
-    codecs.run(line, CONVERSIONS)?;
-    black_box(counted(codecs, black_box(line)))
+    let conversions = conversions(codecs, line);
+    codecs.run(line, conversions)?;
+    black_box(counted(codecs, black_box(line), conversions))
 }
 
 #[inline(never)]
-fn counted(codecs: &mut Codecs, line: &Line) -> Result<(), String> {
-    black_box(codecs.run(black_box(line), CONVERSIONS))
+fn counted(codecs: &mut Codecs, line: &Line, conversions: u64) -> Result<(), String> {
+    black_box(codecs.run(black_box(line), black_box(conversions)))
+}
+
+/// How many conversions of the line are counted.
+fn conversions(codecs: &Codecs, line: &Line) -> u64 {
+    let bytes = codecs.mean_bytes(line).max(1.0);
+    ((BYTES_MAX as f64 / bytes) as u64).clamp(1, CONVERSIONS_MAX)
 }
 
 /// Reads `totals: 1234`, or `summary: 1234`.

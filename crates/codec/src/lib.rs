@@ -17,4 +17,4 @@ mod sizes;
 pub use bench::Codecs;
 pub use converter::NotConverted;
 pub use instructions::{CountError, count_here, count_under_callgrind};
-pub use own::{OwnData, OwnDataError};
+pub use own::{OwnData, OwnDataError, Place};

@@ -1,7 +1,7 @@
 //! The user's own messages: a `.proto` file, a type, and a file of messages.
 
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use prost::Message;
 use prost::encoding::decode_varint;
@@ -50,18 +50,36 @@ pub enum OwnDataError {
         error: io::Error,
     },
     /// A message in it is none of the type.
-    #[error("{file}, message {number}: {reason}")]
+    #[error("{file}, {place}: {reason}")]
     Message {
         /// Which file.
         file: PathBuf,
-        /// Which message, from 1.
-        number: usize,
+        /// Where.
+        place: Place,
         /// What is wrong.
         reason: String,
     },
     /// There is nothing to convert.
     #[error("{0} holds no message")]
     Empty(PathBuf),
+}
+
+/// Where in a file, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The line on which a message begins, or on which it is no JSON.
+    Line(usize),
+    /// Which of the binary messages.
+    Message(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(number) => write!(f, "line {number}"),
+            Self::Message(number) => write!(f, "message {number}"),
+        }
+    }
 }
 
 impl OwnData {
@@ -75,9 +93,9 @@ impl OwnData {
         let is_json = data.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
         let messages =
             if is_json { from_json(&descriptor, &bytes) } else { from_binary(&descriptor, &bytes) };
-        let messages = messages.map_err(|(number, reason)| OwnDataError::Message {
+        let messages = messages.map_err(|(place, reason)| OwnDataError::Message {
             file: data.to_owned(),
-            number,
+            place,
             reason,
         })?;
         if messages.is_empty() {
@@ -129,22 +147,37 @@ fn descriptor(proto: &Path, name: &str) -> Result<(Vec<u8>, MessageDescriptor), 
     Ok((encoded, descriptor))
 }
 
-type Numbered<T> = Result<T, (usize, String)>;
+type Placed<T> = Result<T, (Place, String)>;
 
-fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Numbered<Vec<DynamicMessage>> {
-    let documents = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
-    let message = |(index, document): (usize, serde_json::Result<Value>)| {
-        let numbered = |error: serde_json::Error| (index + 1, error.to_string());
-        DynamicMessage::deserialize(descriptor.clone(), document.map_err(numbered)?).map_err(numbered)
-    };
-    documents.enumerate().take(MESSAGES_MAX).map(message).collect()
+fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Placed<Vec<DynamicMessage>> {
+    let mut documents = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
+    let mut messages = Vec::new();
+    while messages.len() < MESSAGES_MAX {
+        let before = documents.byte_offset();
+        let Some(document) = documents.next() else { break };
+        let document = document.map_err(|error| (Place::Line(error.line()), without_line(&error)))?;
+        let message = DynamicMessage::deserialize(descriptor.clone(), document);
+        messages.push(message.map_err(|error| (Place::Line(line_of_next(text, before)), error.to_string()))?);
+    }
+    Ok(messages)
 }
 
-fn from_binary(descriptor: &MessageDescriptor, bytes: &[u8]) -> Numbered<Vec<DynamicMessage>> {
+/// What serde_json says, `… at line 3 column 5`, where the line is said before.
+fn without_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(&format!("at line {} column", error.line()), "at column")
+}
+
+/// The line of what comes next behind `offset`, from 1.
+fn line_of_next(text: &[u8], offset: usize) -> usize {
+    let blank = text[offset..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    text[..offset + blank].split(|&byte| byte == b'\n').count()
+}
+
+fn from_binary(descriptor: &MessageDescriptor, bytes: &[u8]) -> Placed<Vec<DynamicMessage>> {
     let mut rest = bytes;
     let mut messages = Vec::new();
     while !rest.is_empty() && messages.len() < MESSAGES_MAX {
-        let number = messages.len() + 1;
+        let number = Place::Message(messages.len() + 1);
         let length = decode_varint(&mut rest).map_err(|error| (number, format!("its length: {error}")))?;
         let length =
             usize::try_from(length).ok().filter(|&length| length <= rest.len()).ok_or_else(|| {

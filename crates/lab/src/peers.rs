@@ -8,6 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use crate::codec::peers::CONVERTERS;
 use crate::process::{Process, Program};
 use crate::stack::Stack;
 
@@ -44,14 +45,17 @@ impl PeersDirectory {
         &self.path
     }
 
-    /// Names of the peers that are here or could be.
+    /// Names of the stacks that are here or could be: peers that convert messages make no calls.
     pub fn names(&self) -> BTreeSet<String> {
         let sources = self.checkout.as_ref().map(|checkout| checkout.join("peers"));
         let folders =
             sources.iter().chain([&self.path]).flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
         let name_of =
             |entry: fs::DirEntry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?;
-        folders.flatten().filter_map(name_of).filter(|name| name.parse::<Stack>().is_ok()).collect()
+        let is_stack = |name: &String| {
+            name.parse::<Stack>().is_ok() && CONVERTERS.iter().all(|(_, folder)| name != folder)
+        };
+        folders.flatten().filter_map(name_of).filter(is_stack).collect()
     }
 
     /// Those of the names whose executables are not here.
@@ -167,6 +171,9 @@ mod tests {
         let here = PeersDirectory { path: root.join("target/peers"), checkout: Some(root.to_owned()) };
         let names = here.names();
         assert!(["tonic", "grpc-cpp", "grpc-go"].iter().all(|name| names.contains(*name)), "{names:?}");
+        for (_, folder) in CONVERTERS {
+            assert!(root.join("peers").join(folder).is_dir() && !names.contains(*folder), "{folder}");
+        }
         let command = here.build_command(&["tonic"]).unwrap();
         assert_eq!(command.get_args().collect::<Vec<_>>(), ["xtask", "peers", "tonic"]);
     }

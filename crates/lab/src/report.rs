@@ -10,7 +10,7 @@ use crate::results::{LabResults, NotWritable, ResultsDirectory};
 
 pub use csv::csv;
 pub use html::html;
-pub(crate) use html::{PAGE_SCRIPT, STYLE, concat, doubts_section, escaped, filled, script_json, short};
+pub(crate) use html::{Page, concat, escaped, filled, script_json, short};
 pub use terminal::terminal;
 pub(crate) use terminal::{aligned, wrapped};
 

@@ -262,7 +262,7 @@ fn sizes(inspection: &Inspection) -> Json {
     let forms: Vec<Json> = sizes
         .forms
         .iter()
-        .map(|form| json!({ "form": form.name, "bytes": form.bytes, "gzip": form.gzip }))
+        .map(|form| json!({ "form": form.name, "bytes": form.bytes, "gzip": form.gzip, "zstd": form.zstd }))
         .collect();
     json!({
         "framing": sizes.framing, "tags": tags, "lengths": lengths, "payload": payload,

@@ -30,6 +30,7 @@ pub(super) struct Form {
     pub(super) name: &'static str,
     pub(super) bytes: usize,
     pub(super) gzip: usize,
+    pub(super) zstd: usize,
 }
 
 impl Sizes {
@@ -70,7 +71,8 @@ impl Form {
     fn new(name: &'static str, bytes: &[u8]) -> Self {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         let gzip = encoder.write_all(bytes).and_then(|()| encoder.finish()).map_or(0, |gzip| gzip.len());
-        Self { name, bytes: bytes.len(), gzip }
+        let zstd = zstd::bulk::compress(bytes, zstd::DEFAULT_COMPRESSION_LEVEL).map_or(0, |zstd| zstd.len());
+        Self { name, bytes: bytes.len(), gzip, zstd }
     }
 }
 
@@ -103,11 +105,15 @@ pub(super) fn write(
         "{}",
         paint.paint(
             Role::Name,
-            &format!("{:<WIDTH_OF_NAMES$}{:>9}{:>9}", "bytes in other forms", "as it is", "gzip")
+            &format!(
+                "{:<WIDTH_OF_NAMES$}{:>9}{:>9}{:>9}",
+                "bytes in other forms", "as it is", "gzip", "zstd"
+            )
         )
     )?;
     for form in &sizes.forms {
-        writeln!(output, "{:<WIDTH_OF_NAMES$}{:>9}{:>9}", form.name, form.bytes, form.gzip)?;
+        let Form { name, bytes, gzip, zstd } = form;
+        writeln!(output, "{name:<WIDTH_OF_NAMES$}{bytes:>9}{gzip:>9}{zstd:>9}")?;
     }
     match (&sizes.unlike, inspection.message_type) {
         (Some(why), _) => writeln!(output, "no JSON and no MessagePack: {why}"),

@@ -27,12 +27,12 @@ use crate::failure::Failure;
 
 /// What messages are made from unless another seed is named.
 const SEED: u64 = 1;
-/// Peers that convert; a short name of each, and that of its folder.
-const PEERS: &[(&str, &str)] = &[("jvm", "jvm-codec")];
 /// What counting instructions takes, about.
 const COUNTING: Duration = Duration::from_secs(15);
 /// What a peer takes, quick and whole.
-const PEER_TAKES: [Duration; 2] = [Duration::from_secs(120), Duration::from_secs(10 * 60)];
+const PEER_TAKES: [Duration; 2] = [Duration::from_secs(115), Duration::from_secs(10 * 60)];
+/// What conversions may take with --quick beside a peer, so that all takes four minutes.
+const QUICK_BESIDE_PEERS: Duration = Duration::from_secs(75);
 /// Where messages lie for programs that are not this one, and callgrind's files.
 const FILES: &str = "codec-files";
 
@@ -157,12 +157,15 @@ impl CodecArgs {
             options.steps.retain(|&step| step > 0);
         }
         options.rounds = self.rounds.map_or(options.rounds, NonZeroU32::get);
+        if self.quick && !self.against.is_empty() {
+            options.budget = QUICK_BESIDE_PEERS;
+        }
         options.budget = self.budget.unwrap_or(options.budget);
         options
     }
 
     fn check_peers(&self) -> Result<(), Failure> {
-        let known: Vec<String> = PEERS.iter().map(|peer| peer.0.to_owned()).collect();
+        let known: Vec<String> = peers::CONVERTERS.iter().map(|peer| peer.0.to_owned()).collect();
         check_names("peer that converts", &self.against, &known)
     }
 
@@ -282,7 +285,7 @@ fn apart(
         progress.turns_to("instructions, under callgrind");
         let program = std::env::current_exe().map_err(|error| error.to_string());
         let counted = program.and_then(|program| {
-            count_under_callgrind(&program, &args.counted_arguments(), &bench.lines(), &folder)
+            count_under_callgrind(&program, &args.counted_arguments(), bench, &folder)
                 .map_err(|error| error.to_string())
         });
         match counted {
@@ -297,12 +300,13 @@ fn apart(
             Err(reason) => results.left_out.push(LeftOut { what: name.clone(), reason }),
         }
     }
+    results.figure_taken();
     // What is in there can be made again.
     let _ = std::fs::remove_dir_all(&folder);
 }
 
 fn peer(args: &CodecArgs, bench: &Codecs, name: &str, folder: &Path) -> Result<results::PeerResult, String> {
-    let (_, name) = PEERS.iter().find(|peer| peer.0 == name).ok_or("nobody knows it")?;
+    let (_, name) = peers::CONVERTERS.iter().find(|peer| peer.0 == name).ok_or("nobody knows it")?;
     let directory =
         args.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)));
     let directory = directory.ok_or("there is no folder of peers here: name it with --peers")?;

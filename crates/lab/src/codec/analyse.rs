@@ -31,6 +31,8 @@ pub struct LineFigures {
     pub ns: f64,
     /// How much the rounds differ there: half of them lie within so much of each other, as a share of the median.
     pub spread: f64,
+    /// By how much the slowest round is above the fastest, as a share of the median.
+    pub range: f64,
     /// Bytes of a message.
     pub bytes: f64,
     /// What was asked of the allocator.
@@ -119,8 +121,20 @@ impl Analysis {
 
     /// The fastest line that makes this format, of those that this process measured.
     pub fn fastest(&self, data: &str, operation: Operation, formats: &[Format]) -> Option<&LineFigures> {
+        self.fastest_of(data, operation, formats, |_| true)
+    }
+
+    /// The same, of those that take part.
+    pub(super) fn fastest_of(
+        &self,
+        data: &str,
+        operation: Operation,
+        formats: &[Format],
+        takes_part: impl Fn(&LineFigures) -> bool,
+    ) -> Option<&LineFigures> {
         self.lines
             .iter()
+            .filter(|it| takes_part(it))
             .filter(|it| !it.of_peer && it.line.data == data && it.line.operation == operation)
             .filter(|it| formats.contains(&it.format))
             .min_by(|a, b| a.ns.total_cmp(&b.ns))
@@ -155,6 +169,7 @@ fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
             of_peer: false,
             ns: figure(last).ns,
             spread: spread(&per_conversion(last)),
+            range: range(&per_conversion(last)),
             steps: steps.into_iter().map(figure).collect(),
             bytes: results.size(&line.data, &line.codec).map_or(0.0, |size| size.raw),
             allocations: allocations.map(|it| it.allocations),
@@ -174,6 +189,7 @@ fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_
             steps: Vec::new(),
             ns: median(&peers.ns_per_conversion)?,
             spread: spread(&peers.ns_per_conversion),
+            range: range(&peers.ns_per_conversion),
             bytes: peers.bytes,
             allocations: None,
             instructions: None,
@@ -247,6 +263,15 @@ pub(super) fn median(values: &[f64]) -> Option<f64> {
         0 => None,
         odd if odd % 2 == 1 => Some(sorted[middle]),
         _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
+    }
+}
+
+/// How far all values reach, as a share of the median.
+fn range(values: &[f64]) -> f64 {
+    let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
+    match (end(f64::min), end(f64::max), median(values)) {
+        (Some(least), Some(most), Some(median)) => (most - least) / median,
+        _ => 0.0,
     }
 }
 

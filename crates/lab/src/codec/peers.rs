@@ -8,6 +8,9 @@ use serde::Deserialize;
 use super::results::{CodecInfo, PeerLine, PeerResult};
 use crate::peers::PeersDirectory;
 
+/// Peers that convert: a short name of each, and that of its folder.
+pub const CONVERTERS: &[(&str, &str)] = &[("jvm", "jvm-codec")];
+
 /// The schema of what a peer prints.
 const PEER_SCHEMA: &str = "thalweg.codec-peer/1";
 

@@ -1,5 +1,7 @@
 //! A codec study in words: what it found, and what to doubt.
 
+use std::fmt;
+
 use super::analyse::{Analysis, LineFigures, Share};
 use super::results::{CodecResults, Size};
 use super::{Format, Operation};
@@ -11,6 +13,8 @@ const PUBLISHED_RATIO: f64 = 7.0;
 const JSON: [Format; 2] = [Format::Json, Format::ProtoJson];
 /// Doubles that differ by more than this say that the machine was busy.
 const FLOOR_HIGH: f64 = 1.25;
+/// Iterations of a peer that differ by more than this share of their median are not of one speed.
+const UNSTEADY: f64 = 0.3;
 /// From this load on other programs took their share.
 const LOAD_HIGH: f64 = 1.0;
 
@@ -66,6 +70,7 @@ pub fn findings(results: &CodecResults, analysis: &Analysis) -> Vec<Finding> {
         found("Bytes", bytes(results, &pair));
     }
     found("Of a whole call", of_a_call(analysis));
+    found("ProtoJSON", proto_json(results, analysis));
     found("MessagePack", message_pack(results, analysis));
     found("Type at run time", at_run_time(results, analysis));
     found("Borrowing", borrowing(results, analysis));
@@ -95,6 +100,15 @@ pub fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<String> {
     }
     if !results.is_complete() {
         doubts.push(format!("Cut short: {} of {} windows.", results.measured(), results.planned));
+    }
+    let of_peers = || analysis.lines.iter().filter(|line| line.of_peer);
+    let unsteady = of_peers().filter(|line| line.range > UNSTEADY).count();
+    if unsteady > 0 {
+        doubts.push(format!(
+            "Of {} lines of peers {unsteady} were not steady: their iterations differ by more than {}.",
+            of_peers().count(),
+            percent(UNSTEADY)
+        ));
     }
     if results.data.len() == 1 && results.settings.seed.is_none() {
         doubts.push(
@@ -183,50 +197,98 @@ fn where_it_wins(results: &CodecResults, analysis: &Analysis, pair: &Pair<'_>) -
     Some(text)
 }
 
-/// The fastest codec of each, message by message: where JSON's is not slower than the noise.
+/// A message and an operation, the fastest of Protobuf there, and the fastest of another format.
+struct Match<'a> {
+    /// The other's time ÷ Protobuf's.
+    ratio: f64,
+    operation: Operation,
+    protobuf: &'a LineFigures,
+    other: &'a LineFigures,
+}
+
+impl fmt::Display for Match<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ratio, operation, protobuf, other } = self;
+        let (data, factor) = (&protobuf.line.data, factor(*ratio));
+        let [other_time, protobuf_time] = [other, protobuf].map(|line| time(line.ns));
+        let [other, protobuf] = [other, protobuf].map(|line| &line.line.codec);
+        write!(f, "{data} {operation}: {other_time} with {other}, {protobuf_time} with {protobuf} ({factor})")
+    }
+}
+
+/// Message by message and operation by operation, beginning where Protobuf does worst.
+///
+/// All codecs take part, or those alone that know the type when they are compiled.
+fn matches<'a>(
+    results: &CodecResults,
+    analysis: &'a Analysis,
+    others: &[Format],
+    only_static: bool,
+) -> Vec<Match<'a>> {
+    let takes_part = |line: &LineFigures| !(only_static && line.dynamic);
+    let of = |data: &str, operation| {
+        let protobuf = analysis.fastest_of(data, operation, &[Format::Protobuf], takes_part)?;
+        let other = analysis.fastest_of(data, operation, others, takes_part)?;
+        Some(Match { ratio: other.ns / protobuf.ns, operation, protobuf, other })
+    };
+    let pairs = results.data.iter().flat_map(|data| Operation::ALL.map(|operation| (&data.name, operation)));
+    let mut matches: Vec<Match<'_>> = pairs.filter_map(|(data, operation)| of(data, operation)).collect();
+    matches.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    matches
+}
+
+/// The fastest codec of each format, and beyond the noise or not.
 fn where_it_does_not(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let floor = analysis.noise.as_ref().map_or(1.0, |noise| noise.floor);
-    let mut closest: Vec<(f64, Operation, &LineFigures, &LineFigures)> = Vec::new();
-    for data in &results.data {
-        for operation in Operation::ALL {
-            let fastest = |formats: &[Format]| analysis.fastest(&data.name, operation, formats);
-            if let (Some(protobuf), Some(json)) = (fastest(&[Format::Protobuf]), fastest(&JSON)) {
-                closest.push((json.ns / protobuf.ns, operation, protobuf, json));
-            }
-        }
-    }
-    closest.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let describe = |(ratio, operation, protobuf, json): &(f64, Operation, &LineFigures, &LineFigures)| {
-        format!(
-            "{} {}: {} with {}, {} with {} ({})",
-            protobuf.line.data,
-            operation,
-            time(json.ns),
-            json.line.codec,
-            time(protobuf.ns),
-            protobuf.line.codec,
-            factor(*ratio)
-        )
-    };
-    let lost: Vec<String> = closest.iter().filter(|it| it.0 <= floor).map(describe).collect();
-    if lost.is_empty() {
-        let nearest = closest.first()?;
-        return Some(format!(
-            "The fastest JSON codec was slower than the fastest of Protobuf everywhere. Nearest came {}.",
-            describe(nearest)
+    let json = matches(results, analysis, &JSON, false);
+    let nearest = json.first()?;
+    let faster = |it: &&Match<'_>| it.ratio * floor < 1.0;
+    let level = |it: &&Match<'_>| it.ratio * floor >= 1.0 && it.ratio <= floor;
+    let mut sentences = Vec::new();
+    if nearest.ratio > floor {
+        sentences.push(format!(
+            "The fastest JSON codec was slower than the fastest of Protobuf everywhere. Nearest came {nearest}."
         ));
     }
-    Some(format!("Fastest against fastest, JSON was not slower beyond the noise at {}.", lost.join("; ")))
+    if let Some(listed) = listed(json.iter().filter(faster)) {
+        sentences.push(format!("Fastest against fastest, JSON took less time at {listed}."));
+    }
+    if let Some(listed) = listed(json.iter().filter(level)) {
+        sentences.push(format!("JSON was not slower beyond the noise at {listed}."));
+    }
+    let lost = json.iter().filter(|it| it.ratio <= floor).count();
+    let known = matches(results, analysis, &JSON, true);
+    let lost_if_known = known.iter().filter(|it| it.ratio <= floor);
+    if lost_if_known.clone().count() > lost
+        && let Some(listed) = listed(lost_if_known)
+    {
+        sentences.push(format!(
+            "Of codecs that know the type when they are compiled, JSON’s was not slower beyond the noise at {listed}."
+        ));
+    }
+    let message_pack = matches(results, analysis, &[Format::MessagePack], false);
+    if let Some(listed) = listed(message_pack.iter().filter(faster)) {
+        sentences.push(format!("MessagePack took less time at {listed}."));
+    }
+    Some(sentences.join(" "))
+}
+
+/// The first ones in a row, and how many more there are.
+fn listed<T: ToString>(items: impl Iterator<Item = T>) -> Option<String> {
+    const LISTED_MAX: usize = 3;
+    let items: Vec<String> = items.map(|item| item.to_string()).collect();
+    let more = match items.len().saturating_sub(LISTED_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown: Vec<&str> = items.iter().take(LISTED_MAX).map(String::as_str).collect();
+    (!shown.is_empty()).then(|| shown.join("; ") + &more)
 }
 
 fn bytes(results: &CodecResults, pair: &Pair<'_>) -> Option<String> {
     let range = |of: fn(&Size) -> f64| {
         let (least, most) = ends(size_ratios(results, pair, of))?;
-        Some(if results.data.len() == 1 {
-            factor(most.ratio)
-        } else {
-            format!("{} ({}) to {} ({})", number(least.ratio), least.data, factor(most.ratio), most.data)
-        })
+        Some(between(&least, &most))
     };
     let grows = |data: &&str| {
         results.size(data, pair.protobuf).is_some_and(|size| size.gzip.min(size.zstd) > size.raw)
@@ -266,11 +328,14 @@ fn of_a_call(analysis: &Analysis) -> Option<String> {
     let alone: fn(u32) -> bool = |in_flight| in_flight == 1;
     let many: fn(u32) -> bool = |in_flight| in_flight > 1;
     let in_flight = analysis.shares.iter().map(|share| share.in_flight).max()?;
+    let codec = |format| analysis.shares.iter().find(|it| it.format == format).map(|it| it.codec.as_str());
     Some(format!(
-        "Of a lone call over a UNIX socket that echoes the message, all four conversions are {} with Protobuf and {} \
-         with JSON. With {in_flight} calls in flight, of both sides’ processor time, they are {} and {}.",
+        "Of a lone call over a UNIX socket that echoes the message, all four conversions are {} with {} and {} \
+         with {}. With {in_flight} calls in flight, of both sides’ processor time, they are {} and {}.",
         range(Format::Protobuf, alone)?,
+        codec(Format::Protobuf)?,
         range(Format::Json, alone)?,
+        codec(Format::Json)?,
         range(Format::Protobuf, many)?,
         range(Format::Json, many)?
     ))
@@ -286,13 +351,7 @@ fn message_pack(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let sizes = |other: &str| {
         ends(size_ratios(results, &Pair { protobuf: other, json: &codec.name }, |size| size.raw))
     };
-    let range = |(least, most): (Of<'_>, Of<'_>)| {
-        if results.data.len() == 1 {
-            factor(most.ratio)
-        } else {
-            format!("{} to {}", number(least.ratio), factor(most.ratio))
-        }
-    };
+    let range = |(least, most): (Of<'_>, Of<'_>)| between(&least, &most);
     Some(format!(
         "{} with names takes {} {}’s time for a round trip and {} its bytes; of {} it is {} the time and {} the bytes.",
         codec.name,
@@ -303,6 +362,22 @@ fn message_pack(results: &CodecResults, analysis: &Analysis) -> Option<String> {
         range(against(pair.json, Operation::RoundTrip)?),
         range(sizes(pair.json)?)
     ))
+}
+
+/// Codecs of ProtoJSON beside the first of them, and that one beside JSON of plain structs.
+fn proto_json(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+    let first_of = |format| results.codecs.iter().find(|codec| codec.format == format);
+    let first = first_of(Format::ProtoJson)?;
+    let beside = |name: &str, other: &str| {
+        let pair = Pair { protobuf: other, json: name };
+        let (least, most) = ends(ratios(results, analysis, &pair, Operation::RoundTrip))?;
+        Some(format!("{name} takes {} the time of {other}", between(&least, &most)))
+    };
+    let others = results.codecs.iter().filter(|codec| codec.format == Format::ProtoJson).skip(1);
+    let json = first_of(Format::Json).and_then(|json| beside(&first.name, &json.name));
+    let compared: Vec<String> =
+        json.into_iter().chain(others.filter_map(|it| beside(&it.name, &first.name))).collect();
+    (!compared.is_empty()).then(|| format!("For a round trip, {}.", compared.join(", ")))
 }
 
 /// Dynamic codecs of Protobuf beside each other, and beside the first that knows the type.
@@ -345,12 +420,9 @@ fn borrowing(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let pair = Pair { protobuf: "buffa-view", json: "buffa" };
     let (least, most) = ends(ratios(results, analysis, &pair, Operation::Decode))?;
     Some(format!(
-        "A view leaves strings in the bytes that it was read from: to decode buffa’s owned message takes {} ({}) to \
-         {} ({}) the time of its view.",
-        number(least.ratio),
-        least.data,
-        factor(most.ratio),
-        most.data
+        "A view leaves strings in the bytes that it was read from: to decode buffa’s owned message takes {} the time of \
+         its view.",
+        between(&least, &most)
     ))
 }
 
@@ -380,7 +452,13 @@ fn on_the_jvm(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     };
     let pair = Pair { protobuf: of(&[Format::Protobuf])?, json: of(&JSON)? };
     let (least, most) = ends(ratios(results, analysis, &pair, Operation::RoundTrip))?;
-    let bears_out = if most.ratio >= PUBLISHED_RATIO { "is seen here" } else { "is not seen here" };
+    let reached: Vec<&str> = ratios(results, analysis, &pair, Operation::RoundTrip)
+        .into_iter()
+        .filter(|it| it.ratio >= PUBLISHED_RATIO)
+        .map(|it| it.data)
+        .collect();
+    let reached =
+        if reached.is_empty() { "by none".to_owned() } else { format!("by {} alone", reached.join(", ")) };
     let ours = self::pair(results).and_then(|ours| {
         let beside = Pair { protobuf: ours.protobuf, json: pair.protobuf };
         let (least, most) = ends(ratios(results, analysis, &beside, Operation::RoundTrip))?;
@@ -393,13 +471,10 @@ fn on_the_jvm(results: &CodecResults, analysis: &Analysis) -> Option<String> {
         ))
     });
     Some(format!(
-        "{} takes {} ({}) to {} ({}) the time of {} for a round trip: the factor of {PUBLISHED_RATIO} that was published \
-         for ten million of them {bears_out}.{}",
+        "{} takes {} the time of {} for a round trip: the factor of {PUBLISHED_RATIO} that was published \
+         for ten million of them is reached {reached}.{}",
         pair.json,
-        number(least.ratio),
-        least.data,
-        factor(most.ratio),
-        most.data,
+        between(&least, &most),
         pair.protobuf,
         ours.unwrap_or_default()
     ))
@@ -415,6 +490,14 @@ fn noise(analysis: &Analysis) -> Option<String> {
         percent(noise.floor - 1.0),
         percent(noise.spread)
     ))
+}
+
+/// `0.95 (samples) to 2.1 times (order)`, and of one message `2.1 times`.
+fn between(least: &Of<'_>, most: &Of<'_>) -> String {
+    if least.data == most.data {
+        return factor(most.ratio);
+    }
+    format!("{} ({}) to {} ({})", number(least.ratio), least.data, factor(most.ratio), most.data)
 }
 
 /// `2.4 times`.

@@ -4,25 +4,33 @@ mod against;
 mod channels;
 mod figures;
 mod method;
+mod page;
 mod plots;
 
+pub(crate) use page::Page;
 use serde::Serialize;
 
-use crate::analyse::compare::{self, Comparison, compare};
+use crate::analyse::compare::{self, compare};
 use crate::analyse::{Analysis, Headline, Kind, analyse, answer, doubts, findings, headlines};
 use crate::figures::{bound, span};
 use crate::results::LabResults;
 use crate::stack::Pair;
 
-const TEMPLATE: &str = include_str!("../../assets/report.html");
+const SECTIONS: &str = include_str!("../../assets/report.html");
 const AGAINST: &str = include_str!("../../assets/against.html");
-pub(crate) const STYLE: &str = include_str!("../../assets/report.css");
-/// What the pages of all studies do alike.
-pub(crate) const PAGE_SCRIPT: &str = include_str!("../../assets/page.js");
 const SCRIPT: &str = include_str!("../../assets/report.js");
 const AGAINST_SCRIPT: &str = include_str!("../../assets/against.js");
 const UPLOT_SCRIPT: &str = include_str!("../../assets/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../assets/uPlot.min.css");
+
+/// The first is for comparisons.
+const LINKS: &[(&str, &str)] = &[
+    ("against", "Against others"),
+    ("summary", "Summary"),
+    ("plots", "Plots"),
+    ("spikes", "Spikes"),
+    ("figures", "Figures"),
+];
 
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;
@@ -34,18 +42,9 @@ pub fn html(results: &LabResults) -> String {
     }
     let analysis = analyse(results);
     let comparison = results.is_comparison().then(|| compare(results));
-    filled(
-        TEMPLATE,
+    let sections = filled(
+        SECTIONS,
         &[
-            ("title", escaped(&title(results))),
-            ("uplot_css", UPLOT_STYLE.to_owned()),
-            ("css", STYLE.to_owned()),
-            ("against_link", link(comparison.is_some())),
-            ("eyebrow", escaped(&eyebrow(results))),
-            ("answer", escaped(&first_words(&analysis, comparison.as_ref()))),
-            ("where", escaped(&place(results))),
-            ("headlines", comparison.as_ref().map_or_else(|| cards(&analysis), against::cards)),
-            ("doubts", doubts_section(&doubts(results))),
             ("against", comparison.as_ref().map_or_else(String::new, |it| against::sections(results, it))),
             ("alone", comparison.as_ref().map_or_else(String::new, |it| alone(&it.ours, &analysis))),
             ("findings", findings_list(&analysis)),
@@ -53,31 +52,37 @@ pub fn html(results: &LabResults) -> String {
             ("transport_options", options(analysis.transports().iter().map(ToString::to_string))),
             ("kind_options", options(kinds(&analysis).into_iter().map(Kind::label))),
             ("table", figures::figures_table(results, &analysis)),
-            ("method", method::method(results)),
-            ("facts", method::facts(results)),
-            ("version", escaped(&results.versions.thalweg)),
-            ("data", plots::plot_data(&analysis)),
-            ("uplot_js", UPLOT_SCRIPT.to_owned()),
-            ("page_js", PAGE_SCRIPT.to_owned()),
-            ("against_js", if comparison.is_some() { AGAINST_SCRIPT.to_owned() } else { String::new() }),
-            ("js", SCRIPT.to_owned()),
         ],
-    )
+    );
+    let (links, scripts): (&[_], &[_]) = match comparison {
+        Some(_) => (LINKS, &[AGAINST_SCRIPT, SCRIPT]),
+        None => (&LINKS[1..], &[SCRIPT]),
+    };
+    Page {
+        title: &title(results),
+        style: UPLOT_STYLE,
+        links,
+        eyebrow: eyebrow(results),
+        // That of the comparison, where there is one.
+        answer: comparison.as_ref().and_then(compare::answer).or_else(|| answer(&analysis)),
+        place: place(results),
+        cards: comparison.as_ref().map_or_else(|| cards(&analysis), against::cards),
+        doubts: doubts(results),
+        sections,
+        method: method::method(results),
+        facts: method::facts(results),
+        version: &results.versions.thalweg,
+        notice: " Charts by uPlot 1.6.32 (MIT licence, © 2022 Leon Sorokin).",
+        data: plots::plot_data(&analysis),
+        library: Some(UPLOT_SCRIPT),
+        scripts,
+    }
+    .html()
 }
 
 fn title(results: &LabResults) -> String {
     let what = if results.is_comparison() { "comparison" } else { "study" };
-    format!("Message {} {what}, thalweg lab", results.study)
-}
-
-fn link(is_comparison: bool) -> String {
-    if is_comparison { r##"<a href="#against">Against others</a>"##.to_owned() } else { String::new() }
-}
-
-/// The answer: that of the comparison, where there is one.
-fn first_words(analysis: &Analysis, comparison: Option<&Comparison>) -> String {
-    let compared = comparison.and_then(compare::answer);
-    compared.or_else(|| answer(analysis)).map_or("Nothing was measured.".to_owned(), |answer| bound(&answer))
+    format!("Message {} {what}", results.study)
 }
 
 /// What parts the comparison from the study of our own pair, with that study's own headlines.

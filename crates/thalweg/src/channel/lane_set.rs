@@ -336,10 +336,12 @@ pub(super) enum Room {
 }
 
 impl ReadyLane {
-    /// Calls in flight, one more counted for the call that asks, weighed by how busy the driver was: a lane whose driver has
-    /// no time left counts twice.
+    /// Calls in flight, one more counted for the call that asks, weighed by how busy the driver was: half as much again where it
+    /// was at work for half of the time, twice where it had none left. By halves: of two that are about as busy, the one with
+    /// fewer per mille is not to get all calls until the next look.
     fn load(&self) -> u64 {
-        (self.connection.in_flight() as u64 + 1) * (1000 + u64::from(self.lane.busy_permille().unwrap_or(0)))
+        let busy = u64::from(self.lane.busy_permille().unwrap_or(0));
+        (self.connection.in_flight() as u64 + 1) * (1000 + busy / 500 * 500)
     }
 }
 

@@ -8,10 +8,10 @@ use crate::codec::analyse::{Analysis, LineFigures, Share, analyse};
 use crate::codec::results::{CodecResults, DataInfo, LeftOut};
 use crate::codec::{Format, Operation, WARM_UPS, answer, doubts, findings};
 use crate::figures::{bound, percent, span, time};
-use crate::report::{PAGE_SCRIPT, STYLE, concat, doubts_section, escaped, filled, script_json, short};
+use crate::report::{Page, concat, escaped, filled, script_json, short};
 
-const TEMPLATE: &str = include_str!("../../../assets/codec.html");
-const CODEC_STYLE: &str = include_str!("../../../assets/codec.css");
+const SECTIONS: &str = include_str!("../../../assets/codec.html");
+const STYLE: &str = include_str!("../../../assets/codec.css");
 const SCRIPT: &str = include_str!("../../../assets/codec.js");
 
 /// How lines of one format are told apart: the first is whole.
@@ -20,30 +20,42 @@ const DASHES: [&str; 5] = ["", "6 3", "2 3", "8 3 2 3", "1 4"];
 /// The study as a page that opens without a network.
 pub fn html(results: &CodecResults) -> String {
     let analysis = analyse(results);
-    let first = answer(results, &analysis).unwrap_or_else(|| "Nothing was measured.".to_owned());
-    filled(
-        TEMPLATE,
+    let sections = filled(
+        SECTIONS,
         &[
-            ("css", STYLE.to_owned()),
-            ("codec_css", CODEC_STYLE.to_owned()),
-            ("eyebrow", escaped(&eyebrow(results))),
-            ("answer", escaped(&bound(&first))),
-            ("where", escaped(&place(results))),
-            ("cards", cards(results, &analysis)),
-            ("doubts", doubts_section(&doubts(results, &analysis))),
             ("findings", findings_list(results, &analysis)),
             ("operation_buttons", operation_buttons(results)),
             ("format_key", format_key(&analysis)),
             ("calls", calls(&analysis)),
             ("table", table::table(results, &analysis)),
-            ("method", method(results)),
-            ("facts", facts(results)),
-            ("version", escaped(&results.versions.thalweg)),
-            ("data", script_json(&page_data(results, &analysis))),
-            ("page_js", PAGE_SCRIPT.to_owned()),
-            ("js", SCRIPT.to_owned()),
         ],
-    )
+    );
+    Page {
+        title: "Codec study",
+        style: STYLE,
+        links: &[
+            ("findings", "Findings"),
+            ("times", "Times"),
+            ("steps", "Steps"),
+            ("bytes", "Bytes"),
+            ("calls", "Calls"),
+            ("figures", "Figures"),
+        ],
+        eyebrow: eyebrow(results),
+        answer: answer(results, &analysis),
+        place: place(results),
+        cards: cards(results, &analysis),
+        doubts: doubts(results, &analysis),
+        sections,
+        method: method(results),
+        facts: facts(results),
+        version: &results.versions.thalweg,
+        notice: "",
+        data: script_json(&page_data(results, &analysis)),
+        library: None,
+        scripts: &[SCRIPT],
+    }
+    .html()
 }
 
 fn eyebrow(results: &CodecResults) -> String {

@@ -3,7 +3,7 @@
 mod data;
 mod table;
 
-use super::{PAGE_SCRIPT, STYLE, concat, doubts_section, escaped, filled, method, place, took};
+use super::{Page, concat, escaped, filled, method, place, took};
 use crate::analyse::channels::{Channels, Limit, Verdict, answer, place as delay, verdicts};
 use crate::analyse::doubts;
 use crate::figures::{bound, count, percent, time, times};
@@ -11,8 +11,8 @@ use crate::plan::Strategy;
 use crate::results::{Idle, LabResults};
 use crate::size::ByteSize;
 
-const TEMPLATE: &str = include_str!("../../../assets/channels.html");
-const CHANNELS_STYLE: &str = include_str!("../../../assets/channels.css");
+const SECTIONS: &str = include_str!("../../../assets/channels.html");
+const STYLE: &str = include_str!("../../../assets/channels.css");
 const SCRIPT: &str = include_str!("../../../assets/channels.js");
 
 /// A hop that was awake for more of the time than this may have been the limit of what it watched.
@@ -24,32 +24,42 @@ const BARS_HEIGHT: f64 = 22.0;
 pub(super) fn page(results: &LabResults) -> String {
     let channels = Channels::of(results);
     let verdicts = verdicts(&channels, &results.settings);
-    let first = answer(&channels, results).unwrap_or_else(|| "Nothing was measured.".to_owned());
     let lanes = data::lanes(&channels);
-    filled(
-        TEMPLATE,
+    let sections = filled(
+        SECTIONS,
         &[
-            ("title", "Channels study, thalweg lab".to_owned()),
-            ("css", STYLE.to_owned()),
-            ("channels_css", CHANNELS_STYLE.to_owned()),
-            ("eyebrow", escaped(&eyebrow(results))),
-            ("answer", escaped(&bound(&first))),
-            ("where", escaped(&place(results))),
-            ("cards", concat(verdicts.iter().filter(|it| it.round_trip.is_zero()).map(card))),
-            ("doubts", doubts_section(&doubts(results))),
             ("verdicts", concat(verdicts.iter().map(verdict))),
             ("call_buttons", call_buttons(&channels)),
             ("lanes", lanes_section(&lanes)),
             ("wire", wire_section(&channels)),
             ("table", table::table(&channels)),
-            ("method", method_list(results)),
-            ("facts", method::facts(results)),
-            ("version", escaped(&results.versions.thalweg)),
-            ("data", data::json(&channels, lanes)),
-            ("page_js", PAGE_SCRIPT.to_owned()),
-            ("js", SCRIPT.to_owned()),
         ],
-    )
+    );
+    Page {
+        title: "Channels study",
+        style: STYLE,
+        links: &[
+            ("verdicts", "Verdicts"),
+            ("plots", "Plots"),
+            ("lanes", "Lanes"),
+            ("wire", "Wire"),
+            ("figures", "Figures"),
+        ],
+        eyebrow: eyebrow(results),
+        answer: answer(&channels, results),
+        place: place(results),
+        cards: concat(verdicts.iter().filter(|it| it.round_trip.is_zero()).map(card)),
+        doubts: doubts(results),
+        sections,
+        method: method_list(results),
+        facts: method::facts(results),
+        version: &results.versions.thalweg,
+        notice: "",
+        data: data::json(&channels, lanes),
+        library: None,
+        scripts: &[SCRIPT],
+    }
+    .html()
 }
 
 fn eyebrow(results: &LabResults) -> String {

@@ -11,7 +11,13 @@ pub(super) struct Search {
     pub(super) goal: Goal,
     /// A number between the best and the next one above was looked at.
     is_refined: bool,
+    /// The number that it began with, unless that was looked at again.
+    start: Option<usize>,
 }
+
+/// What was measured at first may have been a bad moment: a gain below this, as a logarithm, is believed only if the first
+/// number does no better the second time.
+const SURE_GAIN: f64 = 0.4;
 
 /// What the search is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +71,13 @@ pub(super) struct Bounds {
 impl Search {
     pub(super) fn new(goal: Goal, lanes: usize, measured: Measured) -> Self {
         let best = Known { lanes, measured, is_doubtful: false };
-        Self { known: vec![best], best, goal, is_refined: false }
+        Self { known: vec![best], best, goal, is_refined: false, start: Some(lanes) }
     }
 
     /// Takes note of a trial.
     pub(super) fn learn(&mut self, lanes: usize, measured: Measured, outcome: Outcome) {
         let known = Known { lanes, measured, is_doubtful: outcome == Outcome::InDoubt };
+        self.start = self.start.filter(|start| *start != lanes);
         let place = self.known.partition_point(|known| known.lanes < lanes);
         self.is_refined |= lanes > self.best.lanes && place < self.known.len();
         self.known.retain(|known| known.lanes != lanes);
@@ -150,7 +157,7 @@ impl Search {
         };
         let fewest = fewest.max(bounds.least);
         if fewest >= good {
-            return Step::Done(good.max(bounds.least));
+            return self.doubted_start(good, bounds).map_or(Step::Done(good.max(bounds.least)), Step::Try);
         }
         let fewer = match self.goal {
             Goal::RetryLess => good - (good / 4).max(1),
@@ -159,6 +166,13 @@ impl Search {
             _ => usize::midpoint(fewest, good - 1),
         };
         Step::Try(fewer.max(fewest))
+    }
+
+    /// The number that the search began with, if what seems better by a little has not been compared with it a second time.
+    fn doubted_start(&self, good: usize, bounds: &Bounds) -> Option<usize> {
+        let start = self.start.filter(|start| *start < good && *start >= bounds.least)?;
+        let known = self.known.iter().find(|known| known.lanes == start)?;
+        (self.goal == Goal::More && self.loss(known, bounds) < SURE_GAIN).then_some(start)
     }
 
     /// More than were tried, if the most that were tried are the best.

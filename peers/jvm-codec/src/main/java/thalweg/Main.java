@@ -55,15 +55,17 @@ public final class Main {
     PrintStream out = System.out;
     // What anybody else prints is no part of the result.
     System.setOut(System.err);
+    // In less than a second the compiler has not come to the end of Jackson's round trips.
     int warmups = quick ? 3 : 5;
     int iterations = quick ? 3 : 5;
-    TimeValue each = TimeValue.milliseconds(quick ? 300 : 1000);
+    TimeValue eachWarmup = TimeValue.milliseconds(quick ? 400 : 1000);
+    TimeValue each = TimeValue.milliseconds(quick ? 200 : 1000);
     Options options = new OptionsBuilder()
         .include(Conversions.class.getName())
         .param("folder", folder.toAbsolutePath().toString())
         .param("data", Messages.names(folder).toArray(String[]::new))
         .forks(1)
-        .warmupIterations(warmups).warmupTime(each)
+        .warmupIterations(warmups).warmupTime(eachWarmup)
         .measurementIterations(iterations).measurementTime(each)
         .jvmArgs("-Xms1g", "-Xmx1g", "-XX:+UseSerialGC")
         .shouldFailOnError(true)
@@ -75,9 +77,9 @@ public final class Main {
     ObjectNode printed = mapper.createObjectNode();
     printed.put("schema", "thalweg.codec-peer/1");
     printed.put("version", version());
-    printed.put("method", "Timed by JMH, a process for each line, " + warmups + " iterations of warm-up and " + iterations
-        + " measured, each " + each + "; bytes go into an array of their own each time. A Protobuf message keeps its"
-        + " size, so encoding it again does not compute it again.");
+    printed.put("method", "Timed by JMH, a process for each line, " + warmups + " iterations of " + eachWarmup
+        + " to warm up and " + iterations + " of " + each + " measured; bytes go into an array of their own each time."
+        + " A Protobuf message keeps its size, so encoding it again does not compute it again.");
     ArrayNode codecs = printed.putArray("codecs");
     codec(codecs.addObject(), Codec.PROTOBUF, protobufVersion(), "protobuf", "generated classes");
     codec(codecs.addObject(), Codec.JACKSON, jacksonVersion(), "json", "plain classes, with Blackbird");
