@@ -1,7 +1,7 @@
 //! Decoding, encoding, JSON and MessagePack: this crate against prost's generated code and against prost-reflect.
 //!
 //! ```sh
-//! cargo run --release -p thalweg-protobuf --example speed            # a table; --rounds N for more rounds than 15
+//! cargo run --release -p thalweg-protobuf --features sources --example speed            # a table; --rounds N for more rounds than 15
 //! cargo run --release -p thalweg-protobuf --example speed -- --only Analytics --contender engine --count 100000
 //! ```
 //!
