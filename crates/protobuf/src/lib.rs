@@ -27,9 +27,12 @@
 //! 3. A **message** lies in an arena of 64-bit words (`message/arena.rs`). [`Message`] owns one; a [`Decoder`] uses one again and
 //!    again; [`MessageRef`] and [`MessageMut`] are the ways to read and to change it.
 //! 4. **Decoding** is one loop over the records of the wire (`message/decode.rs`, [`wire`]), within [`Limits`]. **Encoding** goes
-//!    from the end to the start (`message/encode.rs`), so that each length is known when it is written.
+//!    from the end to the start (`message/encode.rs`), so that each length is known when it is written, by words and blocks
+//!    (`message/output.rs`).
 //! 5. **JSON and MessagePack** are printed straight from wire bytes and built straight to them (`transcode`), by tables made for
 //!    that when they are first asked for: [`json`], [`msgpack`].
+//!
+//! How fast that is beside prost and prost-reflect is in `docs/PERFORMANCE.md`; `examples/speed` measures it.
 //!
 //! The crate does no I/O, reads no clock, and never panics on what it is given.
 

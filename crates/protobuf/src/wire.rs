@@ -235,8 +235,16 @@ impl<'a> Reader<'a> {
     #[inline]
     fn varint_long(&mut self) -> Result<u64, WireError> {
         let rest = &self.bytes[self.at..];
-        if let Some(chunk) = rest.first_chunk()
-            && let Some((value, len)) = join_word(u64::from_le_bytes(*chunk))
+        let word = match (rest.first_chunk(), self.bytes.last_chunk()) {
+            (Some(chunk), _) => u64::from_le_bytes(*chunk),
+            // Near the end: the last word, without what has been read of it.
+            (None, Some(chunk)) => {
+                u64::from_le_bytes(*chunk).checked_shr(64 - 8 * rest.len() as u32).unwrap_or(0)
+            }
+            (None, None) => u64::MAX,
+        };
+        if let Some((value, len)) = join_word(word)
+            && len <= rest.len()
         {
             self.at += len;
             return Ok(value);

@@ -274,6 +274,11 @@ fn json_names_must_not_conflict() {
         }
     }
     Schema::from_files([with(file(), b"", &swapped).as_ref()]).expect("names do not conflict");
+    // Both say it themselves: nowhere.
+    let said = [renamed("a", 1, "fooBar"), renamed("b", 2, "fooBar")];
+    let expected = "f.proto: p.M.b: its JSON name is \"fooBar\", and so is that of p.M.a";
+    assert_eq!(fails(with(file(), b"", &said)).to_string(), expected);
+    assert_eq!(fails(with(proto2(), b"", &said)).to_string(), expected);
 }
 
 #[test]

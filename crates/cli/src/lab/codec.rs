@@ -300,6 +300,7 @@ fn apart(
             Err(reason) => results.left_out.push(LeftOut { what: name.clone(), reason }),
         }
     }
+    results.figure_taken();
     // What is in there can be made again.
     let _ = std::fs::remove_dir_all(&folder);
 }

@@ -121,8 +121,20 @@ impl Analysis {
 
     /// The fastest line that makes this format, of those that this process measured.
     pub fn fastest(&self, data: &str, operation: Operation, formats: &[Format]) -> Option<&LineFigures> {
+        self.fastest_of(data, operation, formats, |_| true)
+    }
+
+    /// The same, of those that take part.
+    pub(super) fn fastest_of(
+        &self,
+        data: &str,
+        operation: Operation,
+        formats: &[Format],
+        takes_part: impl Fn(&LineFigures) -> bool,
+    ) -> Option<&LineFigures> {
         self.lines
             .iter()
+            .filter(|it| takes_part(it))
             .filter(|it| !it.of_peer && it.line.data == data && it.line.operation == operation)
             .filter(|it| formats.contains(&it.format))
             .min_by(|a, b| a.ns.total_cmp(&b.ns))

@@ -1,13 +1,13 @@
 //! Makes a codec study: looks at each line first, then measures the windows of the plan, then calls.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::plan::{Estimate, Plan, Window};
 use super::results::{
     AllocationsOf, CODEC_SCHEMA, CallFigures, CallsOf, CodecInfo, CodecResults, DataInfo, LeftOut, Settings,
     Size, Step, StepLeftOut,
 };
-use super::{Bench, Format, Line, Operation};
+use super::{Bench, Format, Line, Operation, results};
 use crate::execute::{Execute, ExecuteError, Measured};
 use crate::interrupt::Interrupt;
 use crate::plan::{self, Point, Purpose, Transport, Work};
@@ -83,7 +83,7 @@ fn first_look(bench: &mut impl Bench, line: &Line) -> Result<f64, String> {
 
 /// Results without a figure yet.
 pub fn begun(setup: Setup, plan: &Plan, lines: &[Estimate]) -> CodecResults {
-    let now = now();
+    let now = results::now();
     let left_out = |&(line, conversions, time): &(usize, u64, Duration)| StepLeftOut {
         line: lines[line].line.clone(),
         conversions,
@@ -132,7 +132,7 @@ pub fn conversions(
             Ok(took) => add(&mut results.steps, estimate, window, took),
             Err(reason) => results.left_out.push(LeftOut { what: estimate.line.to_string(), reason }),
         }
-        results.ended = now();
+        results.figure_taken();
     }
     observe.turns_to("allocations");
     for estimate in lines.iter().filter(|estimate| !estimate.again) {
@@ -215,7 +215,7 @@ pub fn calls(
     }
     planned.retain(|calls| !calls.rounds.is_empty());
     results.calls = planned;
-    results.ended = now();
+    results.figure_taken();
     true
 }
 
@@ -253,8 +253,4 @@ pub fn lines(pairs: &[(&str, &str)], operations: &[Operation]) -> Vec<Line> {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-fn now() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }

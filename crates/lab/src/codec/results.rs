@@ -1,6 +1,7 @@
 //! The `thalweg.codec/1` schema: everything a codec study found, and where and how it was found.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -241,6 +242,11 @@ impl CodecResults {
         self.steps.iter().map(|step| step.elapsed_ns.len()).sum::<usize>() >= self.planned
     }
 
+    /// A figure was taken just now.
+    pub fn figure_taken(&mut self) {
+        self.ended = now();
+    }
+
     /// Windows that were measured.
     pub fn measured(&self) -> usize {
         self.steps.iter().map(|step| step.elapsed_ns.len()).sum()
@@ -251,6 +257,10 @@ impl CodecResults {
         let has = |operation: &Operation| self.steps.iter().any(|step| step.line.operation == *operation);
         Operation::ALL.into_iter().filter(has).collect()
     }
+}
+
+pub(super) fn now() -> String {
+    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
 }
 
 /// Reads the results of an earlier study.

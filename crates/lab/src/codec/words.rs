@@ -217,10 +217,18 @@ impl fmt::Display for Match<'_> {
 }
 
 /// Message by message and operation by operation, beginning where Protobuf does worst.
-fn matches<'a>(results: &CodecResults, analysis: &'a Analysis, others: &[Format]) -> Vec<Match<'a>> {
+///
+/// All codecs take part, or those alone that know the type when they are compiled.
+fn matches<'a>(
+    results: &CodecResults,
+    analysis: &'a Analysis,
+    others: &[Format],
+    only_static: bool,
+) -> Vec<Match<'a>> {
+    let takes_part = |line: &LineFigures| !(only_static && line.dynamic);
     let of = |data: &str, operation| {
-        let protobuf = analysis.fastest(data, operation, &[Format::Protobuf])?;
-        let other = analysis.fastest(data, operation, others)?;
+        let protobuf = analysis.fastest_of(data, operation, &[Format::Protobuf], takes_part)?;
+        let other = analysis.fastest_of(data, operation, others, takes_part)?;
         Some(Match { ratio: other.ns / protobuf.ns, operation, protobuf, other })
     };
     let pairs = results.data.iter().flat_map(|data| Operation::ALL.map(|operation| (&data.name, operation)));
@@ -232,7 +240,7 @@ fn matches<'a>(results: &CodecResults, analysis: &'a Analysis, others: &[Format]
 /// The fastest codec of each format, and beyond the noise or not.
 fn where_it_does_not(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let floor = analysis.noise.as_ref().map_or(1.0, |noise| noise.floor);
-    let json = matches(results, analysis, &JSON);
+    let json = matches(results, analysis, &JSON, false);
     let nearest = json.first()?;
     let faster = |it: &&Match<'_>| it.ratio * floor < 1.0;
     let level = |it: &&Match<'_>| it.ratio * floor >= 1.0 && it.ratio <= floor;
@@ -248,7 +256,17 @@ fn where_it_does_not(results: &CodecResults, analysis: &Analysis) -> Option<Stri
     if let Some(listed) = listed(json.iter().filter(level)) {
         sentences.push(format!("JSON was not slower beyond the noise at {listed}."));
     }
-    let message_pack = matches(results, analysis, &[Format::MessagePack]);
+    let lost = json.iter().filter(|it| it.ratio <= floor).count();
+    let known = matches(results, analysis, &JSON, true);
+    let lost_if_known = known.iter().filter(|it| it.ratio <= floor);
+    if lost_if_known.clone().count() > lost
+        && let Some(listed) = listed(lost_if_known)
+    {
+        sentences.push(format!(
+            "Of codecs that know the type when they are compiled, JSON’s was not slower beyond the noise at {listed}."
+        ));
+    }
+    let message_pack = matches(results, analysis, &[Format::MessagePack], false);
     if let Some(listed) = listed(message_pack.iter().filter(faster)) {
         sentences.push(format!("MessagePack took less time at {listed}."));
     }
@@ -270,7 +288,7 @@ fn listed<T: ToString>(items: impl Iterator<Item = T>) -> Option<String> {
 fn bytes(results: &CodecResults, pair: &Pair<'_>) -> Option<String> {
     let range = |of: fn(&Size) -> f64| {
         let (least, most) = ends(size_ratios(results, pair, of))?;
-        Some(if results.data.len() == 1 { factor(most.ratio) } else { between(&least, &most) })
+        Some(between(&least, &most))
     };
     let grows = |data: &&str| {
         results.size(data, pair.protobuf).is_some_and(|size| size.gzip.min(size.zstd) > size.raw)
@@ -333,9 +351,7 @@ fn message_pack(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let sizes = |other: &str| {
         ends(size_ratios(results, &Pair { protobuf: other, json: &codec.name }, |size| size.raw))
     };
-    let range = |(least, most): (Of<'_>, Of<'_>)| {
-        if results.data.len() == 1 { factor(most.ratio) } else { between(&least, &most) }
-    };
+    let range = |(least, most): (Of<'_>, Of<'_>)| between(&least, &most);
     Some(format!(
         "{} with names takes {} {}’s time for a round trip and {} its bytes; of {} it is {} the time and {} the bytes.",
         codec.name,
@@ -355,8 +371,7 @@ fn proto_json(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let beside = |name: &str, other: &str| {
         let pair = Pair { protobuf: other, json: name };
         let (least, most) = ends(ratios(results, analysis, &pair, Operation::RoundTrip))?;
-        let range = if results.data.len() == 1 { factor(most.ratio) } else { between(&least, &most) };
-        Some(format!("{name} takes {range} the time of {other}"))
+        Some(format!("{name} takes {} the time of {other}", between(&least, &most)))
     };
     let others = results.codecs.iter().filter(|codec| codec.format == Format::ProtoJson).skip(1);
     let json = first_of(Format::Json).and_then(|json| beside(&first.name, &json.name));
@@ -477,8 +492,11 @@ fn noise(analysis: &Analysis) -> Option<String> {
     ))
 }
 
-/// `0.95 (samples) to 2.1 times (order)`.
+/// `0.95 (samples) to 2.1 times (order)`, and of one message `2.1 times`.
 fn between(least: &Of<'_>, most: &Of<'_>) -> String {
+    if least.data == most.data {
+        return factor(most.ratio);
+    }
     format!("{} ({}) to {} ({})", number(least.ratio), least.data, factor(most.ratio), most.data)
 }
 

@@ -1,8 +1,8 @@
 //! Decoding, encoding, JSON and MessagePack: this crate against prost's generated code and against prost-reflect.
 //!
 //! ```sh
-//! cargo run --release -p thalweg-protobuf --example speed            # a table; --rounds N for more rounds than 15
-//! cargo run --release -p thalweg-protobuf --example speed -- --only Analytics --contender engine --count 100000
+//! cargo run --release -p thalweg-protobuf --features sources --example speed  # a table; --rounds N for more than 15
+//! cargo run --release -p thalweg-protobuf --features sources --example speed -- --only Analytics --contender engine --count 100000
 //! ```
 //!
 //! Four shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some milliseconds

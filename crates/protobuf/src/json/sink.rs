@@ -63,29 +63,6 @@ impl<'o, const PRETTY: bool> JsonSink<'o, PRETTY> {
         self.json.extend_from_slice(if PRETTY { b": " } else { b":" });
     }
 
-    #[inline]
-    fn signed(&mut self, value: i64) {
-        if value < 0 {
-            self.json.push(b'-');
-        }
-        number::put_digits(value.unsigned_abs(), self.json);
-    }
-
-    #[inline]
-    fn quoted(&mut self, value: impl FnOnce(&mut Self)) {
-        self.json.push(b'"');
-        value(self);
-        self.json.push(b'"');
-    }
-
-    #[inline]
-    fn real<F: zmij::Float + Copy + Into<f64>>(&mut self, value: F) {
-        match number::shortest(value, &mut zmij::Buffer::new()) {
-            Some(digits) => self.json.extend_from_slice(digits.as_bytes()),
-            None => self.plain_text(number::word(value.into())),
-        }
-    }
-
     /// In quotes; `text` holds nothing that must be escaped.
     fn plain_text(&mut self, text: &str) {
         self.json.push(b'"');
@@ -174,32 +151,36 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
 
     #[inline]
     fn int32(&mut self, value: i32) {
-        self.signed(value.into());
+        number::put_integer(value < 0, value.unsigned_abs().into(), self.json);
     }
 
     #[inline]
     fn uint32(&mut self, value: u32) {
-        number::put_digits(value.into(), self.json);
+        number::put_integer(false, value.into(), self.json);
     }
 
     #[inline]
     fn int64(&mut self, value: i64) {
-        self.quoted(|sink| sink.signed(value));
+        number::put_quoted_integer(value < 0, value.unsigned_abs(), self.json);
     }
 
     #[inline]
     fn uint64(&mut self, value: u64) {
-        self.quoted(|sink| number::put_digits(value, sink.json));
+        number::put_quoted_integer(false, value, self.json);
     }
 
     #[inline]
     fn float(&mut self, value: f32) {
-        self.real(value);
+        if !number::put_float(value, self.json) {
+            self.plain_text(number::word(value.into()));
+        }
     }
 
     #[inline]
     fn double(&mut self, value: f64) {
-        self.real(value);
+        if !number::put_double(value, self.json) {
+            self.plain_text(number::word(value));
+        }
     }
 
     #[inline]

@@ -190,7 +190,10 @@ impl Arena {
             start
         } else {
             let place = self.take(wanted);
-            self.words.copy_within(start..start + capacity, place);
+            // Most lists are begun, and not continued: no call for nothing.
+            if capacity > 0 {
+                self.words.copy_within(start..start + capacity, place);
+            }
             place
         };
         self.words[slot] = (place as u64) << 32 | u64::from(self.words[slot] as u32);
@@ -241,7 +244,15 @@ impl Arena {
     }
 
     /// Leaves the last of the pairs with one key, in all maps in which there may be several.
+    #[inline(always)]
     pub(crate) fn unite_keys(&mut self, input: &[u8]) {
+        if !self.unsorted.is_empty() {
+            self.unite_unsorted(input);
+        }
+    }
+
+    #[inline(never)]
+    fn unite_unsorted(&mut self, input: &[u8]) {
         let mut unsorted = std::mem::take(&mut self.unsorted);
         for (slot, strings) in unsorted.drain(..) {
             let slot = slot as usize;

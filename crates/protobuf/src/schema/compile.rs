@@ -1,6 +1,5 @@
 //! From descriptors to a [`Pool`]: names are declared, then fields, extensions and services are linked to them.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
@@ -287,8 +286,8 @@ impl<'a> Compiler<'a> {
         let may_conflict = raw::option(&message.options, LEGACY_JSON_FIELD_CONFLICTS)
             .map_err(|problem| here(&self.pool, "", problem))?
             .is_some_and(|option| option != 0);
-        if !features.loose_json && !may_conflict {
-            self.check_json_names(fields.clone(), file)?;
+        if !may_conflict {
+            self.check_json_names(fields.clone(), file, features.loose_json)?;
         }
         for oneof in &oneofs {
             if oneof.fields.is_empty() {
@@ -309,24 +308,29 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// As protoc has it: by what `json_name` says, and also without it, which is how field masks are written.
-    fn check_json_names(&self, fields: Range<u32>, file: u32) -> Result<(), SchemaError> {
+    /// As protoc has it: without `json_name`, which is how field masks are written, and with it. Where names may conflict,
+    /// those that `json_name` says must not do so all the same.
+    fn check_json_names(&self, fields: Range<u32>, file: u32, is_loose: bool) -> Result<(), SchemaError> {
         let fields = &self.pool.fields[fields.start as usize..fields.end as usize];
-        let default: fn(&FieldData) -> Cow<'_, str> = |field| json_name(&field.name).into();
-        let own: fn(&FieldData) -> Cow<'_, str> = |field| Cow::Borrowed(&field.json_name);
-        for (which, name_of) in [("default JSON name", default), ("JSON name", own)] {
-            let mut names = HashMap::with_capacity(fields.len());
-            for field in fields {
-                let name = name_of(field);
-                if let Some(other) = names.insert(name.clone(), field) {
-                    let other = self.pool.full_name(other);
-                    let problem = Problem::JsonName { which, name: name.into_owned(), other };
+        let check = |which, names: Vec<(&FieldData, String)>| {
+            let mut known = HashMap::with_capacity(names.len());
+            for (field, name) in names {
+                if let Some(other) = known.insert(name.clone(), field) {
+                    let problem = Problem::JsonName { which, name, other: self.pool.full_name(other) };
                     let file = &self.pool.files[file as usize].name;
                     return Err(at(file, &self.pool.full_name(field), problem));
                 }
             }
+            Ok(())
+        };
+        let default = |field: &FieldData| json_name(&field.name);
+        let own = |field: &FieldData| field.json_name.to_string();
+        if is_loose {
+            let said = fields.iter().filter(|field| own(field) != default(field));
+            return check("JSON name", said.map(|field| (field, own(field))).collect());
         }
-        Ok(())
+        check("default JSON name", fields.iter().map(|field| (field, default(field))).collect())?;
+        check("JSON name", fields.iter().map(|field| (field, own(field))).collect())
     }
 
     fn link_extension(&mut self, waiting: &WaitingExtension<'a>) -> Result<(), SchemaError> {

@@ -138,45 +138,97 @@ fn is_number(text: &str) -> bool {
     }
 }
 
-const PAIRS: [[u8; 2]; 100] = {
-    let mut pairs = [[b'0'; 2]; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
-};
+const EIGHT: u64 = 100_000_000;
 
-/// The eight digits of a number below 10^8, the first in the lowest byte.
-#[inline]
-fn eight_digits(number: u32) -> u64 {
-    let pair = |number: u32| u64::from(u16::from_le_bytes(PAIRS[number as usize % 100]));
-    let (high, low) = (number / 10_000, number % 10_000);
-    pair(high / 100) | pair(high % 100) << 16 | pair(low / 100) << 32 | pair(low % 100) << 48
+/// The eight digits of a number below 10^8, the first in the lowest byte, as numbers. Two numbers of four digits, four of two,
+/// eight of one: a multiplication divides all of them at once.
+#[inline(always)]
+fn eight_digits(number: u64) -> u64 {
+    let high = number / 10_000;
+    let fours = high | (number - high * 10_000) << 32;
+    let high = ((fours * 5243) >> 19) & 0x0000_007f_0000_007f;
+    let twos = high | (fours - high * 100) << 16;
+    let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    high | (twos - high * 10) << 8
 }
 
-/// Appends the digits of `number`. Eight bytes are appended at once and what is too much is cut off, because a copy of
-/// known length is a single instruction: numbers in lists take half the time that they take with itoa.
-#[inline]
-pub(crate) fn put_digits(number: u64, text: &mut Vec<u8>) {
-    const EIGHT: u64 = 100_000_000;
-    if number >= EIGHT {
-        put_many_digits(number / EIGHT, text);
-        text.extend_from_slice(&eight_digits((number % EIGHT) as u32).to_le_bytes());
-        return;
+/// The digits 0.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// Room for the longest number that is written here, and for the word that its last digits are written as.
+const PLACE: usize = 32;
+
+/// Appends what `put` writes, which gives its end. Room for the longest is taken and what is too much given back: in between
+/// nobody has to ask for room.
+#[inline(always)]
+fn put_in_place(text: &mut Vec<u8>, put: impl FnOnce(&mut [u8; PLACE]) -> usize) {
+    let start = text.len();
+    text.extend_from_slice(&[0; PLACE]);
+    if let Some(place) = text[start..].first_chunk_mut() {
+        let len = put(place);
+        text.truncate(start + len);
     }
-    let digits = eight_digits(number as u32);
-    // 0 keeps one.
-    let zeros = ((digits ^ 0x3030_3030_3030_3030).trailing_zeros() / 8).min(7);
-    let len = text.len() + 8 - zeros as usize;
-    text.extend_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
-    text.truncate(len);
 }
 
-#[inline(never)]
-fn put_many_digits(number: u64, text: &mut Vec<u8>) {
-    put_digits(number, text);
+#[inline(always)]
+fn put_word(place: &mut [u8; PLACE], at: usize, word: u64) {
+    if let Some(place) = place[at..].first_chunk_mut() {
+        *place = word.to_le_bytes();
+    }
+}
+
+/// The digits of a number below 10^8 at `at`, without zeros before them; 0 keeps one. Gives the end.
+#[inline(always)]
+fn put_first_digits(place: &mut [u8; PLACE], at: usize, number: u64) -> usize {
+    let digits = eight_digits(number);
+    let zeros = (digits.trailing_zeros() / 8).min(7);
+    put_word(place, at, (digits | ZEROS) >> (8 * zeros));
+    at + 8 - zeros as usize
+}
+
+#[inline(always)]
+fn put_digits(place: &mut [u8; PLACE], at: usize, number: u64) -> usize {
+    if number < EIGHT {
+        return put_first_digits(place, at, number);
+    }
+    let (high, low) = (number / EIGHT, number % EIGHT);
+    let at = if high < EIGHT {
+        put_first_digits(place, at, high)
+    } else {
+        let at = put_first_digits(place, at, high / EIGHT);
+        put_word(place, at, eight_digits(high % EIGHT) | ZEROS);
+        at + 8
+    };
+    put_word(place, at, eight_digits(low) | ZEROS);
+    at + 8
+}
+
+/// A minus, if there is one, without a branch: whether there is one is hard to guess.
+#[inline(always)]
+fn put_sign(place: &mut [u8; PLACE], at: usize, is_negative: bool) -> usize {
+    place[at] = b'-';
+    at + usize::from(is_negative)
+}
+
+/// Appends a whole number.
+#[inline]
+pub(crate) fn put_integer(is_negative: bool, magnitude: u64, text: &mut Vec<u8>) {
+    put_in_place(text, |place| {
+        let at = put_sign(place, 0, is_negative);
+        put_digits(place, at, magnitude)
+    });
+}
+
+/// Appends a whole number in quotes.
+#[inline]
+pub(crate) fn put_quoted_integer(is_negative: bool, magnitude: u64, text: &mut Vec<u8>) {
+    put_in_place(text, |place| {
+        place[0] = b'"';
+        let at = put_sign(place, 1, is_negative);
+        let end = put_digits(place, at, magnitude);
+        place[end] = b'"';
+        end + 1
+    });
 }
 
 /// `mantissa` / 10^`decimals`, rounded once; `None` if that takes more than a division of two exact numbers.
@@ -199,17 +251,63 @@ pub(crate) fn to_float(double: f64) -> Option<f32> {
     (is_ordinary && !is_tie).then_some(double as f32)
 }
 
-/// The shortest text that reads back as `number`; whole numbers have no `.0`. `None` if it is not finite.
+/// Appends the shortest text that reads back as `number`; whole numbers have no `.0`. False, and nothing appended, if it is not
+/// finite.
 #[inline]
-pub(crate) fn shortest<F: zmij::Float + Copy + Into<f64>>(
-    number: F,
-    buffer: &mut zmij::Buffer,
-) -> Option<&str> {
-    if !number.into().is_finite() {
-        return None;
+pub(crate) fn put_double(number: f64, text: &mut Vec<u8>) -> bool {
+    // Two texts of at most 15 digits are two numbers: one of that length that reads back is the shortest.
+    let thousandths = (number.abs() * 1e3 + 0.5) as u64;
+    if thousandths < EIGHT
+        && thousandths > 0
+        && (thousandths as f64 / 1e3).to_bits() == number.abs().to_bits()
+    {
+        put_thousandths(number < 0.0, thousandths, text);
+        return true;
     }
-    let text = buffer.format_finite(number);
-    Some(text.strip_suffix(".0").unwrap_or(text))
+    put_shortest(number, text)
+}
+
+/// See [`put_double`].
+#[inline]
+pub(crate) fn put_float(number: f32, text: &mut Vec<u8>) -> bool {
+    // As above, with 6 digits.
+    let thousandths = (number.abs() * 1e3 + 0.5) as u64;
+    if thousandths < 1_000_000
+        && thousandths > 0
+        && (thousandths as f32 / 1e3).to_bits() == number.abs().to_bits()
+    {
+        put_thousandths(number < 0.0, thousandths, text);
+        return true;
+    }
+    put_shortest(number, text)
+}
+
+/// Most numbers that people write have three decimals at most: a division proves that, and no search is needed.
+/// They are below 10^8.
+#[inline]
+fn put_thousandths(is_negative: bool, thousandths: u64, text: &mut Vec<u8>) {
+    put_in_place(text, |place| {
+        let at = put_sign(place, 0, is_negative);
+        // Five digits before the point, of which one is kept; three behind it.
+        let digits = eight_digits(thousandths);
+        let (whole, fraction) = (digits & 0x00ff_ffff_ffff, digits >> 40 << 8);
+        let zeros = (whole.trailing_zeros() / 8).min(4);
+        put_word(place, at, (whole | ZEROS) >> (8 * zeros));
+        let point = at + 5 - zeros as usize;
+        put_word(place, point, fraction | 0x3030_3000 | u64::from(b'.'));
+        point + (71 - fraction.leading_zeros() as usize) / 8
+    });
+}
+
+#[inline(never)]
+fn put_shortest<F: zmij::Float + Copy + Into<f64>>(number: F, text: &mut Vec<u8>) -> bool {
+    let is_finite = number.into().is_finite();
+    if is_finite {
+        let mut buffer = zmij::Buffer::new();
+        let shortest = buffer.format_finite(number);
+        text.extend_from_slice(shortest.strip_suffix(".0").unwrap_or(shortest).as_bytes());
+    }
+    is_finite
 }
 
 /// What stands for a number that is not finite.
@@ -293,8 +391,9 @@ mod tests {
         let edges = powers.flat_map(|power| [power - 1, power, power + 1, power / 2, power / 7 * 3]);
         for number in edges.chain([u64::MAX, u64::MAX - 1, i64::MAX as u64]) {
             let mut text = b">".to_vec();
-            put_digits(number, &mut text);
-            assert_eq!(String::from_utf8(text).unwrap(), format!(">{number}"));
+            put_integer(false, number, &mut text);
+            put_quoted_integer(true, number, &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), format!(">{number}\"-{number}\""));
         }
     }
 
@@ -315,18 +414,49 @@ mod tests {
         assert_eq!(to_float(1.0 + 2_f64.powi(-24)), None);
     }
 
+    fn written<F>(put: impl Fn(F, &mut Vec<u8>) -> bool, number: F) -> Option<String> {
+        let mut text = Vec::new();
+        put(number, &mut text).then(|| String::from_utf8(text).unwrap())
+    }
+
     #[test]
     fn numbers_are_written_as_short_as_they_can() {
-        let mut buffer = zmij::Buffer::new();
-        assert_eq!(shortest(0.1_f32, &mut buffer), Some("0.1"));
-        assert_eq!(shortest(0.1_f64, &mut buffer), Some("0.1"));
-        assert_eq!(shortest(-0.0_f64, &mut buffer), Some("-0"));
-        assert_eq!(shortest(12.0_f64, &mut buffer), Some("12"));
-        assert_eq!(shortest(f32::NAN, &mut buffer), None);
+        assert_eq!(written(put_float, 0.1), Some("0.1".to_owned()));
+        assert_eq!(written(put_double, 0.1), Some("0.1".to_owned()));
+        assert_eq!(written(put_double, -0.0), Some("-0".to_owned()));
+        assert_eq!(written(put_double, 12.0), Some("12".to_owned()));
+        assert_eq!(written(put_float, f32::NAN), None);
+        assert_eq!(written(put_double, f64::NEG_INFINITY), None);
         for number in [f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e22, 123_456.789, -1e-7] {
-            let text = shortest(number, &mut buffer).unwrap().to_owned();
+            let text = written(put_double, number).unwrap();
             assert_eq!(double_in_string(&text), Ok(number), "{text}");
         }
         assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(word), ["NaN", "Infinity", "-Infinity"]);
+    }
+
+    #[test]
+    fn thousandths_are_written_as_any_number_is() {
+        let mut number = 1_u64;
+        for round in 0..300_000 {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let digits = number >> 13 >> (number % 51);
+            let divisor = [1.0, 10.0, 100.0, 1000.0, 10_000.0][round % 5];
+            let double = digits as f64 / divisor * if round % 2 == 0 { 1.0 } else { -1.0 };
+            let near = f64::from_bits(double.to_bits() + number % 3);
+            for double in [double, near] {
+                let float = double as f32;
+                let expected = |put: &dyn Fn(&mut Vec<u8>) -> bool| written(|(), text| put(text), ());
+                assert_eq!(
+                    written(put_double, double),
+                    expected(&|text| put_shortest(double, text)),
+                    "{double:?}"
+                );
+                assert_eq!(
+                    written(put_float, float),
+                    expected(&|text| put_shortest(float, text)),
+                    "{float:?}"
+                );
+            }
+        }
     }
 }

@@ -285,7 +285,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             ($($kind:ident)*) => {
                 match field.kind {
                     $(Kind::$kind => while !packed.is_empty() {
-                        let value = number(Kind::$kind, packed)?;
+                        let value = number_of::<true>(Kind::$kind, packed)?;
                         sink.element(list);
                         put_number(sink, Kind::$kind, value);
                     },)*
@@ -625,16 +625,27 @@ fn put_number<S: Sink>(sink: &mut S, kind: Kind, value: u64) {
 /// A number of any kind as 64 bits: 32-bit signed ones are extended, floats are in the low half.
 #[inline(always)]
 pub(super) fn number(kind: Kind, reader: &mut Reader<'_>) -> Result<u64, WireError> {
+    number_of::<false>(kind, reader)
+}
+
+/// See [`number`]; `MIXED` for a row, in which lengths are mixed.
+#[inline(always)]
+fn number_of<const MIXED: bool>(kind: Kind, reader: &mut Reader<'_>) -> Result<u64, WireError> {
     Ok(match kind {
-        Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => reader.fixed64()?,
+        Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => return reader.fixed64(),
         Kind::Float | Kind::Fixed32 => reader.fixed32()?.into(),
         Kind::Sfixed32 => reader.fixed32()? as i32 as u64,
-        Kind::Int32 | Kind::Enum => reader.varint()? as i32 as u64,
-        Kind::Uint32 => u64::from(reader.varint()? as u32),
-        Kind::Sint32 => unzigzag(u64::from(reader.varint()? as u32)) as u64,
-        Kind::Sint64 => unzigzag(reader.varint()?) as u64,
         Kind::Bool => u64::from(reader.varint()? != 0),
-        _ => reader.varint()?,
+        _ => {
+            let value = if MIXED { reader.varint_mixed()? } else { reader.varint()? };
+            match kind {
+                Kind::Int32 | Kind::Enum => value as i32 as u64,
+                Kind::Uint32 => u64::from(value as u32),
+                Kind::Sint32 => unzigzag(u64::from(value as u32)) as u64,
+                Kind::Sint64 => unzigzag(value) as u64,
+                _ => value,
+            }
+        }
     })
 }
 

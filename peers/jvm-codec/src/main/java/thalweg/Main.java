@@ -78,8 +78,8 @@ public final class Main {
     printed.put("schema", "thalweg.codec-peer/1");
     printed.put("version", version());
     printed.put("method", "Timed by JMH, a process for each line, " + warmups + " iterations of " + eachWarmup
-        + " to warm up and " + iterations + " of " + each + " measured; bytes go into an array of their own each time. A Protobuf message keeps its"
-        + " size, so encoding it again does not compute it again.");
+        + " to warm up and " + iterations + " of " + each + " measured; bytes go into an array of their own each time."
+        + " A Protobuf message keeps its size, so encoding it again does not compute it again.");
     ArrayNode codecs = printed.putArray("codecs");
     codec(codecs.addObject(), Codec.PROTOBUF, protobufVersion(), "protobuf", "generated classes");
     codec(codecs.addObject(), Codec.JACKSON, jacksonVersion(), "json", "plain classes, with Blackbird");
