@@ -183,8 +183,10 @@ impl LaneSet {
     pub(super) fn lost(&self, connection: &Arc<Connection>) {
         let is_its = |lane: &&Arc<Lane>| lane.ready().is_some_and(|ready| Arc::ptr_eq(&ready, connection));
         let lane = self.all().lanes.iter().find(is_its).cloned();
-        if let Some(lane) = lane {
-            lane.lost(connection);
+        match lane {
+            Some(lane) => lane.lost(connection),
+            // Another call has found that, too, and may not have come to telling: until it has, calls would be given this connection.
+            None => self.refresh(),
         }
     }
 
