@@ -18,7 +18,8 @@ use super::policy::PolicyConfig;
 ///
 /// An adaptive channel begins with its floor, one unless told otherwise. While calls come it looks some times a second at what
 /// limits them; where that is the lane, it opens another, and keeps it if more calls then get through or they get
-/// through faster. Where more lanes do not help, as on a slow network or a machine without a spare processor, it ends with one or two.
+/// through faster. Where more lanes do not help, as on a slow network or a machine without a spare processor, it ends with
+/// one or a few.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
     number: Number,

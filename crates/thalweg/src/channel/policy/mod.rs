@@ -21,11 +21,13 @@
 //!
 //! **Search.** Lanes double while that pays; once more after a failure if much of a call's time is not the network's (two
 //! lanes can stand in each other's way where three do not); then one look at the gap above the best; then the fewest that
-//! lose at most [`PolicyConfig::loss_max`] are sought by halving. What was found is looked at once more, for longer than a
-//! trial: lanes fall into step and out of it, and the best of some trials is the one that had luck. If another number is then the
-//! better one beyond doubt, the search goes on from there, twice at most. Afterwards it is left alone: a retry after 15 s, then
-//! 30 s, 60 s ... tries one other number once. Another load (rate, calls or latency by 1.4 and five standard errors)
-//! begins a new search, the sooner the longer there was none. Calls that wait for a stream get lanes without a trial.
+//! lose at most [`PolicyConfig::loss_max`] are sought by halving. A small gain over the first number is believed only
+//! if that does no better a second time. What was found is looked at once more, for longer than a trial: lanes fall
+//! into step and out of it, and the best of some trials is the one that had luck. If another number is then the better
+//! one beyond doubt, the search goes on from there, twice at most. Afterwards it is left alone: a retry after 15 s,
+//! then 30 s, 60 s ... tries one other number once. Another load (rate, calls or latency by 1.4 and five standard
+//! errors) begins a new search, the sooner the longer there was none. Calls that wait for a stream get lanes without a
+//! trial.
 //!
 //! **Calls that come by themselves** pile up where lanes are too few: while drivers have no pause, lanes that bring at most their
 //! share of rate are kept though ever more calls are in flight. Once the pile is gone, a search for fewer begins: what was measured
