@@ -56,6 +56,11 @@ pub(super) struct ChannelsArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
     strategies: Option<Vec<Strategy>>,
 
+    /// Windows of each strategy at each point, in turns; the time allowed grows with them unless --budget says it
+    /// [default: 2; with --quick: 1; with --target: 3]
+    #[arg(long, value_name = "N", conflicts_with = "from")]
+    rounds: Option<NonZeroU32>,
+
     /// How many connections clients have that have several
     #[arg(long, value_name = "N", default_value = "4")]
     connections: NonZeroU32,
@@ -135,7 +140,7 @@ impl Plan for ChannelsArgs {
         if self.common.quick {
             (options.rounds, options.budget) = (1, options.budget / 2);
         }
-        options.budget = self.common.budget.unwrap_or(options.budget);
+        self.allow(&mut options);
         let study = plan::channels(&options).map_err(Failure::bad_arguments)?;
         Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), study }))
     }
@@ -165,8 +170,17 @@ impl ChannelsArgs {
             }
         }
         options.size = self.size;
-        options.budget = self.common.budget.unwrap_or(options.budget);
+        self.allow(&mut options);
         Ok(options)
+    }
+
+    /// Rounds and time, as asked for.
+    fn allow(&self, options: &mut ChannelsOptions) {
+        if let Some(rounds) = self.rounds {
+            options.budget = options.budget * rounds.get() / options.rounds;
+            options.rounds = rounds.get();
+        }
+        options.budget = self.common.budget.unwrap_or(options.budget);
     }
 
     fn contenders(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Vec<Contender> {
