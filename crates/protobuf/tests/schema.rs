@@ -15,6 +15,9 @@ fn schema(source: &str) -> Schema {
     Schema::from_descriptor_set(&set_of(source)).expect("a right file")
 }
 
+/// Names and numbers of an enum's values.
+type Values<'v> = &'v [(&'v str, i64)];
+
 /// Descriptors by hand, for what no compiler would write.
 #[derive(Clone, Default)]
 struct Proto(Vec<u8>);
@@ -283,7 +286,7 @@ fn json_names_must_not_conflict() {
 
 #[test]
 fn names_of_values_must_not_conflict() {
-    let with = |file: Proto, options: &[u8], values: &[(&str, i64)]| {
+    let with = |file: Proto, options: &[u8], values: Values<'_>| {
         let of = proto().len(1, "MyEnum").len(3, options);
         let of = values.iter().fold(of, |of, (name, number)| of.len(2, proto().len(1, name).int(2, *number)));
         file.len(4, message("M").len(4, of))
@@ -291,7 +294,7 @@ fn names_of_values_must_not_conflict() {
     let allow_alias = proto().int(2, 1);
     let proto2 = || proto().len(1, "f.proto").len(2, "p");
     let editions = || file().len(12, "editions").int(14, 1000);
-    let conflicts: [(&[(&str, i64)], &str, &str, &str); 6] = [
+    let conflicts: [(Values<'_>, &str, &str, &str); 6] = [
         (&[("A_B", 0), ("a_b", 1)], "a_b", "AB", "A_B"),
         (&[("MY_ENUM_A", 0), ("B", 1), ("A", 2)], "A", "A", "MY_ENUM_A"),
         (&[("B", 0), ("MyEnumB", 1)], "MyEnumB", "B", "B"),
@@ -312,7 +315,7 @@ fn names_of_values_must_not_conflict() {
         let right = with(proto2(), b"", values);
         Schema::from_files([right.as_ref()]).expect("proto2 lets them conflict");
     }
-    let right: [(&[u8], &[(&str, i64)]); 4] = [
+    let right: [(&[u8], Values<'_>); 4] = [
         (allow_alias.as_ref(), &[("MY_ENUM_A", 0), ("A", 0), ("a", 0)]),
         (b"", &[("A_B", 0), ("AB", 1)]),
         (b"", &[("MY_ENUM", 0), ("MY_ENUM_ENUM", 1), ("MY_ENUM_MY_ENUM_ENUM", 2)]),
@@ -323,7 +326,7 @@ fn names_of_values_must_not_conflict() {
         Schema::from_files([right.as_ref()]).expect("names do not conflict");
     }
     // The first of two aliases counts, and the third is no alias.
-    let values: &[(&str, i64)] = &[("A", 0), ("B", 1), ("MY_ENUM_B", 1), ("b", 2)];
+    let values: Values<'_> = &[("A", 0), ("B", 1), ("MY_ENUM_B", 1), ("b", 2)];
     let error = fails(with(file(), allow_alias.as_ref(), values)).to_string();
     assert!(error.ends_with("b without the enum's name, in PascalCase, is \"B\", and so is B"), "{error}");
 }
