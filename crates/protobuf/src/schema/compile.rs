@@ -15,16 +15,6 @@ use super::table::{Table, spread_required};
 use super::{defaults, raw};
 use crate::wire::NUMBER_MAX;
 
-/// Fields of one message, its extensions among them.
-const FIELDS_MAX: usize = u16::MAX as usize - 1;
-/// Messages, enums, fields … of one schema.
-const ELEMENTS_MAX: usize = 1 << 24;
-/// Bytes of a full name: each element keeps its own, so a long package would be multiplied.
-const NAME_LEN_MAX: usize = 1024;
-
-/// The message option that lets JSON names conflict: `deprecated_legacy_json_field_conflicts`.
-const LEGACY_JSON_FIELD_CONFLICTS: u32 = 11;
-
 /// Compiles the files, whose order does not matter.
 pub(super) fn compile(files: &[&[u8]]) -> Result<Pool, SchemaError> {
     let mut read = Vec::with_capacity(files.len());
@@ -72,6 +62,19 @@ struct Compiler<'a> {
     services: Vec<(u32, &'a raw::Service<'a>)>,
 }
 
+/// A full name; either part may be empty.
+fn join(scope: &str, name: &str) -> String {
+    match (scope.is_empty(), name.is_empty()) {
+        (true, _) => name.to_owned(),
+        (_, true) => scope.to_owned(),
+        _ => format!("{scope}.{name}"),
+    }
+}
+
+fn not_a(name: &str, expected: &'static str) -> Problem {
+    Problem::NotA { name: name.to_owned(), expected }
+}
+
 /// What a declaration stands in.
 #[derive(Clone, Copy)]
 struct Scope<'s> {
@@ -91,12 +94,7 @@ impl<'a> Compiler<'a> {
         if features.presence == FieldPresence::Required {
             return Err(here(Problem::Invalid("a file cannot make all fields required")));
         }
-        if file.package.len() > NAME_LEN_MAX {
-            return Err(here(Problem::TooMany { what: "bytes in a full name", max: NAME_LEN_MAX }));
-        }
-        if !file.package.is_empty() && !file.package.split('.').all(is_identifier) {
-            return Err(here(Problem::Name(file.package.to_owned())));
-        }
+        check_package(file.package).map_err(here)?;
         let index = self.pool.files.len() as u32;
         self.pool.files.push(FileData {
             name: file.name.into(),
@@ -197,15 +195,9 @@ impl<'a> Compiler<'a> {
     /// Enters a full name, whose last part is `own`.
     fn declare_name(&mut self, symbol: Symbol, name: &str, own: &str, file: u32) -> Result<(), SchemaError> {
         let here = |problem| at(&self.pool.files[file as usize].name, name, problem);
-        if !is_identifier(own) {
-            return Err(here(Problem::Name(own.to_owned())));
-        }
-        if name.len() > NAME_LEN_MAX {
-            return Err(here(Problem::TooMany { what: "bytes in a full name", max: NAME_LEN_MAX }));
-        }
-        if symbol.index() as usize >= ELEMENTS_MAX {
-            return Err(here(Problem::TooMany { what: "elements", max: ELEMENTS_MAX }));
-        }
+        check_name(own).map_err(here)?;
+        check_full_name_len(name).map_err(here)?;
+        check_elements("elements", symbol.index() as usize + 1).map_err(here)?;
         if let Some(&other) = self.pool.names.get(name) {
             let other = self.pool.files[self.pool.file_of(other) as usize].name.to_string();
             return Err(here(Problem::DuplicateName { other }));
@@ -213,7 +205,12 @@ impl<'a> Compiler<'a> {
         self.pool.names.insert(name.into(), symbol);
         Ok(())
     }
+}
 
+/// The message option that lets JSON names conflict: `deprecated_legacy_json_field_conflicts`.
+const LEGACY_JSON_FIELD_CONFLICTS: u32 = 11;
+
+impl<'a> Compiler<'a> {
     fn link(&mut self) -> Result<(), SchemaError> {
         for waiting in std::mem::take(&mut self.messages) {
             self.link_message(&waiting)?;
@@ -222,7 +219,7 @@ impl<'a> Compiler<'a> {
             self.link_extension(&waiting)?;
         }
         for message in 0..self.pool.messages.len() {
-            self.check_message(message)?;
+            check_message(&self.pool, message)?;
         }
         for (index, service) in std::mem::take(&mut self.services) {
             self.link_service(index, service)?;
@@ -245,12 +242,10 @@ impl<'a> Compiler<'a> {
         let mut oneofs = Vec::with_capacity(message.oneofs.len());
         let mut oneof_features = Vec::with_capacity(message.oneofs.len());
         for oneof in &message.oneofs {
-            let checked = if is_identifier(oneof.name) {
-                features.with(edition, &oneof.options, number::ONEOF)
-            } else {
-                Err(Problem::Name(oneof.name.to_owned()))
-            };
-            oneof_features.push(checked.map_err(|problem| here(&self.pool, oneof.name, problem))?);
+            let checked = check_name(oneof.name)
+                .and_then(|()| features.with(edition, &oneof.options, number::ONEOF))
+                .map_err(|problem| here(&self.pool, oneof.name, problem))?;
+            oneof_features.push(checked);
             oneofs.push(OneofData { name: oneof.name.into(), fields: Vec::new(), synthetic: false });
         }
         let start = self.pool.fields.len() as u32;
@@ -268,7 +263,7 @@ impl<'a> Compiler<'a> {
                 if field.extendee.is_some() {
                     return Err(Problem::Extendee);
                 }
-                self.field(field, *index, file, &name, features)
+                field_data(&self.pool, field, *index, file, &name, features)
             })();
             let data = linked.map_err(|problem| here(&self.pool, field.name, problem))?;
             self.pool.fields.push(data);
@@ -287,7 +282,7 @@ impl<'a> Compiler<'a> {
             .map_err(|problem| here(&self.pool, "", problem))?
             .is_some_and(|option| option != 0);
         if !may_conflict {
-            self.check_json_names(fields.clone(), file, features.loose_json)?;
+            check_json_names(&self.pool, fields.clone(), file, features.loose_json)?;
         }
         for oneof in &oneofs {
             if oneof.fields.is_empty() {
@@ -308,31 +303,6 @@ impl<'a> Compiler<'a> {
         Ok(())
     }
 
-    /// As protoc has it: without `json_name`, which is how field masks are written, and with it. Where names may conflict,
-    /// those that `json_name` says must not do so all the same.
-    fn check_json_names(&self, fields: Range<u32>, file: u32, is_loose: bool) -> Result<(), SchemaError> {
-        let fields = &self.pool.fields[fields.start as usize..fields.end as usize];
-        let check = |which, names: Vec<(&FieldData, String)>| {
-            let mut known = HashMap::with_capacity(names.len());
-            for (field, name) in names {
-                if let Some(other) = known.insert(name.clone(), field) {
-                    let problem = Problem::JsonName { which, name, other: self.pool.full_name(other) };
-                    let file = &self.pool.files[file as usize].name;
-                    return Err(at(file, &self.pool.full_name(field), problem));
-                }
-            }
-            Ok(())
-        };
-        let default = |field: &FieldData| json_name(&field.name);
-        let own = |field: &FieldData| field.json_name.to_string();
-        if is_loose {
-            let said = fields.iter().filter(|field| own(field) != default(field));
-            return check("JSON name", said.map(|field| (field, own(field))).collect());
-        }
-        check("default JSON name", fields.iter().map(|field| (field, default(field))).collect())?;
-        check("JSON name", fields.iter().map(|field| (field, own(field))).collect())
-    }
-
     fn link_extension(&mut self, waiting: &WaitingExtension<'a>) -> Result<(), SchemaError> {
         let WaitingExtension { file, scope, field, features } = waiting;
         let name = join(scope, field.name);
@@ -345,7 +315,7 @@ impl<'a> Compiler<'a> {
                 Some(_) => return Err(not_a(extendee, "a message")),
                 None => return Err(Problem::NotFound(extendee.to_owned())),
             };
-            let data = self.field(field, message, *file, scope, *features)?;
+            let data = field_data(&self.pool, field, message, *file, scope, *features)?;
             let target = &self.pool.messages[message as usize];
             if !target.extension_ranges.iter().any(|range| (range.start..range.end).contains(&data.number)) {
                 return Err(Problem::ExtensionRange {
@@ -378,9 +348,7 @@ impl<'a> Compiler<'a> {
                 Some(_) => Err(here(not_a(of, "a message"))),
                 None => Err(here(Problem::NotFound(of.to_owned()))),
             };
-            if !is_identifier(method.name) {
-                return Err(here(Problem::Name(method.name.to_owned())));
-            }
+            check_name(method.name).map_err(here)?;
             if !names.insert(method.name) {
                 let other = self.pool.files[file as usize].name.to_string();
                 return Err(here(Problem::DuplicateName { other }));
@@ -397,159 +365,108 @@ impl<'a> Compiler<'a> {
         self.pool.services[index as usize].methods = methods;
         Ok(())
     }
+}
 
-    /// A field or extension of `message`, declared in `scope`.
-    fn field(
-        &self,
-        field: &raw::Field<'_>,
-        message: u32,
-        file: u32,
-        scope: &str,
-        inherited: Features,
-    ) -> Result<FieldData, Problem> {
-        let edition = self.pool.files[file as usize].edition;
-        let features = inherited.with(edition, &field.options, number::FIELD)?;
-        if !is_identifier(field.name) {
-            return Err(Problem::Name(field.name.to_owned()));
-        }
-        let number = field.number;
-        let set = self.pool.messages[message as usize].message_set;
-        // A message set has type ids for numbers, which may be larger.
-        let most = if set { i32::MAX - 1 } else { NUMBER_MAX as i32 };
-        if !(1..=most).contains(&number) || (19_000..20_000).contains(&number) {
-            return Err(Problem::Number(number));
-        }
-        let cardinality = match (field.label, features.presence) {
-            (3, _) => Cardinality::Repeated,
-            (2, _) | (0 | 1, FieldPresence::Required) => Cardinality::Required,
-            (0 | 1, _) => Cardinality::Optional,
-            (label, _) => return Err(Problem::Label(label)),
-        };
-        let (kind, type_index) = self.kind(field, scope)?;
-        let repeated = cardinality == Cardinality::Repeated;
-        let map = kind.is_message() && self.pool.messages[type_index as usize].map_entry;
-        if map && !(repeated && kind == Kind::Message) {
-            return Err(Problem::MapEntry);
-        }
-        if field.oneof.is_some() && cardinality != Cardinality::Optional {
-            return Err(Problem::Oneof(field.oneof.unwrap_or(0)));
-        }
-        if set && (field.extendee.is_none() || kind != Kind::Message || cardinality != Cardinality::Optional)
-        {
-            return Err(Problem::Invalid("a message set has only extensions that are optional messages"));
-        }
-        let in_entry = self.pool.messages[message as usize].map_entry;
-        let delimited = features.delimited && kind == Kind::Message && !map && !in_entry;
-        let packed = match raw::option(&field.options, 2)? {
-            Some(packed) => packed != 0,
-            None => features.packed,
-        };
-        let explicit = !repeated
-            && (kind.is_message()
-                || field.oneof.is_some()
-                || field.extendee.is_some()
-                || field.proto3_optional
-                || features.presence != FieldPresence::Implicit);
-        let default = match field.default {
-            Some(_) if repeated || kind.is_message() => {
-                return Err(Problem::Invalid("only singular fields that are no messages have defaults"));
-            }
-            Some(_) if !explicit => {
-                return Err(Problem::Invalid("a field without presence cannot have a default"));
-            }
-            Some(text) => defaults::parse(&self.pool, kind, type_index, text)
-                .ok_or_else(|| Problem::Default(text.to_owned()))?,
-            None if kind == Kind::Enum => {
-                Preset::Word(i64::from(self.pool.enums[type_index as usize].values[0].number) as u64)
-            }
-            None => Preset::Word(0),
-        };
-        if kind == Kind::Enum
-            && !explicit
-            && !repeated
-            && self.pool.enums[type_index as usize].values[0].number != 0
-        {
-            return Err(Problem::Invalid("a field without presence needs an enum whose first value is 0"));
-        }
-        Ok(FieldData {
-            name: if field.extendee.is_some() { join(scope, field.name).into() } else { field.name.into() },
-            json_name: field.json_name.map_or_else(|| json_name(field.name).into(), Into::into),
-            number: number as u32,
-            kind: if delimited { Kind::Group } else { kind },
-            cardinality,
-            explicit,
-            packed: packed && repeated && kind.is_packable(),
-            utf8: features.utf8 && kind == Kind::String,
-            map,
-            extension: false,
-            oneof: field.oneof.map_or(NONE, |oneof| oneof as u32),
-            type_index,
-            message,
-            file,
-            default,
-            options: field.options.as_slice().into(),
-            entry: 0,
-        })
+/// A field or extension of `message`, declared in `scope`.
+fn field_data(
+    pool: &Pool,
+    field: &raw::Field<'_>,
+    message: u32,
+    file: u32,
+    scope: &str,
+    inherited: Features,
+) -> Result<FieldData, Problem> {
+    let edition = pool.files[file as usize].edition;
+    let features = inherited.with(edition, &field.options, number::FIELD)?;
+    check_name(field.name)?;
+    let set = pool.messages[message as usize].message_set;
+    check_number(field.number, set)?;
+    let cardinality = match (field.label, features.presence) {
+        (3, _) => Cardinality::Repeated,
+        (2, _) | (0 | 1, FieldPresence::Required) => Cardinality::Required,
+        (0 | 1, _) => Cardinality::Optional,
+        (label, _) => return Err(Problem::Label(label)),
+    };
+    let (kind, type_index) = kind(pool, field, scope)?;
+    let repeated = cardinality == Cardinality::Repeated;
+    let map = kind.is_message() && pool.messages[type_index as usize].map_entry;
+    if map && !(repeated && kind == Kind::Message) {
+        return Err(Problem::MapEntry);
     }
-
-    /// The type of a field, and the index of the message or enum.
-    fn kind(&self, field: &raw::Field<'_>, scope: &str) -> Result<(Kind, u32), Problem> {
-        let kind = match field.kind {
-            Some(number) => Some(Kind::from_number(number).ok_or(Problem::FieldType(number))?),
-            None => None,
-        };
-        if let Some(kind) = kind.filter(|kind| !kind.is_message() && *kind != Kind::Enum) {
-            return Ok((kind, NONE));
-        }
-        let name = field.type_name.ok_or(Problem::Invalid("the field has no type"))?;
-        match (self.pool.resolve(scope, name), kind) {
-            (None, _) => Err(Problem::NotFound(name.to_owned())),
-            (Some(Symbol::Message(index)), None) => Ok((Kind::Message, index)),
-            (Some(Symbol::Message(index)), Some(kind)) if kind.is_message() => Ok((kind, index)),
-            (Some(Symbol::Enum(index)), None | Some(Kind::Enum)) => Ok((Kind::Enum, index)),
-            (_, Some(Kind::Enum)) => Err(not_a(name, "an enum")),
-            _ => Err(not_a(name, "a message")),
-        }
+    if field.oneof.is_some() && cardinality != Cardinality::Optional {
+        return Err(Problem::Oneof(field.oneof.unwrap_or(0)));
     }
+    if set && (field.extendee.is_none() || kind != Kind::Message || cardinality != Cardinality::Optional) {
+        return Err(Problem::Invalid("a message set has only extensions that are optional messages"));
+    }
+    let in_entry = pool.messages[message as usize].map_entry;
+    let delimited = features.delimited && kind == Kind::Message && !map && !in_entry;
+    let packed = match raw::option(&field.options, 2)? {
+        Some(packed) => packed != 0,
+        None => features.packed,
+    };
+    let explicit = !repeated
+        && (kind.is_message()
+            || field.oneof.is_some()
+            || field.extendee.is_some()
+            || field.proto3_optional
+            || features.presence != FieldPresence::Implicit);
+    let default = match field.default {
+        Some(_) if repeated || kind.is_message() => {
+            return Err(Problem::Invalid("only singular fields that are no messages have defaults"));
+        }
+        Some(_) if !explicit => {
+            return Err(Problem::Invalid("a field without presence cannot have a default"));
+        }
+        Some(text) => {
+            defaults::parse(pool, kind, type_index, text).ok_or_else(|| Problem::Default(text.to_owned()))?
+        }
+        None if kind == Kind::Enum => {
+            Preset::Word(i64::from(pool.enums[type_index as usize].values[0].number) as u64)
+        }
+        None => Preset::Word(0),
+    };
+    if kind == Kind::Enum && !explicit && !repeated && pool.enums[type_index as usize].values[0].number != 0 {
+        return Err(Problem::Invalid("a field without presence needs an enum whose first value is 0"));
+    }
+    Ok(FieldData {
+        name: if field.extendee.is_some() { join(scope, field.name).into() } else { field.name.into() },
+        json_name: field.json_name.map_or_else(|| json_name(field.name).into(), Into::into),
+        number: field.number as u32,
+        kind: if delimited { Kind::Group } else { kind },
+        cardinality,
+        explicit,
+        packed: packed && repeated && kind.is_packable(),
+        utf8: features.utf8 && kind == Kind::String,
+        map,
+        extension: false,
+        oneof: field.oneof.map_or(NONE, |oneof| oneof as u32),
+        type_index,
+        message,
+        file,
+        default,
+        options: field.options.as_slice().into(),
+        entry: 0,
+    })
+}
 
-    /// Checks that need all fields and extensions: numbers, and the form of map entries.
-    fn check_message(&self, index: usize) -> Result<(), SchemaError> {
-        let data = &self.pool.messages[index];
-        let all = || data.fields.clone().chain(data.extensions.iter().copied());
-        let file = &self.pool.files[data.file as usize].name;
-        if all().count() > FIELDS_MAX {
-            return Err(at(file, &data.name, Problem::TooMany { what: "fields", max: FIELDS_MAX }));
-        }
-        let mut by_number: Vec<u32> = all().collect();
-        by_number.sort_by_key(|&field| (self.pool.fields[field as usize].number, field));
-        for pair in by_number.windows(2) {
-            let [first, second] = [pair[0], pair[1]].map(|field| &self.pool.fields[field as usize]);
-            if first.number == second.number {
-                let problem =
-                    Problem::DuplicateNumber { number: first.number, other: self.pool.full_name(first) };
-                let name = self.pool.full_name(second);
-                return Err(at(&self.pool.files[second.file as usize].name, &name, problem));
-            }
-        }
-        if data.map_entry {
-            let fields: Vec<&FieldData> =
-                by_number.iter().map(|&field| &self.pool.fields[field as usize]).collect();
-            let right = match fields.as_slice() {
-                [key, value] => {
-                    (key.number, value.number) == (1, 2)
-                        && key.kind.is_map_key()
-                        && value.kind != Kind::Group
-                        && !value.map
-                        && [key, value].iter().all(|field| field.cardinality == Cardinality::Optional)
-                        && data.oneofs.is_empty()
-                }
-                _ => false,
-            };
-            if !right {
-                return Err(at(file, &data.name, Problem::MapEntry));
-            }
-        }
-        Ok(())
+/// The type of a field, and the index of the message or enum.
+fn kind(pool: &Pool, field: &raw::Field<'_>, scope: &str) -> Result<(Kind, u32), Problem> {
+    let kind = match field.kind {
+        Some(number) => Some(Kind::from_number(number).ok_or(Problem::FieldType(number))?),
+        None => None,
+    };
+    if let Some(kind) = kind.filter(|kind| !kind.is_message() && *kind != Kind::Enum) {
+        return Ok((kind, NONE));
+    }
+    let name = field.type_name.ok_or(Problem::Invalid("the field has no type"))?;
+    match (pool.resolve(scope, name), kind) {
+        (None, _) => Err(Problem::NotFound(name.to_owned())),
+        (Some(Symbol::Message(index)), None) => Ok((Kind::Message, index)),
+        (Some(Symbol::Message(index)), Some(kind)) if kind.is_message() => Ok((kind, index)),
+        (Some(Symbol::Enum(index)), None | Some(Kind::Enum)) => Ok((Kind::Enum, index)),
+        (_, Some(Kind::Enum)) => Err(not_a(name, "an enum")),
+        _ => Err(not_a(name, "a message")),
     }
 }
 
@@ -560,9 +477,7 @@ fn enum_data(declared: &raw::Enum<'_>, name: &str, scope: Scope<'_>) -> Result<E
     if !features.closed_enum && first.number != 0 {
         return Err(Problem::FirstValue(first.number));
     }
-    if declared.values.len() > ELEMENTS_MAX {
-        return Err(Problem::TooMany { what: "values", max: ELEMENTS_MAX });
-    }
+    check_elements("values", declared.values.len())?;
     let mut data = EnumData {
         name: name.into(),
         file: scope.file,
@@ -574,9 +489,7 @@ fn enum_data(declared: &raw::Enum<'_>, name: &str, scope: Scope<'_>) -> Result<E
         options: declared.options.as_slice().into(),
     };
     for (index, value) in declared.values.iter().enumerate() {
-        if !is_identifier(value.name) {
-            return Err(Problem::Name(value.name.to_owned()));
-        }
+        check_name(value.name)?;
         if data.by_name.insert(value.name.into(), index as u32).is_some() {
             return Err(Problem::Invalid("two values of the enum have one name"));
         }
@@ -601,6 +514,70 @@ fn enum_data(declared: &raw::Enum<'_>, name: &str, scope: Scope<'_>) -> Result<E
     Ok(data)
 }
 
+/// Fields of one message, its extensions among them.
+const FIELDS_MAX: usize = u16::MAX as usize - 1;
+/// Messages, enums, fields … of one schema.
+const ELEMENTS_MAX: usize = 1 << 24;
+/// Bytes of a full name: each element keeps its own, so a long package would be multiplied.
+const NAME_LEN_MAX: usize = 1024;
+
+/// A name without dots.
+fn check_name(name: &str) -> Result<(), Problem> {
+    if is_identifier(name) { Ok(()) } else { Err(Problem::Name(name.to_owned())) }
+}
+
+/// The dotted name of a package, which may be empty.
+fn check_package(name: &str) -> Result<(), Problem> {
+    check_full_name_len(name)?;
+    let is_right = name.is_empty() || name.split('.').all(is_identifier);
+    if is_right { Ok(()) } else { Err(Problem::Name(name.to_owned())) }
+}
+
+fn check_full_name_len(name: &str) -> Result<(), Problem> {
+    check_count("bytes in a full name", name.len(), NAME_LEN_MAX)
+}
+
+/// That there may be `count` elements of one kind.
+fn check_elements(what: &'static str, count: usize) -> Result<(), Problem> {
+    check_count(what, count, ELEMENTS_MAX)
+}
+
+fn check_count(what: &'static str, count: usize, max: usize) -> Result<(), Problem> {
+    if count <= max { Ok(()) } else { Err(Problem::TooMany { what, max }) }
+}
+
+/// The number of a field. A message set has type ids for numbers, which may be larger.
+fn check_number(number: i32, is_in_set: bool) -> Result<(), Problem> {
+    let most = if is_in_set { i32::MAX - 1 } else { NUMBER_MAX as i32 };
+    let is_right = (1..=most).contains(&number) && !(19_000..20_000).contains(&number);
+    if is_right { Ok(()) } else { Err(Problem::Number(number)) }
+}
+
+/// As protoc has it: without `json_name`, which is how field masks are written, and with it. Where names may conflict,
+/// those that `json_name` says must not do so all the same.
+fn check_json_names(pool: &Pool, fields: Range<u32>, file: u32, is_loose: bool) -> Result<(), SchemaError> {
+    let fields = &pool.fields[fields.start as usize..fields.end as usize];
+    let check = |which, names: Vec<(&FieldData, String)>| {
+        let mut known = HashMap::with_capacity(names.len());
+        for (field, name) in names {
+            if let Some(other) = known.insert(name.clone(), field) {
+                let problem = Problem::JsonName { which, name, other: pool.full_name(other) };
+                let file = &pool.files[file as usize].name;
+                return Err(at(file, &pool.full_name(field), problem));
+            }
+        }
+        Ok(())
+    };
+    let default = |field: &FieldData| json_name(&field.name);
+    let own = |field: &FieldData| field.json_name.to_string();
+    if is_loose {
+        let said = fields.iter().filter(|field| own(field) != default(field));
+        return check("JSON name", said.map(|field| (field, own(field))).collect());
+    }
+    check("default JSON name", fields.iter().map(|field| (field, default(field))).collect())?;
+    check("JSON name", fields.iter().map(|field| (field, own(field))).collect())
+}
+
 /// As protoc has it: aliases of one number may be one name.
 fn check_value_names(declared: &raw::Enum<'_>) -> Result<(), Problem> {
     let mut known: HashMap<String, &raw::EnumValue<'_>> = HashMap::with_capacity(declared.values.len());
@@ -617,16 +594,35 @@ fn check_value_names(declared: &raw::Enum<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn not_a(name: &str, expected: &'static str) -> Problem {
-    Problem::NotA { name: name.to_owned(), expected }
+/// Checks that need all fields and extensions of a message: numbers, and the form of map entries.
+fn check_message(pool: &Pool, index: usize) -> Result<(), SchemaError> {
+    let data = &pool.messages[index];
+    let mut by_number: Vec<u32> = data.fields.clone().chain(data.extensions.iter().copied()).collect();
+    let here = |problem| at(&pool.files[data.file as usize].name, &data.name, problem);
+    check_count("fields", by_number.len(), FIELDS_MAX).map_err(here)?;
+    by_number.sort_by_key(|&field| (pool.fields[field as usize].number, field));
+    let by_number: Vec<&FieldData> = by_number.iter().map(|&field| &pool.fields[field as usize]).collect();
+    for pair in by_number.windows(2) {
+        let (first, second) = (pair[0], pair[1]);
+        if first.number == second.number {
+            let problem = Problem::DuplicateNumber { number: first.number, other: pool.full_name(first) };
+            let file = &pool.files[second.file as usize].name;
+            return Err(at(file, &pool.full_name(second), problem));
+        }
+    }
+    if data.map_entry && !(data.oneofs.is_empty() && is_map_entry(&by_number)) {
+        return Err(here(Problem::MapEntry));
+    }
+    Ok(())
 }
 
-fn join(scope: &str, name: &str) -> String {
-    match (scope.is_empty(), name.is_empty()) {
-        (true, _) => name.to_owned(),
-        (_, true) => scope.to_owned(),
-        _ => format!("{scope}.{name}"),
-    }
+fn is_map_entry(by_number: &[&FieldData]) -> bool {
+    let [key, value] = by_number else { return false };
+    (key.number, value.number) == (1, 2)
+        && key.kind.is_map_key()
+        && value.kind != Kind::Group
+        && !value.map
+        && by_number.iter().all(|field| field.cardinality == Cardinality::Optional)
 }
 
 fn is_identifier(name: &str) -> bool {
