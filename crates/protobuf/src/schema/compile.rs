@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::error::{Problem, SchemaError};
 use super::features::{Edition, Features, FieldPresence, number};
 use super::kind::{Cardinality, Kind, WellKnown};
-use super::names::{Names, json_name};
+use super::names::{Names, json_name, pascal_case_value};
 use super::pool::{
     EnumData, EnumValueData, ExtensionRange, FieldData, FileData, MessageData, MethodData, NONE, OneofData,
     Pool, Preset, ServiceData, Symbol,
@@ -594,7 +594,27 @@ fn enum_data(declared: &raw::Enum<'_>, name: &str, scope: Scope<'_>) -> Result<E
         return Err(Problem::Alias { number: pair[0].0, other });
     }
     data.by_number.dedup_by_key(|&mut (number, _)| number);
+    // Of proto2's protoc only warned for long, so there are some.
+    if scope.edition != Edition::Proto2 {
+        check_value_names(declared)?;
+    }
     Ok(data)
+}
+
+/// As protoc has it: aliases of one number may be one name.
+fn check_value_names(declared: &raw::Enum<'_>) -> Result<(), Problem> {
+    let mut known: HashMap<String, &raw::EnumValue<'_>> = HashMap::with_capacity(declared.values.len());
+    for value in &declared.values {
+        let name = pascal_case_value(declared.name, value.name);
+        if let Some(other) = known.get(&name)
+            && other.number != value.number
+        {
+            let (value, other) = (value.name.to_owned(), other.name.to_owned());
+            return Err(Problem::ValueName { value, name, other });
+        }
+        known.entry(name).or_insert(value);
+    }
+    Ok(())
 }
 
 fn not_a(name: &str, expected: &'static str) -> Problem {
