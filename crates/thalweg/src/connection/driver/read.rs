@@ -4,8 +4,10 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use bytes::BufMut;
 use thalweg_http2::{ConnectionError, Event, ExpectedData};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
 
 use super::read_buffer::ReadBuffer;
 use super::{Driver, Endpoint, Phase, Progress};
@@ -40,9 +42,11 @@ where
         let bytes = buffer.bytes();
         bytes[..kept].copy_from_slice(&self.leftover);
         let end = if self.is_gathering { kept + BEHIND_LEN } else { bytes.len() };
-        let Poll::Ready(read) = self.poll_read(cx, &mut ReadBuf::new(&mut bytes[kept..end]))? else {
-            return Ok(Progress::None);
-        };
+        let outcome = self.poll_read(|io| {
+            let mut unread = ReadBuf::new(&mut bytes[kept..end]);
+            io.poll_read(cx, &mut unread).map_ok(|()| unread.filled().len())
+        });
+        let Poll::Ready(read) = outcome? else { return Ok(Progress::None) };
         self.is_gathering = false;
         let arrived = &bytes[..kept + read];
         self.slices.begin(arrived, self.is_alone);
@@ -61,7 +65,8 @@ where
         lent: Lent,
     ) -> io::Result<Progress> {
         let Lent { mut inbox, room } = lent;
-        let outcome = self.poll_read_behind(cx, &mut inbox, room + BEHIND_LEN);
+        let mut unread = (&mut inbox).limit(room + BEHIND_LEN);
+        let outcome = self.poll_read(|io| poll_read_buf(io, cx, &mut unread));
         let read = if let Ok(Poll::Ready(read)) = outcome { read } else { 0 };
         let placed = read.min(room);
         let mut buffer = ReadBuffer::take(0);
@@ -94,35 +99,18 @@ where
         }
     }
 
-    /// Reads at most `len` bytes to the end of `inbox`, which has room for them.
-    fn poll_read_behind(
+    /// Reads once, at least a byte; again if the system was interrupted.
+    fn poll_read(
         &mut self,
-        cx: &mut Context<'_>,
-        inbox: &mut Vec<u8>,
-        len: usize,
+        mut read: impl FnMut(Pin<&mut IO>) -> Poll<io::Result<usize>>,
     ) -> io::Result<Poll<usize>> {
-        let room = &mut inbox.spare_capacity_mut()[..len];
-        let start = room.as_ptr().cast::<u8>();
-        let mut unread = ReadBuf::uninit(room);
-        let Poll::Ready(read) = self.poll_read(cx, &mut unread)? else { return Ok(Poll::Pending) };
-        assert_eq!(unread.filled().as_ptr(), start, "a read may not exchange the buffer");
-        // SAFETY: `read` bytes from the end on are filled, as `ReadBuf` has kept account, and they are the inbox's own.
-        unsafe { inbox.set_len(inbox.len() + read) };
-        Ok(Poll::Ready(read))
-    }
-
-    /// Reads once, at least a byte.
-    fn poll_read(&mut self, cx: &mut Context<'_>, unread: &mut ReadBuf<'_>) -> io::Result<Poll<usize>> {
         loop {
-            match Pin::new(&mut self.io).poll_read(cx, unread) {
+            match read(Pin::new(&mut self.io)) {
                 Poll::Pending => return Ok(Poll::Pending),
                 Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Poll::Ready(Err(error)) => return Err(error),
-                Poll::Ready(Ok(())) if unread.filled().is_empty() => {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-                Poll::Ready(Ok(())) => {
-                    let read = unread.filled().len();
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Poll::Ready(Ok(read)) => {
                     self.work.has_moved = true;
                     return Ok(Poll::Ready(read));
                 }
