@@ -16,6 +16,8 @@
 //! # Ok::<(), thalweg_protobuf::wire::WireError>(())
 //! ```
 
+mod varints;
+
 use std::fmt;
 
 use thiserror::Error;
@@ -414,6 +416,7 @@ fn join_at(bytes: &[u8], at: usize) -> (u64, usize) {
     };
     match join_word(word) {
         Some((value, len)) if len <= rest.len() => (value, at + len),
+        // Nine or ten bytes: a negative number, mostly.
         _ => join(rest).map_or((0, NO_VARINT), |(value, len)| (value, at + len)),
     }
 }

@@ -7,6 +7,8 @@
 // An enum's number has a name or has none: both arms say what then is done.
 #![allow(clippy::single_match_else)]
 
+mod packed;
+
 use super::arena::{Arena, OWN, QUEUED, choose};
 use super::limits::{DecodeError, Fault, INPUT_LEN_MAX, Limits, wire};
 use crate::schema::pool::Pool;
@@ -107,7 +109,11 @@ impl<'d> Decoding<'d> {
             let record = &mut self.arena.words[at..at + table.record_words as usize];
             let (start, bits, found) = loop {
                 if here.is_empty() {
-                    return if group == 0 { Ok(()) } else { Err(wire(here.offset(), WireErrorKind::GroupOpen)) };
+                    return if group == 0 {
+                        Ok(())
+                    } else {
+                        Err(wire(here.offset(), WireErrorKind::GroupOpen))
+                    };
                 }
                 let start = here.offset();
                 let bits = here.tag_bits()?;
@@ -275,75 +281,6 @@ impl<'d> Decoding<'d> {
             op => self.values.read(reader, op, entry)?,
         };
         self.push(reader, slot, word)
-    }
-
-    /// A row of numbers without tags.
-    fn packed(&mut self, reader: &mut Reader<'_>, entry: &Entry, at: usize) -> Result<(), Fault> {
-        let mut row = reader.nested()?;
-        let slot = at + entry.slot as usize;
-        let count = match entry.element {
-            Op::Fixed32 => row.remaining() / 4,
-            Op::Fixed64 => row.remaining() / 8,
-            // Each varint ends with a byte that has no high bit.
-            _ => last_bytes(row.rest()),
-        };
-        let (_, len) = self.arena.list(slot);
-        if len + count > self.arena.capacity(slot) && count > 0 {
-            self.room(reader, (len + count).max(self.arena.capacity(slot) * 2))?;
-            self.arena.grow(slot, len + count);
-        }
-        let (start, len) = self.arena.list(slot);
-        if entry.element == Op::ClosedEnum {
-            while !row.is_empty() {
-                let value = i64::from(row.varint()? as i32);
-                if self.values.pool.enums[entry.type_index as usize].value(value as i32).is_some() {
-                    self.push(reader, slot, value as u64)?;
-                } else {
-                    self.arena.add_unknown(at, value as u64, entry.number);
-                    self.room(reader, 0)?;
-                }
-            }
-            return Ok(());
-        }
-        let free = &mut self.arena.words[start + len..start + len + count];
-        let all_short = count == row.remaining();
-        match entry.element {
-            // One byte each: flags, small numbers.
-            Op::Varint | Op::Int32 | Op::Uint32 | Op::Bool if all_short => {
-                for (word, &byte) in free.iter_mut().zip(row.rest()) {
-                    *word = u64::from(byte);
-                }
-                if entry.element == Op::Bool {
-                    for word in free {
-                        *word = u64::from(*word != 0);
-                    }
-                }
-                row.skip_bytes(count);
-            }
-            Op::Fixed32 => {
-                for (word, bytes) in free.iter_mut().zip(row.rest().as_chunks::<4>().0) {
-                    *word = u64::from(u32::from_le_bytes(*bytes));
-                }
-                row.skip_bytes(count * 4);
-            }
-            Op::Fixed64 => {
-                for (word, bytes) in free.iter_mut().zip(row.rest().as_chunks::<8>().0) {
-                    *word = u64::from_le_bytes(*bytes);
-                }
-                row.skip_bytes(count * 8);
-            }
-            Op::Varint => varints(&mut row, free, |value| value)?,
-            Op::Int32 => varints(&mut row, free, |value| i64::from(value as i32) as u64)?,
-            Op::Uint32 => varints(&mut row, free, |value| u64::from(value as u32))?,
-            Op::Bool => varints(&mut row, free, |value| u64::from(value != 0))?,
-            Op::Sint32 => varints(&mut row, free, |value| unzigzag(u64::from(value as u32)) as u64)?,
-            _ => varints(&mut row, free, |value| unzigzag(value) as u64)?,
-        }
-        if !row.is_empty() {
-            return Err(wire(row.offset(), WireErrorKind::Truncated));
-        }
-        self.arena.words[slot] += count as u64;
-        Ok(())
     }
 
     /// One entry of a map: a message with a key and a value.
@@ -517,21 +454,6 @@ fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {
 #[inline(always)]
 fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
     reader.eat(entry.tag_bytes())
-}
-
-/// How many bytes have no high bit. Sums of one byte each are what processors count with at once, and 255 fit in one.
-fn last_bytes(bytes: &[u8]) -> usize {
-    let sum = |part: &[u8]| part.iter().fold(0, |sum: u8, byte| sum + (byte >> 7 ^ 1));
-    bytes.chunks(255).map(|part| usize::from(sum(part))).sum()
-}
-
-/// Fills `free` with varints.
-#[inline(always)]
-fn varints(row: &mut Reader<'_>, free: &mut [u64], convert: impl Fn(u64) -> u64) -> Result<(), Fault> {
-    for word in free {
-        *word = convert(row.varint_mixed()?);
-    }
-    Ok(())
 }
 
 /// Text is ASCII mostly, and short: then words that overlap are looked at, and no call is made.
