@@ -460,18 +460,17 @@ fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
 #[inline(always)]
 fn is_utf8(bytes: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let high = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(first), Some(last)) => {
-            let ends = u64::from_le_bytes(*first) | u64::from_le_bytes(*last);
-            if bytes.len() <= 16 { ends } else { ends | middle(bytes) }
-        }
-        _ => bytes.iter().fold(0, |bits, &byte| bits | u64::from(byte)),
+    let high = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let ends = u64::from_le_bytes(*first) | u64::from_le_bytes(*last);
+        let middle = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        if bytes.len() <= 16 { ends } else { middle.fold(ends, |bits, word| bits | word) }
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        u64::from(u32::from_le_bytes(*first) | u32::from_le_bytes(*last))
+    } else if let (Some(first), Some(last)) = (bytes.first(), bytes.last()) {
+        // Three at most.
+        u64::from(first | bytes[bytes.len() / 2] | last)
+    } else {
+        0
     };
     high & HIGH == 0 || std::str::from_utf8(bytes).is_ok()
-}
-
-/// All but the last words of some text, one over the other.
-#[inline(always)]
-fn middle(bytes: &[u8]) -> u64 {
-    bytes.as_chunks::<8>().0.iter().fold(0, |bits, word| bits | u64::from_le_bytes(*word))
 }
