@@ -460,17 +460,45 @@ fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
 #[inline(always)]
 fn is_utf8(bytes: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let high = if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+    let high = if let Some((first, last)) = ends::<8>(bytes) {
         let ends = u64::from_le_bytes(*first) | u64::from_le_bytes(*last);
-        let middle = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
-        if bytes.len() <= 16 { ends } else { middle.fold(ends, |bits, word| bits | word) }
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        if bytes.len() <= 16 { ends } else { words.fold(ends, |bits, word| bits | word) }
+    } else if let Some((first, last)) = ends::<4>(bytes) {
         u64::from(u32::from_le_bytes(*first) | u32::from_le_bytes(*last))
-    } else if let (Some(first), Some(last)) = (bytes.first(), bytes.last()) {
+    } else if let Some(([first], [last])) = ends::<1>(bytes) {
         // Three at most.
         u64::from(first | bytes[bytes.len() / 2] | last)
     } else {
         0
     };
     high & HIGH == 0 || std::str::from_utf8(bytes).is_ok()
+}
+
+/// The first bytes and the last ones, which may be the same.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+    bytes.first_chunk().zip(bytes.last_chunk())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_utf8;
+
+    #[test]
+    fn every_byte_of_a_text_is_looked_at() {
+        for len in 0..100 {
+            let plain = vec![b'a'; len];
+            assert!(is_utf8(&plain));
+            for at in 0..len {
+                let mut bytes = plain.clone();
+                bytes[at] = 0xe9;
+                assert!(!is_utf8(&bytes), "{at} of {len}");
+                if at + 1 < len {
+                    bytes[at..at + 2].copy_from_slice("é".as_bytes());
+                    assert!(is_utf8(&bytes), "{at} of {len}");
+                }
+            }
+        }
+    }
 }

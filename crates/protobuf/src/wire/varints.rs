@@ -152,7 +152,9 @@ mod tests {
 
     fn row_of(numbers: &[u64]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        numbers.iter().for_each(|&number| put_varint(&mut bytes, number));
+        for &number in numbers {
+            put_varint(&mut bytes, number);
+        }
         bytes
     }
 

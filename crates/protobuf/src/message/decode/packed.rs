@@ -71,7 +71,9 @@ impl Decoding<'_> {
 fn convert(op: Op, words: &mut [u64]) {
     #[inline(always)]
     fn each(words: &mut [u64], change: impl Fn(u64) -> u64) {
-        words.iter_mut().for_each(|word| *word = change(*word));
+        for word in words {
+            *word = change(*word);
+        }
     }
     match op {
         Op::Int32 => each(words, |value| i64::from(value as i32) as u64),
