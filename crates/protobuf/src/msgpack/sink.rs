@@ -2,6 +2,7 @@
 
 use rmp::encode;
 
+use crate::schema::Kind;
 use crate::text::time::TIMESTAMP_SECONDS;
 use crate::transcode::{Mark, Name, NotText, Sink};
 
@@ -120,6 +121,13 @@ impl Sink for MsgpackSink<'_> {
 
     fn double(&mut self, value: f64) {
         encode::write_f64(self.msgpack, value).expect(FITS);
+    }
+
+    fn numbers(&mut self, open: &mut Open, kind: Kind, words: &[u64]) {
+        open.len += words.len() as u32;
+        for &word in words {
+            self.number(kind, word);
+        }
     }
 
     fn text(&mut self, value: &[u8]) -> Result<(), NotText> {
