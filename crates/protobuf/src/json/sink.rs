@@ -198,9 +198,6 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
             Kind::Float => {
                 append_row(words, json, |word, place| number::put_float(f32::from_bits(word as u32), place));
             }
-            Kind::Uint32 | Kind::Fixed32 => {
-                append_row(words, json, |word, place| number::put_integer(false, word as u32 as u64, place));
-            }
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
                 append_row(words, json, |word, place| put_int64(word as i64, place));
             }
@@ -208,7 +205,11 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
                 append_row(words, json, |word, place| number::put_quoted_integer(false, word, place));
             }
             Kind::Bool => append_row(words, json, |word, place| number::put_bool(word != 0, place)),
-            _ => append_row(words, json, |word, place| put_int32(word as i32, place)),
+            // Those of 32 bits are extended to 64.
+            _ => append_row(words, json, |word, place| {
+                let value = word as i64;
+                number::put_integer(value < 0, value.unsigned_abs(), place)
+            }),
         }
     }
 

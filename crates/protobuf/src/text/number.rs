@@ -173,8 +173,9 @@ pub(crate) fn append(text: &mut Vec<u8>, put: impl FnOnce(&mut Place) -> usize) 
     }
 }
 
-/// Appends what `put` writes of each word, with commas between. Room for all of them is taken at once.
-#[inline(always)]
+/// Appends what `put` writes of each word, with commas between. Room for all of them is taken at once. Not inlined: in a
+/// larger function the loop finds no registers for its constants.
+#[inline(never)]
 pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &mut Place) -> usize) {
     let start = text.len();
     text.resize(start + words.len() * size_of::<Place>(), 0);
@@ -234,7 +235,7 @@ pub(crate) fn put_double(number: f64, place: &mut Place) -> usize {
 #[inline(always)]
 pub(crate) fn put_float(number: f32, place: &mut Place) -> usize {
     // As above, with 6 digits.
-    let thousandths = (number.abs() * 1e3 + 0.5) as u32;
+    let thousandths = (f64::from(number.abs()) * 1e3 + 0.5) as u32;
     if thousandths < 1_000_000
         && thousandths > 0
         && (thousandths as f32 / 1e3).to_bits() == number.abs().to_bits()
@@ -320,7 +321,7 @@ fn put_first_digits(place: &mut Place, at: usize, number: u32) -> usize {
 /// How many bits the zeros have that `digits` begin with.
 #[inline(always)]
 fn zero_bits(digits: u64) -> u32 {
-    digits.trailing_zeros() & 56
+    digits.trailing_zeros() & 0x38
 }
 
 #[inline(always)]
@@ -339,12 +340,13 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 /// eight of one: a multiplication divides all of them at once.
 #[inline(always)]
 fn eight_digits(number: u32) -> u64 {
-    let high = number / 10_000;
-    let fours = u64::from(high) | u64::from(number - high * 10_000) << 32;
+    let high = u64::from(number / 10_000);
+    let fours = high | (u64::from(number) - high * 10_000) << 32;
+    // high | (fours - high * 100) << 16, in fewer steps.
     let high = ((fours * 5243) >> 19) & 0x0000_007f_0000_007f;
-    let twos = high | (fours - high * 100) << 16;
+    let twos = (fours << 16) - high * ((100 << 16) - 1);
     let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    high | (twos - high * 10) << 8
+    (twos << 8) - high * ((10 << 8) - 1)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Rows of packed numbers, from bytes to words.
 //!
 //! They are read by blocks: then each kind has a loop that does nothing but read, and a sink one that does nothing but write.
+//! These loops are functions of their own, because in a larger one they find no registers for what does not change.
 
 use crate::schema::Kind;
 use crate::wire::{Reader, WireError, WireErrorKind, unzigzag};
@@ -10,7 +11,6 @@ const BLOCK: usize = 64;
 
 /// Gives the numbers of a row to `found`, some at a time and never none, each as [`super::print::number`] gives it. Those
 /// before one that cannot be read may be missing.
-#[inline(always)]
 pub(super) fn read(kind: Kind, mut row: Reader<'_>, mut found: impl FnMut(&[u64])) -> Result<(), WireError> {
     let mut words = [0; BLOCK];
     while !row.is_empty() {
@@ -33,6 +33,7 @@ pub(super) fn read(kind: Kind, mut row: Reader<'_>, mut found: impl FnMut(&[u64]
 }
 
 /// Numbers of `N` bytes each.
+#[inline(never)]
 fn fixed<const N: usize>(
     row: &mut Reader<'_>,
     words: &mut [u64; BLOCK],
@@ -48,29 +49,51 @@ fn fixed<const N: usize>(
     Ok(count)
 }
 
+#[inline(never)]
 fn varints(
     row: &mut Reader<'_>,
     words: &mut [u64; BLOCK],
     convert: impl Fn(u64) -> u64,
 ) -> Result<usize, WireError> {
-    let near = &row.rest()[..row.remaining().min(BLOCK)];
+    let rest = row.rest();
+    let near = &rest[..rest.len().min(BLOCK)];
     if near.is_ascii() {
         // A byte each.
         words.iter_mut().zip(near).for_each(|(word, &byte)| *word = convert(byte.into()));
         row.skip_bytes(near.len());
         return Ok(near.len());
     }
-    // A copy: what lies behind a reference would be written at each step.
-    let (mut here, mut count) = (*row, 0);
-    for word in words {
-        if here.is_empty() {
-            break;
+    let near = &rest[..rest.len().min(2 * BLOCK + 1)];
+    let mut count = 0;
+    if are_short(near) {
+        let mut at = 0;
+        while count < BLOCK
+            && let Some(&[low, high]) = near[at..].first_chunk()
+        {
+            // Without a branch on the length, which would be guessed wrong half of the time.
+            let more = low >> 7;
+            let high = u64::from(high) * u64::from(more);
+            words[count] = convert(u64::from(low & 0x7f) | high << 7);
+            count += 1;
+            at += 1 + usize::from(more);
         }
-        *word = convert(here.varint_mixed()?);
+        row.skip_bytes(at);
+    }
+    // A copy: what lies behind a reference would be written at each step.
+    let mut here = *row;
+    while count < BLOCK && !here.is_empty() {
+        words[count] = convert(here.varint_mixed()?);
         count += 1;
     }
     *row = here;
     Ok(count)
+}
+
+/// Whether a varint that begins before the last byte has two bytes at most: then of two bytes that follow each other one ends a
+/// varint.
+fn are_short(bytes: &[u8]) -> bool {
+    let Some((_, next)) = bytes.split_first() else { return false };
+    bytes.iter().zip(next).fold(0, |both, (byte, next)| both | byte & next) < 0x80
 }
 
 #[cfg(test)]
