@@ -16,6 +16,8 @@
 //! # Ok::<(), thalweg_protobuf::wire::WireError>(())
 //! ```
 
+mod varints;
+
 use std::fmt;
 
 use thiserror::Error;
@@ -232,25 +234,13 @@ impl<'a> Reader<'a> {
     }
 
     /// A varint of more than one byte, or of none.
-    #[inline]
+    #[inline(always)]
     fn varint_long(&mut self) -> Result<u64, WireError> {
-        let rest = &self.bytes[self.at..];
-        let word = match (rest.first_chunk(), self.bytes.last_chunk()) {
-            (Some(chunk), _) => u64::from_le_bytes(*chunk),
-            // Near the end: the last word, without what has been read of it.
-            (None, Some(chunk)) => {
-                u64::from_le_bytes(*chunk).checked_shr(64 - 8 * rest.len() as u32).unwrap_or(0)
-            }
-            (None, None) => u64::MAX,
-        };
-        if let Some((value, len)) = join_word(word)
-            && len <= rest.len()
-        {
-            self.at += len;
-            return Ok(value);
+        let (value, end) = join_at(self.bytes, self.at);
+        if end == NO_VARINT {
+            return Err(no_varint(self.bytes, self.at));
         }
-        let (value, len) = join(rest).map_err(|kind| self.error(kind))?;
-        self.at += len;
+        self.at = end;
         Ok(value)
     }
 
@@ -286,19 +276,16 @@ impl<'a> Reader<'a> {
                 self.at += 2;
                 Ok(u32::from(low & 0x7f) | u32::from(high) << 7)
             }
-            _ => self.tag_bits_long(),
+            _ => {
+                let start = self.at;
+                let value = self.varint_long()?;
+                if self.at - start > TAG_LEN_MAX || value > u64::from(u32::MAX) {
+                    self.at = start;
+                    return Err(self.error(WireErrorKind::TagTooLong));
+                }
+                Ok(value as u32)
+            }
         }
-    }
-
-    #[cold]
-    fn tag_bits_long(&mut self) -> Result<u32, WireError> {
-        let start = self.at;
-        let value = self.varint()?;
-        if self.at - start > TAG_LEN_MAX || value > u64::from(u32::MAX) {
-            self.at = start;
-            return Err(self.error(WireErrorKind::TagTooLong));
-        }
-        Ok(value as u32)
     }
 
     /// Four bytes, little-endian.
@@ -406,10 +393,39 @@ impl<'a> Reader<'a> {
     }
 
     /// An error at this offset.
-    #[cold]
+    #[inline(always)]
     pub fn error(&self, kind: WireErrorKind) -> WireError {
         WireError { offset: self.at, kind }
     }
+}
+
+/// Instead of where a varint ends.
+const NO_VARINT: usize = usize::MAX;
+
+/// The varint at `at`, and where it ends; or [`NO_VARINT`]. Takes and gives words, so that a reader need not be in memory.
+#[inline(never)]
+fn join_at(bytes: &[u8], at: usize) -> (u64, usize) {
+    let rest = &bytes[at..];
+    let word = match (rest.first_chunk(), bytes.last_chunk()) {
+        (Some(chunk), _) => u64::from_le_bytes(*chunk),
+        // Near the end: the last word, without what has been read of it.
+        (None, Some(chunk)) => {
+            u64::from_le_bytes(*chunk).checked_shr(64 - 8 * rest.len() as u32).unwrap_or(0)
+        }
+        (None, None) => u64::MAX,
+    };
+    match join_word(word) {
+        Some((value, len)) if len <= rest.len() => (value, at + len),
+        // Nine or ten bytes: a negative number, mostly.
+        _ => join(rest).map_or((0, NO_VARINT), |(value, len)| (value, at + len)),
+    }
+}
+
+/// Why there is no varint.
+#[cold]
+fn no_varint(bytes: &[u8], at: usize) -> WireError {
+    let kind = join(&bytes[at..]).err().unwrap_or(WireErrorKind::Truncated);
+    WireError { offset: at, kind }
 }
 
 /// The varint in the low bytes of `word`, and its length; none if it goes on beyond.

@@ -15,6 +15,9 @@ fn schema(source: &str) -> Schema {
     Schema::from_descriptor_set(&set_of(source)).expect("a right file")
 }
 
+/// Names and numbers of an enum's values.
+type Values<'v> = &'v [(&'v str, i64)];
+
 /// Descriptors by hand, for what no compiler would write.
 #[derive(Clone, Default)]
 struct Proto(Vec<u8>);
@@ -279,6 +282,53 @@ fn json_names_must_not_conflict() {
     let expected = "f.proto: p.M.b: its JSON name is \"fooBar\", and so is that of p.M.a";
     assert_eq!(fails(with(file(), b"", &said)).to_string(), expected);
     assert_eq!(fails(with(proto2(), b"", &said)).to_string(), expected);
+}
+
+#[test]
+fn names_of_values_must_not_conflict() {
+    let with = |file: Proto, options: &[u8], values: Values<'_>| {
+        let of = proto().len(1, "MyEnum").len(3, options);
+        let of = values.iter().fold(of, |of, (name, number)| of.len(2, proto().len(1, name).int(2, *number)));
+        file.len(4, message("M").len(4, of))
+    };
+    let allow_alias = proto().int(2, 1);
+    let proto2 = || proto().len(1, "f.proto").len(2, "p");
+    let editions = || file().len(12, "editions").int(14, 1000);
+    let conflicts: [(Values<'_>, &str, &str, &str); 6] = [
+        (&[("A_B", 0), ("a_b", 1)], "a_b", "AB", "A_B"),
+        (&[("MY_ENUM_A", 0), ("B", 1), ("A", 2)], "A", "A", "MY_ENUM_A"),
+        (&[("B", 0), ("MyEnumB", 1)], "MyEnumB", "B", "B"),
+        (&[("MY_ENUM_1", 0), ("MYENUM1", 1)], "MYENUM1", "1", "MY_ENUM_1"),
+        (&[("MY_ENUM", 0), ("MY_ENUM_", 1)], "MY_ENUM_", "MyEnum", "MY_ENUM"),
+        (&[("_", 0), ("__", 1)], "__", "", "_"),
+    ];
+    for (values, value, name, other) in conflicts {
+        let expected = format!(
+            "f.proto: p.M.MyEnum: {value} without the enum's name, in PascalCase, is {name:?}, and so is {other}"
+        );
+        assert_eq!(fails(with(file(), b"", values)).to_string(), expected);
+        assert_eq!(fails(with(editions(), b"", values)).to_string(), expected);
+        // Neither option lets values conflict: `json_format`, and `deprecated_legacy_json_field_conflicts`.
+        let loose = proto().len(7, proto().int(6, 2));
+        assert_eq!(fails(with(editions(), loose.as_ref(), values)).to_string(), expected);
+        assert_eq!(fails(with(file(), proto().int(6, 1).as_ref(), values)).to_string(), expected);
+        let right = with(proto2(), b"", values);
+        Schema::from_files([right.as_ref()]).expect("proto2 lets them conflict");
+    }
+    let right: [(&[u8], Values<'_>); 4] = [
+        (allow_alias.as_ref(), &[("MY_ENUM_A", 0), ("A", 0), ("a", 0)]),
+        (b"", &[("A_B", 0), ("AB", 1)]),
+        (b"", &[("MY_ENUM", 0), ("MY_ENUM_ENUM", 1), ("MY_ENUM_MY_ENUM_ENUM", 2)]),
+        (b"", &[("A_B", 0), ("aB", 1)]),
+    ];
+    for (options, values) in right {
+        let right = with(file(), options, values);
+        Schema::from_files([right.as_ref()]).expect("names do not conflict");
+    }
+    // The first of two aliases counts, and the third is no alias.
+    let values: Values<'_> = &[("A", 0), ("B", 1), ("MY_ENUM_B", 1), ("b", 2)];
+    let error = fails(with(file(), allow_alias.as_ref(), values)).to_string();
+    assert!(error.ends_with("b without the enum's name, in PascalCase, is \"B\", and so is B"), "{error}");
 }
 
 #[test]

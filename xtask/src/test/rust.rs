@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::{tools, workspace};
 
-/// What is off by default, and has tests.
-const FEATURES: &str = "thalweg/opentelemetry";
+/// What is off by default, and is held to the same as the rest.
+const FEATURES: &str = "thalweg/buffa,thalweg/opentelemetry,thalweg-build/buffa";
 
 pub(super) fn format(log: &Log) -> Result<String, Failure> {
     component("cargo-fmt", "rustfmt")?;
@@ -18,8 +18,10 @@ pub(super) fn format(log: &Log) -> Result<String, Failure> {
 /// `rust-version`: no second toolchain is needed for that.
 pub(super) fn lints(log: &Log) -> Result<String, Failure> {
     component("cargo-clippy", "clippy")?;
-    // Without the library's optional features, and with them.
-    Job::cargo("clippy --package thalweg --lib --no-deps -- -D warnings").minutes(30).run(log)?;
+    // Without the optional features of the libraries, and with them.
+    Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps -- -D warnings")
+        .minutes(30)
+        .run(log)?;
     let all = "clippy --workspace --all-targets --no-deps --features";
     Job::cargo(all).arg(FEATURES).words("-- -D warnings").minutes(30).run(log)?;
     Ok("no warnings".to_owned())

@@ -4,13 +4,14 @@ use std::marker::PhantomData;
 
 use bytes::Bytes;
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
-use thalweg_protobuf::{Decoder, Message, MessageRef, MessageType, Schema, msgpack};
+use thalweg_protobuf::{Decoder, Encoder, Message, MessageRef, MessageType, Schema, msgpack};
 
 use crate::converter::{Codec, NotConverted};
 
-/// Protobuf. Decodes into memory that is used again; strings stay in the bytes that they came in.
+/// Protobuf. Encodes and decodes in memory that is used again; strings stay in the bytes that they came in.
 pub(crate) struct Engine {
     of: MessageType<'static>,
+    encoder: Encoder,
     decoder: Decoder,
 }
 
@@ -18,7 +19,7 @@ pub(crate) struct Engine {
 /// before and decoded behind.
 pub(crate) struct Transcoded<F> {
     engine: Engine,
-    /// The message between the two steps, again and again.
+    /// What was built and is to be decoded, again and again.
     wire: Vec<u8>,
     form: PhantomData<F>,
 }
@@ -47,7 +48,7 @@ pub(crate) fn messages(of: MessageType<'static>, wires: &[Vec<u8>]) -> Result<Ve
 
 impl Engine {
     pub(crate) fn new(of: MessageType<'static>) -> Self {
-        Self { of, decoder: Decoder::default() }
+        Self { of, encoder: Encoder::new(), decoder: Decoder::default() }
     }
 }
 
@@ -63,7 +64,7 @@ impl Codec for Engine {
 
     #[inline]
     fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        object.as_ref().encode(out);
+        out.extend_from_slice(self.encoder.encode(object.as_ref()));
         Ok(())
     }
 
@@ -83,9 +84,7 @@ impl<F: Form> Codec for Transcoded<F> {
 
     #[inline]
     fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), NotConverted> {
-        self.wire.clear();
-        self.engine.encode(object, &mut self.wire)?;
-        F::print(self.engine.of, &self.wire, out)
+        F::print(self.engine.of, self.engine.encoder.encode(object.as_ref()), out)
     }
 
     #[inline]

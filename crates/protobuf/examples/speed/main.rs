@@ -5,7 +5,7 @@
 //! cargo run --release -p thalweg-protobuf --features sources --example speed -- --only Analytics --contender engine --count 100000
 //! ```
 //!
-//! Four shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some milliseconds
+//! Five shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some milliseconds
 //! each, on one core; of all rounds the median counts. What is written goes to a buffer that is used again. The second form runs
 //! one contender and prints nothing: for profilers.
 
@@ -22,7 +22,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{Decoder, Encoder, Message, MessageType, Schema, msgpack, sources};
 
-use shapes::{Analytics, Arrays, LogRecord, Random, Shape, SmallFlat};
+use shapes::{Analytics, Arrays, LogRecord, Random, Series, Shape, SmallFlat};
 
 const MESSAGES: usize = 64;
 const SEED: u64 = 1;
@@ -71,6 +71,7 @@ fn main() {
     shape::<LogRecord>(&set, &options);
     shape::<Analytics>(&set, &options);
     shape::<Arrays>(&set, &options);
+    shape::<Series>(&set, &options);
 }
 
 fn shape<S: Shape>(set: &[u8], options: &Options) {

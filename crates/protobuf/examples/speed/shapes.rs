@@ -117,6 +117,18 @@ pub struct Arrays {
     pub flags: Vec<bool>,
 }
 
+#[derive(Clone, PartialEq, Message)]
+pub struct Series {
+    #[prost(string, tag = "1")]
+    pub id: String,
+    #[prost(float, repeated, tag = "2")]
+    pub embedding: Vec<f32>,
+    #[prost(double, repeated, tag = "3")]
+    pub values: Vec<f64>,
+    #[prost(fixed64, repeated, tag = "4")]
+    pub timestamps: Vec<u64>,
+}
+
 /// splitmix64
 pub struct Random(pub u64);
 
@@ -250,4 +262,28 @@ impl Shape for Arrays {
             flags: (0..100).map(|_| random.below(2) == 1).collect(),
         }
     }
+}
+
+impl Shape for Series {
+    const NAME: &'static str = "Series";
+
+    fn random(random: &mut Random) -> Series {
+        const SECOND_NANOS: u64 = 1_000_000_000;
+        let begin = 1_750_000_000 * SECOND_NANOS + random.below(1 << 53);
+        Series {
+            id: random.word(16),
+            embedding: unit_vector(random, 768),
+            values: (0..64).map(|_| random.below(1_000_000) as f64 / 1000.0).collect(),
+            timestamps: (0..64).map(|at| begin + at * SECOND_NANOS + random.below(1_000_000)).collect(),
+        }
+    }
+}
+
+/// The components of a vector of length 1 that points anywhere: with all their digits, as a model gives them.
+fn unit_vector(random: &mut Random, components: usize) -> Vec<f32> {
+    // The sum of four even distributions is nearly a normal one.
+    let mut component = || (0..4).map(|_| random.below(2001) as f32 - 1000.0).sum::<f32>();
+    let vector: Vec<f32> = (0..components).map(|_| component()).collect();
+    let length = vector.iter().map(|component| component * component).sum::<f32>().sqrt();
+    vector.iter().map(|component| component / length).collect()
 }

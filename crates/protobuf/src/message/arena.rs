@@ -135,18 +135,9 @@ impl Arena {
         self.words[at + 1 + index / 64] &= !(1 << (index % 64));
     }
 
-    /// Makes `index`, a member of a oneof, the one that may be set. Its slot is 0 if it was another.
-    #[inline]
+    /// See [`choose`].
     pub(crate) fn choose(&mut self, at: usize, index: usize, entry: &Entry) {
-        let case = at + entry.case as usize;
-        let (before, now) = (self.words[case], index as u64 + 1);
-        if before != now {
-            if before != 0 {
-                self.set_absent(at, before as usize - 1);
-            }
-            self.words[at + entry.slot as usize] = 0;
-            self.words[case] = now;
-        }
+        choose(&mut self.words[at..], index, entry);
     }
 
     /// Appends a word to the list whose slot is at `slot`.
@@ -312,6 +303,20 @@ impl Arena {
             kept += 1;
         }
         self.words[slot] = (start as u64) << 32 | kept as u64;
+    }
+}
+
+/// In a record makes `index`, a member of a oneof, the one that may be set. Its slot is 0 if it was another.
+#[inline(always)]
+pub(crate) fn choose(record: &mut [u64], index: usize, entry: &Entry) {
+    let case = entry.case as usize;
+    let (before, now) = (record[case], index as u64 + 1);
+    if before != now {
+        if let Some(before) = before.checked_sub(1) {
+            record[1 + before as usize / 64] &= !(1 << (before % 64));
+        }
+        record[entry.slot as usize] = 0;
+        record[case] = now;
     }
 }
 

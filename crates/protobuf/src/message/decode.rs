@@ -7,7 +7,9 @@
 // An enum's number has a name or has none: both arms say what then is done.
 #![allow(clippy::single_match_else)]
 
-use super::arena::{Arena, OWN, QUEUED};
+mod packed;
+
+use super::arena::{Arena, OWN, QUEUED, choose};
 use super::limits::{DecodeError, Fault, INPUT_LEN_MAX, Limits, wire};
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
@@ -32,99 +34,31 @@ pub(super) fn merge(
     arena.expect(input.len());
     let allowed = limits.words_max(input.len());
     let words_max = arena.top.saturating_add(allowed).min(u32::MAX as usize);
-    // Owned while decoding: the compiler then knows that nothing but itself changes where the words are.
-    let mut decoding = Decoding { pool, arena: std::mem::take(arena), base, words_max, allowed };
+    let mut decoding = Decoding { values: Values { pool, base }, arena, words_max, allowed };
     let table = &pool.tables[type_index as usize];
-    let decoded = decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0);
-    *arena = decoding.arena;
-    decoded.map_err(|fault| *fault)
+    decoding.records(&mut Reader::new(input), table, at, limits.depth_max, 0).map_err(|fault| *fault)
 }
 
 struct Decoding<'d> {
-    pool: &'d Pool,
-    arena: Arena,
-    /// Added to each text: where the input begins, and whose it is.
-    base: u64,
+    values: Values<'d>,
+    arena: &'d mut Arena,
     words_max: usize,
     /// The same for this input alone.
     allowed: usize,
 }
 
-impl<'d> Decoding<'d> {
-    /// All records of a message; of a group, up to its end, whose number is `group`.
-    fn records(
-        &mut self,
-        reader: &mut Reader<'_>,
-        table: &Table,
-        at: usize,
-        depth: usize,
-        group: u32,
-    ) -> Result<(), Fault> {
-        // Of the first 64 fields, those that were found: written down before anyone else looks.
-        let mut found_bits = 0;
-        while !reader.is_empty() {
-            let start = reader.offset();
-            let bits = reader.tag_bits()?;
-            let found = table.find(bits >> 3);
-            let Some((index, entry)) = found.filter(|(_, entry)| entry.tag == bits) else {
-                self.write_found(at, &mut found_bits);
-                if self.other(reader, table, at, depth, (start, bits, group))? {
-                    return Ok(());
-                }
-                continue;
-            };
-            let slot = at + entry.slot as usize;
-            match entry.op {
-                Op::Message => {
-                    self.write_found(at, &mut found_bits);
-                    let nested = &mut reader.nested()?;
-                    let (place, inner) = self.sub_message(nested, entry, at, index)?;
-                    self.records(nested, inner, place, deeper(reader, depth)?, 0)?;
-                }
-                Op::RepeatedMessage => self.repeated_message(reader, entry, slot, depth)?,
-                Op::RepeatedBytes => self.repeated_bytes(reader, entry, slot)?,
-                Op::Repeated => self.repeated(reader, entry, at, start, depth)?,
-                Op::Packed => self.packed(reader, entry, at)?,
-                Op::Map => self.map_entry(reader, entry, at, start, depth)?,
-                Op::Group => {
-                    self.write_found(at, &mut found_bits);
-                    let (place, inner) = self.sub_message(reader, entry, at, index)?;
-                    self.records(reader, inner, place, deeper(reader, depth)?, entry.number)?;
-                }
-                Op::ClosedEnum => match self.closed_enum(reader, entry)? {
-                    Some(word) => self.arena.words[slot] = word,
-                    None => {
-                        self.unknown(reader, at, start);
-                        continue;
-                    }
-                },
-                Op::Member => {
-                    self.write_found(at, &mut found_bits);
-                    self.member(reader, entry, at, (index, start), depth)?;
-                    continue;
-                }
-                op => self.arena.words[slot] = self.scalar(reader, op, entry)?,
-            }
-            if index < 64 {
-                found_bits |= 1 << index;
-            } else {
-                self.arena.set_present(at, index);
-            }
-        }
-        self.write_found(at, &mut found_bits);
-        if group == 0 { Ok(()) } else { Err(wire(reader.offset(), WireErrorKind::GroupOpen)) }
-    }
+/// Reads values that need no memory.
+#[derive(Clone, Copy)]
+struct Values<'d> {
+    pool: &'d Pool,
+    /// Added to each text: where the input begins, and whose it is.
+    base: u64,
+}
 
-    #[inline(always)]
-    fn write_found(&mut self, at: usize, found_bits: &mut u64) {
-        if *found_bits != 0 {
-            self.arena.words[at + 1] |= std::mem::take(found_bits);
-        }
-    }
-
+impl Values<'_> {
     /// One value that is neither a message nor of a closed enum, as a slot holds it.
     #[inline(always)]
-    fn scalar(&mut self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
+    fn read(self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
         Ok(match op {
             Op::Varint => reader.varint()?,
             Op::Int32 => i64::from(reader.varint()? as i32) as u64,
@@ -137,7 +71,7 @@ impl<'d> Decoding<'d> {
             Op::String => {
                 let text = reader.nested()?;
                 if !is_utf8(text.rest()) {
-                    return Err(self.not_utf8(text.offset(), entry));
+                    return Err(not_utf8(self.pool, text.offset(), entry));
                 }
                 self.text(&text)
             }
@@ -147,15 +81,94 @@ impl<'d> Decoding<'d> {
 
     /// The word for the bytes that `reader` has.
     #[inline(always)]
-    fn text(&self, reader: &Reader<'_>) -> u64 {
+    fn text(self, reader: &Reader<'_>) -> u64 {
         self.base + ((reader.offset() as u64) << 32) + reader.remaining() as u64
     }
+}
 
-    #[cold]
-    #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
-    fn not_utf8(&self, offset: usize, entry: &Entry) -> Fault {
-        let field = self.pool.full_name(&self.pool.fields[entry.field as usize]);
-        Box::new(DecodeError::Utf8 { offset, field })
+#[cold]
+#[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
+fn not_utf8(pool: &Pool, offset: usize, entry: &Entry) -> Fault {
+    let field = pool.full_name(&pool.fields[entry.field as usize]);
+    Box::new(DecodeError::Utf8 { offset, field })
+}
+
+impl<'d> Decoding<'d> {
+    /// All records of a message; of a group, up to its end, whose number is `group`.
+    fn records(
+        &mut self,
+        reader: &mut Reader<'_>,
+        table: &Table,
+        at: usize,
+        depth: usize,
+        group: u32,
+    ) -> Result<(), Fault> {
+        loop {
+            // Of most fields a value changes the record and nothing else: reader and record stay in registers meanwhile.
+            let (values, mut here) = (self.values, *reader);
+            let record = &mut self.arena.words[at..at + table.record_words as usize];
+            let (start, bits, found) = loop {
+                if here.is_empty() {
+                    return if group == 0 {
+                        Ok(())
+                    } else {
+                        Err(wire(here.offset(), WireErrorKind::GroupOpen))
+                    };
+                }
+                let start = here.offset();
+                let bits = here.tag_bits()?;
+                let found = table.find(bits >> 3).filter(|(_, entry)| entry.tag == bits);
+                match found {
+                    Some((index, entry)) if entry.op <= Op::String => {
+                        let word = values.read(&mut here, entry.op, entry)?;
+                        if entry.case != 0 {
+                            choose(record, index, entry);
+                        }
+                        record[entry.slot as usize] = word;
+                        record[1 + index / 64] |= 1 << (index % 64);
+                    }
+                    _ => break (start, bits, found),
+                }
+            };
+            *reader = here;
+            let Some((index, entry)) = found else {
+                if self.other(reader, table, at, depth, (start, bits, group))? {
+                    return Ok(());
+                }
+                continue;
+            };
+            let slot = at + entry.slot as usize;
+            match entry.op {
+                Op::Message => {
+                    let nested = &mut reader.nested()?;
+                    let (place, inner) = self.sub_message(nested, entry, at, index)?;
+                    self.records(nested, inner, place, deeper(reader, depth)?, 0)?;
+                }
+                Op::RepeatedMessage => self.repeated_message(reader, entry, slot, depth)?,
+                Op::RepeatedBytes => self.repeated_bytes(reader, entry, slot)?,
+                Op::Packed => self.packed(reader, entry, at)?,
+                Op::Map => self.map_entry(reader, entry, at, start, depth)?,
+                Op::Group => {
+                    let (place, inner) = self.sub_message(reader, entry, at, index)?;
+                    self.records(reader, inner, place, deeper(reader, depth)?, entry.number)?;
+                }
+                Op::ClosedEnum => match self.closed_enum(reader, entry)? {
+                    Some(word) => {
+                        if entry.case != 0 {
+                            self.arena.choose(at, index, entry);
+                        }
+                        self.arena.words[slot] = word;
+                    }
+                    None => {
+                        self.unknown(reader, at, start);
+                        self.room(reader, 0)?;
+                        continue;
+                    }
+                },
+                _ => self.repeated(reader, entry, at, start, depth)?,
+            }
+            self.arena.set_present(at, index);
+        }
     }
 
     /// The record of a singular message, which is made if it is not there.
@@ -168,7 +181,10 @@ impl<'d> Decoding<'d> {
         index: usize,
     ) -> Result<(usize, &'d Table), Fault> {
         let slot = at + entry.slot as usize;
-        let table = &self.pool.tables[entry.type_index as usize];
+        let table = &self.values.pool.tables[entry.type_index as usize];
+        if entry.case != 0 {
+            self.arena.choose(at, index, entry);
+        }
         let place = if self.arena.is_present(at, index) {
             self.arena.words[slot] as usize
         } else {
@@ -213,7 +229,7 @@ impl<'d> Decoding<'d> {
         slot: usize,
         depth: usize,
     ) -> Result<(), Fault> {
-        let table = &self.pool.tables[entry.type_index as usize];
+        let table = &self.values.pool.tables[entry.type_index as usize];
         let depth = deeper(reader, depth)?;
         loop {
             let mut nested = reader.nested()?;
@@ -230,7 +246,7 @@ impl<'d> Decoding<'d> {
     /// Strings or bytes of a list, as long as the same tag follows.
     fn repeated_bytes(&mut self, reader: &mut Reader<'_>, entry: &Entry, slot: usize) -> Result<(), Fault> {
         loop {
-            let word = self.scalar(reader, entry.element, entry)?;
+            let word = self.values.read(reader, entry.element, entry)?;
             self.push(reader, slot, word)?;
             if !follows(reader, entry) {
                 return Ok(());
@@ -257,83 +273,14 @@ impl<'d> Decoding<'d> {
                 }
             },
             Op::Group => {
-                let table = &self.pool.tables[entry.type_index as usize];
+                let table = &self.values.pool.tables[entry.type_index as usize];
                 let place = self.new_record(reader, table)?;
                 self.records(reader, table, place, deeper(reader, depth)?, entry.number)?;
                 place as u64
             }
-            op => self.scalar(reader, op, entry)?,
+            op => self.values.read(reader, op, entry)?,
         };
         self.push(reader, slot, word)
-    }
-
-    /// A row of numbers without tags.
-    fn packed(&mut self, reader: &mut Reader<'_>, entry: &Entry, at: usize) -> Result<(), Fault> {
-        let mut row = reader.nested()?;
-        let slot = at + entry.slot as usize;
-        let count = match entry.element {
-            Op::Fixed32 => row.remaining() / 4,
-            Op::Fixed64 => row.remaining() / 8,
-            // Each varint ends with a byte that has no high bit.
-            _ => last_bytes(row.rest()),
-        };
-        let (_, len) = self.arena.list(slot);
-        if len + count > self.arena.capacity(slot) && count > 0 {
-            self.room(reader, (len + count).max(self.arena.capacity(slot) * 2))?;
-            self.arena.grow(slot, len + count);
-        }
-        let (start, len) = self.arena.list(slot);
-        if entry.element == Op::ClosedEnum {
-            while !row.is_empty() {
-                let value = i64::from(row.varint()? as i32);
-                if self.pool.enums[entry.type_index as usize].value(value as i32).is_some() {
-                    self.push(reader, slot, value as u64)?;
-                } else {
-                    self.arena.add_unknown(at, value as u64, entry.number);
-                    self.room(reader, 0)?;
-                }
-            }
-            return Ok(());
-        }
-        let free = &mut self.arena.words[start + len..start + len + count];
-        let all_short = count == row.remaining();
-        match entry.element {
-            // One byte each: flags, small numbers.
-            Op::Varint | Op::Int32 | Op::Uint32 | Op::Bool if all_short => {
-                for (word, &byte) in free.iter_mut().zip(row.rest()) {
-                    *word = u64::from(byte);
-                }
-                if entry.element == Op::Bool {
-                    for word in free {
-                        *word = u64::from(*word != 0);
-                    }
-                }
-                row.skip_bytes(count);
-            }
-            Op::Fixed32 => {
-                for (word, bytes) in free.iter_mut().zip(row.rest().as_chunks::<4>().0) {
-                    *word = u64::from(u32::from_le_bytes(*bytes));
-                }
-                row.skip_bytes(count * 4);
-            }
-            Op::Fixed64 => {
-                for (word, bytes) in free.iter_mut().zip(row.rest().as_chunks::<8>().0) {
-                    *word = u64::from_le_bytes(*bytes);
-                }
-                row.skip_bytes(count * 8);
-            }
-            Op::Varint => varints(&mut row, free, |value| value)?,
-            Op::Int32 => varints(&mut row, free, |value| i64::from(value as i32) as u64)?,
-            Op::Uint32 => varints(&mut row, free, |value| u64::from(value as u32))?,
-            Op::Bool => varints(&mut row, free, |value| u64::from(value != 0))?,
-            Op::Sint32 => varints(&mut row, free, |value| unzigzag(u64::from(value as u32)) as u64)?,
-            _ => varints(&mut row, free, |value| unzigzag(value) as u64)?,
-        }
-        if !row.is_empty() {
-            return Err(wire(row.offset(), WireErrorKind::Truncated));
-        }
-        self.arena.words[slot] += count as u64;
-        Ok(())
     }
 
     /// One entry of a map: a message with a key and a value.
@@ -347,7 +294,7 @@ impl<'d> Decoding<'d> {
     ) -> Result<(), Fault> {
         let depth = deeper(reader, depth)?;
         let mut nested = reader.nested()?;
-        let pool = self.pool;
+        let pool = self.values.pool;
         let [key, value] = pool.tables[entry.type_index as usize].entries() else {
             return Ok(());
         };
@@ -355,7 +302,7 @@ impl<'d> Decoding<'d> {
         while !nested.is_empty() {
             let bits = nested.tag_bits()?;
             if bits == key.tag {
-                key_word = self.scalar(&mut nested, key.element, key)?;
+                key_word = self.values.read(&mut nested, key.element, key)?;
             } else if bits == value.tag {
                 value_word = Some(match value.element {
                     Op::Message => {
@@ -374,7 +321,7 @@ impl<'d> Decoding<'d> {
                             return self.room(reader, 0);
                         }
                     },
-                    op => self.scalar(&mut nested, op, value)?,
+                    op => self.values.read(&mut nested, op, value)?,
                 });
             } else {
                 let tag = Tag::from_bits(bits).map_err(|kind| nested.error(kind))?;
@@ -399,59 +346,13 @@ impl<'d> Decoding<'d> {
     /// A value of a closed enum; none if it has no name.
     fn closed_enum(&mut self, reader: &mut Reader<'_>, entry: &Entry) -> Result<Option<u64>, Fault> {
         let value = reader.varint()? as i32;
-        let known = self.pool.enums[entry.type_index as usize].value(value).is_some();
+        let known = self.values.pool.enums[entry.type_index as usize].value(value).is_some();
         Ok(known.then_some(i64::from(value) as u64))
-    }
-
-    /// A member of a oneof: the one that was set before no longer is.
-    fn member(
-        &mut self,
-        reader: &mut Reader<'_>,
-        entry: &Entry,
-        at: usize,
-        (index, start): (usize, usize),
-        depth: usize,
-    ) -> Result<(), Fault> {
-        let slot = at + entry.slot as usize;
-        match entry.element {
-            Op::Message | Op::Group => {
-                self.arena.choose(at, index, entry);
-                let depth = deeper(reader, depth)?;
-                if entry.element == Op::Message {
-                    let mut nested = reader.nested()?;
-                    let (place, table) = self.sub_message(reader, entry, at, index)?;
-                    self.arena.set_present(at, index);
-                    self.records(&mut nested, table, place, depth, 0)?;
-                } else {
-                    let (place, table) = self.sub_message(reader, entry, at, index)?;
-                    self.arena.set_present(at, index);
-                    self.records(reader, table, place, depth, entry.number)?;
-                }
-                return Ok(());
-            }
-            Op::ClosedEnum => match self.closed_enum(reader, entry)? {
-                Some(word) => {
-                    self.arena.choose(at, index, entry);
-                    self.arena.words[slot] = word;
-                }
-                None => {
-                    self.unknown(reader, at, start);
-                    return self.room(reader, 0);
-                }
-            },
-            op => {
-                let word = self.scalar(reader, op, entry)?;
-                self.arena.choose(at, index, entry);
-                self.arena.words[slot] = word;
-            }
-        }
-        self.arena.set_present(at, index);
-        Ok(())
     }
 
     /// Keeps the record from `start` to here as an unknown field.
     fn unknown(&mut self, reader: &Reader<'_>, at: usize, start: usize) {
-        let word = self.base + ((start as u64) << 32) + (reader.offset() - start) as u64;
+        let word = self.values.base + ((start as u64) << 32) + (reader.offset() - start) as u64;
         self.arena.add_unknown(at, word, 0);
     }
 
@@ -555,31 +456,49 @@ fn follows(reader: &mut Reader<'_>, entry: &Entry) -> bool {
     reader.eat(entry.tag_bytes())
 }
 
-/// How many bytes have no high bit. Sums of one byte each are what processors count with at once, and 255 fit in one.
-fn last_bytes(bytes: &[u8]) -> usize {
-    let sum = |part: &[u8]| part.iter().fold(0, |sum: u8, byte| sum + (byte >> 7 ^ 1));
-    bytes.chunks(255).map(|part| usize::from(sum(part))).sum()
-}
-
-/// Fills `free` with varints.
-#[inline(always)]
-fn varints(row: &mut Reader<'_>, free: &mut [u64], convert: impl Fn(u64) -> u64) -> Result<(), Fault> {
-    for word in free {
-        *word = convert(row.varint_mixed()?);
-    }
-    Ok(())
-}
-
-/// Text is ASCII mostly, and short: then eight bytes at a time are looked at, and no call is made.
+/// Text is ASCII mostly, and short: then words that overlap are looked at, and no call is made.
 #[inline(always)]
 fn is_utf8(bytes: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    let high = match bytes.last_chunk::<8>() {
-        Some(last) => {
-            let words = bytes.as_chunks::<8>().0.iter();
-            words.fold(u64::from_le_bytes(*last), |bits, word| bits | u64::from_le_bytes(*word))
-        }
-        None => bytes.iter().fold(0, |bits, &byte| bits | u64::from(byte)),
+    let high = if let Some((first, last)) = ends::<8>(bytes) {
+        let ends = u64::from_le_bytes(*first) | u64::from_le_bytes(*last);
+        let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        if bytes.len() <= 16 { ends } else { words.fold(ends, |bits, word| bits | word) }
+    } else if let Some((first, last)) = ends::<4>(bytes) {
+        u64::from(u32::from_le_bytes(*first) | u32::from_le_bytes(*last))
+    } else if let Some(([first], [last])) = ends::<1>(bytes) {
+        // Three at most.
+        u64::from(first | bytes[bytes.len() / 2] | last)
+    } else {
+        0
     };
     high & HIGH == 0 || std::str::from_utf8(bytes).is_ok()
+}
+
+/// The first bytes and the last ones, which may be the same.
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+    bytes.first_chunk().zip(bytes.last_chunk())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_utf8;
+
+    #[test]
+    fn every_byte_of_a_text_is_looked_at() {
+        for len in 0..100 {
+            let plain = vec![b'a'; len];
+            assert!(is_utf8(&plain));
+            for at in 0..len {
+                let mut bytes = plain.clone();
+                bytes[at] = 0xe9;
+                assert!(!is_utf8(&bytes), "{at} of {len}");
+                if at + 1 < len {
+                    bytes[at..at + 2].copy_from_slice("é".as_bytes());
+                    assert!(is_utf8(&bytes), "{at} of {len}");
+                }
+            }
+        }
+    }
 }

@@ -49,7 +49,7 @@ impl<'e> Encoding<'e> {
 
     #[inline(always)]
     fn field(&mut self, head: usize, table: &Table, entry: &Entry, word: u64) -> usize {
-        match entry.write {
+        match entry.op {
             Op::String | Op::Bytes => self.text(head, entry, word),
             Op::RepeatedBytes => self.texts(head, entry, word),
             Op::RepeatedMessage => self.messages(head, entry, word),

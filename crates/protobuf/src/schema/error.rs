@@ -134,6 +134,17 @@ pub enum Problem {
         /// The name of the first.
         other: String,
     },
+    /// Two values of an enum that generated code could not tell apart, since it may leave out the enum's name and write the
+    /// rest in PascalCase.
+    #[error("{value} without the enum's name, in PascalCase, is {name:?}, and so is {other}")]
+    ValueName {
+        /// The name of the second.
+        value: String,
+        /// What both are then.
+        name: String,
+        /// The name of the first.
+        other: String,
+    },
     /// A map entry that does not look like one.
     #[error(
         "the map entry must have a key (integer, bool or string) with number 1 and a value with number 2"

@@ -42,12 +42,10 @@ pub(crate) struct Entry {
     pub(crate) number: u32,
     /// The tag of one value, or of a packed row of them: what is expected, and written.
     pub(crate) tag: u32,
-    /// What to do with a record that has this tag.
+    /// What to do with a record that has this tag, and with what is in its slot when encoding.
     pub(crate) op: Op,
-    /// What to do with one value, whether repeated, packed or member of a oneof.
+    /// What to do with one value, whether repeated or packed.
     pub(crate) element: Op,
-    /// What encoding does: a member of a oneof is like any other.
-    pub(crate) write: Op,
     pub(crate) kind: Kind,
     pub(crate) flags: Flags,
     /// Where its slot is in the record.
@@ -84,8 +82,8 @@ impl Flags {
     }
 }
 
-/// What decoding does with a record whose tag is the expected one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What is done with a field. Up to `String` one value is one word, whatever the message.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub(crate) enum Op {
     Varint,
@@ -107,8 +105,6 @@ pub(crate) enum Op {
     Map,
     Group,
     ClosedEnum,
-    /// A member of a oneof.
-    Member,
 }
 
 impl Entry {
@@ -159,7 +155,7 @@ impl Table {
                     *slot = next;
                     next += 2;
                 }
-                (entry.slot, entry.case, entry.op) = (*slot, *slot + 1, Op::Member);
+                (entry.slot, entry.case) = (*slot, *slot + 1);
             } else {
                 entry.slot = next;
                 next += if entry.is_repeated() { 2 } else { 1 };
@@ -230,7 +226,6 @@ impl Entry {
             tag,
             op: Op::Varint,
             element: Op::Varint,
-            write: Op::Varint,
             kind: data.kind,
             flags: Flags(flags),
             slot: 0,
@@ -249,7 +244,6 @@ impl Entry {
             _ if repeated => Op::Repeated,
             op => op,
         };
-        entry.write = entry.op;
         entry
     }
 

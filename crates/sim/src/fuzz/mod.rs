@@ -22,6 +22,7 @@ mod transcode;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
 
 use crate::random::Random;
 
@@ -123,6 +124,7 @@ const MUTATIONS_MAX: usize = 6;
 /// Runs `target` with its corpus and `iterations` inputs made from it. The environment may say otherwise:
 ///
 /// - `THALWEG_FUZZ_ITERATIONS=n` runs so many;
+/// - `THALWEG_FUZZ_SECONDS=n` runs for so long, instead;
 /// - `THALWEG_FUZZ_SEED=n` makes other inputs;
 /// - `THALWEG_FUZZ_INPUT=FILE` runs only the input in the file.
 ///
@@ -143,7 +145,10 @@ pub fn run(target: Target, iterations: u64) {
     for input in &corpus {
         seen.extend(execute(target, input));
     }
-    for _ in 0..iterations {
+    let until = number("THALWEG_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut iteration = 0;
+    while until.map_or(iteration < iterations, |until| Instant::now() < until) {
+        iteration += 1;
         let mut input = corpus[random.below(corpus.len())].clone();
         for _ in 0..random.between(1, MUTATIONS_MAX) {
             (target.mutate)(&mut random, &mut input, &corpus);
@@ -157,7 +162,7 @@ pub fn run(target: Target, iterations: u64) {
     }
     let (name, found) = (target.name, corpus.len() - recorded);
     println!(
-        "{name}: {iterations} inputs from {recorded} recorded, {found} did something new, {} features",
+        "{name}: {iteration} inputs from {recorded} recorded, {found} did something new, {} features",
         seen.len()
     );
 }

@@ -1,6 +1,8 @@
 //! The task that moves a connection's bytes: drain what has arrived, let what became ready run, write once.
 
-use std::cell::Cell;
+mod read;
+mod read_buffer;
+
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,13 +11,12 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use thalweg_http2::{ConnectionError, Event, ExpectedData, Output};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep};
 use tonic::{Code, Status};
 
 use super::busy_poll::BusyPoll;
 use super::slices::{self, Slices};
-use super::slot::{BEHIND_LEN, Lent};
 use super::work::Work;
 use super::{Connection, DriverState, OPENED_UNSENT_MAX, State};
 use crate::buffers;
@@ -159,158 +160,6 @@ where
                 Poll::Pending => return Ok(progress),
             }
         }
-    }
-
-    /// Reads once, unless there is a slice left of the last read, and lets the protocol, and what it made ready, run.
-    fn read(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
-        if self.slices.is_underway() {
-            let mut rest = std::mem::take(&mut self.leftover);
-            let done = self.take_slice(&rest);
-            rest.drain(..done);
-            self.leftover = rest;
-            return Ok(Progress::Made);
-        }
-        if let Some(expected) = self.expected
-            && self.phase == Phase::Open
-        {
-            let key = expected.tag.into();
-            let lent = self.connection.lock().slot(key).and_then(|slot| slot.lend(expected.len));
-            if let Some(lent) = lent {
-                return self.read_to_message(cx, expected, lent);
-            }
-        }
-        let kept = self.leftover.len();
-        let mut buffer = ReadBuffer::take(kept);
-        let bytes = buffer.bytes();
-        bytes[..kept].copy_from_slice(&self.leftover);
-        let end = if self.is_gathering { kept + BEHIND_LEN } else { bytes.len() };
-        let Poll::Ready(read) = self.poll_read(cx, &mut ReadBuf::new(&mut bytes[kept..end]))? else {
-            return Ok(Progress::None);
-        };
-        self.is_gathering = false;
-        let arrived = &bytes[..kept + read];
-        self.slices.begin(arrived, self.is_alone);
-        let done = self.take_slice(arrived);
-        self.leftover.clear();
-        self.leftover.extend_from_slice(&arrived[done..]);
-        Ok(Progress::Made)
-    }
-
-    /// Reads what belongs to a large message to where the message is gathered, and a little behind it. A byte so goes from
-    /// the socket to its place in one step.
-    fn read_to_message(
-        &mut self,
-        cx: &mut Context<'_>,
-        expected: ExpectedData,
-        lent: Lent,
-    ) -> io::Result<Progress> {
-        let Lent { mut inbox, room } = lent;
-        let outcome = self.poll_read_behind(cx, &mut inbox, room + BEHIND_LEN);
-        let read = if let Ok(Poll::Ready(read)) = outcome { read } else { 0 };
-        let placed = read.min(room);
-        let mut buffer = ReadBuffer::take(0);
-        let behind = &mut buffer.bytes()[..read - placed];
-        behind.copy_from_slice(&inbox[inbox.len() - behind.len()..]);
-        inbox.truncate(inbox.len() - behind.len());
-        self.bring_back(expected, inbox, placed);
-        if outcome?.is_pending() {
-            return Ok(Progress::None);
-        }
-        self.is_gathering = true;
-        let unfinished = self.take_in(behind);
-        self.leftover.clear();
-        self.leftover.extend_from_slice(unfinished);
-        Ok(Progress::Made)
-    }
-
-    /// Gives the inbox back to its slot with `placed` bytes more, as if they had been an event.
-    fn bring_back(&mut self, expected: ExpectedData, inbox: Vec<u8>, placed: usize) {
-        let ExpectedData { stream, tag, .. } = expected;
-        let mut state = self.connection.lock();
-        match state.parts(tag.into()) {
-            Some((slot, http2, _)) => slot.bring_back(inbox, placed, http2),
-            None => state.http2.release(stream, placed),
-        }
-        if placed > 0 {
-            let event = state.http2.data_placed(placed);
-            let event = event.unwrap_or(Event::Data { stream, tag, bytes: &[], end_stream: false });
-            self.endpoint.on_event(&mut state, &event, &[]);
-        }
-    }
-
-    /// Reads at most `len` bytes to the end of `inbox`, which has room for them.
-    fn poll_read_behind(
-        &mut self,
-        cx: &mut Context<'_>,
-        inbox: &mut Vec<u8>,
-        len: usize,
-    ) -> io::Result<Poll<usize>> {
-        let room = &mut inbox.spare_capacity_mut()[..len];
-        let start = room.as_ptr().cast::<u8>();
-        let mut unread = ReadBuf::uninit(room);
-        let Poll::Ready(read) = self.poll_read(cx, &mut unread)? else { return Ok(Poll::Pending) };
-        assert_eq!(unread.filled().as_ptr(), start, "a read may not exchange the buffer");
-        // SAFETY: `read` bytes from the end on are filled, as `ReadBuf` has kept account, and they are the inbox's own.
-        unsafe { inbox.set_len(inbox.len() + read) };
-        Ok(Poll::Ready(read))
-    }
-
-    /// Reads once, at least a byte.
-    fn poll_read(&mut self, cx: &mut Context<'_>, unread: &mut ReadBuf<'_>) -> io::Result<Poll<usize>> {
-        loop {
-            match Pin::new(&mut self.io).poll_read(cx, unread) {
-                Poll::Pending => return Ok(Poll::Pending),
-                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Ready(Ok(())) if unread.filled().is_empty() => {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-                Poll::Ready(Ok(())) => {
-                    let read = unread.filled().len();
-                    self.work.has_moved = true;
-                    return Ok(Poll::Ready(read));
-                }
-            }
-        }
-    }
-
-    /// Takes in the next slice of `rest`. How many bytes are done with; a connection that is no longer open drops all.
-    fn take_slice(&mut self, rest: &[u8]) -> usize {
-        let end = self.slices.end(rest);
-        let unfinished = if self.phase == Phase::Open { self.take_in(&rest[..end]).len() } else { 0 };
-        if self.phase != Phase::Open {
-            self.slices = Slices::default();
-            return rest.len();
-        }
-        self.slices.note_taken(unfinished, rest.len() - end);
-        end - unfinished
-    }
-
-    /// Lets the protocol, and what it made ready, run on what arrived. What it returns is the beginning of a frame.
-    fn take_in<'a>(&mut self, arrived: &'a [u8]) -> &'a [u8] {
-        let mut input = arrived;
-        if let Err(error) = self.receive(&mut input, arrived) {
-            input = &[];
-            self.fail(&error, arrived);
-        }
-        self.endpoint.run_ready(&self.connection, arrived);
-        input
-    }
-
-    fn receive(&mut self, input: &mut &[u8], arrived: &[u8]) -> Result<(), ConnectionError> {
-        let now = self.polled_at.into_std();
-        let mut state = self.connection.lock();
-        state.activity = state.activity.wrapping_add(1);
-        state.shrunk = false;
-        while let Some(event) = state.http2.poll_event(input, now)? {
-            self.endpoint.on_event(&mut state, &event, arrived);
-        }
-        self.expected = state.http2.expected_data();
-        state.take_wakers(&mut self.wakers);
-        drop(state);
-        self.has_woken = !self.wakers.is_empty();
-        self.wakers.drain(..).for_each(Waker::wake);
-        Ok(())
     }
 
     fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
@@ -561,48 +410,4 @@ fn name_stranger(first: &[u8]) -> Option<&'static str> {
         return Some("the server speaks TLS, and this channel does not");
     }
     None
-}
-
-/// The buffer that the driver reads into: one per thread, lent to the connection that is being polled.
-///
-/// An idle connection so holds no read buffer at all, and the one in use stays warm in the cache.
-///
-/// Where it begins matters to the kernel's copy: on AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) it takes three
-/// times as long to a place that lies up to 31 bytes behind its source, modulo the page. What arrives mostly begins near the
-/// begin of a page, and so does a large block of an allocator, 16 bytes behind it: so the buffer begins in the middle of one.
-pub(crate) struct ReadBuffer {
-    block: Box<[u8]>,
-    start: usize,
-}
-
-impl ReadBuffer {
-    /// Large enough for a frame of the largest size that we advertise by default, and for some hundred small calls.
-    pub(crate) const LEN: usize = 128 * 1024;
-    const PAGE_LEN: usize = 4096;
-
-    /// A buffer with room for `kept` bytes and a good read behind them. Its length follows what has arrived, never
-    /// what a frame declares.
-    fn take(kept: usize) -> Self {
-        let wanted = Self::LEN.max(2 * kept);
-        let block = READ_BUFFER.take().filter(|block| block.len() >= wanted + Self::PAGE_LEN);
-        let block = block.unwrap_or_else(|| vec![0; wanted + Self::PAGE_LEN].into_boxed_slice());
-        let place_in_page = block.as_ptr() as usize % Self::PAGE_LEN;
-        let start = (Self::PAGE_LEN + Self::PAGE_LEN / 2 - place_in_page) % Self::PAGE_LEN;
-        Self { block, start }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        &mut self.block[self.start..]
-    }
-}
-
-impl Drop for ReadBuffer {
-    fn drop(&mut self) {
-        // During a thread's end the place may be gone: then the buffer is simply freed.
-        let _ = READ_BUFFER.try_with(|place| place.set(Some(std::mem::take(&mut self.block))));
-    }
-}
-
-thread_local! {
-    static READ_BUFFER: Cell<Option<Box<[u8]>>> = const { Cell::new(None) };
 }

@@ -1,0 +1,134 @@
+//! What is asked of names and numbers: what they may be, and that no two are one.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::at;
+use crate::schema::error::{Problem, SchemaError};
+use crate::schema::kind::{Cardinality, Kind};
+use crate::schema::names::{json_name, pascal_case_value};
+use crate::schema::pool::{FieldData, Pool};
+use crate::schema::raw;
+use crate::wire::NUMBER_MAX;
+
+/// Fields of one message, its extensions among them.
+const FIELDS_MAX: usize = u16::MAX as usize - 1;
+/// Messages, enums, fields … of one schema.
+const ELEMENTS_MAX: usize = 1 << 24;
+/// Bytes of a full name: each element keeps its own, so a long package would be multiplied.
+const NAME_LEN_MAX: usize = 1024;
+
+/// A name without dots.
+pub(super) fn check_name(name: &str) -> Result<(), Problem> {
+    if is_identifier(name) { Ok(()) } else { Err(Problem::Name(name.to_owned())) }
+}
+
+/// The dotted name of a package, which may be empty.
+pub(super) fn check_package(name: &str) -> Result<(), Problem> {
+    check_full_name_len(name)?;
+    let is_right = name.is_empty() || name.split('.').all(is_identifier);
+    if is_right { Ok(()) } else { Err(Problem::Name(name.to_owned())) }
+}
+
+pub(super) fn check_full_name_len(name: &str) -> Result<(), Problem> {
+    check_count("bytes in a full name", name.len(), NAME_LEN_MAX)
+}
+
+/// That there may be `count` elements of one kind.
+pub(super) fn check_elements(what: &'static str, count: usize) -> Result<(), Problem> {
+    check_count(what, count, ELEMENTS_MAX)
+}
+
+fn check_count(what: &'static str, count: usize, max: usize) -> Result<(), Problem> {
+    if count <= max { Ok(()) } else { Err(Problem::TooMany { what, max }) }
+}
+
+/// The number of a field. A message set has type ids for numbers, which may be larger.
+pub(super) fn check_number(number: i32, is_in_set: bool) -> Result<(), Problem> {
+    let most = if is_in_set { i32::MAX - 1 } else { NUMBER_MAX as i32 };
+    let is_right = (1..=most).contains(&number) && !(19_000..20_000).contains(&number);
+    if is_right { Ok(()) } else { Err(Problem::Number(number)) }
+}
+
+/// As protoc has it: without `json_name`, which is how field masks are written, and with it. Where names may conflict,
+/// those that `json_name` says must not do so all the same.
+pub(super) fn check_json_names(
+    pool: &Pool,
+    fields: Range<u32>,
+    file: u32,
+    is_loose: bool,
+) -> Result<(), SchemaError> {
+    let fields = &pool.fields[fields.start as usize..fields.end as usize];
+    let check = |which, names: Vec<(&FieldData, String)>| {
+        let mut known = HashMap::with_capacity(names.len());
+        for (field, name) in names {
+            if let Some(other) = known.insert(name.clone(), field) {
+                let problem = Problem::JsonName { which, name, other: pool.full_name(other) };
+                let file = &pool.files[file as usize].name;
+                return Err(at(file, &pool.full_name(field), problem));
+            }
+        }
+        Ok(())
+    };
+    let default = |field: &FieldData| json_name(&field.name);
+    let own = |field: &FieldData| field.json_name.to_string();
+    if is_loose {
+        let said = fields.iter().filter(|field| own(field) != default(field));
+        return check("JSON name", said.map(|field| (field, own(field))).collect());
+    }
+    check("default JSON name", fields.iter().map(|field| (field, default(field))).collect())?;
+    check("JSON name", fields.iter().map(|field| (field, own(field))).collect())
+}
+
+/// As protoc has it: aliases of one number may be one name.
+pub(super) fn check_value_names(declared: &raw::Enum<'_>) -> Result<(), Problem> {
+    let mut known: HashMap<String, &raw::EnumValue<'_>> = HashMap::with_capacity(declared.values.len());
+    for value in &declared.values {
+        let name = pascal_case_value(declared.name, value.name);
+        if let Some(other) = known.get(&name)
+            && other.number != value.number
+        {
+            let (value, other) = (value.name.to_owned(), other.name.to_owned());
+            return Err(Problem::ValueName { value, name, other });
+        }
+        known.entry(name).or_insert(value);
+    }
+    Ok(())
+}
+
+/// Checks that need all fields and extensions of a message: numbers, and the form of map entries.
+pub(super) fn check_message(pool: &Pool, index: usize) -> Result<(), SchemaError> {
+    let data = &pool.messages[index];
+    let mut by_number: Vec<u32> = data.fields.clone().chain(data.extensions.iter().copied()).collect();
+    let here = |problem| at(&pool.files[data.file as usize].name, &data.name, problem);
+    check_count("fields", by_number.len(), FIELDS_MAX).map_err(here)?;
+    by_number.sort_by_key(|&field| (pool.fields[field as usize].number, field));
+    let by_number: Vec<&FieldData> = by_number.iter().map(|&field| &pool.fields[field as usize]).collect();
+    for pair in by_number.windows(2) {
+        let (first, second) = (pair[0], pair[1]);
+        if first.number == second.number {
+            let problem = Problem::DuplicateNumber { number: first.number, other: pool.full_name(first) };
+            let file = &pool.files[second.file as usize].name;
+            return Err(at(file, &pool.full_name(second), problem));
+        }
+    }
+    if data.map_entry && !(data.oneofs.is_empty() && is_map_entry(&by_number)) {
+        return Err(here(Problem::MapEntry));
+    }
+    Ok(())
+}
+
+fn is_map_entry(by_number: &[&FieldData]) -> bool {
+    let [key, value] = by_number else { return false };
+    (key.number, value.number) == (1, 2)
+        && key.kind.is_map_key()
+        && value.kind != Kind::Group
+        && !value.map
+        && by_number.iter().all(|field| field.cardinality == Cardinality::Optional)
+}
+
+fn is_identifier(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
