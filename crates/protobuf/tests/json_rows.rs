@@ -119,7 +119,7 @@ fn check(message_type: MessageType<'_>, row: &[u8], one_by_one: &[u8], what: &st
 fn rows_are_their_numbers_one_by_one() {
     let schema = schema();
     for (kind, name) in KINDS {
-        for count in [0, 1, 2, 3, 15, 16, 17, 62, 63, 64, 65, 66, 127, 128, 129, 200] {
+        for count in [0, 1, 2, 3, 15, 16, 17, 62, 63, 64, 65, 66, 127, 128, 129, 200, 255, 256, 257] {
             for bits in [1, 7, 14, 28, 32, 64] {
                 let words = numbers(kind, count, bits);
                 let what = format!("{count} times {name} of {bits} bits");

@@ -43,6 +43,7 @@ impl<'o> MsgpackSink<'o> {
 type Place = [u8; 9];
 
 /// Appends what `put` writes of each word, which gives its end. Room for all of them is taken at once.
+#[inline(never)]
 fn put_all(words: &[u64], msgpack: &mut Vec<u8>, put: impl Fn(u64, &mut Place) -> usize) {
     let start = msgpack.len();
     msgpack.resize(start + words.len() * size_of::<Place>(), 0);

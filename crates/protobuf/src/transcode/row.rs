@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn rows_of_all_kinds_and_lengths() {
         for kind in KINDS {
-            for count in [1, 2, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200] {
+            for count in [1, 2, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200, 255, 256, 257] {
                 for bits in [1, 7, 8, 14, 28, 32, 56, 64] {
                     let bytes = row(kind, count, bits);
                     check(kind, &bytes, 6, bytes.len() - 8);
