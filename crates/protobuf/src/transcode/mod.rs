@@ -9,6 +9,7 @@ mod keys;
 mod options;
 mod print;
 mod print_known;
+mod row;
 mod sink;
 mod source;
 mod tables;

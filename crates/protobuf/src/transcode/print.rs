@@ -8,6 +8,7 @@
 use super::error::PrintError;
 use super::keys::{Keys, Seen};
 use super::options::PrintOptions;
+use super::row;
 use super::sink::{NotText, Sink};
 use super::tables::{Field, Shape, Tables, Type, is_null};
 use crate::schema::{Kind, Pool};
@@ -225,7 +226,7 @@ impl<'s, S: Sink> Printer<'s, S> {
                     self.nested(field, tag, reader, depth)?;
                 }
                 _ if tag & 7 == WireType::Len as u32 => {
-                    self.packed(field, &mut reader.nested()?, &mut list, seen, open)?;
+                    self.packed(field, reader.nested()?, &mut list, seen, open)?;
                 }
                 kind => {
                     let value = number(kind, reader)?;
@@ -260,18 +261,18 @@ impl<'s, S: Sink> Printer<'s, S> {
         Ok(())
     }
 
-    /// One record of packed numbers. Each kind has a loop of its own.
+    /// One record of packed numbers.
     fn packed(
         &mut self,
         field: &'s Field,
-        packed: &mut Reader<'_>,
+        mut packed: Reader<'_>,
         list: &mut Option<S::Open>,
         seen: &mut Seen,
         open: &mut S::Open,
     ) -> Result<(), Stop> {
         if field.kind == Kind::Enum {
             while !packed.is_empty() {
-                let value = number(Kind::Enum, packed)?;
+                let value = number(Kind::Enum, &mut packed)?;
                 self.number_element(field, value, list, seen, open)?;
             }
             return Ok(());
@@ -280,20 +281,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             return Ok(());
         }
         let list = self.list(field, list, seen, open)?;
-        let sink = &mut self.sink;
-        macro_rules! by_kind {
-            ($($kind:ident)*) => {
-                match field.kind {
-                    $(Kind::$kind => while !packed.is_empty() {
-                        let value = number_of::<true>(Kind::$kind, packed)?;
-                        sink.element(list);
-                        put_number(sink, Kind::$kind, value);
-                    },)*
-                    _ => {}
-                }
-            };
-        }
-        by_kind!(Double Float Int32 Int64 Uint32 Uint64 Sint32 Sint64 Fixed32 Fixed64 Sfixed32 Sfixed64 Bool);
+        row::read(field.kind, packed, |words| self.sink.numbers(list, field.kind, words))?;
         self.check_len()
     }
 
@@ -442,7 +430,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     pub(super) fn number(&mut self, field: &Field, value: u64) {
         match field.kind {
             Kind::Enum => self.enumeration(field, value as i32),
-            kind => put_number(&mut self.sink, kind, value),
+            kind => self.sink.number(kind, value),
         }
     }
 
@@ -606,39 +594,17 @@ impl<'s, 'w> Entry<'s, 'w> {
     }
 }
 
-/// `value` as [`number`] gives it.
-#[inline(always)]
-fn put_number<S: Sink>(sink: &mut S, kind: Kind, value: u64) {
-    match kind {
-        Kind::Double => sink.double(f64::from_bits(value)),
-        Kind::Float => sink.float(f32::from_bits(value as u32)),
-        Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Enum => sink.int32(value as i32),
-        Kind::Uint32 | Kind::Fixed32 => sink.uint32(value as u32),
-        Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => sink.int64(value as i64),
-        Kind::Uint64 | Kind::Fixed64 => sink.uint64(value),
-        Kind::Bool => sink.bool(value != 0),
-        // They are no numbers, and never come here.
-        Kind::String | Kind::Bytes | Kind::Message | Kind::Group => sink.null(),
-    }
-}
-
 /// A number of any kind as 64 bits: 32-bit signed ones are extended, floats are in the low half.
 #[inline(always)]
 pub(super) fn number(kind: Kind, reader: &mut Reader<'_>) -> Result<u64, WireError> {
-    number_of::<false>(kind, reader)
-}
-
-/// See [`number`]; `MIXED` for a row, in which lengths are mixed.
-#[inline(always)]
-fn number_of<const MIXED: bool>(kind: Kind, reader: &mut Reader<'_>) -> Result<u64, WireError> {
     Ok(match kind {
         Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => return reader.fixed64(),
         Kind::Float | Kind::Fixed32 => reader.fixed32()?.into(),
         Kind::Sfixed32 => reader.fixed32()? as i32 as u64,
-        Kind::Bool => u64::from(reader.varint()? != 0),
         _ => {
-            let value = if MIXED { reader.varint_mixed()? } else { reader.varint()? };
+            let value = reader.varint()?;
             match kind {
+                Kind::Bool => u64::from(value != 0),
                 Kind::Int32 | Kind::Enum => value as i32 as u64,
                 Kind::Uint32 => u64::from(value as u32),
                 Kind::Sint32 => unzigzag(u64::from(value as u32)) as u64,
