@@ -9,7 +9,7 @@ use crate::wire::{Reader, WireError, WireErrorKind, unzigzag};
 /// Numbers that are read together. Each byte of a row is a number at most, so that this is a look ahead in bytes as well.
 const BLOCK: usize = 64;
 
-/// Gives the numbers of a row to `found`, some at a time and never none, each as [`super::print::number`] gives it. Those
+/// Gives the numbers of a row to `found`, some at a time and never none, each as [`super::records::number`] gives it. Those
 /// before one that cannot be read may be missing.
 pub(super) fn read(kind: Kind, mut row: Reader<'_>, mut found: impl FnMut(&[u64])) -> Result<(), WireError> {
     let mut words = [0; BLOCK];
@@ -98,7 +98,7 @@ fn are_short(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::print::number;
+    use super::super::records::number;
     use super::*;
     use crate::wire::{WireType, put_varint};
 
