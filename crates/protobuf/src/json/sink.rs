@@ -1,6 +1,8 @@
 //! JSON as the output of a message.
 
-use crate::text::{base64, number, time};
+use crate::schema::Kind;
+use crate::text::number::{self, Place, append_row};
+use crate::text::{base64, time};
 use crate::transcode::{Mark, Name, NotText, Sink};
 
 use super::write;
@@ -146,40 +148,68 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
 
     #[inline]
     fn bool(&mut self, value: bool) {
-        self.json.extend_from_slice(if value { b"true" } else { b"false" });
+        number::append(self.json, |place| number::put_bool(value, place));
     }
 
     #[inline]
     fn int32(&mut self, value: i32) {
-        number::put_integer(value < 0, value.unsigned_abs().into(), self.json);
+        number::append(self.json, |place| put_int32(value, place));
     }
 
     #[inline]
     fn uint32(&mut self, value: u32) {
-        number::put_integer(false, value.into(), self.json);
+        number::append(self.json, |place| number::put_integer(false, value.into(), place));
     }
 
     #[inline]
     fn int64(&mut self, value: i64) {
-        number::put_quoted_integer(value < 0, value.unsigned_abs(), self.json);
+        number::append(self.json, |place| put_int64(value, place));
     }
 
     #[inline]
     fn uint64(&mut self, value: u64) {
-        number::put_quoted_integer(false, value, self.json);
+        number::append(self.json, |place| number::put_quoted_integer(false, value, place));
     }
 
     #[inline]
     fn float(&mut self, value: f32) {
-        if !number::put_float(value, self.json) {
-            self.plain_text(number::word(value.into()));
-        }
+        number::append(self.json, |place| number::put_float(value, place));
     }
 
     #[inline]
     fn double(&mut self, value: f64) {
-        if !number::put_double(value, self.json) {
-            self.plain_text(number::word(value));
+        number::append(self.json, |place| number::put_double(value, place));
+    }
+
+    fn numbers(&mut self, open: &mut Open, kind: Kind, words: &[u64]) {
+        if PRETTY {
+            for &word in words {
+                self.element(open);
+                self.number(kind, word);
+            }
+            return;
+        }
+        self.separate(open);
+        let json = &mut *self.json;
+        match kind {
+            Kind::Double => {
+                append_row(words, json, |word, place| number::put_double(f64::from_bits(word), place));
+            }
+            Kind::Float => {
+                append_row(words, json, |word, place| number::put_float(f32::from_bits(word as u32), place));
+            }
+            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+                append_row(words, json, |word, place| put_int64(word as i64, place));
+            }
+            Kind::Uint64 | Kind::Fixed64 => {
+                append_row(words, json, |word, place| number::put_quoted_integer(false, word, place));
+            }
+            Kind::Bool => append_row(words, json, |word, place| number::put_bool(word != 0, place)),
+            // Those of 32 bits are extended to 64.
+            _ => append_row(words, json, |word, place| {
+                let value = word as i64;
+                number::put_integer(value < 0, value.unsigned_abs(), place)
+            }),
         }
     }
 
@@ -209,4 +239,14 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
         self.json.truncate(mark.len);
         self.depth = mark.depth;
     }
+}
+
+#[inline(always)]
+fn put_int32(value: i32, place: &mut Place) -> usize {
+    number::put_integer(value < 0, value.unsigned_abs().into(), place)
+}
+
+#[inline(always)]
+fn put_int64(value: i64, place: &mut Place) -> usize {
+    number::put_quoted_integer(value < 0, value.unsigned_abs(), place)
 }

@@ -2,6 +2,7 @@
 
 use rmp::encode;
 
+use crate::schema::Kind;
 use crate::text::time::TIMESTAMP_SECONDS;
 use crate::transcode::{Mark, Name, NotText, Sink};
 
@@ -36,6 +37,62 @@ impl<'o> MsgpackSink<'o> {
             _ => drop(self.msgpack.splice(open.head..=open.head, head.iter().copied())),
         }
     }
+}
+
+/// Room for the longest number.
+type Place = [u8; 9];
+
+/// Appends what `put` writes of each word, which gives its end. Room for all of them is taken at once.
+#[inline(never)]
+fn put_all(words: &[u64], msgpack: &mut Vec<u8>, put: impl Fn(u64, &mut Place) -> usize) {
+    let start = msgpack.len();
+    msgpack.resize(start + words.len() * size_of::<Place>(), 0);
+    let mut end = start;
+    for &word in words {
+        if let Some(place) = msgpack[end..].first_chunk_mut() {
+            end += put(word, place);
+        }
+    }
+    msgpack.truncate(end);
+}
+
+/// A marker and the lowest `len` bytes of `word`, of which there are 1 to 8.
+#[inline(always)]
+fn put_marked(marker: u8, word: u64, len: usize, place: &mut Place) -> usize {
+    place[0] = marker;
+    place[1..].copy_from_slice(&(word << (64 - 8 * len)).to_be_bytes());
+    1 + len
+}
+
+/// In the shortest of the forms.
+#[inline(always)]
+fn put_uint(value: u64, place: &mut Place) -> usize {
+    if value < 0x80 {
+        place[0] = value as u8;
+        return 1;
+    }
+    let form = form(value);
+    put_marked(0xcc + form, value, 1 << form, place)
+}
+
+/// As [`put_uint`] if it is not negative.
+#[inline(always)]
+fn put_sint(value: i64, place: &mut Place) -> usize {
+    if (-0x20..0x80).contains(&value) {
+        place[0] = value as u8;
+        return 1;
+    }
+    // The sign takes a bit in those forms that have one.
+    let is_negative = value < 0;
+    let form = form(((value ^ value >> 63) as u64) << u8::from(is_negative));
+    put_marked(0xcc + 4 * u8::from(is_negative) + form, value as u64, 1 << form, place)
+}
+
+/// The lowest power of two of bytes that `value` fits in, as an exponent.
+#[inline(always)]
+fn form(value: u64) -> u8 {
+    const FORMS: [u8; 8] = [0, 1, 2, 2, 3, 3, 3, 3];
+    FORMS[(value | 1).ilog2() as usize / 8]
 }
 
 impl Sink for MsgpackSink<'_> {
@@ -122,6 +179,21 @@ impl Sink for MsgpackSink<'_> {
         encode::write_f64(self.msgpack, value).expect(FITS);
     }
 
+    fn numbers(&mut self, open: &mut Open, kind: Kind, words: &[u64]) {
+        open.len += words.len() as u32;
+        let msgpack = &mut *self.msgpack;
+        match kind {
+            Kind::Double => put_all(words, msgpack, |word, place| put_marked(0xcb, word, 8, place)),
+            Kind::Float => put_all(words, msgpack, |word, place| put_marked(0xca, word, 4, place)),
+            Kind::Uint32 | Kind::Fixed32 | Kind::Uint64 | Kind::Fixed64 => put_all(words, msgpack, put_uint),
+            Kind::Bool => put_all(words, msgpack, |word, place| {
+                place[0] = 0xc2 + word as u8;
+                1
+            }),
+            _ => put_all(words, msgpack, |word, place| put_sint(word as i64, place)),
+        }
+    }
+
     fn text(&mut self, value: &[u8]) -> Result<(), NotText> {
         let text = std::str::from_utf8(value).map_err(|_| NotText)?;
         encode::write_str(self.msgpack, text).expect(FITS);
@@ -161,5 +233,31 @@ impl Sink for MsgpackSink<'_> {
 
     fn rewind(&mut self, mark: Mark) {
         self.msgpack.truncate(mark.len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_shortest_form() {
+        let edges = (0..64).flat_map(|bit| [1_u64 << bit, (1 << bit) - 1, (1 << bit) + 1]);
+        let words: Vec<u64> = edges.clone().chain(edges.map(|edge| !edge)).collect();
+        let (mut sints, mut uints, mut expected_sints, mut expected_uints) = (vec![], vec![], vec![], vec![]);
+        for &word in &words {
+            MsgpackSink::new(&mut sints).int64(word as i64);
+            MsgpackSink::new(&mut uints).uint64(word);
+            encode::write_sint(&mut expected_sints, word as i64).expect(FITS);
+            encode::write_uint(&mut expected_uints, word).expect(FITS);
+            assert_eq!(sints, expected_sints, "{}", word as i64);
+            assert_eq!(uints, expected_uints, "{word}");
+        }
+        for (kind, one_by_one) in [(Kind::Sint64, sints), (Kind::Uint64, uints)] {
+            let (mut msgpack, mut open) = (vec![], Open { head: 0, len: 0 });
+            MsgpackSink::new(&mut msgpack).numbers(&mut open, kind, &words);
+            assert_eq!(msgpack, one_by_one);
+            assert_eq!(open.len as usize, words.len());
+        }
     }
 }

@@ -138,99 +138,6 @@ fn is_number(text: &str) -> bool {
     }
 }
 
-const EIGHT: u64 = 100_000_000;
-
-/// The eight digits of a number below 10^8, the first in the lowest byte, as numbers. Two numbers of four digits, four of two,
-/// eight of one: a multiplication divides all of them at once.
-#[inline(always)]
-fn eight_digits(number: u64) -> u64 {
-    let high = number / 10_000;
-    let fours = high | (number - high * 10_000) << 32;
-    let high = ((fours * 5243) >> 19) & 0x0000_007f_0000_007f;
-    let twos = high | (fours - high * 100) << 16;
-    let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
-    high | (twos - high * 10) << 8
-}
-
-/// The digits 0.
-const ZEROS: u64 = 0x3030_3030_3030_3030;
-
-/// Room for the longest number that is written here, and for the word that its last digits are written as.
-const PLACE: usize = 32;
-
-/// Appends what `put` writes, which gives its end. Room for the longest is taken and what is too much given back: in between
-/// nobody has to ask for room.
-#[inline(always)]
-fn put_in_place(text: &mut Vec<u8>, put: impl FnOnce(&mut [u8; PLACE]) -> usize) {
-    let start = text.len();
-    text.extend_from_slice(&[0; PLACE]);
-    if let Some(place) = text[start..].first_chunk_mut() {
-        let len = put(place);
-        text.truncate(start + len);
-    }
-}
-
-#[inline(always)]
-fn put_word(place: &mut [u8; PLACE], at: usize, word: u64) {
-    if let Some(place) = place[at..].first_chunk_mut() {
-        *place = word.to_le_bytes();
-    }
-}
-
-/// The digits of a number below 10^8 at `at`, without zeros before them; 0 keeps one. Gives the end.
-#[inline(always)]
-fn put_first_digits(place: &mut [u8; PLACE], at: usize, number: u64) -> usize {
-    let digits = eight_digits(number);
-    let zeros = (digits.trailing_zeros() / 8).min(7);
-    put_word(place, at, (digits | ZEROS) >> (8 * zeros));
-    at + 8 - zeros as usize
-}
-
-#[inline(always)]
-fn put_digits(place: &mut [u8; PLACE], at: usize, number: u64) -> usize {
-    if number < EIGHT {
-        return put_first_digits(place, at, number);
-    }
-    let (high, low) = (number / EIGHT, number % EIGHT);
-    let at = if high < EIGHT {
-        put_first_digits(place, at, high)
-    } else {
-        let at = put_first_digits(place, at, high / EIGHT);
-        put_word(place, at, eight_digits(high % EIGHT) | ZEROS);
-        at + 8
-    };
-    put_word(place, at, eight_digits(low) | ZEROS);
-    at + 8
-}
-
-/// A minus, if there is one, without a branch: whether there is one is hard to guess.
-#[inline(always)]
-fn put_sign(place: &mut [u8; PLACE], at: usize, is_negative: bool) -> usize {
-    place[at] = b'-';
-    at + usize::from(is_negative)
-}
-
-/// Appends a whole number.
-#[inline]
-pub(crate) fn put_integer(is_negative: bool, magnitude: u64, text: &mut Vec<u8>) {
-    put_in_place(text, |place| {
-        let at = put_sign(place, 0, is_negative);
-        put_digits(place, at, magnitude)
-    });
-}
-
-/// Appends a whole number in quotes.
-#[inline]
-pub(crate) fn put_quoted_integer(is_negative: bool, magnitude: u64, text: &mut Vec<u8>) {
-    put_in_place(text, |place| {
-        place[0] = b'"';
-        let at = put_sign(place, 1, is_negative);
-        let end = put_digits(place, at, magnitude);
-        place[end] = b'"';
-        end + 1
-    });
-}
-
 /// `mantissa` / 10^`decimals`, rounded once; `None` if that takes more than a division of two exact numbers.
 #[inline]
 pub(crate) fn small_double(mantissa: u64, decimals: usize) -> Option<f64> {
@@ -251,74 +158,195 @@ pub(crate) fn to_float(double: f64) -> Option<f32> {
     (is_ordinary && !is_tie).then_some(double as f32)
 }
 
-/// Appends the shortest text that reads back as `number`; whole numbers have no `.0`. False, and nothing appended, if it is not
-/// finite.
-#[inline]
-pub(crate) fn put_double(number: f64, text: &mut Vec<u8>) -> bool {
+/// Room for the longest number that is written here with a comma behind it, and for the word that its last digits are written as.
+pub(crate) type Place = [u8; 32];
+
+/// Appends what `put` writes, which gives its end. Room for the longest is taken and what is too much given back: in between
+/// nobody has to ask for room.
+#[inline(always)]
+pub(crate) fn append(text: &mut Vec<u8>, put: impl FnOnce(&mut Place) -> usize) {
+    let start = text.len();
+    text.extend_from_slice(&[0; size_of::<Place>()]);
+    if let Some(place) = text[start..].first_chunk_mut() {
+        let len = put(place);
+        text.truncate(start + len);
+    }
+}
+
+/// Appends what `put` writes of each word, with commas between. Room for all of them is taken at once. Not inlined: in a
+/// larger function the loop finds no registers for its constants.
+#[inline(never)]
+pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &mut Place) -> usize) {
+    let start = text.len();
+    text.resize(start + words.len() * size_of::<Place>(), 0);
+    let (room, mut end) = (&mut text[start..], 0);
+    for &word in words {
+        if let Some(place) = room[end..].first_chunk_mut() {
+            let len = put(word, place);
+            place[len] = b',';
+            end += len + 1;
+        }
+    }
+    // Without the last comma.
+    text.truncate(start + end.saturating_sub(1));
+}
+
+/// Writes a whole number; gives its end.
+#[inline(always)]
+pub(crate) fn put_integer(is_negative: bool, magnitude: u64, place: &mut Place) -> usize {
+    let at = put_sign(place, 0, is_negative);
+    put_digits(place, at, magnitude)
+}
+
+/// Writes a whole number in quotes; gives its end.
+#[inline(always)]
+pub(crate) fn put_quoted_integer(is_negative: bool, magnitude: u64, place: &mut Place) -> usize {
+    place[0] = b'"';
+    let at = put_sign(place, 1, is_negative);
+    let end = put_digits(place, at, magnitude);
+    place[end] = b'"';
+    end + 1
+}
+
+/// Writes true or false, without a branch: which it is cannot be guessed. Gives its end.
+#[inline(always)]
+pub(crate) fn put_bool(value: bool, place: &mut Place) -> usize {
+    const WORDS: [u64; 2] = [u64::from_le_bytes(*b"false   "), u64::from_le_bytes(*b"true    ")];
+    put_word(place, 0, WORDS[usize::from(value)]);
+    5 - usize::from(value)
+}
+
+/// Writes the shortest text that reads back as `number`; whole numbers have no `.0`, and what is not finite is a word in quotes.
+/// Gives its end.
+#[inline(always)]
+pub(crate) fn put_double(number: f64, place: &mut Place) -> usize {
     // Two texts of at most 15 digits are two numbers: one of that length that reads back is the shortest.
-    let thousandths = (number.abs() * 1e3 + 0.5) as u64;
+    let thousandths = (number.abs() * 1e3 + 0.5) as u32;
     if thousandths < EIGHT
         && thousandths > 0
-        && (thousandths as f64 / 1e3).to_bits() == number.abs().to_bits()
+        && (f64::from(thousandths) / 1e3).to_bits() == number.abs().to_bits()
     {
-        put_thousandths(number < 0.0, thousandths, text);
-        return true;
+        return put_thousandths(number < 0.0, thousandths, place);
     }
-    put_shortest(number, text)
+    put_shortest(number, place)
 }
 
 /// See [`put_double`].
-#[inline]
-pub(crate) fn put_float(number: f32, text: &mut Vec<u8>) -> bool {
+#[inline(always)]
+pub(crate) fn put_float(number: f32, place: &mut Place) -> usize {
     // As above, with 6 digits.
-    let thousandths = (number.abs() * 1e3 + 0.5) as u64;
+    let thousandths = (f64::from(number.abs()) * 1e3 + 0.5) as u32;
     if thousandths < 1_000_000
         && thousandths > 0
         && (thousandths as f32 / 1e3).to_bits() == number.abs().to_bits()
     {
-        put_thousandths(number < 0.0, thousandths, text);
-        return true;
+        return put_thousandths(number < 0.0, thousandths, place);
     }
-    put_shortest(number, text)
+    put_shortest(number, place)
 }
 
 /// Most numbers that people write have three decimals at most: a division proves that, and no search is needed.
 /// They are below 10^8.
-#[inline]
-fn put_thousandths(is_negative: bool, thousandths: u64, text: &mut Vec<u8>) {
-    put_in_place(text, |place| {
-        let at = put_sign(place, 0, is_negative);
-        // Five digits before the point, of which one is kept; three behind it.
-        let digits = eight_digits(thousandths);
-        let (whole, fraction) = (digits & 0x00ff_ffff_ffff, digits >> 40 << 8);
-        let zeros = (whole.trailing_zeros() / 8).min(4);
-        put_word(place, at, (whole | ZEROS) >> (8 * zeros));
-        let point = at + 5 - zeros as usize;
-        put_word(place, point, fraction | 0x3030_3000 | u64::from(b'.'));
-        point + (71 - fraction.leading_zeros() as usize) / 8
-    });
+#[inline(always)]
+fn put_thousandths(is_negative: bool, thousandths: u32, place: &mut Place) -> usize {
+    let at = put_sign(place, 0, is_negative);
+    // Five digits before the point, of which one is kept; three behind it.
+    let digits = eight_digits(thousandths);
+    let (whole, fraction) = (digits & 0x00ff_ffff_ffff, digits >> 40 << 8);
+    let zeros = zero_bits(whole | 1 << 32);
+    put_word(place, at, (whole | ZEROS) >> zeros);
+    let point = at + 5 - zeros as usize / 8;
+    put_word(place, point, fraction | 0x3030_3000 | u64::from(b'.'));
+    point + (71 - fraction.leading_zeros() as usize) / 8
 }
 
 #[inline(never)]
-fn put_shortest<F: zmij::Float + Copy + Into<f64>>(number: F, text: &mut Vec<u8>) -> bool {
-    let is_finite = number.into().is_finite();
-    if is_finite {
-        let mut buffer = zmij::Buffer::new();
+fn put_shortest<F: zmij::Float + Copy + Into<f64>>(number: F, place: &mut Place) -> usize {
+    let mut buffer = zmij::Buffer::new();
+    let text = if number.into().is_finite() {
         let shortest = buffer.format_finite(number);
-        text.extend_from_slice(shortest.strip_suffix(".0").unwrap_or(shortest).as_bytes());
-    }
-    is_finite
+        shortest.strip_suffix(".0").unwrap_or(shortest)
+    } else {
+        word(number.into())
+    };
+    place[..text.len()].copy_from_slice(text.as_bytes());
+    text.len()
 }
 
 /// What stands for a number that is not finite.
-pub(crate) fn word(number: f64) -> &'static str {
+fn word(number: f64) -> &'static str {
     if number.is_nan() {
-        "NaN"
+        "\"NaN\""
     } else if number > 0.0 {
-        "Infinity"
+        "\"Infinity\""
     } else {
-        "-Infinity"
+        "\"-Infinity\""
     }
+}
+
+/// A minus, if there is one, without a branch: whether there is one is hard to guess.
+#[inline(always)]
+fn put_sign(place: &mut Place, at: usize, is_negative: bool) -> usize {
+    place[at] = b'-';
+    at + usize::from(is_negative)
+}
+
+#[inline(always)]
+fn put_digits(place: &mut Place, at: usize, number: u64) -> usize {
+    let eight = u64::from(EIGHT);
+    if number < eight {
+        return put_first_digits(place, at, number as u32);
+    }
+    let (high, low) = (number / eight, (number % eight) as u32);
+    let at = if high < eight {
+        put_first_digits(place, at, high as u32)
+    } else {
+        let at = put_first_digits(place, at, (high / eight) as u32);
+        put_word(place, at, eight_digits((high % eight) as u32) | ZEROS);
+        at + 8
+    };
+    put_word(place, at, eight_digits(low) | ZEROS);
+    at + 8
+}
+
+/// The digits of a number below 10^8 at `at`, without zeros before them; 0 keeps one. Gives the end.
+#[inline(always)]
+fn put_first_digits(place: &mut Place, at: usize, number: u32) -> usize {
+    let digits = eight_digits(number);
+    let zeros = zero_bits(digits | 1 << 56);
+    put_word(place, at, (digits | ZEROS) >> zeros);
+    at + 8 - zeros as usize / 8
+}
+
+/// How many bits the zeros have that `digits` begin with.
+#[inline(always)]
+fn zero_bits(digits: u64) -> u32 {
+    digits.trailing_zeros() & 0x38
+}
+
+#[inline(always)]
+fn put_word(place: &mut Place, at: usize, word: u64) {
+    if let Some(place) = place[at..].first_chunk_mut() {
+        *place = word.to_le_bytes();
+    }
+}
+
+const EIGHT: u32 = 100_000_000;
+
+/// The digits 0.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+
+/// The eight digits of a number below 10^8, the first in the lowest byte, as numbers. Two numbers of four digits, four of two,
+/// eight of one: a multiplication divides all of them at once.
+#[inline(always)]
+fn eight_digits(number: u32) -> u64 {
+    let high = u64::from(number / 10_000);
+    let fours = high | (u64::from(number) - high * 10_000) << 32;
+    // high | (fours - high * 100) << 16, in fewer steps.
+    let high = ((fours * 5243) >> 19) & 0x0000_007f_0000_007f;
+    let twos = (fours << 16) - high * ((100 << 16) - 1);
+    let high = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    (twos << 8) - high * ((10 << 8) - 1)
 }
 
 #[cfg(test)]
@@ -391,8 +419,8 @@ mod tests {
         let edges = powers.flat_map(|power| [power - 1, power, power + 1, power / 2, power / 7 * 3]);
         for number in edges.chain([u64::MAX, u64::MAX - 1, i64::MAX as u64]) {
             let mut text = b">".to_vec();
-            put_integer(false, number, &mut text);
-            put_quoted_integer(true, number, &mut text);
+            append(&mut text, |place| put_integer(false, number, place));
+            append(&mut text, |place| put_quoted_integer(true, number, place));
             assert_eq!(String::from_utf8(text).unwrap(), format!(">{number}\"-{number}\""));
         }
     }
@@ -414,24 +442,23 @@ mod tests {
         assert_eq!(to_float(1.0 + 2_f64.powi(-24)), None);
     }
 
-    fn written<F>(put: impl Fn(F, &mut Vec<u8>) -> bool, number: F) -> Option<String> {
+    fn written(put: impl FnOnce(&mut Place) -> usize) -> String {
         let mut text = Vec::new();
-        put(number, &mut text).then(|| String::from_utf8(text).unwrap())
+        append(&mut text, put);
+        String::from_utf8(text).unwrap()
     }
 
     #[test]
     fn numbers_are_written_as_short_as_they_can() {
-        assert_eq!(written(put_float, 0.1), Some("0.1".to_owned()));
-        assert_eq!(written(put_double, 0.1), Some("0.1".to_owned()));
-        assert_eq!(written(put_double, -0.0), Some("-0".to_owned()));
-        assert_eq!(written(put_double, 12.0), Some("12".to_owned()));
-        assert_eq!(written(put_float, f32::NAN), None);
-        assert_eq!(written(put_double, f64::NEG_INFINITY), None);
-        for number in [f64::MAX, f64::MIN_POSITIVE, 5e-324, 1e22, 123_456.789, -1e-7] {
-            let text = written(put_double, number).unwrap();
+        let float = |number| written(|place| put_float(number, place));
+        let double = |number| written(|place| put_double(number, place));
+        assert_eq!([float(0.1), float(f32::NAN), float(f32::MIN)], ["0.1", "\"NaN\"", "-3.4028235e+38"]);
+        assert_eq!([double(0.1), double(-0.0), double(12.0)], ["0.1", "-0", "12"]);
+        assert_eq!([double(f64::INFINITY), double(f64::NEG_INFINITY)], ["\"Infinity\"", "\"-Infinity\""]);
+        for number in [f64::MAX, f64::MIN, f64::MIN_POSITIVE, 5e-324, 1e22, 123_456.789, -1e-7] {
+            let text = double(number);
             assert_eq!(double_in_string(&text), Ok(number), "{text}");
         }
-        assert_eq!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].map(word), ["NaN", "Infinity", "-Infinity"]);
     }
 
     #[test]
@@ -445,18 +472,30 @@ mod tests {
             let near = f64::from_bits(double.to_bits() + number % 3);
             for double in [double, near] {
                 let float = double as f32;
-                let expected = |put: &dyn Fn(&mut Vec<u8>) -> bool| written(|(), text| put(text), ());
-                assert_eq!(
-                    written(put_double, double),
-                    expected(&|text| put_shortest(double, text)),
-                    "{double:?}"
-                );
-                assert_eq!(
-                    written(put_float, float),
-                    expected(&|text| put_shortest(float, text)),
-                    "{float:?}"
-                );
+                let expected = written(|place| put_shortest(double, place));
+                assert_eq!(written(|place| put_double(double, place)), expected, "{double:?}");
+                let expected = written(|place| put_shortest(float, place));
+                assert_eq!(written(|place| put_float(float, place)), expected, "{float:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_row_is_its_numbers_with_commas_between() {
+        // The longest of each kind, each in the room of one.
+        let longest = [f64::MIN, f64::NAN, f64::NEG_INFINITY, -f64::MIN_POSITIVE, -5e-324, 0.0, 0.125];
+        for count in [0, 1, 2, 63, 64, 65, 200] {
+            let words: Vec<u64> = (0..count).map(|index| longest[index % longest.len()].to_bits()).collect();
+            let check = |put: fn(u64, &mut Place) -> usize| {
+                let each: Vec<String> = words.iter().map(|&word| written(|place| put(word, place))).collect();
+                let mut text = b"[".to_vec();
+                append_row(&words, &mut text, put);
+                assert_eq!(String::from_utf8(text).unwrap(), format!("[{}", each.join(",")));
+            };
+            check(|word, place| put_double(f64::from_bits(word), place));
+            check(|word, place| put_quoted_integer(true, u64::MAX - word % 2, place));
+            check(|word, place| put_integer(true, word % 100_000, place));
+            check(|word, place| put_bool(word % 2 == 1, place));
         }
     }
 }

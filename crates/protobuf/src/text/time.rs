@@ -74,7 +74,7 @@ pub(crate) fn write_duration(seconds: i64, nanos: i32, text: &mut Vec<u8>) -> bo
     if seconds < 0 || nanos < 0 {
         text.push(b'-');
     }
-    number::put_integer(false, seconds.unsigned_abs(), text);
+    number::append(text, |place| number::put_integer(false, seconds.unsigned_abs(), place));
     write_fraction(nanos.unsigned_abs(), text);
     text.push(b's');
     true

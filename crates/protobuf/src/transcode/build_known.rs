@@ -1,9 +1,9 @@
 //! Well-known types, which have a form of their own in JSON.
 
 use super::build::{Builder, Members};
-use super::print_known::{VALUE_BOOL, VALUE_LIST, VALUE_NULL, VALUE_NUMBER, VALUE_STRING, VALUE_STRUCT};
 use super::source::{Shape, Source};
 use super::tables::{Field, Type, named};
+use super::tables::{VALUE_BOOL, VALUE_LIST, VALUE_NULL, VALUE_NUMBER, VALUE_STRING, VALUE_STRUCT};
 use crate::json::{Fault, excerpt};
 use crate::schema::WellKnown;
 use crate::text::{field_mask, time};

@@ -8,7 +8,6 @@ mod error;
 mod keys;
 mod options;
 mod print;
-mod print_known;
 mod sink;
 mod source;
 mod tables;

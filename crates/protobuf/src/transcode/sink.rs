@@ -1,5 +1,7 @@
 //! Where the values of a message go: JSON or MessagePack.
 
+use crate::schema::Kind;
+
 /// The name of a field, in every form that an output wants.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Name {
@@ -61,6 +63,25 @@ pub(crate) trait Sink {
     fn bytes(&mut self, value: &[u8]);
     /// False if it is out of range.
     fn timestamp(&mut self, seconds: i64, nanos: i32) -> bool;
+
+    /// A number of any kind as 64 bits: 32-bit signed ones are extended, floats are in the low half.
+    #[inline(always)]
+    fn number(&mut self, kind: Kind, word: u64) {
+        match kind {
+            Kind::Double => self.double(f64::from_bits(word)),
+            Kind::Float => self.float(f32::from_bits(word as u32)),
+            Kind::Int32 | Kind::Sint32 | Kind::Sfixed32 | Kind::Enum => self.int32(word as i32),
+            Kind::Uint32 | Kind::Fixed32 => self.uint32(word as u32),
+            Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => self.int64(word as i64),
+            Kind::Uint64 | Kind::Fixed64 => self.uint64(word),
+            Kind::Bool => self.bool(word != 0),
+            // They are no numbers, and never come here.
+            Kind::String | Kind::Bytes | Kind::Message | Kind::Group => self.null(),
+        }
+    }
+
+    /// Several of a kind, at least one, as elements of a list.
+    fn numbers(&mut self, open: &mut Self::Open, kind: Kind, words: &[u64]);
 
     /// A place to come back to.
     fn mark(&self) -> Mark;

@@ -72,6 +72,14 @@ const NO_FIELD: u16 = u16::MAX;
 /// Numbers below this are looked up by index.
 const LOW_NUMBERS: usize = 1024;
 
+// The numbers of the fields of `google.protobuf.Value`.
+pub(super) const VALUE_NULL: u32 = 1;
+pub(super) const VALUE_NUMBER: u32 = 2;
+pub(super) const VALUE_STRING: u32 = 3;
+pub(super) const VALUE_BOOL: u32 = 4;
+pub(super) const VALUE_STRUCT: u32 = 5;
+pub(super) const VALUE_LIST: u32 = 6;
+
 impl Tables {
     pub(crate) fn new(pool: &Pool) -> Tables {
         let messages = (0..).zip(&pool.messages).map(|(index, message)| Type::new(pool, index, message));

@@ -1,0 +1,124 @@
+//! Repeated fields, packed or with a tag for each element.
+
+use super::records::{following, number};
+use super::{Printer, Stop, row};
+use crate::schema::Kind;
+use crate::transcode::keys::Seen;
+use crate::transcode::sink::Sink;
+use crate::transcode::tables::Field;
+use crate::wire::{Reader, WireType};
+
+impl<'s, S: Sink> Printer<'s, S> {
+    pub(super) fn repeated(
+        &mut self,
+        field: &'s Field,
+        mut tag: u32,
+        reader: &mut Reader<'_>,
+        depth: usize,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<(), Stop> {
+        let mut list = None;
+        loop {
+            match field.kind {
+                Kind::String | Kind::Bytes => {
+                    let value = reader.len_prefixed()?;
+                    self.element(field, &mut list, seen, open)?;
+                    self.text_or_bytes(field, value)?;
+                }
+                Kind::Message => {
+                    self.element(field, &mut list, seen, open)?;
+                    self.nested(field, tag, reader, depth)?;
+                }
+                _ if tag & 7 == WireType::Len as u32 => {
+                    self.packed(field, reader.nested()?, &mut list, seen, open)?;
+                }
+                kind => {
+                    let value = number(kind, reader)?;
+                    self.number_element(field, value, &mut list, seen, open)?;
+                }
+            }
+            match following(field, reader)? {
+                Some(following) => tag = following,
+                None => break,
+            }
+        }
+        if let Some(list) = list {
+            self.sink.end_list(list);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn number_element(
+        &mut self,
+        field: &'s Field,
+        value: u64,
+        list: &mut Option<S::Open>,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<(), Stop> {
+        if field.is_closed && !self.has(field, value) {
+            return Ok(());
+        }
+        self.element(field, list, seen, open)?;
+        self.number(field, value);
+        Ok(())
+    }
+
+    /// One record of packed numbers.
+    fn packed(
+        &mut self,
+        field: &'s Field,
+        mut packed: Reader<'_>,
+        list: &mut Option<S::Open>,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<(), Stop> {
+        if field.kind == Kind::Enum {
+            while !packed.is_empty() {
+                let value = number(Kind::Enum, &mut packed)?;
+                self.number_element(field, value, list, seen, open)?;
+            }
+            return Ok(());
+        }
+        if packed.is_empty() {
+            return Ok(());
+        }
+        let list = self.list(field, list, seen, open)?;
+        row::read(field.kind, packed, |words| self.sink.numbers(list, field.kind, words))?;
+        self.check_len()
+    }
+
+    /// Before each element.
+    #[inline]
+    fn element(
+        &mut self,
+        field: &Field,
+        list: &mut Option<S::Open>,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<(), Stop> {
+        let list = self.list(field, list, seen, open)?;
+        self.sink.element(list);
+        self.check_len()
+    }
+
+    /// The list, which the first element opens. A list without elements is as if it were not there.
+    #[inline]
+    fn list<'l>(
+        &mut self,
+        field: &Field,
+        list: &'l mut Option<S::Open>,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<&'l mut S::Open, Stop> {
+        if list.is_none() {
+            if seen.set(field.seen) {
+                return Err(Stop::Merge);
+            }
+            self.name(field, open);
+        }
+        Ok(list.get_or_insert_with(|| self.sink.begin_list()))
+    }
+}

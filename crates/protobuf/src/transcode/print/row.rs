@@ -1,0 +1,191 @@
+//! Rows of packed numbers, from bytes to words.
+//!
+//! They are read by blocks: then each kind has a loop that does nothing but read, and a sink one that does nothing but write.
+//! These loops are functions of their own, because in a larger one they find no registers for what does not change.
+
+use crate::schema::Kind;
+use crate::wire::{Reader, WireError, WireErrorKind, unzigzag};
+
+/// Numbers that are read together. Each byte of a row is a number at most, so that this is a look ahead in bytes as well.
+const BLOCK: usize = 64;
+
+/// Gives the numbers of a row to `found`, some at a time and never none, each as [`super::records::number`] gives it. Those
+/// before one that cannot be read may be missing.
+pub(super) fn read(kind: Kind, mut row: Reader<'_>, mut found: impl FnMut(&[u64])) -> Result<(), WireError> {
+    let mut words = [0; BLOCK];
+    while !row.is_empty() {
+        let count = match kind {
+            Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => fixed(&mut row, &mut words, u64::from_le_bytes),
+            Kind::Float | Kind::Fixed32 => {
+                fixed(&mut row, &mut words, |bytes| u32::from_le_bytes(bytes).into())
+            }
+            Kind::Sfixed32 => fixed(&mut row, &mut words, |bytes| i32::from_le_bytes(bytes) as u64),
+            Kind::Bool => varints(&mut row, &mut words, |value| u64::from(value != 0)),
+            Kind::Int32 | Kind::Enum => varints(&mut row, &mut words, |value| value as i32 as u64),
+            Kind::Uint32 => varints(&mut row, &mut words, |value| u64::from(value as u32)),
+            Kind::Sint32 => varints(&mut row, &mut words, |value| unzigzag(u64::from(value as u32)) as u64),
+            Kind::Sint64 => varints(&mut row, &mut words, |value| unzigzag(value) as u64),
+            _ => varints(&mut row, &mut words, |value| value),
+        }?;
+        found(&words[..count]);
+    }
+    Ok(())
+}
+
+/// Numbers of `N` bytes each.
+#[inline(never)]
+fn fixed<const N: usize>(
+    row: &mut Reader<'_>,
+    words: &mut [u64; BLOCK],
+    convert: impl Fn([u8; N]) -> u64,
+) -> Result<usize, WireError> {
+    let places = row.rest().as_chunks::<N>().0;
+    let count = places.len().min(BLOCK);
+    if count == 0 {
+        return Err(row.error(WireErrorKind::Truncated));
+    }
+    words.iter_mut().zip(places).for_each(|(word, place)| *word = convert(*place));
+    row.skip_bytes(count * N);
+    Ok(count)
+}
+
+#[inline(never)]
+fn varints(
+    row: &mut Reader<'_>,
+    words: &mut [u64; BLOCK],
+    convert: impl Fn(u64) -> u64,
+) -> Result<usize, WireError> {
+    let rest = row.rest();
+    let near = &rest[..rest.len().min(BLOCK)];
+    if near.is_ascii() {
+        // A byte each.
+        words.iter_mut().zip(near).for_each(|(word, &byte)| *word = convert(byte.into()));
+        row.skip_bytes(near.len());
+        return Ok(near.len());
+    }
+    let near = &rest[..rest.len().min(2 * BLOCK + 1)];
+    let mut count = 0;
+    if are_short(near) {
+        let mut at = 0;
+        while count < BLOCK
+            && let Some(&[low, high]) = near[at..].first_chunk()
+        {
+            // Without a branch on the length, which would be guessed wrong half of the time.
+            let more = low >> 7;
+            let high = u64::from(high) * u64::from(more);
+            words[count] = convert(u64::from(low & 0x7f) | high << 7);
+            count += 1;
+            at += 1 + usize::from(more);
+        }
+        row.skip_bytes(at);
+    }
+    // A copy: what lies behind a reference would be written at each step.
+    let mut here = *row;
+    while count < BLOCK && !here.is_empty() {
+        words[count] = convert(here.varint_mixed()?);
+        count += 1;
+    }
+    *row = here;
+    Ok(count)
+}
+
+/// Whether a varint that begins before the last byte has two bytes at most: then of two bytes that follow each other one ends a
+/// varint.
+fn are_short(bytes: &[u8]) -> bool {
+    let Some((_, next)) = bytes.split_first() else { return false };
+    bytes.iter().zip(next).fold(0, |both, (byte, next)| both | byte & next) < 0x80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::records::number;
+    use super::*;
+    use crate::wire::{WireType, put_varint};
+
+    const KINDS: [Kind; 14] = [
+        Kind::Double,
+        Kind::Float,
+        Kind::Int64,
+        Kind::Uint64,
+        Kind::Int32,
+        Kind::Fixed64,
+        Kind::Fixed32,
+        Kind::Bool,
+        Kind::Uint32,
+        Kind::Enum,
+        Kind::Sfixed32,
+        Kind::Sfixed64,
+        Kind::Sint32,
+        Kind::Sint64,
+    ];
+
+    fn one_by_one(kind: Kind, mut row: Reader<'_>) -> Result<Vec<u64>, WireError> {
+        let mut words = Vec::new();
+        while !row.is_empty() {
+            words.push(number(kind, &mut row)?);
+        }
+        Ok(words)
+    }
+
+    /// The row by blocks is the row one by one, to the error and its offset.
+    fn check(kind: Kind, bytes: &[u8], start: usize, end: usize) {
+        let row = Reader::within(bytes, start, end).expect("a range of them");
+        let mut words = Vec::new();
+        let read = read(kind, row, |block| {
+            assert!(!block.is_empty());
+            words.extend_from_slice(block);
+        });
+        let expected = one_by_one(kind, row);
+        assert_eq!(read.map(|()| words), expected, "{kind:?}, bytes {start} to {end}");
+    }
+
+    /// `count` numbers of up to `bits` bits each, and some bytes before and behind.
+    fn row(kind: Kind, count: usize, bits: u32) -> Vec<u8> {
+        let (mut bytes, mut number) = (b"before".to_vec(), u64::from(bits) << 32 | count as u64);
+        for _ in 0..count {
+            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let word = number.rotate_left(32) >> (64 - bits) >> (number % u64::from(bits));
+            match kind.wire_type() {
+                WireType::Fixed64 => bytes.extend(word.to_le_bytes()),
+                WireType::Fixed32 => bytes.extend((word as u32).to_le_bytes()),
+                _ => put_varint(&mut bytes, word),
+            }
+        }
+        bytes.extend(b"\x01\x80behind");
+        bytes
+    }
+
+    #[test]
+    fn rows_of_all_kinds_and_lengths() {
+        for kind in KINDS {
+            for count in [1, 2, 7, 8, 9, 63, 64, 65, 127, 128, 129, 200, 255, 256, 257] {
+                for bits in [1, 7, 8, 14, 28, 32, 56, 64] {
+                    let bytes = row(kind, count, bits);
+                    check(kind, &bytes, 6, bytes.len() - 8);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_end_anywhere() {
+        for kind in KINDS {
+            let bytes = row(kind, 70, 64);
+            for end in 6..bytes.len() - 8 {
+                check(kind, &bytes, 6, end);
+            }
+        }
+    }
+
+    #[test]
+    fn varints_that_are_too_long() {
+        for before in [0, 1, 62, 63, 64, 65, 130] {
+            let mut bytes = vec![5; before];
+            bytes.extend([0xff; 11]);
+            bytes.extend([5; 100]);
+            for kind in KINDS {
+                check(kind, &bytes, 0, bytes.len());
+            }
+        }
+    }
+}
