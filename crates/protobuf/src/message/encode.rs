@@ -72,6 +72,7 @@ impl<'e> Encoding<'e> {
     }
 
     /// A tag and one value.
+    #[inline(always)]
     fn value(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
         match entry.element {
             Op::String | Op::Bytes if Text(word).len() == 0 => self.out.varint_field(head, entry, 0),

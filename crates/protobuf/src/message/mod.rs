@@ -8,7 +8,6 @@ mod decode;
 mod encode;
 mod limits;
 mod output;
-mod packed;
 mod read;
 mod value;
 mod write;

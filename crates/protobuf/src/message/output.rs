@@ -2,6 +2,8 @@
 //!
 //! Whoever writes holds the place where what is written begins, the *head*, and gets the next one back: it stays in a register.
 
+mod packed;
+
 use crate::schema::table::Entry;
 use crate::wire::varint_len;
 
@@ -175,13 +177,13 @@ const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// The varint of a number below 2^56, and its length in bits.
 #[inline(always)]
-pub(super) fn varint_word(value: u64) -> (u64, u32) {
+fn varint_word(value: u64) -> (u64, u32) {
     end_varint(spread(value))
 }
 
 /// Sets the bits that say that a varint goes on, in a word with seven bits in each byte; gives its length in bits beside it.
 #[inline(always)]
-pub(super) fn end_varint(word: u64) -> (u64, u32) {
+fn end_varint(word: u64) -> (u64, u32) {
     let last = (word | 1).ilog2() & 0x38;
     (word | HIGH_BITS & ((1 << last) - 1), last + 8)
 }
@@ -194,7 +196,7 @@ fn spread(bits: u64) -> u64 {
 
 /// The same of 28 bits in each half.
 #[inline(always)]
-pub(super) fn spread_halves(bits: u64) -> u64 {
+fn spread_halves(bits: u64) -> u64 {
     let bits = bits & 0x0000_3fff_0000_3fff | (bits & 0x0fff_c000_0fff_c000) << 2;
     bits & 0x007f_007f_007f_007f | (bits & 0x3f80_3f80_3f80_3f80) << 1
 }

@@ -4,7 +4,7 @@
 //! at as a whole first: how large they are at most says how many varints fit in a word of eight bytes, and that is written at
 //! once.
 
-use super::output::{Output, end_varint, spread_halves, varint_word};
+use super::{Output, end_varint, spread_halves, varint_word};
 use crate::schema::table::Op;
 use crate::wire::zigzag;
 
@@ -14,7 +14,7 @@ const BLOCK: usize = 64;
 impl Output {
     /// The numbers of a row, without a tag and a length.
     #[must_use]
-    pub(super) fn packed(&mut self, head: usize, element: Op, words: &[u64]) -> usize {
+    pub(in crate::message) fn packed(&mut self, head: usize, element: Op, words: &[u64]) -> usize {
         match element {
             Op::Fixed32 => self.fixed(head, words, |word| (word as u32).to_le_bytes()),
             Op::Fixed64 => self.fixed(head, words, u64::to_le_bytes),
