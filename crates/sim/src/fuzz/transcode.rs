@@ -1,6 +1,7 @@
 //! Any bytes as a message on the wire, in JSON and in MessagePack. What is accepted survives the others: the same
 //! JSON comes out at the end.
 
+use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
@@ -90,12 +91,12 @@ pub(super) fn target(data: &[u8]) -> Features {
         assert!(printed.is_ok() || head >> 1 & 3 != 1, "{printed:?} of {}", String::from_utf8_lossy(bytes));
         printed.map_err(|error| kind_of(&error.to_string()))
     });
-    let features =
-        [feature((head & 15, outcome.as_ref().err())), feature(outcome.as_ref().map(|json| shape(json)))];
+    let mut features = Features::from([feature((head & 15, outcome.as_ref().err()))]);
     if let Ok(json) = &outcome {
+        features.extend(members(json));
         assert_survives(message_type, &wire, json);
     }
-    features.into()
+    features
 }
 
 fn assert_survives(message_type: MessageType<'_>, wire: &[u8], json: &str) {
@@ -113,13 +114,47 @@ fn assert_survives(message_type: MessageType<'_>, wire: &[u8], json: &str) {
     assert_eq!(json::from_wire(message_type, &again).as_deref(), Ok(json));
 }
 
-/// A problem without what it quotes.
+/// A problem up to what it quotes, which may be anything.
 fn kind_of(problem: &str) -> String {
-    let words = problem.split(' ').filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+    let said = problem.split(['`', '"', '\'']).next().unwrap_or_default();
+    let words = said.split(' ').filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Which members are there, and how deep.
-fn shape(json: &str) -> String {
-    json.chars().filter(|character| matches!(character, '{' | '}' | '[' | ']' | ':')).take(60).collect()
+/// Which of the schema's members are there, how deep, and what their values begin with: so many that each can be seen.
+fn members(json: &str) -> Features {
+    let mut features = Features::new();
+    let (mut depth, mut quoted) = (0_usize, None);
+    // Text that has quotes of its own makes a member of none, or of another: that is as good.
+    for (at, character) in json.char_indices() {
+        match (character, quoted) {
+            ('"', None) => quoted = Some(at + 1),
+            ('"', Some(start)) => {
+                let (name, rest) = (&json[start..at], &json[at + 1..]);
+                if let Some(value) = rest.strip_prefix(':')
+                    && is_member(name)
+                {
+                    let first = value.chars().next().filter(|first| !first.is_ascii_digit());
+                    features.insert(feature((name, depth.min(4), first)));
+                }
+                quoted = None;
+            }
+            ('{' | '[', None) => depth += 1,
+            ('}' | ']', None) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    features
+}
+
+/// Whether a message of the schema has a member of this name.
+fn is_member(name: &str) -> bool {
+    static NAMES: OnceLock<HashSet<String>> = OnceLock::new();
+    let names = || {
+        let types = TYPES.iter().filter_map(|of| schema().message(of));
+        types
+            .flat_map(|of| of.fields().map(|field| field.json_name().to_owned()).collect::<Vec<_>>())
+            .collect()
+    };
+    NAMES.get_or_init(names).contains(name)
 }
