@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand};
 use thalweg_lab::conduct::{Conducted, CutShort, Setup, conduct};
 use thalweg_lab::execute::Execute;
@@ -46,6 +47,11 @@ enum StudyArgs {
     Sizes(Box<SizesArgs>),
     Channels(Box<ChannelsArgs>),
     Codec(Box<CodecArgs>),
+}
+
+/// How often a study may measure the same: each round is planned, so there is a bound.
+fn rounds() -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(1..=1000)
 }
 
 /// What every study understands.

@@ -74,6 +74,7 @@ fn flags_that_make_no_run() {
     check(&["load", nobody, "--cpus", "0-x"], BAD_ARGUMENTS, &["`0-x`"]);
     check(&["load", nobody, "--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);
     check(&["load", nobody, "--warmup", "9999years"], BAD_ARGUMENTS, &["--warmup", "a year"]);
+    check(&["lab", "codec", "--rounds", "4294967295"], BAD_ARGUMENTS, &["--rounds", "1..=1000"]);
     check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
 }
 
@@ -86,6 +87,11 @@ fn flags_that_make_no_study_of_channels() {
     check(&["--strategies", "many"], &["`many`", "per-worker"]);
     check(&["--round-trips", "5"], &["--round-trips"]);
     check(&["--budget", "1s"], &["do not fit"]);
+    check(&["--rounds", "0"], &["--rounds", "1..=1000"]);
+    check(&["--rounds", "4294967295"], &["--rounds", "1..=1000"]);
+    // 24 points in each round, and those windows that have none.
+    let many = ["--quick", "--strategies", "1", "--budget", "30s", "--rounds", "1000"];
+    check(&many, &["24010 windows do not fit"]);
     check(&["--client-cpus", "x"], &["`x`"]);
     check(&["--against", "limit"], &["no channels"]);
     check(&["--method", "a.B/C"], &["--target"]);

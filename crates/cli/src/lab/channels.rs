@@ -13,7 +13,7 @@ use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Pair;
 
 use super::stacks::Stacks;
-use super::{Aim, CommonArgs, Plan, halves};
+use super::{Aim, CommonArgs, Plan, halves, rounds};
 use crate::failure::Failure;
 use crate::request::{self, RequestBytes};
 
@@ -58,8 +58,8 @@ pub(super) struct ChannelsArgs {
 
     /// Windows of each strategy at each point, in turns; the time allowed grows with them unless --budget says it
     /// [default: 2; with --quick: 1; with --target: 3]
-    #[arg(long, value_name = "N", conflicts_with = "from")]
-    rounds: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
+    rounds: Option<u32>,
 
     /// How many connections clients have that have several
     #[arg(long, value_name = "N", default_value = "4")]
@@ -177,8 +177,8 @@ impl ChannelsArgs {
     /// Rounds and time, as asked for.
     fn allow(&self, options: &mut ChannelsOptions) {
         if let Some(rounds) = self.rounds {
-            options.budget = options.budget * rounds.get() / options.rounds;
-            options.rounds = rounds.get();
+            options.budget = options.budget * rounds / options.rounds;
+            options.rounds = rounds;
         }
         options.budget = self.common.budget.unwrap_or(options.budget);
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -22,7 +21,7 @@ use thalweg_lab::process::{Places, ProcessExecutor};
 use thalweg_lab::results::ResultsDirectory;
 use thalweg_lab::stack::{OURS, Stack};
 
-use super::{default_directory, halves, listen_for_signals, this_program};
+use super::{default_directory, halves, listen_for_signals, rounds, this_program};
 use crate::failure::Failure;
 
 /// What messages are made from unless another seed is named.
@@ -57,8 +56,8 @@ pub(super) struct CodecArgs {
     steps: Option<Vec<u64>>,
 
     /// Windows of each line at each step [default: 7, or 5 with --quick]
-    #[arg(long, value_name = "N")]
-    rounds: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", value_parser = rounds())]
+    rounds: Option<u32>,
 
     /// These messages only, such as person-sparse,order
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "proto")]
@@ -156,7 +155,7 @@ impl CodecArgs {
             options.steps.dedup();
             options.steps.retain(|&step| step > 0);
         }
-        options.rounds = self.rounds.map_or(options.rounds, NonZeroU32::get);
+        options.rounds = self.rounds.unwrap_or(options.rounds);
         if self.quick && !self.against.is_empty() {
             options.budget = QUICK_BESIDE_PEERS;
         }
