@@ -444,6 +444,15 @@ fn join_word(word: u64) -> Option<(u64, usize)> {
     Some((bits & 0x0fff_ffff | (bits & 0x0fff_ffff_0000_0000) >> 4, len))
 }
 
+/// The varint of one byte or two at the start of `bytes`, and its length. Without a branch on that, which would be guessed wrong
+/// where lengths are mixed.
+#[inline(always)]
+pub(crate) fn join_short([low, high]: [u8; 2]) -> (u64, usize) {
+    let more = low >> 7;
+    let high = high & 0u8.wrapping_sub(more);
+    (u64::from(low & 0x7f) | u64::from(high) << 7, 1 + usize::from(more))
+}
+
 /// The varint at the start of `bytes`, and its length.
 #[cold]
 fn join(bytes: &[u8]) -> Result<(u64, usize), WireErrorKind> {

@@ -128,11 +128,11 @@ impl Arena {
 
     #[inline(always)]
     pub(crate) fn set_present(&mut self, at: usize, index: usize) {
-        self.words[at + 1 + index / 64] |= 1 << (index % 64);
+        set_present(&mut self.words[at..], index);
     }
 
     pub(crate) fn set_absent(&mut self, at: usize, index: usize) {
-        self.words[at + 1 + index / 64] &= !(1 << (index % 64));
+        set_absent(&mut self.words[at..], index);
     }
 
     /// See [`choose`].
@@ -306,6 +306,17 @@ impl Arena {
     }
 }
 
+/// Says in a record that the field of entry `index` is there.
+#[inline(always)]
+pub(crate) fn set_present(record: &mut [u64], index: usize) {
+    record[1 + index / 64] |= 1 << (index % 64);
+}
+
+#[inline(always)]
+fn set_absent(record: &mut [u64], index: usize) {
+    record[1 + index / 64] &= !(1 << (index % 64));
+}
+
 /// In a record makes `index`, a member of a oneof, the one that may be set. Its slot is 0 if it was another.
 #[inline(always)]
 pub(crate) fn choose(record: &mut [u64], index: usize, entry: &Entry) {
@@ -313,7 +324,7 @@ pub(crate) fn choose(record: &mut [u64], index: usize, entry: &Entry) {
     let (before, now) = (record[case], index as u64 + 1);
     if before != now {
         if let Some(before) = before.checked_sub(1) {
-            record[1 + before as usize / 64] &= !(1 << (before % 64));
+            set_absent(record, before as usize);
         }
         record[entry.slot as usize] = 0;
         record[case] = now;

@@ -9,7 +9,7 @@
 
 mod packed;
 
-use super::arena::{Arena, OWN, QUEUED, choose};
+use super::arena::{Arena, OWN, QUEUED, choose, set_present};
 use super::limits::{DecodeError, Fault, INPUT_LEN_MAX, Limits, wire};
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
@@ -125,7 +125,7 @@ impl<'d> Decoding<'d> {
                             choose(record, index, entry);
                         }
                         record[entry.slot as usize] = word;
-                        record[1 + index / 64] |= 1 << (index % 64);
+                        set_present(record, index);
                     }
                     _ => break (start, bits, found),
                 }

@@ -3,6 +3,7 @@
 use rmp::encode;
 
 use crate::schema::Kind;
+use crate::text::number;
 use crate::text::time::TIMESTAMP_SECONDS;
 use crate::transcode::{Mark, Name, NotText, Sink};
 
@@ -164,11 +165,11 @@ impl Sink for MsgpackSink<'_> {
     }
 
     fn int64(&mut self, value: i64) {
-        encode::write_sint(self.msgpack, value).expect(FITS);
+        number::append(self.msgpack, |place| put_sint(value, place));
     }
 
     fn uint64(&mut self, value: u64) {
-        encode::write_uint(self.msgpack, value).expect(FITS);
+        number::append(self.msgpack, |place| put_uint(value, place));
     }
 
     fn float(&mut self, value: f32) {

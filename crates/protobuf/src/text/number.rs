@@ -164,9 +164,9 @@ pub(crate) type Place = [u8; 32];
 /// Appends what `put` writes, which gives its end. Room for the longest is taken and what is too much given back: in between
 /// nobody has to ask for room.
 #[inline(always)]
-pub(crate) fn append(text: &mut Vec<u8>, put: impl FnOnce(&mut Place) -> usize) {
+pub(crate) fn append<const N: usize>(text: &mut Vec<u8>, put: impl FnOnce(&mut [u8; N]) -> usize) {
     let start = text.len();
-    text.extend_from_slice(&[0; size_of::<Place>()]);
+    text.extend_from_slice(&[0; N]);
     if let Some(place) = text[start..].first_chunk_mut() {
         let len = put(place);
         text.truncate(start + len);

@@ -3,7 +3,7 @@
 //! Where a varint begins is known when the one before it has been read, and a processor that could do three things at once waits
 //! for that. So a long row is read at two places at once: from its start, and from its middle, which is found by counting.
 
-use super::{NO_VARINT, Reader, VARINT_LEN_MAX, WireError, join_at, join_word, no_varint};
+use super::{NO_VARINT, Reader, VARINT_LEN_MAX, WireError, join_at, join_short, join_word, no_varint};
 
 /// Shorter rows are read from start to end only.
 const HALVED_LEN_MIN: usize = 48;
@@ -97,9 +97,8 @@ fn both(
 fn short_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     match bytes.get(at..).and_then(<[u8]>::first_chunk) {
         Some(&[low, high]) if low & high < 0x80 => {
-            let more = low >> 7;
-            let high = high & 0u8.wrapping_sub(more);
-            Some((u64::from(low & 0x7f) | u64::from(high) << 7, at + 1 + usize::from(more)))
+            let (value, len) = join_short([low, high]);
+            Some((value, at + len))
         }
         _ => any_at(bytes, at),
     }
