@@ -1,4 +1,5 @@
-//! A service whose messages are buffa's, and a call of it, in one program: `cargo run -p thalweg-examples --bin notes-buffa`.
+//! A service whose messages are buffa's, and a call of it, in one program: `cargo run -p thalweg-examples --bin
+//! notes-buffa`.
 //!
 //! Requests and answers arrive as views: their strings are not copied out of the bytes that the network brought.
 

@@ -1,10 +1,13 @@
 //! Makes the messages of `proto/shapes.proto` for each codec that generates code.
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use prost::Message;
+use buffa::Message as _;
+use buffa_codegen::CodeGenConfig;
+use buffa_codegen::generated::descriptor::FileDescriptorSet as BuffaDescriptors;
+use prost::Message as _;
 
 const FILE: &str = "shapes.proto";
 const CODECS: &[&str] =
@@ -16,17 +19,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     let descriptors = protox::compile([FILE], ["proto"])?;
     let encoded = descriptors.encode_to_vec();
-    let set = out.join("shapes.bin");
-    fs::write(&set, &encoded)?;
+    fs::write(out.join("shapes.bin"), &encoded)?;
 
     prost_build::Config::new().compile_fds(descriptors)?;
     pbjson_build::Builder::new().register_descriptors(&encoded)?.build(&[".shapes"])?;
-    buffa_build::Config::new()
-        .files(&[FILE])
-        .descriptor_set(&set)
-        .out_dir(out.join("buffa"))
-        .include_file("mod.rs")
-        .compile()
+    buffa(&encoded, &out.join("buffa"))
+}
+
+/// By buffa-codegen: buffa-build wants the descriptors in a file, and has cargo watch that file. It is made here, so
+/// that each build would begin again.
+fn buffa(descriptors: &[u8], out: &Path) -> Result<(), Box<dyn Error>> {
+    let set = BuffaDescriptors::decode_from_slice(descriptors)?;
+    fs::create_dir_all(out)?;
+    for file in buffa_codegen::generate(&set.file, &[FILE.to_owned()], &CodeGenConfig::default())? {
+        fs::write(out.join(file.name), file.content)?;
+    }
+    Ok(())
 }
 
 /// What the lock file says of the codecs, for the report: `prost=0.14.4 buffa=0.9.2 …`.

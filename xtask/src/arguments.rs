@@ -1,4 +1,5 @@
-//! The command line, read word by word: there are too few flags for a parser that takes longer to compile than the rest.
+//! The command line, read word by word: there are too few flags for a parser that takes longer to compile than the
+//! rest.
 
 use std::collections::VecDeque;
 

@@ -3,6 +3,7 @@
 mod alignment;
 mod allocations;
 mod beside;
+mod cores;
 mod idle;
 mod instructions;
 mod memory;
@@ -14,19 +15,16 @@ mod valgrind;
 
 use std::process::ExitCode;
 
-use crate::Ended;
 use crate::arguments::{Arguments, Misuse};
+use crate::bench::table::Table;
+use crate::ended::Ended;
 use crate::job::{Failure, Log};
-use crate::peers::{self, BuiltPeer};
+use crate::peers::{self, BuiltPeer, Peer};
 
-/// One core a side: where both share two, the scheduler decides who waits.
-const CLIENT_CORE: &str = "taskset -c 0";
-const SERVER_CORE: &str = "taskset -c 1";
-
-/// A benchmark: takes the stacks to compare, prints its table.
+/// A benchmark: takes the stacks to compare, gives its tables.
 struct Bench {
     name: &'static str,
-    run: fn(&[BuiltPeer], &Log) -> Result<(), Failure>,
+    run: fn(&[BuiltPeer], &Log) -> Result<Vec<Table>, Failure>,
     /// The stacks it compares unless told otherwise.
     peers: &'static [&'static str],
 }
@@ -52,9 +50,29 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     };
     let names: Vec<&str> =
         peers.as_deref().map_or_else(|| bench.peers.to_vec(), |list| list.split(',').collect());
-
     let log = Log::create(&format!("bench-{}", bench.name))?;
-    let built: Result<Vec<_>, _> = peers::named(&names)?.into_iter().map(|peer| peer.build(&log)).collect();
-    (bench.run)(&built?, &log)?;
+    bench.tables(&peers::named(&names)?, &log)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the benchmark of this name with these stacks, prints its tables and returns them.
+pub(crate) fn tables(name: &str, peers: &str, log: &Log) -> Result<Vec<Table>, Failure> {
+    let bench = BENCHES.iter().find(|bench| bench.name == name);
+    let bench = bench.ok_or_else(|| Failure::failed(format!("there is no benchmark `{name}`")))?;
+    let names: Vec<&str> = peers.split(',').collect();
+    bench.tables(&peers::named(&names).map_err(|misuse| Failure::failed(misuse.0))?, log)
+}
+
+impl Bench {
+    fn tables(&self, peers: &[Peer], log: &Log) -> Result<Vec<Table>, Failure> {
+        let built: Result<Vec<_>, _> = peers.iter().map(|peer| peer.build(log)).collect();
+        let tables = (self.run)(&built?, log)?;
+        for (index, table) in tables.iter().enumerate() {
+            if index > 0 {
+                println!();
+            }
+            table.print();
+        }
+        Ok(tables)
+    }
 }

@@ -10,14 +10,14 @@ mod record;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::Ended;
 use crate::arguments::Arguments;
 use crate::bench::table;
+use crate::ended::Ended;
 use crate::job::{Failure, Job, Log};
-use crate::{tools, workspace};
+use crate::{figures, tools, workspace};
 
 use callgrind::Counts;
-pub(crate) use record::{Record, Toolchain};
+pub(crate) use record::{Cost, Record, Toolchain};
 
 /// What is run and counted.
 struct Case {
@@ -54,19 +54,10 @@ const CASES: &[Case] = &[
     Case { name: "server-stream-64KiB", program: Program::Library, lengths: [64, 192] },
 ];
 
-/// Plain SSE2 copying, which every x86-64 has. Left to itself, glibc copies with AVX where there is AVX, and in large pieces
-/// with `rep movsb`, which callgrind counts as an instruction for each byte: 214,039 instead of 44,607 instructions for
-/// a message of 64 KiB. Names that a version of glibc does not know are passed over.
+/// Plain SSE2 copying, which every x86-64 has. Left to itself, glibc copies with AVX where there is AVX, and in large
+/// pieces with `rep movsb`, which callgrind counts as an instruction for each byte: 214,039 instead of 44,607
+/// instructions for a message of 64 KiB. Names that a version of glibc does not know are passed over.
 const TUNABLES: &str = "glibc.cpu.hwcaps=-AVX2,-AVX2_Usable,-AVX,-AVX_Fast_Unaligned_Load,-ERMS";
-
-/// What one call or message costs one side.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cost {
-    pub(crate) case: String,
-    pub(crate) side: String,
-    pub(crate) instructions: f64,
-    pub(crate) allocations: f64,
-}
 
 /// `cargo xtask costs [--record]`.
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
@@ -78,6 +69,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     if records {
         let record = Record { toolchain: Toolchain::here(&log)?, costs };
         println!("\nrecorded in {}", record.write()?.display());
+        // The documents have a table of them.
+        figures::regenerate()?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -128,12 +121,14 @@ impl Case {
 
 impl Program {
     fn build(self, log: &Log) -> Result<PathBuf, Failure> {
-        let (package, example) = match self {
-            Self::Core => ("thalweg-http2", "unary_calls"),
-            Self::Library => ("thalweg-sim", "costs"),
+        let example = match self {
+            Self::Core => "unary_calls",
+            Self::Library => "costs",
         };
-        let build = Job::cargo(&format!("build --release --package {package} --example {example}"));
-        build.minutes(30).run(log)?;
+        // With the command's package its dependencies have the features with which they are built for it.
+        let packages = "--package thalweg-cli --package thalweg-sim --package thalweg-http2";
+        let build = Job::cargo(&format!("build --release {packages} --example {example}"));
+        build.builds().minutes(30).run(log)?;
         Ok(workspace::target().join("release/examples").join(example))
     }
 

@@ -29,7 +29,8 @@ pub(crate) fn weaken_version_needs(program: &mut [u8]) -> Option<usize> {
     Some(weakened)
 }
 
-/// A list of libraries, each with a list of versions; offsets in it count from the entry that holds them, and 0 ends it.
+/// A list of libraries, each with a list of versions; offsets in it count from the entry that holds them, and 0 ends
+/// it.
 fn weaken_needs(program: &mut [u8], mut library: usize) -> Option<usize> {
     let mut weakened = 0;
     loop {

@@ -6,7 +6,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::workspace;
 
@@ -79,6 +80,7 @@ pub(crate) struct Job {
     environment: Vec<(String, OsString)>,
     directory: PathBuf,
     limit: Duration,
+    is_build: bool,
 }
 
 /// Long enough for what does not build or install anything.
@@ -91,6 +93,7 @@ impl Job {
             environment: Vec::new(),
             directory: workspace::root().to_owned(),
             limit: LIMIT_DEFAULT,
+            is_build: false,
         }
     }
 
@@ -137,6 +140,12 @@ impl Job {
         self
     }
 
+    /// It compiles or installs, and its time is counted as such.
+    pub(crate) fn builds(mut self) -> Self {
+        self.is_build = true;
+        self
+    }
+
     /// Runs to the end; a failure is an error that names the program.
     pub(crate) fn run(&self, log: &Log) -> Result<(), Failure> {
         let status = self.status(log)?;
@@ -146,11 +155,14 @@ impl Job {
     /// Runs to the end and gives the exit status, whatever it is.
     pub(crate) fn status(&self, log: &Log) -> Result<ExitStatus, Failure> {
         log.line(format_args!("$ {self}"))?;
-        self.bounded()
-            .stdout(log.appending()?)
-            .stderr(log.appending()?)
-            .status()
-            .map_err(|error| self.unstarted(&error))
+        let mut command = self.bounded();
+        command.stdout(log.appending()?).stderr(log.appending()?);
+        let start = Instant::now();
+        let status = command.status();
+        if self.is_build {
+            BUILDS_MILLIS.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+        }
+        status.map_err(|error| self.unstarted(&error))
     }
 
     /// Runs to the end and gives its standard output too; both outputs are in the log.
@@ -180,7 +192,8 @@ impl Job {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Runs to the end and writes its standard output to a file of its own; a failure is an error that names the program.
+    /// Runs to the end and writes its standard output to a file of its own; a failure is an error that names the
+    /// program.
     pub(crate) fn run_into(&self, path: &Path, log: &Log) -> Result<(), Failure> {
         log.line(format_args!("$ {self} > {}", path.display()))?;
         let mut command = self.bounded();
@@ -222,6 +235,14 @@ impl Job {
     fn unstarted(&self, error: &std::io::Error) -> Failure {
         Failure::failed(format!("`{self}` could not be started: {error}"))
     }
+}
+
+/// How long this process waited for builds.
+static BUILDS_MILLIS: AtomicU64 = AtomicU64::new(0);
+
+/// How long this process waited for what compiles or installs.
+pub(crate) fn time_in_builds() -> Duration {
+    Duration::from_millis(BUILDS_MILLIS.load(Ordering::Relaxed))
 }
 
 /// What `timeout` (GNU coreutils) exits with when the limit ran out.

@@ -6,7 +6,11 @@
 mod arguments;
 mod bench;
 mod costs;
+#[cfg(test)]
+mod documents;
 mod elf;
+mod ended;
+mod figures;
 mod job;
 mod metadata;
 mod peers;
@@ -18,6 +22,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use ended::Ended;
 
 const USAGE: &str = "\
 What a person automates in this workspace.
@@ -25,14 +30,18 @@ What a person automates in this workspace.
 Usage: cargo xtask COMMAND
 
 Commands:
-  test [--only STEP,...] [--list] [--allow-missing]
-                          Run the tests: formatting, lints, layering, unit and simulation tests, outside suites
+  test [--only STEP,...] [--long] [--list [--markdown]] [--allow-missing]
+                          Run the tests: formatting, lints, layering, unit and simulation tests, outside suites;
+                          with --long the whole of what is long by nature
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|polling|alignment|idle|beside [--peers NAME,...]
                           What a call costs, ours beside theirs
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
                           with which the test step `costs` compares
+  figures [--check | --list | --measure [NAME]...]
+                          Write the documents' tables of figures anew from docs/results; compare only; list the
+                          measurements; measure all, or those named, and then write
 ";
 
 fn main() -> ExitCode {
@@ -44,6 +53,7 @@ fn main() -> ExitCode {
         // Not for people: `bench polling` runs it, a process a side.
         Some("spin") => bench::spin::run(arguments),
         Some("costs") => costs::run(arguments),
+        Some("figures") => figures::run(arguments),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -61,23 +71,5 @@ fn main() -> ExitCode {
             eprintln!("error: {failure}");
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Why a command ended before it had a result.
-enum Ended {
-    Misuse(arguments::Misuse),
-    Failure(job::Failure),
-}
-
-impl From<arguments::Misuse> for Ended {
-    fn from(misuse: arguments::Misuse) -> Self {
-        Self::Misuse(misuse)
-    }
-}
-
-impl From<job::Failure> for Ended {
-    fn from(failure: job::Failure) -> Self {
-        Self::Failure(failure)
     }
 }

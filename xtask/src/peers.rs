@@ -2,39 +2,23 @@
 
 mod build;
 mod built;
+mod peer;
 
 use std::process::ExitCode;
 
-use crate::Ended;
 use crate::arguments::{Arguments, Misuse};
+use crate::ended::Ended;
 use crate::job::{Failure, Log};
 
-use build::Recipe;
 pub(crate) use built::{BuiltPeer, measure};
-
-/// One stack.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer {
-    pub(crate) name: &'static str,
-    about: &'static str,
-    recipe: Recipe,
-    contract: Contract,
-}
-
-/// Which half of `peers/README.md` a peer keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Contract {
-    /// A gRPC stack: `serve` and `load`.
-    Calls,
-    /// A codec of another language: `convert`.
-    Converts,
-}
+pub(crate) use peer::Peer;
+use peer::{Contract, Recipe};
 
 /// This workspace, which benchmarks take as one of the stacks.
 const OURS: Peer =
     Peer { name: "thalweg", about: "this workspace", recipe: Recipe::Workspace, contract: Contract::Calls };
 
-/// A folder of `peers/` each.
+/// A folder of `peers/` each, but for the codecs, which are a crate of the workspace.
 pub(crate) const PEERS: &[Peer] = &[
     Peer {
         name: "tonic",
@@ -52,6 +36,12 @@ pub(crate) const PEERS: &[Peer] = &[
         contract: Contract::Calls,
     },
     Peer { name: "grpc-go", about: "grpc-go", recipe: Recipe::Go, contract: Contract::Calls },
+    Peer {
+        name: "codec",
+        about: "the codecs of the codec study, from crates/codec",
+        recipe: Recipe::Member { package: "thalweg-codec" },
+        contract: Contract::Converts,
+    },
     Peer {
         name: "jvm-codec",
         about: "protobuf-java and Jackson, for the codec study",
@@ -142,13 +132,11 @@ mod tests {
 
     #[test]
     fn names_select_peers_in_their_order() {
-        check(&[], Ok(&["tonic", "grpc-cpp", "grpc-go", "jvm-codec"]));
+        check(&[], Ok(&["tonic", "grpc-cpp", "grpc-go", "codec", "jvm-codec"]));
         check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
-        check(&["qt"], Err("there is no peer `qt`; the peers are tonic, grpc-cpp, grpc-go, jvm-codec"));
-        check(
-            &["thalweg"],
-            Err("there is no peer `thalweg`; the peers are tonic, grpc-cpp, grpc-go, jvm-codec"),
-        );
+        let known = "the peers are tonic, grpc-cpp, grpc-go, codec, jvm-codec";
+        check(&["qt"], Err(&format!("there is no peer `qt`; {known}")));
+        check(&["thalweg"], Err(&format!("there is no peer `thalweg`; {known}")));
     }
 
     #[test]
@@ -168,7 +156,8 @@ mod tests {
             .filter(|entry| entry.path().is_dir())
             .map(|entry| entry.file_name().into_string().unwrap())
             .collect();
-        assert_eq!(folders, PEERS.iter().map(|peer| peer.name.to_owned()).collect());
+        let has_folder = |peer: &&Peer| !matches!(peer.recipe, Recipe::Member { .. });
+        assert_eq!(folders, PEERS.iter().filter(has_folder).map(|peer| peer.name.to_owned()).collect());
     }
 
     #[test]

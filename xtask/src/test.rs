@@ -1,129 +1,84 @@
-//! `cargo xtask test`: every check that a change must pass, one after the other.
+//! `cargo xtask test`: every check that a change must pass, in two lanes beside each other.
 
+mod circles;
 mod conformance;
 mod costs;
+mod deny;
 mod dependencies;
+mod extent;
 mod grpcio;
 mod h2spec;
 mod interop;
 mod layering;
 mod modules;
 mod negative;
+mod outcome;
 mod peers;
+mod rebuild;
 mod report;
 pub(crate) mod rust;
+mod schedule;
+mod steps;
+mod tokens;
 
 use std::fs;
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::Ended;
 use crate::arguments::{Arguments, Misuse};
-use crate::job::{Failure, Log};
+use crate::ended::Ended;
+use crate::job::Log;
 
-/// One check. It writes to its log and gives a short account of what passed.
-struct Step {
-    name: &'static str,
-    about: &'static str,
-    run: fn(&Log) -> Result<String, Failure>,
-}
-
-/// In the order in which they run: what is quick and finds most comes first.
-const STEPS: &[Step] = &[
-    Step { name: "format", about: "cargo fmt --check", run: rust::format },
-    Step {
-        name: "layering",
-        about: "crates and modules import only down ARCHITECTURE.md's arrows",
-        run: layering::check,
-    },
-    Step { name: "lints", about: "cargo clippy, warnings denied", run: rust::lints },
-    Step { name: "tests", about: "unit, simulation and doc tests", run: rust::tests },
-    Step {
-        name: "dependencies",
-        about: "cargo deny, and the MSRV of what we build on",
-        run: dependencies::check,
-    },
-    Step { name: "release", about: "the release build that the suites run against", run: rust::release },
-    Step {
-        name: "costs",
-        about: "instructions and allocations of the main calls are the committed ones",
-        run: costs::check,
-    },
-    Step {
-        name: "conformance",
-        about: "Protobuf's conformance suite 36.2, binary and JSON, against our engine",
-        run: conformance::check,
-    },
-    Step { name: "h2spec", about: "h2spec 2.2.1, strict, against `thalweg serve`", run: h2spec::server },
-    Step {
-        name: "h2specd",
-        about: "h2spec's client cases against the client half of our HTTP/2 core",
-        run: h2spec::client,
-    },
-    Step {
-        name: "interop-server",
-        about: "grpc-go's interop client against `thalweg serve`",
-        run: interop::server,
-    },
-    Step {
-        name: "interop-client",
-        about: "our interop client against grpc-go's server",
-        run: interop::client,
-    },
-    Step {
-        name: "grpcio-server",
-        about: "gRPC's C core against `thalweg serve`, 0 B to 4 MiB",
-        run: grpcio::server,
-    },
-    Step {
-        name: "grpcio-client",
-        about: "`thalweg load` against gRPC's C core, 0 B to 4 MiB",
-        run: grpcio::client,
-    },
-    Step { name: "negative", about: "`thalweg load` against servers that misbehave", run: negative::check },
-    Step {
-        name: "peers",
-        about: "tonic, gRPC C++ and grpc-go keep the contract of peers/README.md",
-        run: peers::check,
-    },
-    Step { name: "report", about: "`thalweg lab --quick`, and its page in Chromium", run: report::check },
-];
-
-/// How one step ended.
-enum Verdict {
-    Passed(String),
-    Failed(String),
-    /// What it needs cannot be had, and the person said that this is all right.
-    LeftOut(String),
-}
+use outcome::{Took, Verdict};
+use steps::{STEPS, Step};
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     let list = arguments.flag("--list");
+    let as_markdown = arguments.flag("--markdown");
     let allow_missing = arguments.flag("--allow-missing");
+    let is_long = arguments.flag("--long");
+    let one = arguments.value("--step")?;
     let only = arguments.value("--only")?;
     arguments.finish()?;
+    if let Some(name) = one {
+        return run_alone(&name);
+    }
     let steps = selected(only.as_deref())?;
     if list {
-        for step in steps {
-            println!("{:<14} {}", step.name, step.about);
+        if as_markdown {
+            print!("{}", steps::markdown());
+        } else {
+            for step in steps {
+                println!("{:<14} {}", step.name, step.proves);
+            }
         }
         return Ok(ExitCode::SUCCESS);
     }
 
-    let mut results = Vec::new();
-    for step in steps {
-        announce(step);
-        let start = Instant::now();
-        let verdict = judge(step, allow_missing)?;
-        let took = start.elapsed();
-        println!("{}", row(step, &verdict, took));
-        if let Verdict::Failed(_) = verdict {
-            print_log(step);
-        }
-        results.push((step, verdict, took));
+    let environment = extent::environment(is_long);
+    for (name, value) in &environment {
+        println!("{name}={value}");
     }
-    Ok(summarise(&results))
+    let start = Instant::now();
+    let told = |ended: &schedule::Ended| {
+        print!("{}", ended.said);
+        println!("{}", row(ended, allow_missing));
+        if is_failure(&ended.verdict, allow_missing) {
+            print_log(ended.step);
+        }
+    };
+    let ended = schedule::run(&steps, &environment, told)?;
+    Ok(summarise(&ended, start.elapsed(), allow_missing))
+}
+
+/// A step in this process, which [`schedule::run`] started for it.
+fn run_alone(name: &str) -> Result<ExitCode, Ended> {
+    let Some(step) = STEPS.iter().find(|step| step.name == name) else {
+        return Err(Misuse(format!("there is no step `{name}`")).into());
+    };
+    let log = Log::create(step.name)?;
+    println!("{}", outcome::line(&Verdict::from((step.run)(&log))));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The steps named in `--only`, in our order, or all of them.
@@ -137,34 +92,22 @@ fn selected(only: Option<&str>) -> Result<Vec<&'static Step>, Misuse> {
     Ok(STEPS.iter().filter(|step| names.contains(&step.name)).collect())
 }
 
-fn judge(step: &Step, allow_missing: bool) -> Result<Verdict, Failure> {
-    let log = Log::create(step.name)?;
-    Ok(match (step.run)(&log) {
-        Ok(account) => Verdict::Passed(account),
-        Err(Failure::Failed(why)) => Verdict::Failed(why),
-        Err(missing @ Failure::Missing(_)) if !allow_missing => Verdict::Failed(missing.to_string()),
-        Err(missing @ Failure::Missing(_)) => Verdict::LeftOut(missing.to_string()),
-    })
-}
-
-/// On a terminal, says which step runs now; the result overwrites the line.
-fn announce(step: &Step) {
-    let mut out = std::io::stdout();
-    if out.is_terminal() {
-        print!("....  {:<14} {}\r", step.name, step.about);
-        let _ = out.flush();
+fn is_failure(verdict: &Verdict, allow_missing: bool) -> bool {
+    match verdict {
+        Verdict::Passed(_) => false,
+        Verdict::Failed(_) => true,
+        Verdict::Missing(_) => !allow_missing,
     }
 }
 
-fn row(step: &Step, verdict: &Verdict, took: Duration) -> String {
-    let (word, account) = match verdict {
-        Verdict::Passed(account) => ("ok", account),
-        Verdict::Failed(why) => ("FAIL", why),
-        Verdict::LeftOut(why) => ("left", why),
+fn row(ended: &schedule::Ended, allow_missing: bool) -> String {
+    let (Verdict::Passed(account) | Verdict::Failed(account) | Verdict::Missing(account)) = &ended.verdict;
+    let word = match &ended.verdict {
+        Verdict::Passed(_) => "ok",
+        Verdict::Missing(_) if allow_missing => "left",
+        Verdict::Failed(_) | Verdict::Missing(_) => "FAIL",
     };
-    // The escape clears what `announce` left on the line.
-    let clear = if std::io::stdout().is_terminal() { "\x1b[K" } else { "" };
-    format!("{clear}{word:<5} {:<14} {:>7.1} s  {account}", step.name, took.as_secs_f64())
+    format!("{word:<5} {:<14} {:>7.1} s  {account}", ended.step.name, ended.took.elapsed.as_secs_f64())
 }
 
 /// The end of a failed step's log: what is wrong stands there, and the whole may be long.
@@ -183,20 +126,38 @@ fn print_log(step: &Step) {
     println!("----");
 }
 
-fn summarise(results: &[(&Step, Verdict, Duration)]) -> ExitCode {
-    println!();
-    for (step, verdict, took) in results {
-        println!("{}", row(step, verdict, *took));
+fn summarise(ended: &[schedule::Ended], elapsed: Duration, allow_missing: bool) -> ExitCode {
+    println!("\nWhere the minutes went; two lanes ran beside each other:\n");
+    println!("{:<6}{:<16}{:>8}{:>8}{:>8}{:>12}", "", "step", "minutes", "builds", "runs", "processor");
+    let mut sum = Took::default();
+    for one in ended {
+        let word = if is_failure(&one.verdict, allow_missing) { "FAIL" } else { "" };
+        println!("{}", minutes(word, one.step.name, one.took));
+        sum.elapsed += one.took.elapsed;
+        sum.builds += one.took.builds;
+        sum.cpu += one.took.cpu;
     }
-    let count = |is: fn(&Verdict) -> bool| results.iter().filter(|(_, verdict, _)| is(verdict)).count();
-    let passed = count(|verdict| matches!(verdict, Verdict::Passed(_)));
-    let failed = count(|verdict| matches!(verdict, Verdict::Failed(_)));
-    let left_out = results.len() - passed - failed;
-    let total: Duration = results.iter().map(|(_, _, took)| *took).sum();
-    println!("\nIn {:.1} minutes:", total.as_secs_f64() / 60.0);
+    println!("{}", minutes("", "all", sum));
+
+    println!();
+    for one in ended {
+        println!("{}", row(one, allow_missing));
+    }
+    let failed = ended.iter().filter(|one| is_failure(&one.verdict, allow_missing)).count();
+    let passed = ended.iter().filter(|one| matches!(one.verdict, Verdict::Passed(_))).count();
+    let left_out = ended.len() - passed - failed;
+    println!("\nIn {:.1} minutes:", elapsed.as_secs_f64() / 60.0);
     match left_out {
         0 => println!("{passed} passed, {failed} failed"),
         _ => println!("{passed} passed, {failed} failed, {left_out} skipped"),
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// `      tests            4.21    2.80    1.41        6.90`
+fn minutes(word: &str, name: &str, took: Took) -> String {
+    let [elapsed, builds, runs, cpu] =
+        [took.elapsed, took.builds, took.elapsed.saturating_sub(took.builds), took.cpu]
+            .map(|time| format!("{:.2}", time.as_secs_f64() / 60.0));
+    format!("{word:<6}{name:<16}{elapsed:>8}{builds:>8}{runs:>8}{cpu:>12}")
 }

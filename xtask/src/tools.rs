@@ -41,6 +41,7 @@ impl GoTool {
         let build = Job::new("go").words("build -o").arg(&program).arg(self.package);
         build
             .directory(workspace::suites().join("go"))
+            .builds()
             .minutes(15)
             .run(log)
             .map_err(|failure| Failure::missing(format!("{}: {failure}", self.name)))?;
@@ -55,7 +56,7 @@ pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
     if !program.is_file() {
         let install =
             Job::cargo("install cargo-deny --version =0.20.2 --locked --debug --quiet --root").arg(&root);
-        let install = install.arg("--target-dir").arg(root.join("build")).minutes(20);
+        let install = install.arg("--target-dir").arg(root.join("build")).builds().minutes(20);
         install.run(log).map_err(|failure| Failure::missing(format!("cargo-deny 0.20.2: {failure}")))?;
         // Several hundred MB that nobody needs any more.
         fs::remove_dir_all(root.join("build"))?;
@@ -83,7 +84,12 @@ fn apt_install(packages: &str, log: &Log) -> Result<(), Failure> {
     if !is_root() {
         return Err(missing(&format!("only root can install it here; run `apt-get install {packages}`")));
     }
-    let apt = || Job::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").minutes(10);
+    // Steps of the other lane install too, and apt-get does not wait for another one.
+    let lock = workspace::output().join("apt.lock");
+    let apt = || {
+        let apt = Job::new("flock").arg(&lock).arg("apt-get").env("DEBIAN_FRONTEND", "noninteractive");
+        apt.builds().minutes(20)
+    };
     apt().words("update -qq").run(log).map_err(|failure| missing(&failure.to_string()))?;
     let install = apt().words("install --yes -qq --no-install-recommends").words(packages);
     install.run(log).map_err(|failure| missing(&failure.to_string()))
@@ -111,7 +117,7 @@ pub(crate) fn python(log: &Log) -> Result<PathBuf, Failure> {
     }
     let install =
         Job::new(&python).words("-m pip install --quiet --no-input --requirement").arg(&requirements);
-    install.minutes(10).run(log).map_err(|failure| missing(&failure))?;
+    install.builds().minutes(10).run(log).map_err(|failure| missing(&failure))?;
     fs::write(&installed, wanted)?;
     Ok(python)
 }

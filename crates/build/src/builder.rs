@@ -112,7 +112,8 @@ impl Builder {
         self
     }
 
-    /// Messages are buffa's in place of prost's. The crate then needs `buffa`, and `thalweg` with its feature of that name.
+    /// Messages are buffa's in place of prost's. The crate then needs `buffa`, and `thalweg` with its feature of that
+    /// name.
     ///
     /// Of the options for messages, those of prost-build have no effect: buffa's own defaults hold.
     #[cfg(feature = "buffa")]
@@ -249,7 +250,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::Source`] for an error in a `.proto` file, with its place; others for what is not there or
+    /// [`Error::Source`] for an error in a `.proto` file, with its position; others for what is not there or
     /// cannot be written.
     pub fn compile_protos(
         self,
@@ -297,7 +298,7 @@ impl Builder {
         }
         self.config.compile_fds(descriptors).map_err(|cause| match cause.raw_os_error() {
             Some(_) => Error::Io { action: "write", path: folder, cause },
-            // Not from the operating system, but prost-build's own words.
+            // Not from the operating system, but prost-build's own text.
             None => Error::Other(cause.to_string()),
         })
     }

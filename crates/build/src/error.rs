@@ -1,4 +1,4 @@
-//! What can be wrong with the `.proto` files and with the place that the code goes to.
+//! What can be wrong with the `.proto` files and with the folder that the code goes to.
 
 use std::fmt::{self, Write};
 use std::io;
@@ -100,20 +100,20 @@ impl From<Error> for io::Error {
     }
 }
 
-/// An error in a `.proto` file, with its place and the text there.
+/// An error in a `.proto` file, with its position and the text there.
 ///
 /// It prints as `proto/greeter.proto:7:3: name 'Nobody' is not defined`, with the line below it.
 #[derive(Clone, Debug)]
 pub struct SourceError {
     file: PathBuf,
-    place: Option<Place>,
+    position: Option<Position>,
     message: String,
     help: Option<String>,
     others: Vec<SourceError>,
 }
 
 #[derive(Clone, Debug)]
-struct Place {
+struct Position {
     /// From 1.
     line: usize,
     /// In characters, from 1.
@@ -139,8 +139,8 @@ impl SourceError {
             None if message.ends_with("end of file") => Some((source.trim_end().len(), 0)),
             None => None,
         };
-        let place = span.and_then(|(offset, length)| Place::find(source, offset, length));
-        SourceError { file, place, message, help, others: Vec::new() }
+        let position = span.and_then(|(offset, length)| Position::find(source, offset, length));
+        SourceError { file, position, message, help, others: Vec::new() }
     }
 
     /// The path of the file: include directory and name.
@@ -150,12 +150,12 @@ impl SourceError {
 
     /// The line, from 1; none for an error of the whole file, such as a cycle of imports.
     pub fn line(&self) -> Option<usize> {
-        self.place.as_ref().map(|place| place.line)
+        self.position.as_ref().map(|position| position.line)
     }
 
     /// The column in characters, from 1.
     pub fn column(&self) -> Option<usize> {
-        self.place.as_ref().map(|place| place.column)
+        self.position.as_ref().map(|position| position.column)
     }
 
     /// What is wrong.
@@ -172,11 +172,11 @@ impl SourceError {
 impl fmt::Display for SourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file.display())?;
-        if let Some(Place { line, column, .. }) = self.place {
+        if let Some(Position { line, column, .. }) = self.position {
             write!(f, "{line}:{column}:")?;
         }
         write!(f, " {}", self.message)?;
-        if let Some(Place { line, column, text, width }) = &self.place {
+        if let Some(Position { line, column, text, width }) = &self.position {
             let gutter = " ".repeat(line.to_string().len());
             // Tabs keep their width above the mark.
             let indent: String =
@@ -193,8 +193,8 @@ impl fmt::Display for SourceError {
 
 impl std::error::Error for SourceError {}
 
-impl Place {
-    /// The place of the bytes `offset..offset + length`, marked to the end of the line at most.
+impl Position {
+    /// The position of the bytes `offset..offset + length`, marked to the end of the line at most.
     fn find(source: &str, offset: usize, length: usize) -> Option<Self> {
         let before = source.get(..offset)?;
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -202,7 +202,7 @@ impl Place {
         let column = before[line_start..].chars().count() + 1;
         let marked = source.get(offset..offset + length).unwrap_or_default();
         let width = marked.lines().next().unwrap_or_default().chars().count().max(1);
-        Some(Place { line: before.matches('\n').count() + 1, column, text: text.to_owned(), width })
+        Some(Position { line: before.matches('\n').count() + 1, column, text: text.to_owned(), width })
     }
 }
 

@@ -38,12 +38,18 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_enum, value_name = "FRAMING")]
     framing: Option<FramingChoice>,
 
-    /// tree: bytes beside their meaning, and sizes; text: what --assemble makes the same bytes of; json: schema thalweg.inspect/1
+    /// tree: bytes beside their meaning, and sizes; text: what --assemble makes the same bytes of; json: schema
+    /// thalweg.inspect/1
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Tree)]
     format: Format,
 
-    /// Make bytes of the text that `-O text` wrote, in place of taking bytes apart
-    #[arg(long, conflicts_with_all = ["hex", "base64", "proto", "descriptor_set", "message", "framing", "format", "full", "color", "width"])]
+    /// Make bytes of the text that `-O text` wrote, instead of taking bytes apart
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "hex", "base64", "proto", "descriptor_set", "message", "framing", "format", "full", "color", "width",
+        ]
+    )]
     assemble: bool,
 
     /// Write to this file, not to stdout

@@ -15,38 +15,41 @@ use crate::failure::Failure;
 use crate::load::Format;
 use crate::{runtime, signals, text};
 
-/// Forward connections as a network of one's choosing would: with a delay, a rate, stalls and cuts
+/// Forward connections through an emulated network: with a delay, a rate, stalls and cuts
 ///
-/// While it runs, a line on stdin tells it: stall [DURATION], resume, cut [reset|silent], refuse, accept, delay DURATION,
-/// jitter DURATION, rate RATE|unlimited, stats, reset (what is counted), quit. Each is answered by a line on stdout. SIGUSR1
-/// stalls it or lets it resume, SIGUSR2 cuts all connections, SIGINT and SIGTERM end it.
+/// While it runs, it takes commands, one a line, on stdin: stall [DURATION], resume, cut [reset|silent], refuse,
+/// accept, delay DURATION, jitter DURATION, rate RATE|unlimited, stats, reset (what is counted), quit. Each is
+/// answered by a line on stdout. SIGUSR1 stalls it or lets it resume, SIGUSR2 cuts all connections, SIGINT and SIGTERM
+/// end it.
 #[derive(Debug, Args)]
 pub(crate) struct LinkArgs {
-    /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME
+    /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME
     #[arg(long, value_name = "ADDR")]
     listen: Address,
 
-    /// Where to connect to, for each connection that is accepted
+    /// Address to connect to, for each connection that is accepted
     #[arg(long, value_name = "ADDR")]
     to: Address,
 
-    /// The time from one end to the other: a round trip takes two of them
+    /// Delay in one direction: a round trip takes twice that
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     delay: Duration,
 
-    /// By how much that differs, at most, or normal:DURATION for a standard deviation; the order is kept
+    /// Largest deviation from the delay, or normal:DURATION for a standard deviation; bytes stay in order
     #[arg(long, value_name = "DURATION", default_value = "0s")]
     jitter: Jitter,
 
-    /// What each direction carries, all connections together, such as 100mbit, 1gbit or 12.5MB/s [default: no limit]
+    /// Bandwidth of each direction, for all connections together, such as 100mbit, 1gbit or 12.5MB/s [default: no
+    /// limit]
     #[arg(long, value_name = "RATE")]
     rate: Option<Rate>,
 
-    /// What a direction of a connection may have under way [default: what rate and delay need; at least 1 MiB]
+    /// Bytes in flight in each direction of a connection [default: as rate and delay need; at least 1 MiB]
     #[arg(long, value_name = "SIZE")]
     buffer: Option<ByteSize>,
 
-    /// Cut connections after=TIME, bytes=NUMBER or every=TIME (at random, on average); `,silent` leaves both ends half-open
+    /// Cut connections after=TIME, bytes=NUMBER or every=TIME (at random, on average); `,silent` leaves both ends
+    /// half-open
     #[arg(long, value_name = "WHEN")]
     loss_of_connection: Option<Loss>,
 
@@ -54,15 +57,15 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "WHEN")]
     stall: Option<StallPlan>,
 
-    /// Let opening a connection take no time; without this it takes a round trip, as TCP's handshake does
+    /// Open connections without delay; by default it takes a round trip, as TCP's handshake does
     #[arg(long)]
     no_handshake: bool,
 
-    /// From which jitter and random cuts are drawn
+    /// Seed of jitter and random cuts
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Before something is due, look at the clock for so long instead of sleeping: takes a processor, is more exact
+    /// Poll the clock for this long before a deadline instead of sleeping: more exact, uses a processor
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     spin: Duration,
 
@@ -70,7 +73,7 @@ pub(crate) struct LinkArgs {
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuList>,
 
-    /// How figures are written: on `stats`, and at the end
+    /// Format of the figures, on `stats` and at the end
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
     format: Format,
 }

@@ -24,11 +24,11 @@ const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 /// How long a run by time warms up.
 const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
 
-/// Drive a server's grpc.testing.BenchmarkService in a closed loop and say how fast it answers
+/// Measure a server's grpc.testing.BenchmarkService by a closed loop of calls
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("end").args(["duration", "total"]))]
 pub(crate) struct LoadArgs {
-    /// Where the server is: HOST:PORT, dns:///HOST:PORT, unix:PATH, unix-abstract:NAME …
+    /// The server's target: HOST:PORT, dns:///HOST:PORT, unix:PATH, unix-abstract:NAME …
     target: String,
 
     /// unary, client-stream, server-stream, bidi-stream, or ping-pong: a bidi stream with one message under way
@@ -47,16 +47,16 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
 
-    /// How calls come by a connection: fixed, as many as --connections; adaptive, as many as the channel finds useful; per-call,
-    /// a new channel for each
+    /// How a channel chooses its connections: fixed, as many as --connections; adaptive, as many as the channel finds
+    /// useful; per-call, a new channel for each
     #[arg(long, value_name = "RULE", default_value = "fixed")]
     lanes: LaneRule,
 
-    /// Call this unary method, in place of grpc.testing.BenchmarkService/UnaryCall; what it answers is not looked at
+    /// Call this unary method, in place of grpc.testing.BenchmarkService/UnaryCall; responses are not decoded
     #[arg(long, value_name = "SERVICE/METHOD")]
     method: Option<String>,
 
-    /// What that method is called with: the bytes of its request message in hex, or @FILE [default: an empty message]
+    /// The request message of that method: its bytes in hex, or @FILE [default: an empty message]
     #[arg(long, value_name = "HEX", requires = "method", value_parser = request::parse)]
     data: Option<RequestBytes>,
 
@@ -68,7 +68,7 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     total: Option<u64>,
 
-    /// Drive this long before measuring [default: 1s; with -n: 0s]
+    /// Warm up for this long before measuring [default: 1s; with -n: 0s]
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     warmup: Option<Duration>,
 
@@ -76,11 +76,11 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     timeout: Duration,
 
-    /// Say on stdout when measuring begins and ends: the lines `measuring` and `measured`, before the result
+    /// Print the lines `measuring` and `measured` on stdout when measuring begins and ends, before the result
     #[arg(long)]
     announce: bool,
 
-    /// How the result is written; JSON has the schema thalweg.load/1
+    /// Format of the result; JSON has the schema thalweg.load/1
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
     format: Format,
 

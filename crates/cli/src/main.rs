@@ -1,5 +1,5 @@
-//! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that makes
-//! studies of all three.
+//! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
+//! makes studies of all three.
 
 mod failure;
 mod inspect;
@@ -18,10 +18,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use failure::Failure;
-
-/// Counts what a thread asks for, which the codec study reports: two additions for each block.
-#[global_allocator]
-static ALLOCATOR: thalweg_codec::allocations::Counting = thalweg_codec::allocations::Counting;
 
 /// Serves gRPC, drives it and measures it.
 #[derive(Debug, Parser)]

@@ -20,7 +20,7 @@ use crate::signals;
 /// Serve grpc.testing's BenchmarkService and TestService, and grpc.health.v1.Health, until SIGTERM or SIGINT
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
+    /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50051")]
     listen: Vec<String>,
 
@@ -28,11 +28,11 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     max_message_size: ByteSize,
 
-    /// How many calls one connection may have under way [default: the library's]
+    /// Concurrent streams allowed on a connection [default: the library's]
     #[arg(long, value_name = "N")]
     max_concurrent_streams: Option<u32>,
 
-    /// How long calls may take to end once the server is told to
+    /// How long calls may take to end after the server was told to stop
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     grace: Duration,
 

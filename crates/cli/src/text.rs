@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
+use thalweg_lab::figures::{grouped, percent, throughput, time};
 use thalweg_lab::record::LoadResult;
 use thalweg_lab::size::ByteSize;
+use thalweg_lab::wording::counted;
 use thalweg_link::{Distribution, Stats};
 
 /// A result of `load`: short, aligned, one figure a line.
@@ -15,7 +17,7 @@ pub(crate) fn load(result: &LoadResult) -> String {
         settings.call,
         ByteSize(settings.size_bytes),
         settings.in_flight,
-        count(u64::from(settings.connections), "connection"),
+        counted(u64::from(settings.connections), "connection"),
         settings.target,
     );
     let mut row = |name: &str, value: String| {
@@ -27,11 +29,11 @@ pub(crate) fn load(result: &LoadResult) -> String {
         warmup_ns => time(warmup_ns as f64),
     };
     row("measured", format!("{} after {warm_up} warm-up", time(result.duration_ns as f64)));
-    row("rate", format!("{} {operation}/s", thousands(result.rate_per_s)));
+    row("rate", format!("{} {operation}/s", grouped(result.rate_per_s)));
     let seconds = result.duration_ns as f64 / 1e9;
     for (name, bytes) in [("sent", result.bytes_sent), ("received", result.bytes_received)] {
         if bytes > 0 {
-            row(name, format!("{} MB/s of payload", thousands(bytes as f64 / 1e6 / seconds)));
+            row(name, format!("{} of payload", throughput(bytes as f64 / seconds)));
         }
     }
     if let Some(latency) = &result.latency_ns {
@@ -75,7 +77,7 @@ pub(crate) fn link(stats: &Stats) -> String {
         let _ = write!(text, " ± {}", stats.jitter);
     }
     if let Some(rate) = stats.rate_bytes_per_s {
-        let _ = write!(text, ", {} MB/s", thousands(rate as f64 / 1e6));
+        let _ = write!(text, ", {}", throughput(rate as f64));
     }
     let states = [(stats.stalled, ", STALLED"), (stats.refusing, ", REFUSING")];
     states.into_iter().filter(|(is_so, _)| *is_so).for_each(|(_, state)| text.push_str(state));
@@ -84,7 +86,6 @@ pub(crate) fn link(stats: &Stats) -> String {
     let mut row = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<14}{value}");
     };
-    let share = |share: f64| format!("{:.1} %", 100.0 * share);
     let quantiles = |of: &Distribution| match of.count {
         0 => "none".to_owned(),
         number => {
@@ -105,83 +106,16 @@ pub(crate) fn link(stats: &Stats) -> String {
     }
     row("connections", became);
     for (name, direction) in [("up", up), ("down", down)] {
-        let (bytes, chunks) = (thousands(direction.bytes as f64), thousands(direction.chunks as f64));
+        let (bytes, chunks) = (grouped(direction.bytes as f64), grouped(direction.chunks as f64));
         let most = ByteSize(direction.buffered_bytes_max);
         row(name, format!("{bytes} bytes in {chunks} chunks, at most {most} of a connection under way"));
     }
     row("lateness", quantiles(lateness_ns));
-    row("wire idle", format!("{}, gaps {}", share(wire.idle_share), quantiles(&wire.gaps_ns)));
+    row("wire idle", format!("{}, gaps {}", percent(wire.idle_share), quantiles(&wire.gaps_ns)));
     let cpu = time(thread.cpu_ns as f64);
-    row("its thread", format!("awake {}, {cpu} of processor time", share(thread.busy_share)));
+    row("its thread", format!("awake {}, {cpu} of processor time", percent(thread.busy_share)));
     if let Some(error) = &stats.last_error {
         row("last error", error.clone());
     }
     text
-}
-
-fn count(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Nanoseconds with three digits in the unit that fits: `123 ns`, `45.6 µs`, `7.89 ms`, `10.0 s`.
-fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ..1e3 => (ns, "ns"),
-        ..1e6 => (ns / 1e3, "µs"),
-        ..1e9 => (ns / 1e6, "ms"),
-        _ => (ns / 1e9, "s"),
-    };
-    format!("{} {unit}", digits(value))
-}
-
-/// Three significant digits, without an exponent.
-fn digits(value: f64) -> String {
-    let decimals = match value {
-        ..9.995 => 2,
-        ..99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}")
-}
-
-/// Three significant digits, or a whole number with a space every three digits: `12.3`, `1 234 567`.
-fn thousands(value: f64) -> String {
-    if value < 1000.0 {
-        return digits(value);
-    }
-    let plain = format!("{value:.0}");
-    let mut grouped = String::with_capacity(plain.len() * 4 / 3 + 1);
-    for (index, digit) in plain.chars().enumerate() {
-        if index > 0 && (plain.len() - index).is_multiple_of(3) {
-            grouped.push(' ');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_three_digits_and_a_unit() {
-        let check = |ns: f64, expected: &str| assert_eq!(time(ns), expected);
-        check(0.0, "0.00 ns");
-        check(81_234.0, "81.2 µs");
-        check(999.0, "999 ns");
-        check(1_000.0, "1.00 µs");
-        check(7_890_000.0, "7.89 ms");
-        check(9_996_000.0, "10.0 ms");
-        check(10_000_000_000.0, "10.0 s");
-    }
-
-    #[test]
-    fn large_numbers_are_grouped() {
-        let check = |value: f64, expected: &str| assert_eq!(thousands(value), expected);
-        check(0.5, "0.50");
-        check(999.4, "999");
-        check(1_000.0, "1 000");
-        check(1_234_567.4, "1 234 567");
-    }
 }

@@ -1,14 +1,4 @@
 //! How often a thread asks the allocator: a program that wants to know makes [`Counting`] its allocator.
-//!
-//! ```
-//! #[global_allocator]
-//! static ALLOCATOR: thalweg_codec::allocations::Counting = thalweg_codec::allocations::Counting;
-//!
-//! let before = thalweg_codec::allocations::of_this_thread();
-//! drop(Vec::<u8>::with_capacity(100));
-//! let since = thalweg_codec::allocations::of_this_thread() - before;
-//! assert_eq!((since.blocks, since.bytes), (1, 100));
-//! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,15 +7,15 @@ use std::ops::Sub;
 /// The system's allocator with two counters of each thread before it. They are plain cells in the thread's own memory,
 /// with nothing to initialise and nothing to drop: two additions for each block that is asked for.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counting;
+pub(crate) struct Counting;
 
 /// Since the thread began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Blocks that were asked for; one that changes its size counts once more.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
     /// Bytes of them, each time as many as the block then has.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 thread_local! {
@@ -33,7 +23,7 @@ thread_local! {
 }
 
 /// What the calling thread has asked for. Zero for good unless [`Counting`] is the program's allocator.
-pub fn of_this_thread() -> Counts {
+pub(crate) fn of_this_thread() -> Counts {
     COUNTS.get()
 }
 
@@ -74,5 +64,18 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // SAFETY: what the caller promised of `block` and `layout` holds; the block is the system's.
         unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_this_thread;
+
+    #[test]
+    fn a_block_is_counted_with_its_bytes() {
+        let before = of_this_thread();
+        drop(Vec::<u8>::with_capacity(100));
+        let since = of_this_thread() - before;
+        assert_eq!((since.blocks, since.bytes), (1, 100));
     }
 }

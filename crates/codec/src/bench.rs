@@ -5,23 +5,35 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use thalweg_lab::codec::conduct::lines;
-use thalweg_lab::codec::results::{Allocations, CodecInfo, DataInfo, Size};
-use thalweg_lab::codec::{Bench, Format, Line, Operation, WARM_UPS};
-
 use crate::allocations;
-use crate::converter::{Convert, NotConverted};
-use crate::own::OwnData;
-use crate::shapes::{shapes, type_of};
+use crate::contract::{Allocations, CodecInfo, DataInfo, Format, From, Line, Operation, Selection, Size};
+use crate::converter::{Entry, NotConverted};
+use crate::own::{OwnData, OwnDataError};
+use crate::shapes::{Shape, shapes, type_of};
 use crate::sizes::size;
 
 /// Conversions whose allocations are counted: each message of a kind at least once.
 const COUNTED: u64 = 64;
 
-/// A codec at a kind of message.
-pub(crate) struct Entry {
-    pub(crate) codec: &'static str,
-    pub(crate) converter: Box<dyn Convert>,
+/// Why there is nothing to convert.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SelectError {
+    /// The user's own data is none.
+    #[error(transparent)]
+    Own(#[from] OwnDataError),
+    /// A name that nobody bears.
+    #[error("there is no {what} `{unknown}`: there are {known}")]
+    Unknown {
+        /// A message or a codec.
+        what: &'static str,
+        /// Its name.
+        unknown: String,
+        /// Who there is.
+        known: String,
+    },
+    /// A codec cannot convert the messages.
+    #[error(transparent)]
+    NotConverted(#[from] NotConverted),
 }
 
 struct Kind {
@@ -30,7 +42,7 @@ struct Kind {
 }
 
 /// Messages, and every codec that can convert them.
-pub struct Codecs {
+pub(crate) struct Codecs {
     kinds: Vec<Kind>,
 }
 
@@ -60,9 +72,30 @@ const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
 ];
 
 impl Codecs {
+    /// The messages and codecs that were asked for.
+    pub(crate) fn select(selection: &Selection) -> Result<Self, SelectError> {
+        let mut codecs = match &selection.from {
+            From::Seed(seed) => Self::generated(*seed)?,
+            From::Own { proto, type_name, data } => Self::own(OwnData::read(proto, type_name, data)?)?,
+        };
+        let data: Vec<String> = codecs.data().into_iter().map(|data| data.name).collect();
+        let names: Vec<String> = codecs.codecs().into_iter().map(|codec| codec.name).collect();
+        if let Some(wanted) = &selection.messages {
+            all_known("message", wanted, &data)?;
+            codecs.kinds.retain(|kind| wanted.contains(&kind.info.name));
+        }
+        if let Some(wanted) = &selection.codecs {
+            all_known("codec", wanted, &names)?;
+            for kind in &mut codecs.kinds {
+                kind.entries.retain(|entry| wanted.iter().any(|name| name == entry.codec));
+            }
+        }
+        Ok(codecs)
+    }
+
     /// The messages of `proto/shapes.proto`, made from a seed.
-    pub fn generated(seed: u64) -> Result<Self, NotConverted> {
-        let kind = |shape: crate::shapes::Shape| Kind {
+    fn generated(seed: u64) -> Result<Self, NotConverted> {
+        let kind = |shape: Shape| Kind {
             info: DataInfo {
                 name: shape.name.to_owned(),
                 about: shape.about.to_owned(),
@@ -74,7 +107,7 @@ impl Codecs {
     }
 
     /// The user's own messages. Codecs that generate code for a type do not take part.
-    pub fn own(data: OwnData) -> Result<Self, NotConverted> {
+    fn own(data: OwnData) -> Result<Self, NotConverted> {
         let messages = data.messages();
         let info = DataInfo {
             name: data.name().to_owned(),
@@ -84,25 +117,13 @@ impl Codecs {
         Ok(Self { kinds: vec![Kind { info, entries: data.entries()? }] })
     }
 
-    /// Keeps these kinds of message.
-    pub fn retain_data(&mut self, keep: impl Fn(&str) -> bool) {
-        self.kinds.retain(|kind| keep(&kind.info.name));
-    }
-
-    /// Keeps these codecs.
-    pub fn retain_codecs(&mut self, keep: impl Fn(&str) -> bool) {
-        for kind in &mut self.kinds {
-            kind.entries.retain(|entry| keep(entry.codec));
-        }
-    }
-
     /// Kinds of message.
-    pub fn data(&self) -> Vec<DataInfo> {
+    pub(crate) fn data(&self) -> Vec<DataInfo> {
         self.kinds.iter().map(|kind| kind.info.clone()).collect()
     }
 
     /// The codecs that take part.
-    pub fn codecs(&self) -> Vec<CodecInfo> {
+    pub(crate) fn codecs(&self) -> Vec<CodecInfo> {
         let takes_part =
             |name: &str| self.kinds.iter().any(|kind| kind.entries.iter().any(|entry| entry.codec == name));
         let info = |&(name, package, format, dynamic, about): &(&str, &str, Format, bool, &str)| CodecInfo {
@@ -116,7 +137,7 @@ impl Codecs {
     }
 
     /// How large each codec makes each message.
-    pub fn sizes(&self) -> Vec<Size> {
+    pub(crate) fn sizes(&self) -> Vec<Size> {
         let of = |kind: &Kind| {
             let size = |entry: &Entry| size(&kind.info.name, entry.codec, entry.converter.wires());
             kind.entries.iter().map(size).collect::<Vec<_>>()
@@ -124,19 +145,15 @@ impl Codecs {
         self.kinds.iter().flat_map(of).collect()
     }
 
-    /// Every codec at every message, for each operation, those that take turns beside each other.
-    pub fn lines(&self) -> Vec<Line> {
-        let of = |kind: &Kind| {
-            let pair = |entry: &Entry| (kind.info.name.as_str(), entry.codec);
-            let pairs: Vec<(&str, &str)> = kind.entries.iter().map(pair).collect();
-            lines(&pairs, &Operation::ALL)
-        };
+    /// Every codec at every message, for each operation; the codecs of a message and an operation beside each other.
+    pub(crate) fn lines(&self) -> Vec<Line> {
+        let of = |kind: &Kind| Operation::ALL.map(|operation| kind.lines(operation)).concat();
         self.kinds.iter().flat_map(of).collect()
     }
 
     /// Writes the messages for programs that are not this one: `NAME.pb`, each message with its length before it as a
-    /// varint, `NAME.jsonl`, a line for each, and `messages.txt`, a line with each name and its type.
-    pub fn write_messages(&self, folder: &Path) -> io::Result<()> {
+    /// varint, `NAME.jsonl`, a line for each, and `messages.txt`, a line with each name and its type. How many kinds.
+    pub(crate) fn write_messages(&self, folder: &Path) -> io::Result<usize> {
         let mut index = String::new();
         for kind in &self.kinds {
             let Some(type_name) = type_of(&kind.info.name) else { continue };
@@ -155,7 +172,8 @@ impl Codecs {
             fs::write(folder.join(format!("{}.jsonl", kind.info.name)), lines)?;
             let _ = writeln!(index, "{} {type_name}", kind.info.name);
         }
-        fs::write(folder.join("messages.txt"), index)
+        fs::write(folder.join("messages.txt"), &index)?;
+        Ok(index.lines().count())
     }
 
     /// Of the line's messages as its codec writes them.
@@ -173,23 +191,46 @@ impl Codecs {
         let entry = entry.ok_or_else(|| format!("there is no {line}"))?;
         entry.converter.convert(line.operation, conversions).map_err(|error| error.to_string())
     }
-}
 
-impl Bench for Codecs {
-    fn convert(&mut self, line: &Line, conversions: u64) -> Result<Duration, String> {
-        self.run(line, WARM_UPS)?;
+    /// How long the conversions take, behind some that are not timed.
+    pub(crate) fn convert(
+        &mut self,
+        line: &Line,
+        warm_ups: u64,
+        conversions: u64,
+    ) -> Result<Duration, String> {
+        self.run(line, warm_ups)?;
         let started = Instant::now();
         self.run(line, conversions)?;
         Ok(started.elapsed())
     }
 
-    fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
+    /// What a conversion asks of the allocator, on average.
+    pub(crate) fn allocations(&mut self, line: &Line) -> Result<Allocations, String> {
         self.run(line, COUNTED)?;
         let before = allocations::of_this_thread();
         self.run(line, COUNTED)?;
         let since = allocations::of_this_thread() - before;
         let mean = |count: u64| count as f64 / COUNTED as f64;
         Ok(Allocations { blocks: mean(since.blocks), bytes: mean(since.bytes) })
+    }
+}
+
+impl Kind {
+    /// Each codec that does this to the messages.
+    fn lines(&self, operation: Operation) -> Vec<Line> {
+        let line =
+            |entry: &Entry| Line { data: self.info.name.clone(), codec: entry.codec.to_owned(), operation };
+        self.entries.iter().map(line).collect()
+    }
+}
+
+fn all_known(what: &'static str, wanted: &[String], known: &[String]) -> Result<(), SelectError> {
+    match wanted.iter().find(|name| !known.contains(name)) {
+        None => Ok(()),
+        Some(unknown) => {
+            Err(SelectError::Unknown { what, unknown: unknown.clone(), known: known.join(", ") })
+        }
     }
 }
 
@@ -207,20 +248,30 @@ fn version(package: &str) -> String {
 mod tests {
     use super::*;
 
-    #[global_allocator]
-    static ALLOCATOR: allocations::Counting = allocations::Counting;
-
     #[test]
     fn every_line_converts_and_every_codec_has_a_version() {
         let mut codecs = Codecs::generated(1).unwrap();
         let lines = codecs.lines();
         assert_eq!(lines.len(), 7 * 11 * 3);
         for line in &lines {
-            codecs.convert(line, 3).unwrap();
+            codecs.convert(line, 50, 3).unwrap();
         }
         assert!(codecs.codecs().iter().all(|codec| codec.version.starts_with(|c: char| c.is_ascii_digit())));
         let nobody = Line { codec: "nobody".to_owned(), ..lines[0].clone() };
-        assert!(codecs.convert(&nobody, 1).is_err());
+        assert_eq!(
+            codecs.convert(&nobody, 50, 1),
+            Err("there is no nobody, encode of person-full".to_owned())
+        );
+    }
+
+    #[test]
+    fn codecs_that_take_turns_are_beside_each_other() {
+        let lines = Codecs::generated(1).unwrap().lines();
+        for turns in lines.chunks(11) {
+            let of = |line: &Line| (line.data.clone(), line.operation);
+            assert!(turns.iter().all(|line| of(line) == of(&turns[0])), "{turns:?}");
+            assert_eq!((turns[0].codec.as_str(), turns[10].codec.as_str()), ("prost", "thalweg-msgpack"));
+        }
     }
 
     #[test]
@@ -241,11 +292,24 @@ mod tests {
 
     #[test]
     fn what_is_not_wanted_is_not_there() {
-        let mut codecs = Codecs::generated(1).unwrap();
-        codecs.retain_data(|name| name == "order");
-        codecs.retain_codecs(|name| name == "prost" || name == "serde_json");
+        let names = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
+        let select = |messages, codecs| Codecs::select(&Selection { from: From::Seed(1), messages, codecs });
+        let Ok(codecs) = select(names(&["order"]), names(&["prost", "serde_json"])) else {
+            panic!("these are known")
+        };
         assert_eq!(codecs.lines().len(), 2 * 3);
-        let names: Vec<String> = codecs.codecs().into_iter().map(|codec| codec.name).collect();
-        assert_eq!(names, ["prost", "serde_json"]);
+        let found: Vec<String> = codecs.codecs().into_iter().map(|codec| codec.name).collect();
+        assert_eq!(found, ["prost", "serde_json"]);
+        let refused = |selected: Result<Codecs, SelectError>| selected.err().map(|error| error.to_string());
+        assert_eq!(
+            refused(select(names(&["order", "letter"]), None)).unwrap(),
+            "there is no message `letter`: there are person-full, person-sparse, several-data, order, \
+             log-record, visit, samples"
+        );
+        assert!(
+            refused(select(None, names(&["xml"])))
+                .unwrap()
+                .starts_with("there is no codec `xml`: there are prost, buffa, ")
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use thalweg_lab::codec::Operation;
+use crate::contract::Operation;
 
 /// Turns objects to bytes, and bytes to objects.
 ///
@@ -26,7 +26,7 @@ pub(crate) trait Codec: Send + 'static {
 /// A codec refused an object, or bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct NotConverted(String);
+pub(crate) struct NotConverted(String);
 
 #[expect(clippy::needless_pass_by_value, reason = "errors come as `map_err` passes them on")]
 impl NotConverted {
@@ -44,8 +44,28 @@ pub(crate) trait Convert: Send {
     fn wires(&self) -> &[Vec<u8>];
 }
 
+/// A codec at a kind of message.
+pub(crate) struct Entry {
+    /// The codec's name.
+    pub(crate) codec: &'static str,
+    pub(crate) converter: Box<dyn Convert>,
+}
+
+impl Entry {
+    /// A codec with its messages, under its name.
+    pub(crate) fn new<C: Codec>(
+        name: &'static str,
+        codec: C,
+        objects: Vec<C::Object>,
+    ) -> Result<Self, NotConverted> {
+        let converter =
+            Converter::new(codec, objects).map_err(|error| NotConverted::new(format!("{name}: {error}")))?;
+        Ok(Self { codec: name, converter: Box::new(converter) })
+    }
+}
+
 /// A [`Codec`] with its messages, as objects and as bytes.
-pub(crate) struct Converter<C: Codec> {
+struct Converter<C: Codec> {
     codec: C,
     objects: Vec<C::Object>,
     wires: Vec<Vec<u8>>,
@@ -55,7 +75,7 @@ pub(crate) struct Converter<C: Codec> {
 
 impl<C: Codec> Converter<C> {
     /// Encodes every object once, and sees that it can be read back as it was.
-    pub(crate) fn new(mut codec: C, objects: Vec<C::Object>) -> Result<Self, NotConverted> {
+    fn new(mut codec: C, objects: Vec<C::Object>) -> Result<Self, NotConverted> {
         let mut wires = Vec::with_capacity(objects.len());
         for object in &objects {
             let mut wire = Vec::new();
@@ -72,7 +92,7 @@ impl<C: Codec> Converter<C> {
 
     fn encode(&mut self, conversions: u64) -> Result<(), NotConverted> {
         let Self { codec, objects, out, .. } = self;
-        for object in turns(objects, conversions) {
+        for object in in_turn(objects, conversions) {
             out.clear();
             codec.encode(black_box(object), out)?;
             black_box(&mut *out);
@@ -82,7 +102,7 @@ impl<C: Codec> Converter<C> {
 
     fn decode(&mut self, conversions: u64) -> Result<(), NotConverted> {
         let Self { codec, wires, .. } = self;
-        for wire in turns(wires, conversions) {
+        for wire in in_turn(wires, conversions) {
             black_box(&codec.decode(black_box(wire))?);
         }
         Ok(())
@@ -90,7 +110,7 @@ impl<C: Codec> Converter<C> {
 
     fn round_trip(&mut self, conversions: u64) -> Result<(), NotConverted> {
         let Self { codec, objects, out, .. } = self;
-        for object in turns(objects, conversions) {
+        for object in in_turn(objects, conversions) {
             out.clear();
             codec.encode(black_box(object), out)?;
             black_box(&codec.decode(black_box(out))?);
@@ -100,7 +120,7 @@ impl<C: Codec> Converter<C> {
 }
 
 /// `count` of the items, in order, over and over.
-fn turns<T>(items: &[T], count: u64) -> impl Iterator<Item = &T> {
+fn in_turn<T>(items: &[T], count: u64) -> impl Iterator<Item = &T> {
     items.iter().cycle().take(usize::try_from(count).unwrap_or(usize::MAX))
 }
 

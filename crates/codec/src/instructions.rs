@@ -1,7 +1,7 @@
 //! Instructions of a conversion, counted by callgrind in a run of this program made for it.
 //!
-//! callgrind counts what runs within one function, and writes a file each time that another, which calls it, returns: one
-//! run of the program counts all lines, and what starts and ends the program is no part of it.
+//! callgrind counts what runs within one function, and writes a file each time that another, which calls it, returns:
+//! one run of the program counts all lines, and what starts and ends the program is no part of it.
 
 use std::ffi::OsStr;
 use std::hint::black_box;
@@ -9,10 +9,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{fs, io};
 
-use thalweg_lab::codec::Line;
-use thalweg_lab::codec::results::InstructionsOf;
-
 use crate::bench::Codecs;
+use crate::contract::{InstructionsOf, Line};
 
 /// The function whose instructions are counted, as callgrind knows it, up to what the compiler puts behind its name.
 const COUNTED: &str = "thalweg_codec::instructions::counted*";
@@ -27,7 +25,7 @@ const FILES: &str = "callgrind";
 
 /// Why instructions are not known.
 #[derive(Debug, thiserror::Error)]
-pub enum CountError {
+pub(crate) enum CountError {
     /// callgrind cannot be started.
     #[error("valgrind cannot be started: {0}")]
     NoValgrind(io::Error),
@@ -54,7 +52,7 @@ pub enum CountError {
 
 /// Runs `program` with `arguments` under callgrind, whose files go into `folder`. The program must call [`count_here`]
 /// with the same codecs.
-pub fn count_under_callgrind(
+pub(crate) fn count_under_callgrind(
     program: &Path,
     arguments: &[impl AsRef<OsStr>],
     codecs: &Codecs,
@@ -91,14 +89,14 @@ pub fn count_under_callgrind(
 }
 
 /// Converts each line as often as is counted, in the order of the lines.
-pub fn count_here(codecs: &mut Codecs) -> Result<(), String> {
+pub(crate) fn count_here(codecs: &mut Codecs) -> Result<(), String> {
     for line in codecs.lines() {
         line_written(codecs, &line)?;
     }
     Ok(())
 }
 
-/// Behind a first turn, in which buffers grow.
+/// The same conversions go before, uncounted: buffers grow in them.
 #[inline(never)]
 fn line_written(codecs: &mut Codecs, line: &Line) -> Result<(), String> {
     let conversions = conversions(codecs, line);

@@ -8,17 +8,15 @@ use prost::encoding::decode_varint;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde_json::Value;
 
-use crate::bench::Entry;
 use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
 use crate::codecs::{engine, reflect, serde as serde_codec};
-use crate::converter::NotConverted;
-use crate::shapes::entry;
+use crate::converter::{Entry, NotConverted};
 
 /// More messages than these are not read: they would no longer lie in the processor's cache, and say nothing new.
 const MESSAGES_MAX: usize = 1000;
 
 /// Messages of a type that is known at run time only.
-pub struct OwnData {
+pub(crate) struct OwnData {
     /// The descriptor set that the type is in.
     set: Vec<u8>,
     descriptor: MessageDescriptor,
@@ -27,7 +25,7 @@ pub struct OwnData {
 
 /// Why the user's data cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum OwnDataError {
+pub(crate) enum OwnDataError {
     /// The `.proto` file has an error, or is not there.
     #[error("{0}")]
     Proto(String),
@@ -50,12 +48,12 @@ pub enum OwnDataError {
         error: io::Error,
     },
     /// A message in it is none of the type.
-    #[error("{file}, {place}: {reason}")]
+    #[error("{file}, {position}: {reason}")]
     Message {
         /// Which file.
         file: PathBuf,
         /// Where.
-        place: Place,
+        position: Position,
         /// What is wrong.
         reason: String,
     },
@@ -66,14 +64,14 @@ pub enum OwnDataError {
 
 /// Where in a file, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub(crate) enum Position {
     /// The line on which a message begins, or on which it is no JSON.
     Line(usize),
     /// Which of the binary messages.
     Message(usize),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
@@ -83,19 +81,19 @@ impl fmt::Display for Place {
 }
 
 impl OwnData {
-    /// Reads messages of the type `name` from `data`: JSON lines, or JSON documents one after the other, if its name ends
-    /// in `.json` or `.jsonl`, and otherwise binary messages, each with its length before it as a varint.
+    /// Reads messages of the type `name` from `data`: JSON lines, or JSON documents one after the other, if its name
+    /// ends in `.json` or `.jsonl`, and otherwise binary messages, each with its length before it as a varint.
     ///
     /// At most the first 1,000 messages are taken. Files that `proto` imports are looked for in its folder.
-    pub fn read(proto: &Path, name: &str, data: &Path) -> Result<Self, OwnDataError> {
+    pub(crate) fn read(proto: &Path, name: &str, data: &Path) -> Result<Self, OwnDataError> {
         let (set, descriptor) = descriptor(proto, name)?;
         let bytes = fs::read(data).map_err(|error| OwnDataError::Io { file: data.to_owned(), error })?;
         let is_json = data.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
         let messages =
             if is_json { from_json(&descriptor, &bytes) } else { from_binary(&descriptor, &bytes) };
-        let messages = messages.map_err(|(place, reason)| OwnDataError::Message {
+        let messages = messages.map_err(|(position, reason)| OwnDataError::Message {
             file: data.to_owned(),
-            place,
+            position,
             reason,
         })?;
         if messages.is_empty() {
@@ -122,13 +120,13 @@ impl OwnData {
         let value = |message: &DynamicMessage| serde_json::to_value(message).map_err(NotConverted::new);
         let values = || messages.iter().map(value).collect::<Result<Vec<Value>, _>>();
         Ok(vec![
-            entry("thalweg", Engine::new(of), of_engine()?)?,
-            entry("prost-reflect", reflect::Reflect(descriptor.clone()), messages.clone())?,
-            entry("serde_json-value", serde_codec::SerdeJson(std::marker::PhantomData), values()?)?,
-            entry("prost-reflect-json", reflect::ReflectJson(descriptor.clone()), messages.clone())?,
-            entry("thalweg-json", Transcoded::<Json>::new(of), of_engine()?)?,
-            entry("rmp-serde-value", serde_codec::RmpSerde(std::marker::PhantomData), values()?)?,
-            entry("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
+            Entry::new("thalweg", Engine::new(of), of_engine()?)?,
+            Entry::new("prost-reflect", reflect::Reflect(descriptor.clone()), messages.clone())?,
+            Entry::new("serde_json-value", serde_codec::SerdeJson(std::marker::PhantomData), values()?)?,
+            Entry::new("prost-reflect-json", reflect::ReflectJson(descriptor.clone()), messages.clone())?,
+            Entry::new("thalweg-json", Transcoded::<Json>::new(of), of_engine()?)?,
+            Entry::new("rmp-serde-value", serde_codec::RmpSerde(std::marker::PhantomData), values()?)?,
+            Entry::new("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
         ])
     }
 }
@@ -147,17 +145,18 @@ fn descriptor(proto: &Path, name: &str) -> Result<(Vec<u8>, MessageDescriptor), 
     Ok((encoded, descriptor))
 }
 
-type Placed<T> = Result<T, (Place, String)>;
+type Positioned<T> = Result<T, (Position, String)>;
 
-fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Placed<Vec<DynamicMessage>> {
+fn from_json(descriptor: &MessageDescriptor, text: &[u8]) -> Positioned<Vec<DynamicMessage>> {
     let mut documents = serde_json::Deserializer::from_slice(text).into_iter::<Value>();
     let mut messages = Vec::new();
     while messages.len() < MESSAGES_MAX {
         let before = documents.byte_offset();
         let Some(document) = documents.next() else { break };
-        let document = document.map_err(|error| (Place::Line(error.line()), without_line(&error)))?;
+        let document = document.map_err(|error| (Position::Line(error.line()), without_line(&error)))?;
         let message = DynamicMessage::deserialize(descriptor.clone(), document);
-        messages.push(message.map_err(|error| (Place::Line(line_of_next(text, before)), error.to_string()))?);
+        messages
+            .push(message.map_err(|error| (Position::Line(line_of_next(text, before)), error.to_string()))?);
     }
     Ok(messages)
 }
@@ -173,11 +172,11 @@ fn line_of_next(text: &[u8], offset: usize) -> usize {
     text[..offset + blank].split(|&byte| byte == b'\n').count()
 }
 
-fn from_binary(descriptor: &MessageDescriptor, bytes: &[u8]) -> Placed<Vec<DynamicMessage>> {
+fn from_binary(descriptor: &MessageDescriptor, bytes: &[u8]) -> Positioned<Vec<DynamicMessage>> {
     let mut rest = bytes;
     let mut messages = Vec::new();
     while !rest.is_empty() && messages.len() < MESSAGES_MAX {
-        let number = Place::Message(messages.len() + 1);
+        let number = Position::Message(messages.len() + 1);
         let length = decode_varint(&mut rest).map_err(|error| (number, format!("its length: {error}")))?;
         let length =
             usize::try_from(length).ok().filter(|&length| length <= rest.len()).ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! The messages of `proto/shapes.proto` as a Rust program has them that knows no Protobuf: what serde's codecs convert.
 //!
-//! Fields bear the names of the `.proto` file. What is absent is `null` in JSON, as JSON libraries write it that are not
-//! told otherwise.
+//! Fields bear the names of the `.proto` file. What is absent is `null` in JSON, as JSON libraries write it that are
+//! not told otherwise.
 
 use std::collections::HashMap;
 

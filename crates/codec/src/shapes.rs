@@ -8,10 +8,9 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::bench::Entry;
 use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
 use crate::codecs::{buffa as buffa_codec, engine, prost as prost_codec, reflect, serde as serde_codec};
-use crate::converter::{Codec, Convert, Converter, NotConverted};
+use crate::converter::{Entry, NotConverted};
 use crate::{generate, plain};
 use generate::Random;
 
@@ -24,11 +23,9 @@ mod generated {
 
 /// Messages as buffa has them.
 #[allow(warnings, clippy::all, clippy::pedantic, reason = "generated code")]
-mod generated_buffa {
-    include!(concat!(env!("OUT_DIR"), "/buffa/mod.rs"));
+mod viewed {
+    include!(concat!(env!("OUT_DIR"), "/buffa/shapes.mod.rs"));
 }
-
-use generated_buffa::shapes as viewed;
 
 /// The descriptors of `proto/shapes.proto`.
 const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shapes.bin"));
@@ -121,30 +118,19 @@ where
     let of = engine::message_type(DESCRIPTORS, P::NAME)?;
     let of_engine = || engine::messages(of, &wires);
     let entries = vec![
-        entry("prost", prost_codec::Prost(PhantomData), typed.clone())?,
-        entry("buffa", buffa_codec::Owned::<B>::default(), buffa()?)?,
-        entry("buffa-view", buffa_codec::View::<B>::default(), buffa()?)?,
-        entry("thalweg", Engine::new(of), of_engine()?)?,
-        entry("prost-reflect", reflect::Reflect(descriptor.clone()), dynamic)?,
-        entry("serde_json", serde_codec::SerdeJson(PhantomData), copies()?)?,
-        entry("sonic-rs", serde_codec::SonicRs(PhantomData), copies()?)?,
-        entry("pbjson", serde_codec::SerdeJson(PhantomData), typed)?,
-        entry("thalweg-json", Transcoded::<Json>::new(of), of_engine()?)?,
-        entry("rmp-serde", serde_codec::RmpSerde(PhantomData), plain)?,
-        entry("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
+        Entry::new("prost", prost_codec::Prost(PhantomData), typed.clone())?,
+        Entry::new("buffa", buffa_codec::Owned::<B>::default(), buffa()?)?,
+        Entry::new("buffa-view", buffa_codec::View::<B>::default(), buffa()?)?,
+        Entry::new("thalweg", Engine::new(of), of_engine()?)?,
+        Entry::new("prost-reflect", reflect::Reflect(descriptor.clone()), dynamic)?,
+        Entry::new("serde_json", serde_codec::SerdeJson(PhantomData), copies()?)?,
+        Entry::new("sonic-rs", serde_codec::SonicRs(PhantomData), copies()?)?,
+        Entry::new("pbjson", serde_codec::SerdeJson(PhantomData), typed)?,
+        Entry::new("thalweg-json", Transcoded::<Json>::new(of), of_engine()?)?,
+        Entry::new("rmp-serde", serde_codec::RmpSerde(PhantomData), plain)?,
+        Entry::new("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
     ];
     Ok(Shape { name, about, messages, entries })
-}
-
-/// A codec with its messages, under its name.
-pub(crate) fn entry<C: Codec>(
-    codec: &'static str,
-    make: C,
-    objects: Vec<C::Object>,
-) -> Result<Entry, NotConverted> {
-    let converter =
-        Converter::new(make, objects).map_err(|error| NotConverted::new(format!("{codec}: {error}")))?;
-    Ok(Entry { codec, converter: Box::new(converter) as Box<dyn Convert> })
 }
 
 /// What a plain struct says in JSON, as the message of the descriptor.

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use thalweg_lab::codec::results::Size;
+
+use crate::contract::Size;
 
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
@@ -29,5 +30,5 @@ fn gzip(wire: &[u8]) -> usize {
 }
 
 fn zstd(wire: &[u8]) -> usize {
-    zstd::bulk::compress(wire, ZSTD_LEVEL).expect("a Vec has room for what it is compressed to").len()
+    zstd::bulk::compress(wire, ZSTD_LEVEL).expect("a Vec takes what it is compressed to").len()
 }

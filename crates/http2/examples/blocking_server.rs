@@ -94,7 +94,7 @@ fn answer(connection: &mut Connection, stream: StreamId, ok: &std::sync::Arc<Fix
     let head = Block { fixed: Some(ok), extra: &FieldList::new() };
     if connection.send_headers(stream, head, false).is_ok() {
         let body = Bytes::from_static(b"this is an HTTP/2 server\n");
-        if connection.send_data(stream, body, true).is_err() {
+        if connection.send_data(stream, [body], true).is_err() {
             connection.reset(stream, ErrorCode::InternalError);
         }
     }

@@ -66,7 +66,7 @@ fn transfer(from: &mut Connection, output: &mut Output, wire: &mut Vec<u8>) {
 #[inline(never)]
 fn call(client: &mut Connection, request: &Arc<FixedFields>) {
     let head = Block { fixed: Some(request), extra: &FieldList::new() };
-    let opened = client.open_with(Tag(7), head, 5, |out| out.extend_from_slice(&[0; 5]));
+    let opened = client.open_with_message(Tag(7), head, 5, |out| out.extend_from_slice(&[0; 5]));
     assert!(matches!(opened, Ok((_, true))), "fewer calls in flight than streams");
 }
 

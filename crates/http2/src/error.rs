@@ -1,6 +1,8 @@
-//! Errors: scope (connection, stream, operation), who began it, code and reason.
+//! Errors: scope (connection, stream, operation), who began it, code, and what the peer did.
 
 use std::fmt;
+
+use crate::violation::Violation;
 
 /// An error code of RFC 9113 §7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,24 +127,34 @@ impl fmt::Display for Initiator {
 ///
 /// Where this endpoint found the fault, its GOAWAY is already in the output: flush it, then close the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("HTTP/2 connection ended by {initiator} with {code}: {reason}")]
+#[error("HTTP/2 connection ended by {initiator} with {code}: {violation}")]
 pub struct ConnectionError {
     /// Who ended the connection.
     pub initiator: Initiator,
     /// The code that the GOAWAY carries.
     pub code: ErrorCode,
-    /// What happened, for a person.
-    pub reason: &'static str,
+    /// What the peer did.
+    pub violation: Violation,
 }
 
 impl ConnectionError {
     /// A fault of the peer that this endpoint found.
-    pub(crate) const fn local(code: ErrorCode, reason: &'static str) -> ConnectionError {
-        ConnectionError { initiator: Initiator::Local, code, reason }
+    pub(crate) const fn local(code: ErrorCode, violation: Violation) -> ConnectionError {
+        ConnectionError { initiator: Initiator::Local, code, violation }
     }
 
-    pub(crate) const fn protocol(reason: &'static str) -> ConnectionError {
-        ConnectionError::local(ErrorCode::ProtocolError, reason)
+    pub(crate) const fn protocol(violation: Violation) -> ConnectionError {
+        ConnectionError::local(ErrorCode::ProtocolError, violation)
+    }
+
+    /// A frame has an impossible size.
+    pub(crate) const fn wrong_size(violation: Violation) -> ConnectionError {
+        ConnectionError::local(ErrorCode::FrameSizeError, violation)
+    }
+
+    /// The peer costs too much.
+    pub(crate) const fn calm(violation: Violation) -> ConnectionError {
+        ConnectionError::local(ErrorCode::EnhanceYourCalm, violation)
     }
 }
 
@@ -150,16 +162,16 @@ impl ConnectionError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamError {
     pub(crate) code: ErrorCode,
-    pub(crate) reason: &'static str,
+    pub(crate) violation: Violation,
 }
 
 impl StreamError {
-    pub(crate) const fn new(code: ErrorCode, reason: &'static str) -> StreamError {
-        StreamError { code, reason }
+    pub(crate) const fn new(code: ErrorCode, violation: Violation) -> StreamError {
+        StreamError { code, violation }
     }
 
-    pub(crate) const fn protocol(reason: &'static str) -> StreamError {
-        StreamError::new(ErrorCode::ProtocolError, reason)
+    pub(crate) const fn protocol(violation: Violation) -> StreamError {
+        StreamError::new(ErrorCode::ProtocolError, violation)
     }
 }
 
@@ -186,9 +198,9 @@ impl From<StreamError> for Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The peer allows no more concurrent streams: wait for
-    /// [`Event::SlotsChanged`](crate::Event::SlotsChanged).
+    /// [`Event::StreamsFree`](crate::Event::StreamsFree).
     #[error("the peer allows no more concurrent streams; wait until one ends")]
-    NoSlot,
+    NoFreeStream,
     /// GOAWAY was sent or received: open it on another connection.
     #[error("the connection is going away; open the stream on another one")]
     GoingAway,

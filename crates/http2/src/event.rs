@@ -1,7 +1,10 @@
 //! What a connection tells its owner.
 
+use std::fmt;
+
 use crate::error::{ErrorCode, Initiator};
 use crate::stream::{StreamId, Tag};
+use crate::violation::Violation;
 
 /// What [`Connection::poll_event`](crate::Connection::poll_event) found in the input, or what the connection
 /// has to say itself.
@@ -42,6 +45,9 @@ pub enum Event<'a> {
         tag: Tag,
         /// The part, where it lies in the input. Empty only with `end_stream`.
         bytes: &'a [u8],
+        /// Where the part starts in the input that this call of `poll_event` was given: it lies at
+        /// `start..start + bytes.len()`. 0 where there is no input.
+        start: usize,
         /// The peer sends nothing more on this stream.
         end_stream: bool,
     },
@@ -64,10 +70,11 @@ pub enum Event<'a> {
         /// What the owner hung on it.
         tag: Tag,
     },
-    /// Calls that wait for a slot can try again (client): the peer's first SETTINGS arrived, its
-    /// MAX_CONCURRENT_STREAMS changed, or a stream ended after
-    /// [`OpenError::NoSlot`](crate::OpenError::NoSlot).
-    SlotsChanged,
+    /// Streams may be free (client): the peer's first SETTINGS arrived, its MAX_CONCURRENT_STREAMS changed, or a stream
+    /// ended and the owner waits for a free one, after
+    /// [`Connection::notify_free_stream`](crate::Connection::notify_free_stream) or
+    /// [`OpenError::NoFreeStream`](crate::OpenError::NoFreeStream).
+    StreamsFree,
     /// GOAWAY from the peer; [`Event::Reset`] of the streams that it will not serve follow.
     GoAway {
         /// The last stream that the peer may have served.
@@ -94,6 +101,27 @@ pub struct ResetCause {
     /// The peer says that it never processed the request (REFUSED_STREAM, or above GOAWAY's last stream):
     /// safe to retry.
     pub unprocessed: bool,
-    /// What happened, for a person.
-    pub reason: &'static str,
+    /// What happened.
+    pub reason: ResetReason,
+}
+
+/// What ended a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResetReason {
+    /// The peer sent RST_STREAM.
+    PeerReset,
+    /// The peer sent GOAWAY with a last stream below this one.
+    PeerWentAway,
+    /// This endpoint sent RST_STREAM, for what the peer did.
+    Violation(Violation),
+}
+
+impl fmt::Display for ResetReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResetReason::PeerReset => f.write_str("the peer reset the stream"),
+            ResetReason::PeerWentAway => f.write_str("the peer went away before it processed the request"),
+            ResetReason::Violation(violation) => violation.fmt(f),
+        }
+    }
 }

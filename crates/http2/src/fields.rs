@@ -133,12 +133,14 @@ impl FieldList {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
     }
 
-    /// The arena, for a decoder that writes a name and a value in place; [`close_field`](Self::close_field) must follow.
+    /// The arena, for a decoder that writes a name and a value in place; [`close_field`](Self::close_field) must
+    /// follow.
     pub(crate) fn arena(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Makes a field of the bytes that were appended to the arena from `start` on: a name up to `name_end`, then a value.
+    /// Makes a field of the bytes that were appended to the arena from `start` on: a name up to `name_end`, then a
+    /// value.
     pub(crate) fn close_field(&mut self, start: usize, name_end: usize, indexing: Indexing) -> Field<'_> {
         self.entries.push(Entry { name_end, value_end: self.bytes.len(), indexing });
         Field { name: &self.bytes[start..name_end], value: &self.bytes[name_end..], indexing }

@@ -9,8 +9,9 @@ use std::mem;
 
 use crate::error::{ConnectionError, ErrorCode};
 use crate::hash::hash;
-use crate::headers::{Head, HeadKind, Malformed, validate};
+use crate::headers::{Head, HeadKind, validate};
 use crate::hpack::{DecodeOutcome, Decoder};
+use crate::violation::Violation;
 
 /// How many heads are kept.
 const HEADS_MAX: usize = 8;
@@ -27,7 +28,7 @@ const HEAD_SIZE_MAX: usize = 2 << 10;
 pub(crate) enum Decoded {
     /// See [`HeadCache::current`].
     Valid,
-    Malformed(Malformed),
+    Malformed(Violation),
     /// Larger than the list that is accepted.
     TooLarge,
 }
@@ -124,8 +125,10 @@ impl HeadCache {
             Ok(DecodeOutcome::Complete) => {}
             Ok(DecodeOutcome::TooLarge) => return Ok(Decoded::TooLarge),
             Err(_) => {
-                let reason = "a header block could not be decoded";
-                return Err(ConnectionError::local(ErrorCode::CompressionError, reason));
+                return Err(ConnectionError::local(
+                    ErrorCode::CompressionError,
+                    Violation::HeaderBlockInvalid,
+                ));
             }
         }
         match validate(kind, &self.fresh.fields) {
@@ -249,7 +252,7 @@ mod tests {
         let decode = |kind| cache.decode(&mut decoder, kind, &block, 1 << 14);
         let mut decode = decode;
         assert_eq!(decode(HeadKind::Trailers), Ok(Decoded::Valid));
-        assert_eq!(decode(HeadKind::Response), Ok(Decoded::Malformed("`:status` is missing")));
+        assert_eq!(decode(HeadKind::Response), Ok(Decoded::Malformed(Violation::StatusMissing)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Received heads: what makes a list of fields a request, a response or trailers (RFC 9113 §8).
 
 use crate::fields::{Field, FieldList};
+use crate::violation::Violation;
 
 /// A received, validated head: of a request or a response, or trailers.
 #[derive(Clone, Debug, Default)]
@@ -75,24 +76,21 @@ pub(crate) struct Summary {
     pub(crate) connect: bool,
 }
 
-/// Why a list of fields is malformed (RFC 9113 §8.1.1).
-pub(crate) type Malformed = &'static str;
-
 /// Checks a list of fields against RFC 9113 §8.2 and §8.3.
 ///
 /// White space at the ends of a value is let pass, though §8.2.1 forbids it: gRPC's percent-coding leaves
 /// spaces as they are, so `grpc-message` can honestly start with one.
-pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Malformed> {
+pub(crate) fn validate(kind: HeadKind, fields: &FieldList) -> Result<Summary, Violation> {
     let mut pseudo = PseudoHeaders::default();
     let mut content_length = None;
     let mut regular = false;
     for field in fields.iter() {
         if !field.value.iter().all(|&byte| is_value_byte(byte)) {
-            return Err("a field value holds NUL, CR or LF");
+            return Err(Violation::FieldValueInvalid);
         }
         if let Some(name) = field.name.strip_prefix(b":") {
             if regular {
-                return Err("a pseudo-header stands behind a regular field");
+                return Err(Violation::PseudoHeaderMisplaced);
             }
             pseudo.add(kind, name, field.value)?;
         } else {
@@ -114,25 +112,25 @@ struct PseudoHeaders<'a> {
 }
 
 impl<'a> PseudoHeaders<'a> {
-    fn add(&mut self, kind: HeadKind, name: &[u8], value: &'a [u8]) -> Result<(), Malformed> {
+    fn add(&mut self, kind: HeadKind, name: &[u8], value: &'a [u8]) -> Result<(), Violation> {
         let slot = match (kind, name) {
             (HeadKind::Request, b"method") => &mut self.method,
             (HeadKind::Request, b"scheme") => &mut self.scheme,
             (HeadKind::Request, b"authority") => &mut self.authority,
             (HeadKind::Request, b"path") => &mut self.path,
             (HeadKind::Response, b"status") => &mut self.status,
-            (HeadKind::Trailers, _) => return Err("trailers hold a pseudo-header"),
-            _ => return Err("a pseudo-header is unknown here"),
+            (HeadKind::Trailers, _) => return Err(Violation::PseudoHeaderInTrailers),
+            _ => return Err(Violation::PseudoHeaderUnknown),
         };
         if slot.replace(value).is_some() {
-            return Err("a pseudo-header stands twice");
+            return Err(Violation::PseudoHeaderRepeated);
         }
         Ok(())
     }
 
     /// What is there must be complete (RFC 9113 §8.3.1, §8.3.2). Returns the status and whether it is a
     /// CONNECT.
-    fn finish(self, kind: HeadKind) -> Result<(Option<u16>, bool), Malformed> {
+    fn finish(self, kind: HeadKind) -> Result<(Option<u16>, bool), Violation> {
         match kind {
             HeadKind::Trailers => Ok((None, false)),
             HeadKind::Response => match self.status {
@@ -140,50 +138,48 @@ impl<'a> PseudoHeaders<'a> {
                     let digit = |byte: u8| u16::from(byte - b'0');
                     Ok((Some(digit(a) * 100 + digit(b) * 10 + digit(c)), false))
                 }
-                Some(_) => Err("`:status` is not a number of three digits"),
-                None => Err("`:status` is missing"),
+                Some(_) => Err(Violation::StatusInvalid),
+                None => Err(Violation::StatusMissing),
             },
             HeadKind::Request => self.finish_request().map(|connect| (None, connect)),
         }
     }
 
-    fn finish_request(self) -> Result<bool, Malformed> {
-        let method = self.method.ok_or("`:method` is missing")?;
+    fn finish_request(self) -> Result<bool, Violation> {
+        let method = self.method.ok_or(Violation::MethodMissing)?;
         if method.is_empty() || !method.iter().all(|&byte| is_token_byte(byte) || byte.is_ascii_uppercase()) {
-            return Err("`:method` is not a token");
+            return Err(Violation::MethodInvalid);
         }
         if method == b"CONNECT" {
             return match self {
                 PseudoHeaders { scheme: None, path: None, authority: Some(_), .. } => Ok(true),
-                _ => Err("CONNECT takes `:authority` and neither `:scheme` nor `:path`"),
+                _ => Err(Violation::ConnectInvalid),
             };
         }
-        self.scheme.ok_or("`:scheme` is missing")?;
+        self.scheme.ok_or(Violation::SchemeMissing)?;
         match self.path {
             Some([b'/', ..]) => Ok(false),
             Some(b"*") if method == b"OPTIONS" => Ok(false),
-            Some(_) => Err("`:path` does not start with a slash"),
-            None => Err("`:path` is missing"),
+            Some(_) => Err(Violation::PathInvalid),
+            None => Err(Violation::PathMissing),
         }
     }
 }
 
-fn check_regular(field: Field<'_>, content_length: &mut Option<u64>) -> Result<(), Malformed> {
+fn check_regular(field: Field<'_>, content_length: &mut Option<u64>) -> Result<(), Violation> {
     if field.name.is_empty() || !field.name.iter().all(|&byte| is_token_byte(byte)) {
-        return Err(
-            "a field name is empty or holds a character that is not allowed, such as an upper-case letter",
-        );
+        return Err(Violation::FieldNameInvalid);
     }
     match field.name {
         // RFC 9113 §8.2.2
         b"connection" | b"proxy-connection" | b"keep-alive" | b"transfer-encoding" | b"upgrade" => {
-            Err("a connection-specific field")
+            Err(Violation::FieldConnectionSpecific)
         }
-        b"te" if field.value != b"trailers" => Err("`te` is something other than `trailers`"),
+        b"te" if field.value != b"trailers" => Err(Violation::TeInvalid),
         b"content-length" => {
-            let length = parse_content_length(field.value).ok_or("`content-length` is not a number")?;
+            let length = parse_content_length(field.value).ok_or(Violation::ContentLengthInvalid)?;
             match content_length.replace(length) {
-                Some(other) if other != length => Err("`content-length` stands twice, and differs"),
+                Some(other) if other != length => Err(Violation::ContentLengthAmbiguous),
                 _ => Ok(()),
             }
         }
@@ -220,7 +216,7 @@ mod tests {
         &[(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
 
     #[track_caller]
-    fn check(kind: HeadKind, fields: &[&[(&str, &str)]], expected: Result<Summary, Malformed>) {
+    fn check(kind: HeadKind, fields: &[&[(&str, &str)]], expected: Result<Summary, Violation>) {
         let mut list = FieldList::new();
         for (name, value) in fields.concat() {
             list.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
@@ -240,19 +236,15 @@ mod tests {
     fn requests() {
         check(Request, &[GET], Ok(Summary::default()));
         check(Request, &[GET, &[("te", "trailers"), ("x", "")]], Ok(Summary::default()));
-        check(Request, &[&GET[1..]], Err("`:method` is missing"));
-        check(Request, &[&GET[..1], &GET[2..]], Err("`:scheme` is missing"));
-        check(Request, &[&GET[..2]], Err("`:path` is missing"));
-        check(Request, &[&GET[..2], &[(":path", "")]], Err("`:path` does not start with a slash"));
-        check(Request, &[GET, &[(":path", "/")]], Err("a pseudo-header stands twice"));
-        check(Request, &[GET, &[(":status", "200")]], Err("a pseudo-header is unknown here"));
-        check(Request, &[GET, &[(":protocol", "x")]], Err("a pseudo-header is unknown here"));
-        check(
-            Request,
-            &[&GET[1..], &[("a", "b")], &GET[..1]],
-            Err("a pseudo-header stands behind a regular field"),
-        );
-        check(Request, &[&GET[1..], &[(":method", "G T")]], Err("`:method` is not a token"));
+        check(Request, &[&GET[1..]], Err(Violation::MethodMissing));
+        check(Request, &[&GET[..1], &GET[2..]], Err(Violation::SchemeMissing));
+        check(Request, &[&GET[..2]], Err(Violation::PathMissing));
+        check(Request, &[&GET[..2], &[(":path", "")]], Err(Violation::PathInvalid));
+        check(Request, &[GET, &[(":path", "/")]], Err(Violation::PseudoHeaderRepeated));
+        check(Request, &[GET, &[(":status", "200")]], Err(Violation::PseudoHeaderUnknown));
+        check(Request, &[GET, &[(":protocol", "x")]], Err(Violation::PseudoHeaderUnknown));
+        check(Request, &[&GET[1..], &[("a", "b")], &GET[..1]], Err(Violation::PseudoHeaderMisplaced));
+        check(Request, &[&GET[1..], &[(":method", "G T")]], Err(Violation::MethodInvalid));
         let options = &[(":method", "OPTIONS"), (":scheme", "http"), (":path", "*")];
         check(Request, &[options], Ok(Summary::default()));
     }
@@ -262,7 +254,7 @@ mod tests {
     fn connect() {
         let connect = &[(":method", "CONNECT"), (":authority", "a:1")][..];
         check(Request, &[connect], Ok(Summary { connect: true, ..Summary::default() }));
-        let expected = Err("CONNECT takes `:authority` and neither `:scheme` nor `:path`");
+        let expected = Err(Violation::ConnectInvalid);
         check(Request, &[connect, &GET[1..2]], expected);
         check(Request, &[&connect[..1]], expected);
     }
@@ -271,39 +263,37 @@ mod tests {
     fn responses() {
         check(Response, &[&[(":status", "200"), ("a", "b")]], Ok(status(200)));
         check(Response, &[&[(":status", "103")]], Ok(status(103)));
-        check(Response, &[&[("a", "b")]], Err("`:status` is missing"));
+        check(Response, &[&[("a", "b")]], Err(Violation::StatusMissing));
         for bad in ["", "20", "2000", "099", "2x0", "+20"] {
-            check(Response, &[&[(":status", bad)]], Err("`:status` is not a number of three digits"));
+            check(Response, &[&[(":status", bad)]], Err(Violation::StatusInvalid));
         }
-        check(Response, &[GET], Err("a pseudo-header is unknown here"));
+        check(Response, &[GET], Err(Violation::PseudoHeaderUnknown));
     }
 
     #[test]
     fn trailers() {
         check(Trailers, &[&[("grpc-status", "0")]], Ok(Summary::default()));
-        check(Trailers, &[&[(":status", "200")]], Err("trailers hold a pseudo-header"));
+        check(Trailers, &[&[(":status", "200")]], Err(Violation::PseudoHeaderInTrailers));
     }
 
     /// RFC 9113 §8.2.2
     #[test]
     fn connection_specific_fields() {
         for name in ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"] {
-            check(Trailers, &[&[(name, "x")]], Err("a connection-specific field"));
+            check(Trailers, &[&[(name, "x")]], Err(Violation::FieldConnectionSpecific));
         }
-        check(Trailers, &[&[("te", "trailers, gzip")]], Err("`te` is something other than `trailers`"));
+        check(Trailers, &[&[("te", "trailers, gzip")]], Err(Violation::TeInvalid));
     }
 
     /// RFC 9113 §8.2.1
     #[test]
     fn characters() {
-        let expected = Err(
-            "a field name is empty or holds a character that is not allowed, such as an upper-case letter",
-        );
+        let expected = Err(Violation::FieldNameInvalid);
         for name in ["", "Upper", "a b", "a\u{7f}", "a:b", "\u{e4}"] {
             check(Trailers, &[&[(name, "x")]], expected);
         }
         for value in ["a\0", "\r", "a\nb"] {
-            check(Trailers, &[&[("x", value)]], Err("a field value holds NUL, CR or LF"));
+            check(Trailers, &[&[("x", value)]], Err(Violation::FieldValueInvalid));
         }
         check(Trailers, &[&[("grpc-message", " lost\t\u{e4} ")]], Ok(Summary::default()));
     }
@@ -319,9 +309,9 @@ mod tests {
         let twice = &[("content-length", "12"), ("content-length", "12")];
         check(Trailers, &[twice], Ok(content_length(12)));
         let differs = &[("content-length", "12"), ("content-length", "13")];
-        check(Trailers, &[differs], Err("`content-length` stands twice, and differs"));
+        check(Trailers, &[differs], Err(Violation::ContentLengthAmbiguous));
         for bad in ["", "-1", "+1", "1 ", "0x1", "10000000000000000000"] {
-            check(Trailers, &[&[("content-length", bad)]], Err("`content-length` is not a number"));
+            check(Trailers, &[&[("content-length", bad)]], Err(Violation::ContentLengthInvalid));
         }
     }
 }

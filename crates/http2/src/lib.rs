@@ -41,6 +41,7 @@
 //! [RFC 7541]: https://www.rfc-editor.org/rfc/rfc7541
 #![forbid(unsafe_code)]
 
+mod abuse_budget;
 mod config;
 mod connection;
 mod error;
@@ -48,22 +49,30 @@ mod event;
 pub mod fields;
 mod flow;
 pub mod frame;
+mod handshake;
 mod hash;
 mod head_cache;
 mod headers;
 pub mod hpack;
 mod limits;
 mod output;
+mod ready_queue;
+mod receiving;
 mod send_queue;
+mod sending;
+mod shutdown;
 mod stream;
 mod stream_table;
+mod violation;
 
 pub use config::Config;
-pub use connection::{Connection, ExpectedData};
+pub use connection::Connection;
 pub use error::{ConnectionError, ErrorCode, Initiator, OpenError, SendError};
-pub use event::{Event, ResetCause};
+pub use event::{Event, ResetCause, ResetReason};
 pub use fields::{Block, Field, FieldList, FixedFields, Indexing};
 pub use headers::Head;
 pub use limits::Limits;
 pub use output::Output;
+pub use receiving::ExpectedData;
 pub use stream::{StreamId, Tag};
+pub use violation::Violation;

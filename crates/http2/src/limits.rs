@@ -8,13 +8,13 @@ use std::time::Instant;
 /// # Resets
 ///
 /// A client that opens streams and resets them at once (Rapid Reset, CVE-2023-44487) gets round the bound on
-/// concurrent streams: a slot is free again before anything was done with it. What tells it from a client
+/// concurrent streams: a stream is free again before anything was done with it. What tells it from a client
 /// with many cancels is just that. So only a reset of a stream that came and went *within one batch of
-/// input*, unanswered, takes a token: streams that lived longer held a slot while they did, and the bound on
+/// input*, unanswered, takes a token: streams that lived longer were in use while they did, and the bound on
 /// concurrent streams bounds them; cancelling an answered call spares work. Honest clients come to such
 /// resets too when the server lags behind their deadlines and reads the request together with its
 /// cancellation, and the more so the more calls run side by side. The bucket is therefore as large as the
-/// slots are many: with the defaults 40 × 256 = 10,240 at once and 4 × 256 = 1,024 a second. At a few
+/// streams may be many: with the defaults 40 × 256 = 10,240 at once and 4 × 256 = 1,024 a second. At a few
 /// microseconds each that is less than 1 % of a core.
 ///
 /// # Glitches
@@ -27,9 +27,9 @@ use std::time::Instant;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many resets of unserved streams a client may make at once, for each stream that it may have open.
-    pub resets_per_slot: u32,
+    pub resets_per_stream: u32,
     /// How many of them come back per second, for each stream that it may have open.
-    pub resets_per_slot_per_s: u32,
+    pub resets_per_stream_per_s: u32,
     /// How many resets of unserved streams are allowed at least, however few streams may be open.
     pub resets_min: u32,
     /// How many glitches a peer may make at once.
@@ -58,8 +58,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            resets_per_slot: 40,
-            resets_per_slot_per_s: 4,
+            resets_per_stream: 40,
+            resets_per_stream_per_s: 4,
             resets_min: 1000,
             glitches: 10_000,
             glitches_per_s: 330,

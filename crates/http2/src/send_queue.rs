@@ -1,31 +1,30 @@
-//! What waits to be framed, and whose turn it is.
+//! What waits to be framed, stream by stream.
 //!
 //! The queues of all streams lie in one slab as linked lists, so that a stream that queues something
 //! allocates nothing once the connection has warmed up, and a stream that queues nothing takes three words.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use slab::Slab;
 
 use crate::fields::{Block, FieldList, FixedFields};
-use crate::stream::{Stream, Turn};
-use crate::stream_table::{Key, StreamTable};
 
 const NIL: u32 = u32::MAX;
 
-/// The queue of one stream; its items are in [`SendQueues`].
+/// The queue of one stream; its items are in [`QueuedItems`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SendQueue {
     first: u32,
     last: u32,
     /// How many bytes of DATA are queued.
     bytes: usize,
+    /// It was above the low-water mark, and the owner was not told that it is below.
+    is_high: bool,
 }
 
 impl SendQueue {
-    pub(crate) const EMPTY: SendQueue = SendQueue { first: NIL, last: NIL, bytes: 0 };
+    pub(crate) const EMPTY: SendQueue = SendQueue { first: NIL, last: NIL, bytes: 0, is_high: false };
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -35,6 +34,18 @@ impl SendQueue {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// The owner has added to the queue.
+    pub(crate) fn note_growth(&mut self, low_water: usize) {
+        self.is_high |= self.bytes >= low_water;
+    }
+
+    /// The queue was framed from: whether it is now below the low-water mark, having been above.
+    pub(crate) fn became_low(&mut self, low_water: usize) -> bool {
+        let became_low = self.is_high && self.bytes < low_water;
+        self.is_high &= !became_low;
+        became_low
+    }
 }
 
 /// Something that one stream sends. END_STREAM is not here: it goes with whatever is last when the owner has
@@ -42,7 +53,7 @@ impl SendQueue {
 #[derive(Debug)]
 pub(crate) enum Queued {
     Data(Bytes),
-    /// Encoded when its turn comes: HPACK blocks must be decoded in the order in which they were encoded.
+    /// Encoded when it is framed: HPACK blocks must be decoded in the order in which they were encoded.
     Headers(Box<QueuedBlock>),
 }
 
@@ -69,20 +80,13 @@ struct Node {
     next: u32,
 }
 
-/// The items of all queues, and the streams that take turns.
-///
-/// A stream is in `ready` or `starved` at most once, and only while it is open, so neither outgrows the
-/// streams.
+/// The items of all queues of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct SendQueues {
+pub(crate) struct QueuedItems {
     nodes: Slab<Node>,
-    /// Streams that can send a frame, in the order of their turns.
-    ready: VecDeque<Key>,
-    /// Streams that could if the connection's window were open, in the order of their turns.
-    starved: VecDeque<Key>,
 }
 
-impl SendQueues {
+impl QueuedItems {
     pub(crate) fn push(&mut self, queue: &mut SendQueue, item: Queued) {
         if let Queued::Data(bytes) = &item {
             queue.bytes += bytes.len();
@@ -132,72 +136,17 @@ impl SendQueues {
         node.item
     }
 
-    /// Drops all that a stream that is gone had queued, and its turn.
-    #[inline]
-    pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
-        if !stream.queue.is_empty() || stream.turn != Turn::None {
-            self.drop_queue(key, stream);
-        }
-    }
-
+    /// Drops all that a stream that is gone had queued.
     #[cold]
-    fn drop_queue(&mut self, key: Key, stream: &mut Stream) {
-        while !stream.queue.is_empty() {
-            self.pop(&mut stream.queue);
+    pub(crate) fn drop_all(&mut self, queue: &mut SendQueue) {
+        while !queue.is_empty() {
+            self.pop(queue);
         }
-        stream.queue.bytes = 0;
-        match stream.turn {
-            Turn::None => {}
-            Turn::Ready => self.ready.retain(|&other| other != key),
-            Turn::Starved => self.starved.retain(|&other| other != key),
-        }
-        stream.turn = Turn::None;
-    }
-
-    /// Gives a stream a turn, if it has something to send and none yet.
-    pub(crate) fn schedule(&mut self, key: Key, stream: &mut Stream) {
-        if stream.turn != Turn::None {
-            return;
-        }
-        match self.front(&stream.queue) {
-            // What is empty only carries END_STREAM, and needs no window.
-            Some(Queued::Data(bytes)) if !bytes.is_empty() && stream.send_window.available() == 0 => return,
-            Some(_) => {}
-            None => return,
-        }
-        stream.turn = Turn::Ready;
-        self.ready.push_back(key);
-    }
-
-    /// The stream whose turn it is; it has none afterwards. When the connection's window is open, those that
-    /// waited for it go first.
-    pub(crate) fn next_turn(&mut self, streams: &mut StreamTable, window_open: bool) -> Option<Key> {
-        let starved = if window_open { self.starved.pop_front() } else { None };
-        let key = starved.or_else(|| self.ready.pop_front())?;
-        streams.get_mut(key).turn = Turn::None;
-        Some(key)
-    }
-
-    /// A stream could send if the connection's window were open.
-    pub(crate) fn starve(&mut self, key: Key, stream: &mut Stream) {
-        stream.turn = Turn::Starved;
-        self.starved.push_back(key);
-    }
-
-    /// Whether [`next_turn`](Self::next_turn) would give a stream.
-    #[inline]
-    pub(crate) fn has_turns(&self, window_open: bool) -> bool {
-        !self.ready.is_empty() || (window_open && !self.starved.is_empty())
-    }
-
-    /// Whether a stream waits for the connection's window.
-    #[inline]
-    pub(crate) fn has_starved(&self) -> bool {
-        !self.starved.is_empty()
+        queue.bytes = 0;
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = SendQueues::default();
+        *self = QueuedItems::default();
     }
 
     /// Gives memory back where nothing is queued.
@@ -214,7 +163,7 @@ mod tests {
 
     #[test]
     fn data_is_cut_and_headers_stay_in_their_place() {
-        let mut queues = SendQueues::default();
+        let mut queues = QueuedItems::default();
         let mut queue = SendQueue::EMPTY;
         let trailers = FieldList::new();
         queues.push(&mut queue, Queued::Data(Bytes::from_static(b"abcde")));
@@ -237,7 +186,7 @@ mod tests {
 
     #[test]
     fn queues_of_two_streams_do_not_mix() {
-        let mut queues = SendQueues::default();
+        let mut queues = QueuedItems::default();
         let (mut a, mut b) = (SendQueue::EMPTY, SendQueue::EMPTY);
         for n in 0..10u8 {
             let queue = if n % 2 == 0 { &mut a } else { &mut b };

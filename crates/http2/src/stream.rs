@@ -41,7 +41,9 @@ impl fmt::Display for StreamId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Tag(pub u64);
 
-/// Which directions of a stream are open.
+/// How far each direction of a stream has come.
+///
+/// Which of the states of RFC 9113 §5.1 that is follows from the two together:
 ///
 /// ```text
 ///                    +--------+
@@ -51,80 +53,137 @@ pub struct Tag(pub u64);
 ///                        v
 ///                    +--------+
 ///        receive ES  |        |  send ES
-///       +------------|  Open  |------------+
+///       +------------|  open  |------------+
 ///       v            |        |            v
 ///  +----------+      +--------+      +----------+
-///  |   Half   |          |           |   Half   |
-///  |  Closed  |          | RST_      |  Closed  |
-///  |  Remote  |          | STREAM    |  Local   |
+///  |   half   |          |           |   half   |
+///  |  closed  |          | RST_      |  closed  |
+///  | (remote) |          | STREAM    | (local)  |
 ///  +----------+          v           +----------+
 ///       | send ES    +--------+   receive ES |
 ///       +----------->| closed |<-------------+
 ///         RST_STREAM +--------+ RST_STREAM
 ///
 ///  ES: END_STREAM on HEADERS or DATA. RST_STREAM: sent or received.
+///
+///                      remote: not Ended     remote: Ended
+///  local: not Ended    open                  half closed (remote)
+///  local: Ended        half closed (local)   closed: not in the table
 /// ```
 ///
-/// Idle and closed streams take no memory, so the enum has no variants for them; the table of streams tells
-/// them apart by their identifiers. The reserved states of the RFC's figure need PUSH_PROMISE, which is
-/// refused.
+/// Idle and closed streams take no memory; the table of streams tells them apart by their identifiers. The reserved
+/// states of the RFC's figure need PUSH_PROMISE, which is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) struct State {
+    pub(crate) local: Local,
+    pub(crate) remote: Remote,
+}
+
+/// What this endpoint has sent, or accepted from its owner.
+///
+/// ```text
+///  AwaitingHead --- HEADERS ---> Open --- the owner ends ---> Ending --- END_STREAM ---> Ended
+///                                         the stream                     is framed
+/// ```
+///
+/// A client's stream is in the table from its HEADERS on: it begins as `Open`, or as `Ended`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Local {
+    /// A server has not begun to answer.
+    AwaitingHead,
+    /// HEADERS went out, or are queued; the owner may send more.
     Open,
-    HalfClosedLocal,
-    HalfClosedRemote,
+    /// The owner sends nothing more; END_STREAM may still be in the queue, with what is last there.
+    Ending,
+    /// END_STREAM is framed.
+    Ended,
+}
+
+/// What the peer has sent.
+///
+/// ```text
+///  AwaitingHead --- final HEADERS ---> Open --- END_STREAM ---> Ended
+///    |      ^
+///    +------+ informational HEADERS
+/// ```
+///
+/// A server's stream is in the table from the request's HEADERS on: it begins as `Open`, or as `Ended`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Remote {
+    /// The final head of the response is still to come.
+    AwaitingHead,
+    /// The head has come; what follows are DATA and trailers.
+    Open,
+    /// END_STREAM has come.
+    Ended,
 }
 
 impl State {
+    /// A client's new stream, whose HEADERS go out now; with END_STREAM if `end_stream`.
+    #[inline]
+    pub(crate) fn opened_here(end_stream: bool) -> State {
+        let local = if end_stream { Local::Ended } else { Local::Open };
+        State { local, remote: Remote::AwaitingHead }
+    }
+
+    /// A server's new stream, whose HEADERS came; with END_STREAM if `end_stream`.
+    #[inline]
+    pub(crate) fn opened_by_peer(end_stream: bool) -> State {
+        let remote = if end_stream { Remote::Ended } else { Remote::Open };
+        State { local: Local::AwaitingHead, remote }
+    }
+
     /// Whether the peer may still send HEADERS and DATA.
+    #[inline]
     pub(crate) fn can_receive(self) -> bool {
-        self != State::HalfClosedRemote
+        self.remote != Remote::Ended
     }
 
-    /// The peer sent END_STREAM. `None`: closed.
-    pub(crate) fn after_receiving_end(self) -> Option<State> {
-        match self {
-            State::Open | State::HalfClosedRemote => Some(State::HalfClosedRemote),
-            State::HalfClosedLocal => None,
+    /// Whether the owner may still send.
+    #[inline]
+    pub(crate) fn can_send(self) -> bool {
+        self.local < Local::Ending
+    }
+
+    /// The owner sends a head or trailers, with END_STREAM if `end_stream`.
+    #[inline]
+    pub(crate) fn send_head(&mut self, end_stream: bool) {
+        self.local = if end_stream { Local::Ending } else { Local::Open };
+    }
+
+    /// The owner sends DATA, with END_STREAM if `end_stream`.
+    #[inline]
+    pub(crate) fn send_data(&mut self, end_stream: bool) {
+        if end_stream {
+            self.local = Local::Ending;
         }
     }
 
-    /// This endpoint sent END_STREAM. `None`: closed.
-    pub(crate) fn after_sending_end(self) -> Option<State> {
-        match self {
-            State::Open | State::HalfClosedLocal => Some(State::HalfClosedLocal),
-            State::HalfClosedRemote => None,
-        }
+    /// Whether both sides have sent END_STREAM.
+    #[inline]
+    pub(crate) fn is_closed(self) -> bool {
+        self.local == Local::Ended && self.remote == Remote::Ended
     }
 }
 
 /// Where the writer keeps a stream that has something to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Nowhere: the queue is empty, or waits for the stream's own window.
-    None,
-    /// Among those that take turns.
+pub(crate) enum Scheduled {
+    /// Nowhere: the queue is empty, or waits for the stream's own flow-control window.
+    No,
+    /// In the ready queue.
     Ready,
-    /// Among those that wait for the connection's window.
-    Starved,
+    /// Among those that wait for the connection's flow-control window.
+    Blocked,
 }
 
 /// One stream that is open in one direction at least.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "independent facts, each asked for by itself")]
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
     pub(crate) tag: Tag,
     pub(crate) state: State,
-    /// END_STREAM was accepted from the owner; it may still be in the queue.
-    pub(crate) send_ended: bool,
-    /// HEADERS were sent by this endpoint: on a server, an answer is under way.
-    pub(crate) answered: bool,
-    /// The final head came from the peer; what follows are DATA and trailers.
-    pub(crate) head_received: bool,
-    /// The send queue was above the low-water mark and has not been below it since.
-    pub(crate) above_low_water: bool,
-    pub(crate) turn: Turn,
+    pub(crate) scheduled: Scheduled,
     pub(crate) send_window: SendWindow,
     pub(crate) receive_window: ReceiveWindow,
     pub(crate) queue: SendQueue,
@@ -140,6 +199,12 @@ impl Stream {
     pub(crate) fn fits_now(&self, len: usize) -> bool {
         self.queue.is_empty() && len <= self.send_window.available()
     }
+
+    /// Whether END_STREAM goes out with what was taken from the queue last.
+    #[inline]
+    pub(crate) fn ends_now(&self) -> bool {
+        self.state.local == Local::Ending && self.queue.is_empty()
+    }
 }
 
 #[cfg(test)]
@@ -147,12 +212,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_follow_the_diagram() {
-        assert_eq!(State::Open.after_receiving_end(), Some(State::HalfClosedRemote));
-        assert_eq!(State::Open.after_sending_end(), Some(State::HalfClosedLocal));
-        assert_eq!(State::HalfClosedLocal.after_receiving_end(), None);
-        assert_eq!(State::HalfClosedRemote.after_sending_end(), None);
-        assert!(State::HalfClosedLocal.can_receive());
-        assert!(!State::HalfClosedRemote.can_receive());
+    fn a_stream_is_closed_when_both_directions_have_ended() {
+        let mut request = State::opened_by_peer(false);
+        assert!(request.can_receive() && request.can_send());
+        request.remote = Remote::Ended;
+        assert!(!request.can_receive() && request.can_send() && !request.is_closed());
+        request.send_head(false);
+        request.send_data(true);
+        assert_eq!(request.local, Local::Ending);
+        assert!(!request.can_send() && !request.is_closed(), "END_STREAM waits in the queue");
+        request.local = Local::Ended;
+        assert!(request.is_closed());
+    }
+
+    #[test]
+    fn a_head_may_end_its_direction() {
+        let mut request = State::opened_here(true);
+        assert!(!request.can_send() && request.can_receive() && !request.is_closed());
+        request.remote = Remote::Ended;
+        assert!(request.is_closed());
+        assert!(!State::opened_by_peer(true).can_receive());
     }
 }

@@ -4,8 +4,20 @@ use slab::Slab;
 
 use crate::stream::{Stream, StreamId};
 
-/// Where a stream lies in the table: valid while the stream is open.
-pub(crate) type Key = u32;
+/// Where a stream lies in the table, while it is open. Its place may be given to another stream afterwards; the
+/// identifier tells a key of a stream that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    index: u32,
+    stream: StreamId,
+}
+
+impl Key {
+    /// The stream that it is of.
+    pub(crate) fn stream(self) -> StreamId {
+        self.stream
+    }
+}
 
 /// How many streams that ended in order are remembered.
 const ENDED_MAX: usize = 32;
@@ -59,27 +71,43 @@ impl StreamTable {
 
     #[inline]
     pub(crate) fn find(&self, id: StreamId) -> Option<Key> {
-        self.index.find(id.get())
+        self.index.find(id.get()).map(|index| Key { index, stream: id })
+    }
+
+    /// The stream of an identifier.
+    #[inline]
+    pub(crate) fn find_ref(&self, id: StreamId) -> Option<&Stream> {
+        self.get(self.find(id)?)
+    }
+
+    /// The stream of an identifier, with its key.
+    #[inline]
+    pub(crate) fn find_mut(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
+        let key = self.find(id)?;
+        // The index names streams that are in the table only.
+        Some((key, &mut self.streams[key.index as usize]))
     }
 
     /// A stream whose owner may still send on it.
     #[inline]
     pub(crate) fn find_sendable(&mut self, id: StreamId) -> Option<(Key, &mut Stream)> {
-        let key = self.find(id)?;
-        let stream = self.get_mut(key);
-        if stream.send_ended { None } else { Some((key, stream)) }
+        self.find_mut(id).filter(|(_, stream)| stream.state.can_send())
     }
 
-    /// The stream at `key`, which must be open.
+    /// The stream at `key`. `None`, which is a mistake of the caller's, if it is gone.
     #[inline]
-    pub(crate) fn get(&self, key: Key) -> &Stream {
-        &self.streams[key as usize]
+    pub(crate) fn get(&self, key: Key) -> Option<&Stream> {
+        let stream = self.streams.get(key.index as usize).filter(|stream| stream.id == key.stream);
+        debug_assert!(stream.is_some(), "{key:?} is stale");
+        stream
     }
 
-    /// The stream at `key`, which must be open.
+    /// The stream at `key`. `None`, which is a mistake of the caller's, if it is gone.
     #[inline]
-    pub(crate) fn get_mut(&mut self, key: Key) -> &mut Stream {
-        &mut self.streams[key as usize]
+    pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut Stream> {
+        let stream = self.streams.get_mut(key.index as usize).filter(|stream| stream.id == key.stream);
+        debug_assert!(stream.is_some(), "{key:?} is stale");
+        stream
     }
 
     /// Marks an identifier as used, whether or not the stream gets into the table. It must be above the
@@ -99,16 +127,19 @@ impl StreamTable {
     /// Adds a stream whose identifier was marked by [`use_id`](Self::use_id).
     #[inline]
     pub(crate) fn insert(&mut self, stream: Stream) -> Key {
-        let id = stream.id.get();
-        let key = self.streams.insert(stream) as Key;
-        self.index.insert(id, key);
-        key
+        let id = stream.id;
+        let index = self.streams.insert(stream) as u32;
+        self.index.insert(id.get(), index);
+        Key { index, stream: id }
     }
 
-    /// Takes a stream out. `ended` is how it is remembered: `Ended`, `ResetByPeer` or `Forgotten`.
+    /// Takes a stream out, which the caller has found at `key`. `ended` is how it is remembered: `Ended`, `ResetByPeer`
+    /// or `Forgotten`.
     #[inline]
     pub(crate) fn remove(&mut self, key: Key, ended: Absent) {
-        let id = self.streams.remove(key as usize).id.get();
+        debug_assert!(self.get(key).is_some());
+        self.streams.remove(key.index as usize);
+        let id = key.stream.get();
         self.index.remove(id);
         let mark = match ended {
             Absent::Ended => id,
@@ -139,11 +170,13 @@ impl StreamTable {
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Key, &mut Stream)> {
-        self.streams.iter_mut().map(|(key, stream)| (key as Key, stream))
+        self.streams
+            .iter_mut()
+            .map(|(index, stream)| (Key { index: index as u32, stream: stream.id }, stream))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Stream)> {
-        self.streams.iter().map(|(key, stream)| (key as Key, stream))
+        self.streams.iter().map(|(index, stream)| (Key { index: index as u32, stream: stream.id }, stream))
     }
 
     /// Takes all streams out: the connection is over.
@@ -160,7 +193,7 @@ impl StreamTable {
     }
 }
 
-/// From identifier to key: open addressing with linear probing.
+/// From identifier to index in the table: open addressing with linear probing.
 ///
 /// Fibonacci hashing spreads identifiers that follow one another evenly over the table, so that probes, and
 /// the moves after a removal, are short; taken as they are, they would form one long cluster. A peer that
@@ -169,7 +202,7 @@ impl StreamTable {
 struct IdIndex {
     /// A power of two of entries, at most half of them in use; empty until the first stream. Identifier 0:
     /// unused.
-    entries: Vec<(u32, Key)>,
+    entries: Vec<(u32, u32)>,
     len: usize,
 }
 
@@ -177,16 +210,16 @@ const INDEX_MIN: usize = 16;
 
 impl IdIndex {
     #[inline]
-    fn find(&self, id: u32) -> Option<Key> {
+    fn find(&self, id: u32) -> Option<u32> {
         // 0 would match unused entries.
         if id == 0 || self.entries.is_empty() {
             return None;
         }
         let mut at = self.home(id);
         loop {
-            let (found, key) = self.entries[at];
+            let (found, index) = self.entries[at];
             if found == id {
-                return Some(key);
+                return Some(index);
             }
             if found == 0 {
                 return None;
@@ -196,13 +229,13 @@ impl IdIndex {
     }
 
     #[inline]
-    fn insert(&mut self, id: u32, key: Key) {
+    fn insert(&mut self, id: u32, index: u32) {
         if (self.len + 1) * 2 > self.entries.len() {
             self.grow();
         }
         self.len += 1;
         let at = self.vacancy(id);
-        self.entries[at] = (id, key);
+        self.entries[at] = (id, index);
     }
 
     /// Removes `id` and moves entries that had to yield to it, so that no tombstones pile up.
@@ -236,9 +269,9 @@ impl IdIndex {
     fn grow(&mut self) {
         let size = (self.entries.len() * 2).max(INDEX_MIN);
         let entries = std::mem::replace(&mut self.entries, vec![(0, 0); size]);
-        for (id, key) in entries.into_iter().filter(|entry| entry.0 != 0) {
+        for (id, index) in entries.into_iter().filter(|entry| entry.0 != 0) {
             let at = self.vacancy(id);
-            self.entries[at] = (id, key);
+            self.entries[at] = (id, index);
         }
     }
 

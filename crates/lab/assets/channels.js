@@ -81,9 +81,9 @@
     const { of, show } = figures[name];
     for (const panel of panels()) {
       const figure = document.createElement("figure");
-      figure.append(Object.assign(document.createElement("figcaption"), { textContent: panel.place }));
+      figure.append(Object.assign(document.createElement("figcaption"), { textContent: panel.network }));
       const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-        "aria-label": `${name} over calls in flight, ${panel.place}. All values are in the table below.` }, figure);
+        "aria-label": `${name} over calls in flight, ${panel.network}. All values are in the table below.` }, figure);
       axes(svg, scale, show);
       if (name === "rate" && panel.ideal) {
         // Cut where it leaves the plot.

@@ -65,6 +65,27 @@ impl CpuList {
     }
 }
 
+/// Which processors clients and servers run on, and on how many threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuAssignment {
+    /// Processors that clients are kept on; `None`: wherever the lab may run.
+    pub client_cpus: Option<CpuList>,
+    /// Processors that servers are kept on.
+    pub server_cpus: Option<CpuList>,
+    /// How many threads each client has; `None`: as many as it takes by itself.
+    pub client_threads: Option<u32>,
+    /// How many threads each server has.
+    pub server_threads: Option<u32>,
+}
+
+impl CpuAssignment {
+    /// Client and server on a half each of the processors that there are, if there are two.
+    pub fn halves() -> std::io::Result<Self> {
+        let (client_cpus, server_cpus) = CpuList::available()?.halves().unzip();
+        Ok(Self { client_cpus, server_cpus, ..Self::default() })
+    }
+}
+
 impl FromStr for CpuList {
     type Err = CpuListError;
 

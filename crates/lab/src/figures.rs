@@ -38,9 +38,34 @@ pub fn percent(share: f64) -> String {
     if percent >= 9.95 { format!("{percent:.0} %") } else { format!("{} %", digits_of(percent, 2)) }
 }
 
+/// A ratio: two digits, and more from a hundred on: `0.95`, `5.1`, `12`.
+pub fn ratio(ratio: f64) -> String {
+    match ratio {
+        _ if ratio >= 9.95 => format!("{ratio:.0}"),
+        _ if ratio >= 0.995 => format!("{ratio:.1}"),
+        _ => format!("{ratio:.2}"),
+    }
+}
+
 /// How many times as much: `5.1 times`, `12 times`.
-pub fn times(ratio: f64) -> String {
-    format!("{} times", digits_of(ratio, 2))
+pub fn times(factor: f64) -> String {
+    format!("{} times", ratio(factor))
+}
+
+/// All digits before the point, in groups of three; below a thousand three digits: `1 234 567`, `12.3`.
+pub fn grouped(value: f64) -> String {
+    if value < 999.5 {
+        return digits(value);
+    }
+    let plain = format!("{value:.0}");
+    let mut grouped = String::with_capacity(plain.len() * 4 / 3 + 1);
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && (plain.len() - index).is_multiple_of(3) {
+            grouped.push(' ');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 /// A span of time for people: `1 min 14 s`, `8 s`.
@@ -68,6 +93,16 @@ pub fn bound(text: &str) -> String {
 
 /// What [`bound`] puts between a figure and its unit.
 pub const NO_BREAK_SPACE: char = '\u{a0}';
+
+/// Four digits: what is beyond them is noise.
+pub(crate) fn short(value: f64) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let decimals = 3 - value.abs().log10().floor() as i32;
+    let scale = 10_f64.powi(decimals.abs());
+    if decimals >= 0 { (value * scale).round() / scale } else { (value / scale).round() * scale }
+}
 
 fn digits(value: f64) -> String {
     digits_of(value, 3)
@@ -118,8 +153,31 @@ mod tests {
         check(percent(1.04), "104 %");
         check(times(5.123), "5.1 times");
         check(times(12.4), "12 times");
+        check(times(6.0), "6.0 times");
+        check(ratio(0.5), "0.50");
+        check(grouped(0.5), "0.500");
+        check(grouped(999.4), "999");
+        check(grouped(1_000.0), "1 000");
+        check(grouped(1_234_567.4), "1 234 567");
         check(span(Duration::from_secs(74)), "1 min 14 s");
         check(span(Duration::from_millis(7600)), "8 s");
         check(span(Duration::from_secs(120)), "2 min");
+    }
+
+    #[test]
+    fn four_digits_are_kept() {
+        let figures = [
+            (0.0, "0"),
+            (1.0, "1"),
+            (1_234_567.0, "1235000"),
+            (0.000_123_456, "0.0001235"),
+            (9.999_96, "10"),
+            (1.23456, "1.235"),
+            (123_456.0, "123500"),
+            (0.012_345_6, "0.01235"),
+        ];
+        for (value, kept) in figures {
+            assert_eq!(short(value).to_string(), kept);
+        }
     }
 }

@@ -1,25 +1,33 @@
 //! The laboratory: it measures RPC stacks and says what it saw.
 //!
-//! `plan -> drive -> record -> analyse -> report`, each a module with plain values between them. A study is data; what
-//! drives it never prints; what reports it never measures.
+//! `plan -> drive -> record -> analyse -> report`, with plain values between them. A study is data; what drives it
+//! never prints; what reports it never measures.
+//!
+//! [`study`] is the engine: it conducts any plan of windows, saves what is found, and has it analysed once. The
+//! studies ([`sizes`], [`channels`], [`codec`]) stand on it, each in a folder of its own with its plan, its
+//! analysis, its findings and its sections of the page. What studies of calls share (points, windows, their
+//! results, doubts) is [`load`]; who measures these windows is [`process`]. [`report`] writes any analysis as a
+//! page, a table and text.
 
-pub mod analyse;
-pub mod codec;
-pub mod conduct;
 pub mod cpus;
 pub mod drive;
-pub mod execute;
 pub mod figures;
+mod findings;
 pub mod interrupt;
 mod kernel;
-pub mod limit;
+mod limit;
+pub mod load;
 pub mod peers;
-pub mod plan;
 pub mod process;
 pub mod record;
 pub mod report;
-pub mod results;
 pub mod services;
 pub mod size;
 pub mod stack;
+mod statistics;
+mod studies;
+pub mod study;
 mod usage;
+pub mod wording;
+
+pub use studies::{AnyResults, channels, codec, sizes};

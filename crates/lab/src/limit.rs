@@ -1,4 +1,5 @@
-//! The limit: a bare socket moving the same bytes, in the same run, between threads kept apart as client and server are.
+//! The limit: a bare socket moving the same bytes, in the same run, between threads kept apart as client and server
+//! are.
 //!
 //! A message is its payload and the five bytes of prefix that gRPC gives it, so that an empty one moves something too.
 
@@ -15,7 +16,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::cpus::CpuList;
 use crate::drive::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
-use crate::plan::{Pattern, Point, Transport};
+use crate::load::{Pattern, Point, Transport};
 use crate::record::{Connections, CpuTime, LaneRule, LoadResult, LoadSettings, Recorder, Run};
 
 /// gRPC's length-prefixed message: one byte of flags, four of length.
@@ -33,12 +34,12 @@ const STALL_MS_MAX: u16 = 10_000;
 
 /// On how many connections in turn a limit is measured.
 ///
-/// Two threads on a socket fall into step with each other or out of it, and stay so: the same bytes move at half or at twice the
-/// speed by chance alone. A limit is what is possible, so the fastest counts.
+/// Two threads on a socket fall into step with each other or out of it, and stay so: the same bytes move at half or at
+/// twice the speed by chance alone. A limit is what is possible, so the fastest counts.
 const CONNECTIONS_TRIED: u32 = 3;
 
 /// Moves the point's messages over a bare socket as `pattern` says, on a few connections in turn; the fastest counts.
-pub fn measure(
+pub(crate) fn measure(
     point: &Point,
     pattern: Pattern,
     client_cpus: Option<&CpuList>,
@@ -219,9 +220,9 @@ trait Mover {
 
 /// [`CHUNK_BYTES`] bytes that begin in the middle of a page.
 ///
-/// On some processors the kernel copies three times as slowly to a place that lies a few bytes behind its source, modulo
-/// the page, and what arrives mostly begins near the begin of one. An allocator's large blocks begin there, too, and then the limit
-/// would be that of an unlucky address.
+/// On some processors the kernel copies three times as slowly to a place that lies a few bytes behind its source,
+/// modulo the page, and what arrives mostly begins near the begin of one. An allocator's large blocks begin there,
+/// too, and then the limit would be that of an unlucky address.
 struct Chunk {
     block: Vec<u8>,
     start: usize,
@@ -372,7 +373,7 @@ fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Work;
+    use crate::load::Work;
     use crate::size::ByteSize;
 
     fn check(pattern: Pattern, transport: Transport, size: u64, in_flight: u32) {

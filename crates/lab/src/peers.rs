@@ -8,9 +8,13 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use crate::codec::peers::CONVERTERS;
 use crate::process::{Process, Program};
 use crate::stack::Stack;
+
+/// The folder of the codecs of the codec study.
+pub const CODECS: &str = "codec";
+/// Peers that convert messages in other languages: a short name of each, and that of its folder.
+pub const CONVERTERS: &[(&str, &str)] = &[("jvm", "jvm-codec")];
 
 /// How long a peer may take to say its version or its variants.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -52,9 +56,7 @@ impl PeersDirectory {
             sources.iter().chain([&self.path]).flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
         let name_of =
             |entry: fs::DirEntry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?;
-        let is_stack = |name: &String| {
-            name.parse::<Stack>().is_ok() && CONVERTERS.iter().all(|(_, folder)| name != folder)
-        };
+        let is_stack = |name: &String| name.parse::<Stack>().is_ok() && !converts(name);
         folders.flatten().filter_map(name_of).filter(is_stack).collect()
     }
 
@@ -89,7 +91,7 @@ impl PeersDirectory {
     }
 
     /// The peer's executable, or why there is none.
-    pub(crate) fn executable_of(&self, name: &str) -> Result<PathBuf, String> {
+    pub fn executable_of(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.executable(name);
         if path.is_file() {
             return Ok(path);
@@ -102,6 +104,11 @@ impl PeersDirectory {
     fn executable(&self, name: &str) -> PathBuf {
         self.path.join(name).join(EXECUTABLE)
     }
+}
+
+/// Whether what is in the folder converts messages, and makes no calls.
+fn converts(folder: &str) -> bool {
+    folder == CODECS || CONVERTERS.iter().any(|converter| converter.1 == folder)
 }
 
 /// The closest folder above that has our peers' contract in it.
@@ -174,6 +181,7 @@ mod tests {
         for (_, folder) in CONVERTERS {
             assert!(root.join("peers").join(folder).is_dir() && !names.contains(*folder), "{folder}");
         }
+        assert!(!names.contains(CODECS), "{names:?}");
         let command = here.build_command(&["tonic"]).unwrap();
         assert_eq!(command.get_args().collect::<Vec<_>>(), ["xtask", "peers", "tonic"]);
     }

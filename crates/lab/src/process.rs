@@ -5,73 +5,39 @@
 mod child;
 mod driver;
 mod hop;
+mod program;
 mod server;
 mod system_calls;
 mod target;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cpus::CpuList;
-use crate::execute::{Execute, ExecuteError, Measured};
+use crate::cpus::CpuAssignment;
 use crate::interrupt::Interrupt;
 use crate::limit;
-use crate::plan::{Label, Purpose, Strategy, Window, Work};
+use crate::load::{Found, Label, Measured, Purpose, Strategy, SystemCalls, Window, Wire, Work};
 use crate::record::{CallType, LaneRule};
-use crate::results::{SystemCalls, Wire};
-use crate::stack::{OURS, Pair, Stack};
+use crate::stack::{Pair, Stack};
+use crate::study::{Execute, ExecuteError};
 use driver::Driver;
 use hop::Hop;
 use server::Server;
 
+pub use program::{Program, UnknownVariant};
 pub use target::TargetExecutor;
 
 pub(crate) use child::Process;
-
-/// A program that keeps the contract of `peers/README.md`: ours, or a peer's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Program {
-    /// The executable.
-    pub path: PathBuf,
-    /// What it calls itself: `gRPC C++ 1.51.1`.
-    pub version: String,
-    /// Kinds of server it has, the default first. Empty where there is no choice.
-    pub server_variants: Vec<String>,
-    /// Kinds of client it has, the default first.
-    pub client_variants: Vec<String>,
-}
 
 /// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
 #[derive(Debug)]
 pub struct ProcessExecutor {
     programs: BTreeMap<String, Program>,
-    servers: BTreeMap<ServerKey, Place>,
+    servers: BTreeMap<ServerKey, ServerState>,
     /// Networks to the servers, by what they add to a round trip.
     hops: BTreeMap<(ServerKey, Duration), Hop>,
     interrupt: Interrupt,
-    places: Places,
-}
-
-/// Where clients and servers run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    /// Processors that clients are kept on; `None`: wherever the lab may run.
-    pub client_cpus: Option<CpuList>,
-    /// Processors that servers are kept on.
-    pub server_cpus: Option<CpuList>,
-    /// How many threads each client has; `None`: as many as it takes by itself.
-    pub client_threads: Option<u32>,
-    /// How many threads each server has.
-    pub server_threads: Option<u32>,
-}
-
-impl Places {
-    /// Client and server on a half each of the processors that there are, if there are two.
-    pub fn halves() -> std::io::Result<Self> {
-        let (client_cpus, server_cpus) = CpuList::available()?.halves().unzip();
-        Ok(Self { client_cpus, server_cpus, ..Self::default() })
-    }
+    cpus: CpuAssignment,
 }
 
 /// Which server.
@@ -82,9 +48,9 @@ struct ServerKey {
     is_twin: bool,
 }
 
-/// Where a server is, or was.
+/// What is known of a server.
 #[derive(Debug)]
-enum Place {
+enum ServerState {
     Serving {
         server: Server,
         restarted: bool,
@@ -101,70 +67,10 @@ pub struct StartError {
     reason: String,
 }
 
-/// A variant that no side which takes part has.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no variant `{}` of {} here: its server has {server}; its client has {client}",
-    .stack.variant().unwrap_or_default(),
-    .stack.name()
-)]
-pub struct UnknownVariant {
-    stack: Stack,
-    server: String,
-    client: String,
-}
-
-impl Program {
-    /// This very program.
-    pub fn ours(path: PathBuf) -> Self {
-        Self {
-            path,
-            version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
-            server_variants: Vec::new(),
-            client_variants: Vec::new(),
-        }
-    }
-
-    /// Whether the stack's variant, if it names one, is known to a side that takes part.
-    pub fn check_variant(&self, stack: &Stack, serves: bool, drives: bool) -> Result<(), UnknownVariant> {
-        let is_known = |variants: &[String]| known_variant(stack, variants).is_some();
-        if stack.variant().is_none()
-            || (serves && is_known(&self.server_variants))
-            || (drives && is_known(&self.client_variants))
-        {
-            return Ok(());
-        }
-        let listed = |variants: &[String]| match variants {
-            [] => "no choice".to_owned(),
-            variants => variants.join(", "),
-        };
-        Err(UnknownVariant {
-            stack: stack.clone(),
-            server: listed(&self.server_variants),
-            client: listed(&self.client_variants),
-        })
-    }
-
-    /// The stack's variant, if it is one of the server's.
-    fn server_variant<'s>(&self, stack: &'s Stack) -> Option<&'s str> {
-        known_variant(stack, &self.server_variants)
-    }
-
-    /// The stack's variant, if it is one of the client's.
-    fn client_variant<'s>(&self, stack: &'s Stack) -> Option<&'s str> {
-        known_variant(stack, &self.client_variants)
-    }
-}
-
-/// A variant goes to the side that knows it.
-fn known_variant<'s>(stack: &'s Stack, known: &[String]) -> Option<&'s str> {
-    stack.variant().filter(|&variant| known.iter().any(|known| known == variant))
-}
-
 impl ProcessExecutor {
     /// For stacks of these names. Nothing is started yet.
-    pub fn new(programs: BTreeMap<String, Program>, places: Places, interrupt: Interrupt) -> Self {
-        Self { programs, servers: BTreeMap::new(), hops: BTreeMap::new(), interrupt, places }
+    pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
+        Self { programs, servers: BTreeMap::new(), hops: BTreeMap::new(), interrupt, cpus }
     }
 
     /// Starts the stack's server, on TCP and on a Unix domain socket, and waits until it listens on both. It serves
@@ -181,10 +87,10 @@ impl ProcessExecutor {
         let start_error = |program: String| move |reason: String| StartError { program, reason };
         let program = self.program(&key.stack).map_err(start_error(key.stack.to_string()))?;
         let variant = program.server_variant(&key.stack);
-        let Places { server_threads, server_cpus, .. } = &self.places;
+        let CpuAssignment { server_threads, server_cpus, .. } = &self.cpus;
         let server = Server::start(&program.path, variant, *server_threads, server_cpus.as_ref())
             .map_err(start_error(program.path.display().to_string()))?;
-        self.servers.insert(key.clone(), Place::Serving { server, restarted });
+        self.servers.insert(key.clone(), ServerState::Serving { server, restarted });
         Ok(())
     }
 
@@ -192,8 +98,10 @@ impl ProcessExecutor {
     fn server(&mut self, key: &ServerKey) -> Result<&mut Server, ExecuteError> {
         let ended = match self.servers.get_mut(key) {
             None => Some((None, false)),
-            Some(Place::Gone(why)) => return Err(ExecuteError::Window(why.clone())),
-            Some(Place::Serving { server, restarted }) => server.ended().map(|why| (Some(why), *restarted)),
+            Some(ServerState::Gone(why)) => return Err(ExecuteError::Window(why.clone())),
+            Some(ServerState::Serving { server, restarted }) => {
+                server.ended().map(|why| (Some(why), *restarted))
+            }
         };
         if let Some((why, restarted)) = ended {
             let failed = match why {
@@ -202,13 +110,13 @@ impl ProcessExecutor {
                 why => self.start(key, why.is_some()).map_err(|error| error.to_string()),
             };
             if let Err(why) = failed {
-                self.servers.insert(key.clone(), Place::Gone(why.clone()));
+                self.servers.insert(key.clone(), ServerState::Gone(why.clone()));
                 return Err(ExecuteError::Window(why));
             }
         }
         match self.servers.get_mut(key) {
-            Some(Place::Serving { server, .. }) => Ok(server),
-            Some(Place::Gone(why)) => Err(ExecuteError::Window(why.clone())),
+            Some(ServerState::Serving { server, .. }) => Ok(server),
+            Some(ServerState::Gone(why)) => Err(ExecuteError::Window(why.clone())),
             None => Err(ExecuteError::Window(format!("there is no server of {}", key.stack))),
         }
     }
@@ -234,7 +142,7 @@ impl ProcessExecutor {
             method: None,
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.client_threads(window),
-            cpus: self.places.client_cpus.clone(),
+            cpus: self.cpus.client_cpus.clone(),
             interrupt: self.interrupt.clone(),
         })
     }
@@ -245,26 +153,26 @@ impl ProcessExecutor {
         if round_trip.is_zero() && window.purpose != Purpose::Wire {
             return Ok(None);
         }
-        let place = (key.clone(), round_trip);
+        let hop_key = (key.clone(), round_trip);
         // A server that was started again listens elsewhere.
-        if let Some(hop) = self.hops.get(&place).filter(|hop| hop.leads_to(target)) {
+        if let Some(hop) = self.hops.get(&hop_key).filter(|hop| hop.leads_to(target)) {
             return Ok(Some(hop.clone()));
         }
-        let hop = Hop::start(target, round_trip, &self.places).map_err(ExecuteError::Window)?;
-        self.hops.insert(place, hop.clone());
+        let hop = Hop::start(target, round_trip, &self.cpus).map_err(ExecuteError::Window)?;
+        self.hops.insert(hop_key, hop.clone());
         Ok(Some(hop))
     }
 
     /// Where clients' ways to come by connections are compared, each has a thread for each of its processors.
     fn client_threads(&self, window: &Window) -> Option<u32> {
-        let Places { client_threads, client_cpus, .. } = &self.places;
+        let CpuAssignment { client_threads, client_cpus, .. } = &self.cpus;
         let processors = || u32::try_from(client_cpus.as_ref()?.as_slice().len()).ok();
         client_threads.or_else(|| window.strategy.and_then(|_| processors()))
     }
 
     /// A failure of ours ends the study where it took our server with it; of another it says so.
     fn judged<T>(&mut self, key: &ServerKey, found: Result<T, ExecuteError>) -> Result<T, ExecuteError> {
-        let Some(Place::Serving { server, .. }) = self.servers.get_mut(key) else { return found };
+        let Some(ServerState::Serving { server, .. }) = self.servers.get_mut(key) else { return found };
         match found {
             Err(ExecuteError::Interrupted) => found,
             _ if key.stack.is_ours() => server.ended().map_or(found, |why| Err(ExecuteError::Study(why))),
@@ -289,6 +197,21 @@ fn pair_of(window: &Window) -> Result<Pair, ExecuteError> {
 }
 
 impl Execute for ProcessExecutor {
+    type Window = Window;
+    type Found = Found;
+
+    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+        match window.purpose {
+            Purpose::Figures | Purpose::NoiseFloor(_) => {
+                self.run(window).map(|measured| Found::Figures(Box::new(measured)))
+            }
+            Purpose::SystemCalls => self.count_system_calls(window).map(Found::SystemCalls),
+            Purpose::Wire => self.watch_wire(window).map(|wire| Found::Wire(Box::new(wire))),
+        }
+    }
+}
+
+impl ProcessExecutor {
     fn run(&mut self, window: &Window) -> Result<Measured, ExecuteError> {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
@@ -300,7 +223,7 @@ impl Execute for ProcessExecutor {
                 self.judged(&server_key(window, &pair), driven)
             }
             Work::Socket(pattern) => {
-                let Places { client_cpus, server_cpus, .. } = &self.places;
+                let CpuAssignment { client_cpus, server_cpus, .. } = &self.cpus;
                 limit::measure(&window.point, pattern, client_cpus.as_ref(), server_cpus.as_ref())
                     .map(|load| Measured { load, usage: None })
                     .map_err(|error| ExecuteError::Window(format!("the bare socket: {error}")))

@@ -1,28 +1,82 @@
-//! Reports: one results JSON becomes a terminal table, a CSV and one self-contained page.
+//! Reports: the analysis of a study becomes text for a terminal, a CSV and one self-contained page.
 
-mod csv;
-mod html;
-mod terminal;
+pub(crate) mod page;
+pub(crate) mod parts;
+pub(crate) mod table;
+pub(crate) mod terminal;
 
 use std::path::PathBuf;
 
-use crate::results::{LabResults, NotWritable, ResultsDirectory};
-
-pub use csv::csv;
-pub use html::html;
-pub(crate) use html::{Page, concat, escaped, filled, script_json, short};
-pub use terminal::terminal;
-pub(crate) use terminal::{aligned, wrapped};
+use crate::findings::Doubt;
+use crate::study::directory::{NotWritable, ResultsDirectory};
 
 /// The name of the page in the study's directory.
 pub const REPORT_FILE: &str = "report.html";
 /// The name of the table in the study's directory.
 pub const CSV_FILE: &str = "results.csv";
 
-/// Writes the results, the table and the page. Returns where the page is.
-pub fn write(directory: &ResultsDirectory, results: &LabResults) -> Result<PathBuf, NotWritable> {
-    directory.save(results)?;
-    directory.write(CSV_FILE, &csv(results))?;
-    directory.write(REPORT_FILE, &html(results))?;
+/// A study that has been analysed: what exporters write down, each in its format.
+pub trait Report {
+    /// The figures as a table, a line for each.
+    fn csv(&self) -> String;
+
+    /// The page.
+    fn page(&self) -> String;
+
+    /// Tables and findings for a terminal.
+    fn text(&self) -> String;
+
+    /// What a reader must know before using the figures.
+    fn doubts(&self) -> &[Doubt];
+}
+
+/// Writes what is said of a study in one format.
+pub trait Exporter {
+    /// The name of the file in the study's directory.
+    fn file(&self) -> &'static str;
+
+    /// The file.
+    fn serialize(&self, report: &dyn Report) -> String;
+}
+
+/// [`CSV_FILE`].
+struct Csv;
+
+impl Exporter for Csv {
+    fn file(&self) -> &'static str {
+        CSV_FILE
+    }
+
+    fn serialize(&self, report: &dyn Report) -> String {
+        report.csv()
+    }
+}
+
+/// [`REPORT_FILE`].
+struct Html;
+
+impl Exporter for Html {
+    fn file(&self) -> &'static str {
+        REPORT_FILE
+    }
+
+    fn serialize(&self, report: &dyn Report) -> String {
+        report.page()
+    }
+}
+
+/// What is written beside the results.
+const EXPORTERS: [&dyn Exporter; 2] = [&Csv, &Html];
+
+/// Writes the files of a report beside the results. Returns where the page is.
+pub fn write(directory: &ResultsDirectory, report: &dyn Report) -> Result<PathBuf, NotWritable> {
+    for exporter in EXPORTERS {
+        directory.write(exporter.file(), &exporter.serialize(report))?;
+    }
     Ok(directory.path().join(REPORT_FILE))
+}
+
+/// What a terminal shows: tables and findings, and the first of the doubts.
+pub fn terminal(report: &dyn Report) -> String {
+    report.text() + &terminal::doubts(report.doubts())
 }

@@ -1,4 +1,5 @@
-//! What a process uses, read from outside: so it is known alike of every stack, and no stack is asked to measure itself.
+//! What a process uses, read from outside: so it is known alike of every stack, and no stack is asked to measure
+//! itself.
 
 use std::fs;
 use std::io;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
-use crate::results::{ProcessUsage, Usage};
+use crate::load::{ProcessUsage, Usage};
 
 /// What a client's and a server's process have used at one moment.
 #[derive(Clone, Debug)]
@@ -149,8 +150,8 @@ impl Switches {
     }
 }
 
-/// The processor time of a process with all its threads, those that have ended included. Exact, unlike `/proc/PID/stat`,
-/// which counts in 10 ms.
+/// The processor time of a process with all its threads, those that have ended included. Exact, unlike
+/// `/proc/PID/stat`, which counts in 10 ms.
 fn cpu_time(pid: u32) -> io::Result<Duration> {
     let pid = i32::try_from(pid).map_err(io::Error::other)?;
     let clock: ClockId = clock_getcpuclockid(Pid::from_raw(pid))?;

@@ -1,7 +1,7 @@
 //! How exact and how fast a link is on this machine: `cargo run --release -p thalweg-link --example precision`.
 //!
-//! A message of 64 bytes goes back and forth through links of several delays, and directly; what a round trip takes beyond
-//! what was asked for is what the link adds. Then as much as fits goes one way, through links and directly.
+//! A message of 64 bytes goes back and forth through links of several delays, and directly; what a round trip takes
+//! beyond what was asked for is what the link adds. Then as much as fits goes one way, through links and directly.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

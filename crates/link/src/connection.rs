@@ -10,7 +10,7 @@ use crate::Direction;
 use crate::observe::{Observer, Silence};
 use crate::options::Path;
 use crate::queue::{Blocks, Moved, Queue};
-use crate::shape::{Propagation, Transmitter, Turn};
+use crate::shape::{Admission, Propagation, Transmitter};
 
 /// What all connections of a link share.
 #[derive(Debug)]
@@ -36,14 +36,14 @@ pub(crate) struct Side {
     pub(crate) is_unix: bool,
     /// There may be something to read. The kernel tells once; it is so until a read finds nothing.
     pub(crate) readable: bool,
-    /// A write may find room.
+    /// A write may find space.
     pub(crate) writable: bool,
     /// It has ended or failed, as far as its sending goes; what it sent before can still be read.
     pub(crate) hung_up: bool,
     /// It was reset: whoever waits for it need not.
     pub(crate) failed: bool,
-    /// When a write that had found no room could go on.
-    pub(crate) room_since: Instant,
+    /// When a write that had found no space could go on.
+    pub(crate) space_since: Instant,
 }
 
 /// How a direction ends.
@@ -76,7 +76,7 @@ impl Pipe {
 /// Two sockets, and what is under way between them.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// No two connections of a link have the same; places in its table are used again.
+    /// No two connections of a link have the same; indices of its table are used again.
     pub(crate) id: u64,
     pub(crate) accepted: Instant,
     sides: [Side; 2],
@@ -95,10 +95,10 @@ pub(crate) struct Connection {
     pub(crate) attempt: usize,
 }
 
-/// When a direction gets its next turn.
+/// When a direction is pumped next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Schedule {
-    /// It is among those whose turn it is.
+    /// It is in the ready queue.
     pub(crate) is_ready: bool,
     /// It waits for its transmitter.
     pub(crate) waits: bool,
@@ -106,17 +106,17 @@ pub(crate) struct Schedule {
     pub(crate) alarm: Option<Instant>,
 }
 
-/// What is to be done for a direction after its turn.
+/// What is to be done for a direction that was pumped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// There is more to do at once, after the others' turns.
+    /// There is more to do at once, after the others.
     pub(crate) again: bool,
     /// Something is due then.
     pub(crate) at: Option<Instant>,
     /// The transmitter's queue is full until then.
     pub(crate) transmitter_full_until: Option<Instant>,
-    /// This side has no room: the kernel must say when it has.
-    pub(crate) wants_room: bool,
+    /// This side has no space: the kernel must say when it has.
+    pub(crate) wants_space: bool,
     /// There is something for the other direction to do.
     pub(crate) other: bool,
     /// It is over.
@@ -132,7 +132,7 @@ pub(crate) enum Over {
     AllowanceSpent,
 }
 
-/// Writes that one turn may make, so that others get theirs.
+/// Writes that a direction may make at once, so that others get theirs.
 const WRITES_MAX: usize = 4;
 
 impl Side {
@@ -144,7 +144,7 @@ impl Side {
             writable: false,
             hung_up: false,
             failed: false,
-            room_since: now,
+            space_since: now,
         }
     }
 }
@@ -187,7 +187,7 @@ impl Connection {
     pub(crate) fn reached(&mut self, now: Instant) {
         self.is_reached = true;
         let server = &mut self.sides[1];
-        (server.readable, server.writable, server.room_since) = (true, true, now);
+        (server.readable, server.writable, server.space_since) = (true, true, now);
     }
 
     /// Nobody has tried to reach the server yet, or only in vain.
@@ -242,8 +242,8 @@ impl Connection {
         }
     }
 
-    /// There is no other end: the client hears of it as it would hear of a refused connection, two one-way times after it
-    /// asked.
+    /// There is no other end: the client hears of it as it would hear of a refused connection, two one-way times after
+    /// it asked.
     pub(crate) fn refused(&mut self, wire: &Wire, now: Instant) {
         self.is_refused = true;
         self.sides[1].socket = None;
@@ -253,7 +253,7 @@ impl Connection {
         self.pipes[Direction::Up as usize].is_finished = true;
     }
 
-    /// A direction's turn: reads once, and writes what is due.
+    /// Pumps a direction: reads once, and writes what is due.
     pub(crate) fn pump(&mut self, direction: Direction, wire: &mut Wire) -> Next {
         let mut next = Next::default();
         if self.is_silent || wire.stalled {
@@ -275,18 +275,18 @@ impl Connection {
             return;
         }
         let transmitter = &mut wire.transmitters[direction as usize];
-        let mut max = pipe.queue.room(wire.buffer_bytes);
+        let mut max = pipe.queue.free_space(wire.buffer_bytes);
         if transmitter.rate.is_some() {
-            match transmitter.turn(Instant::now()) {
-                Turn::Now(bytes) => max = max.min(bytes),
-                Turn::At(when) => {
+            match transmitter.admission(Instant::now()) {
+                Admission::Now(bytes) => max = max.min(bytes),
+                Admission::At(when) => {
                     next.transmitter_full_until = Some(when);
                     return;
                 }
             }
         }
         if max == 0 {
-            // Full. Once something has been written there will be another turn; a reset does not wait for that.
+            // Full. Once something has been written it is pumped again; a reset does not wait for that.
             if source.failed {
                 pipe.end = Some((End::Reset, (Instant::now() + wire.path.delay).max(pipe.last_release)));
             }
@@ -306,7 +306,8 @@ impl Connection {
                 pipe.queue.push(filled.bytes, release);
                 let buffered = pipe.queue.len();
                 wire.observer.arrived(direction, &mut self.silence, filled.bytes, buffered, now);
-                // A short read has emptied the socket; the kernel tells of what comes later. It has told of an end, though.
+                // A short read has emptied the socket; the kernel tells of what comes later. It has told of an end,
+                // though.
                 source.readable = !filled.is_short || source.hung_up;
                 next.again = source.readable;
             }
@@ -333,7 +334,7 @@ impl Connection {
         let (source, sink) = ends(&mut self.sides, direction);
         let pipe = &mut self.pipes[direction as usize];
         let Some(socket) = &sink.socket else { return };
-        let earliest = sink.room_since.max(wire.resumed);
+        let earliest = sink.space_since.max(wire.resumed);
         for _ in 0..WRITES_MAX {
             if !sink.writable || pipe.queue.is_empty() {
                 return;
@@ -360,15 +361,15 @@ impl Connection {
                     if let Some(allowance) = &mut self.allowance {
                         *allowance -= bytes as u64;
                     }
-                    // There is room to read into again.
+                    // There is space to read into again.
                     next.again |= source.readable;
                     if is_short {
-                        (sink.writable, next.wants_room) = (false, true);
+                        (sink.writable, next.wants_space) = (false, true);
                         return;
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    (sink.writable, next.wants_room) = (false, true);
+                    (sink.writable, next.wants_space) = (false, true);
                     return;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -1,8 +1,8 @@
 //! A network of one's choosing, in user space.
 //!
-//! A [`Link`] listens at one address and opens a connection to another one for each that it accepts. What it forwards takes
-//! a one-way time, in order, and as much as a rate permits; it can stall, cut connections, and refuse new ones, while it runs.
-//! It works for any protocol, over TCP and UNIX domain sockets on either side, without privileges.
+//! A [`Link`] listens at one address and opens a connection to another one for each that it accepts. What it forwards
+//! takes a one-way time, in order, and as much as a rate permits; it can stall, cut connections, and refuse new ones,
+//! while it runs. It works for any protocol, over TCP and UNIX domain sockets on either side, without privileges.
 //!
 //! ```
 //! use std::io::{Read, Write};
@@ -26,10 +26,10 @@
 //!
 //! # How it works
 //!
-//! Each link is one thread, which sleeps in `epoll_wait`; a timerfd wakes it when something is due. Every read gets the time at
-//! which it may leave: when it arrived, or when the transmitter is done with what came before (if there is a
-//! [rate](LinkOptions::rate)), and the one-way time from then; never earlier than what came before it. The thread does not
-//! spin unless it is [told to](LinkOptions::spin), and how late it was is [measured](Stats::lateness_ns).
+//! Each link is one thread, which sleeps in `epoll_wait`; a timerfd wakes it when something is due. Every read gets the
+//! time at which it may leave: when it arrived, or when the transmitter is done with what came before (if there is a
+//! [rate](LinkOptions::rate)), and the one-way time from then; never earlier than what came before it. The thread does
+//! not spin unless it is [told to](LinkOptions::spin), and how late it was is [measured](Stats::lateness_ns).
 
 #![forbid(unsafe_code)]
 

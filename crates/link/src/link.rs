@@ -16,8 +16,8 @@ use crate::rate::Rate;
 use crate::stats::Stats;
 use crate::thread::{LinkThread, Request};
 
-/// A link that runs, until this is dropped. What it is told has been done when the call returns, which takes some microseconds:
-/// it may be called from asynchronous code.
+/// A link that runs, until this is dropped. What it is told has been done when the call returns, which takes some
+/// microseconds: it may be called from asynchronous code.
 #[derive(Debug)]
 pub struct Link {
     address: Address,
@@ -83,7 +83,8 @@ impl Link {
         &self.address
     }
 
-    /// Nothing moves any more, until [`resume`](Self::resume). Connections stay open; those that come are accepted later.
+    /// Nothing moves any more, until [`resume`](Self::resume). Connections stay open; those that come are accepted
+    /// later.
     pub fn stall(&self) {
         self.tell(Control::Stall(None));
     }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::address::Address;
 use crate::rate::Rate;
-use crate::shape::Transmitter;
 
 /// What a link is like. What is not said is a perfect network: no delay, no limit, nothing breaks.
 ///
@@ -42,8 +41,8 @@ pub(crate) struct Path {
     pub(crate) buffer: Option<usize>,
 }
 
-/// By how much the one-way time of a chunk differs from the delay. Drawn for each chunk; the order of a connection's bytes is
-/// kept all the same, so a chunk may have to wait for the one before it. No one-way time is below zero.
+/// By how much the one-way time of a chunk differs from the delay. Drawn for each chunk; the order of a connection's
+/// bytes is kept all the same, so a chunk may have to wait for the one before it. No one-way time is below zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
     /// Not at all.
@@ -88,8 +87,8 @@ impl Jitter {
 /// How a connection is cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cut {
-    /// Both ends see that it is reset (RST), at once, and what was under way is lost. On a UNIX socket an end sees the end of
-    /// the stream, or a reset if the link held bytes of it that were not read yet.
+    /// Both ends see that it is reset (RST), at once, and what was under way is lost. On a UNIX socket an end sees the
+    /// end of the stream, or a reset if the link held bytes of it that were not read yet.
     #[default]
     Reset,
     /// Nothing passes any more, and nobody is told: both ends are left half-open.
@@ -120,7 +119,8 @@ pub struct StallPlan {
     pub every: Option<Duration>,
 }
 
-/// What an unlimited link is taken to carry when its buffers are sized: 10 GB/s, more than loopback does through a proxy.
+/// What an unlimited link is taken to carry when its buffers are sized: 10 GB/s, more than loopback does through a
+/// proxy.
 const BANDWIDTH_UNLIMITED: u64 = 10_000_000_000;
 /// The least that a direction of a connection may have under way: with no delay it is what one write brings.
 const BUFFER_BYTES_MIN: usize = 1 << 20;
@@ -141,7 +141,7 @@ impl Path {
             let under_way = usize::try_from(under_way).unwrap_or(usize::MAX);
             return under_way.clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX_UNLIMITED);
         };
-        let under_way = rate.bytes_in(time).saturating_add(Transmitter::queue_bytes(rate));
+        let under_way = rate.bytes_in(time).saturating_add(rate.queue_bytes());
         // Small chunks cost more than their bytes.
         (2 * under_way.min(BUFFER_BYTES_MAX)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX)
     }
@@ -181,15 +181,16 @@ impl LinkOptions {
     }
 
     /// What a direction of a connection may have under way before the link stops to read from its sender; less than
-    /// bandwidth × delay limits the bandwidth. The default is twice what the rate and the delay need, or 10 GB/s × delay
-    /// (at most 64 MiB) without a rate; at least 1 MiB.
+    /// bandwidth × delay limits the bandwidth. The default is twice what the rate and the delay need, or 10 GB/s ×
+    /// delay (at most 64 MiB) without a rate; at least 1 MiB.
     pub fn buffer(mut self, bytes: usize) -> Self {
         self.path.buffer = Some(bytes);
         self
     }
 
-    /// Whether opening a connection takes a round trip, as TCP's handshake does (the default). The kernel accepts at once, so
-    /// the time is taken from what follows: the first bytes of either side arrive when they would have after a handshake.
+    /// Whether opening a connection takes a round trip, as TCP's handshake does (the default). The kernel accepts at
+    /// once, so the time is taken from what follows: the first bytes of either side arrive when they would have after a
+    /// handshake.
     pub fn handshake(mut self, handshake: bool) -> Self {
         self.handshake = handshake;
         self
@@ -201,8 +202,8 @@ impl LinkOptions {
         self
     }
 
-    /// For the last bit before bytes are due, look at the clock instead of sleeping. Takes a processor for so long each time,
-    /// and saves the time that it takes to wake up.
+    /// For the last bit before bytes are due, look at the clock instead of sleeping. Takes a processor for so long each
+    /// time, and saves the time that it takes to wake up.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
         self
@@ -298,8 +299,8 @@ impl FromStr for Cut {
 impl FromStr for Loss {
     type Err = Misunderstood;
 
-    /// `after=10s`, `bytes=1000000`, `every=30s`, several of them with commas between; `silent` among them leaves both ends
-    /// half-open.
+    /// `after=10s`, `bytes=1000000`, `every=30s`, several of them with commas between; `silent` among them leaves both
+    /// ends half-open.
     fn from_str(text: &str) -> Result<Self, Misunderstood> {
         let misunderstood = || Misunderstood {
             text: text.to_owned(),

@@ -15,7 +15,8 @@ const FREE_BLOCKS_MAX: usize = 256;
 /// What a chunk counts for besides its bytes, so that many tiny ones are bounded as well.
 const CHUNK_COST: usize = std::mem::size_of::<Chunk>();
 
-/// Blocks of memory that nothing is in, for all queues of a link. The one that was used last goes first: it is in the cache.
+/// Blocks of memory that nothing is in, for all queues of a link. The one that was used last goes first: it is in the
+/// cache.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks(Vec<Box<[u8]>>);
 
@@ -80,7 +81,7 @@ impl Queue {
     }
 
     /// How many bytes it may still take when it is to hold no more than `limit`.
-    pub(crate) fn room(&self, limit: usize) -> usize {
+    pub(crate) fn free_space(&self, limit: usize) -> usize {
         limit.saturating_sub(self.bytes + self.chunks.len() * CHUNK_COST)
     }
 
@@ -190,7 +191,7 @@ impl Queue {
             let here = rest.min(block.end - block.start);
             block.start += here;
             rest -= here;
-            // The last block is used further as long as it has room: small chunks share it.
+            // The last block is used further as long as it has space: small chunks share it.
             let is_spent = block.start == block.end && (self.bytes == 0 || block.end == BLOCK_BYTES);
             if !is_spent {
                 break;
@@ -324,8 +325,8 @@ mod tests {
     fn tiny_chunks_count_for_what_they_cost() {
         let (mut queue, mut blocks) = (Queue::new(), Blocks::default());
         fill(&mut queue, &mut blocks, &noise(1000), 1, Instant::now());
-        assert_eq!(queue.room(1_000_000), 1_000_000 - 1000 * (1 + CHUNK_COST));
-        assert_eq!(queue.room(1000), 0);
+        assert_eq!(queue.free_space(1_000_000), 1_000_000 - 1000 * (1 + CHUNK_COST));
+        assert_eq!(queue.free_space(1000), 0);
     }
 
     #[test]
@@ -336,6 +337,6 @@ mod tests {
         assert!(queue.blocks.is_empty());
         fill(&mut queue, &mut blocks, b"more", 1000, Instant::now());
         assert_eq!(queue.clear(&mut blocks), 4);
-        assert!(queue.is_empty() && queue.room(5) == 5);
+        assert!(queue.is_empty() && queue.free_space(5) == 5);
     }
 }

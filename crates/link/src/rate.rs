@@ -5,8 +5,8 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Bytes per second in one direction, over all connections of a link. Written as `tc` writes it, in bits (`1gbit`, `56kbit`),
-/// or in bytes with what they are counted by (`12.5MB/s`, `1GiB/s`).
+/// Bytes per second in one direction, over all connections of a link. Written as `tc` writes it, in bits (`1gbit`,
+/// `56kbit`), or in bytes with what they are counted by (`12.5MB/s`, `1GiB/s`).
 ///
 /// ```
 /// use thalweg_link::Rate;
@@ -39,6 +39,11 @@ const BYTE_UNITS: &[(&str, u64)] = &[
     ("B/s", 1),
 ];
 
+/// The queue of a sender lasts for that long at its rate …
+const QUEUE_TIME: Duration = Duration::from_millis(1);
+/// … and holds so many bytes at least: some full packets.
+const QUEUE_BYTES_MIN: usize = 16 << 10;
+
 impl Rate {
     /// That many bytes per second.
     pub const fn from_bytes_per_second(bytes: NonZeroU64) -> Self {
@@ -54,6 +59,11 @@ impl Rate {
     pub(crate) fn time_for(self, bytes: usize) -> Duration {
         let nanoseconds = (bytes as u128 * 1_000_000_000).div_ceil(u128::from(self.0.get()));
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
+    }
+
+    /// How many bytes may wait for a sender of this rate.
+    pub(crate) fn queue_bytes(self) -> usize {
+        self.bytes_in(QUEUE_TIME).max(QUEUE_BYTES_MIN)
     }
 
     /// How many bytes are sent in that time.

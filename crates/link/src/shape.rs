@@ -78,10 +78,6 @@ pub(crate) struct Transmitter {
     busy_until: Option<Instant>,
 }
 
-/// The transmitter's queue lasts for that long at its rate …
-const QUEUE_TIME: Duration = Duration::from_millis(1);
-/// … and holds so many bytes at least: some full packets.
-const QUEUE_BYTES_MIN: usize = 16 << 10;
 /// A chunk takes no longer to send than this, so that its first byte does not wait long for its last …
 const CHUNK_TIME: Duration = Duration::from_micros(50);
 /// … but is a packet at least.
@@ -89,7 +85,7 @@ const CHUNK_BYTES_MIN: usize = 1500;
 
 /// Whether a connection may hand the transmitter something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Admission {
     /// Up to so many bytes at once.
     Now(usize),
     /// The queue is full until then.
@@ -101,22 +97,17 @@ impl Transmitter {
         Self { rate, busy_until: None }
     }
 
-    /// How many bytes may wait to be sent.
-    pub(crate) fn queue_bytes(rate: Rate) -> usize {
-        rate.bytes_in(QUEUE_TIME).max(QUEUE_BYTES_MIN)
-    }
-
     /// What may be read for it at `now`.
-    pub(crate) fn turn(&self, now: Instant) -> Turn {
+    pub(crate) fn admission(&self, now: Instant) -> Admission {
         let (Some(rate), Some(busy_until)) = (self.rate, self.busy_until) else {
-            return Turn::Now(self.rate.map_or(usize::MAX, chunk_bytes));
+            return Admission::Now(self.rate.map_or(usize::MAX, chunk_bytes));
         };
-        let queue = rate.time_for(Self::queue_bytes(rate));
+        let queue = rate.time_for(rate.queue_bytes());
         if busy_until.saturating_duration_since(now) <= queue {
-            Turn::Now(chunk_bytes(rate))
+            Admission::Now(chunk_bytes(rate))
         } else {
             // Then half of it is sent: no wake-up for each packet, and no gap either.
-            Turn::At(busy_until.checked_sub(queue / 2).unwrap_or(now))
+            Admission::At(busy_until.checked_sub(queue / 2).unwrap_or(now))
         }
     }
 
@@ -191,19 +182,19 @@ mod tests {
         let mut transmitter = Transmitter::new("1MB/s".parse().ok());
         let mut taken = 0;
         let full = loop {
-            match transmitter.turn(start) {
-                Turn::Now(bytes) => {
+            match transmitter.admission(start) {
+                Admission::Now(bytes) => {
                     taken += bytes;
                     transmitter.send(start, bytes);
                 }
-                Turn::At(when) => break when,
+                Admission::At(when) => break when,
             }
         };
         let queue = Duration::from_micros(16_384);
         assert!((16 << 10..=(16 << 10) + 1500).contains(&taken), "{taken}");
         // 17 kB last for 17 ms, of which 8.2 ms are left then.
         assert_eq!(full + queue / 2, start + Duration::from_micros(taken as u64));
-        assert_eq!(transmitter.turn(full), Turn::Now(1500));
-        assert_eq!(Transmitter::new(None).turn(start), Turn::Now(usize::MAX));
+        assert_eq!(transmitter.admission(full), Admission::Now(1500));
+        assert_eq!(Transmitter::new(None).admission(start), Admission::Now(usize::MAX));
     }
 }

@@ -32,8 +32,8 @@ pub struct Stats {
     pub up: DirectionStats,
     /// Back to them.
     pub down: DirectionStats,
-    /// How much later than asked chunks left: from the time at which a chunk should have left to the end of the write that
-    /// handed its last byte to the kernel. Waiting for a receiver that does not read, and stalls, are not counted.
+    /// How much later than asked chunks left: from the time at which a chunk should have left to the end of the write
+    /// that handed its last byte to the kernel. Waiting for a receiver that does not read, and stalls, are not counted.
     pub lateness_ns: Distribution,
     /// When nothing was under way, in no direction of no connection.
     pub wire: Idle,
@@ -115,8 +115,8 @@ pub struct Distribution {
     pub p99_9: u64,
     /// The longest.
     pub max: u64,
-    /// How many are no longer than that and longer than the one before. Each bound is a quarter more than the last; the first is
-    /// 1 µs; those without any are left out.
+    /// How many are no longer than that and longer than the one before. Each bound is a quarter more than the last; the
+    /// first is 1 µs; those without any are left out.
     pub buckets: Vec<(u64, u64)>,
 }
 

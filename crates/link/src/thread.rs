@@ -1,4 +1,5 @@
-//! The link's thread: waits for the kernel, for what is due, and for what the handle asks, and gives directions their turns.
+//! The link's thread: waits for the kernel, for what is due, and for what the handle asks, and pumps one direction of a
+//! connection after the other.
 
 mod commands;
 mod opening;
@@ -40,13 +41,13 @@ pub(crate) enum Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     /// A direction has something to hand on.
-    Due(Place, Direction),
+    Due(ConnectionKey, Direction),
     /// The transmitter takes more.
-    TransmitterHasRoom(Direction),
+    TransmitterHasSpace(Direction),
     /// The SYN arrives.
-    Connect(Place),
+    Connect(ConnectionKey),
     /// A connection's time is up.
-    Cut(Place),
+    Cut(ConnectionKey),
     /// By plan.
     StallBegins,
     /// That stall, if it still lasts.
@@ -55,10 +56,10 @@ enum Timer {
     AcceptAgain,
 }
 
-/// Where a connection is in the table, and which one it is: places are used again.
+/// A connection's index in the table, and which one it is: an index is used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    key: usize,
+struct ConnectionKey {
+    index: usize,
     id: u64,
 }
 
@@ -68,7 +69,8 @@ const DOOR: u64 = 2;
 /// A connection's client side has an even number from here on, its server side the next.
 const SIDES: u64 = 4;
 
-/// What a side's socket is watched for, besides room to write. Told once: whoever is told tries until there is no more.
+/// What a side's socket is watched for, besides space to write to. Told once: whoever is told tries until
+/// there is no more.
 const SIDE_EVENTS: EpollFlags = EpollFlags::EPOLLIN.union(EpollFlags::EPOLLRDHUP).union(EpollFlags::EPOLLET);
 
 /// The side that the link has connected to.
@@ -96,18 +98,18 @@ pub(crate) struct LinkThread {
     /// Which stall the last one was.
     stall_id: u64,
     /// Connections that were to be opened during it.
-    held: Vec<Place>,
+    held: Vec<ConnectionKey>,
     random: Random,
     connections: Slab<Connection>,
     /// How many there were: the next one's id.
     accepted: u64,
     timers: BinaryHeap<Reverse<(Instant, Timer)>>,
-    /// Whose turn it is at once.
-    due: VecDeque<(Place, Direction)>,
-    /// Whose turn it is.
-    ready: VecDeque<(Place, Direction)>,
+    /// What is due: pumped before all else.
+    due: VecDeque<(ConnectionKey, Direction)>,
+    /// The ready queue: pumped one after the other.
+    ready: VecDeque<(ConnectionKey, Direction)>,
     /// Who waits for a transmitter.
-    waiting: [Vec<Place>; 2],
+    waiting: [Vec<ConnectionKey>; 2],
     wire: Wire,
     last_error: Option<String>,
 }
@@ -185,12 +187,12 @@ impl LinkThread {
             }
             self.hand_on_what_is_due();
             for _ in 0..self.ready.len() {
-                let (place, direction) = self.ready.pop_front().expect("there are so many");
-                if let Some(connection) = find(&mut self.connections, place) {
+                let (key, direction) = self.ready.pop_front().expect("there are so many");
+                if let Some(connection) = find(&mut self.connections, key) {
                     connection.schedules[direction as usize].is_ready = false;
                 }
-                self.turn(place, direction);
-                // A turn takes some microseconds, and there may be many.
+                self.pump(key, direction);
+                // Each takes some microseconds, and there may be many.
                 self.hand_on_what_is_due();
             }
             if self.door_rang && !self.wire.stalled {
@@ -256,38 +258,38 @@ impl LinkThread {
         }
     }
 
-    fn take_side(&mut self, key: usize, index: usize, told: EpollFlags) {
+    fn take_side(&mut self, index: usize, which: usize, told: EpollFlags) {
         // It may be gone since, through an event of its other side.
-        let Some(connection) = self.connections.get_mut(key) else { return };
-        let place = Place { key, id: connection.id };
-        let is_connecting = index == SERVER && connection.is_connecting();
-        let side = connection.side(index);
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let key = ConnectionKey { index, id: connection.id };
+        let is_connecting = which == SERVER && connection.is_connecting();
+        let side = connection.side(which);
         let is_over = EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP | EpollFlags::EPOLLERR;
         side.readable |= told.intersects(EpollFlags::EPOLLIN | is_over);
         side.hung_up |= told.intersects(is_over);
         side.failed |= told.contains(EpollFlags::EPOLLERR);
         if is_connecting {
-            self.connected(place);
+            self.connected(key);
             return;
         }
-        let has_room = !side.writable && told.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR);
-        if has_room {
+        let has_space = !side.writable && told.intersects(EpollFlags::EPOLLOUT | EpollFlags::EPOLLERR);
+        if has_space {
             side.writable = true;
-            side.room_since = Instant::now();
+            side.space_since = Instant::now();
             if side.is_unix
                 && let Some(socket) = &side.socket
             {
-                watch(&self.epoll, socket, place, index, SIDE_EVENTS);
+                watch(&self.epoll, socket, key, which, SIDE_EVENTS);
             }
         }
         if connection.is_abandoned() {
-            self.close(place, Over::Ended);
+            self.close(key, Over::Ended);
             return;
         }
-        let [from_here, to_here] = Direction::of_side(index);
-        self.enqueue(place, from_here);
-        if has_room {
-            self.enqueue(place, to_here);
+        let [from_here, to_here] = Direction::of_side(which);
+        self.enqueue(key, from_here);
+        if has_space {
+            self.enqueue(key, to_here);
         }
     }
 
@@ -298,10 +300,10 @@ impl LinkThread {
         {
             self.timers.pop();
             match timer {
-                Timer::Due(place, direction) => self.due.push_back((place, direction)),
-                Timer::TransmitterHasRoom(direction) => self.call_waiting(direction),
-                Timer::Connect(place) => self.connect(place),
-                Timer::Cut(place) => self.lose(place),
+                Timer::Due(key, direction) => self.due.push_back((key, direction)),
+                Timer::TransmitterHasSpace(direction) => self.call_waiting(direction),
+                Timer::Connect(key) => self.connect(key),
+                Timer::Cut(key) => self.lose(key),
                 Timer::StallBegins => self.stall_by_plan(due),
                 Timer::StallEnds(id) if id == self.stall_id => self.resume(now),
                 Timer::StallEnds(_) => {}
@@ -313,44 +315,44 @@ impl LinkThread {
     /// What is due goes before what has arrived: that is to be exact.
     fn hand_on_what_is_due(&mut self) {
         self.fire_timers();
-        while let Some((place, direction)) = self.due.pop_front() {
-            self.turn(place, direction);
+        while let Some((key, direction)) = self.due.pop_front() {
+            self.pump(key, direction);
         }
     }
 
-    /// A direction is to have a turn.
-    fn enqueue(&mut self, place: Place, direction: Direction) {
-        let Some(connection) = find(&mut self.connections, place) else { return };
+    /// A direction joins the ready queue.
+    fn enqueue(&mut self, key: ConnectionKey, direction: Direction) {
+        let Some(connection) = find(&mut self.connections, key) else { return };
         if !std::mem::replace(&mut connection.schedules[direction as usize].is_ready, true) {
-            self.ready.push_back((place, direction));
+            self.ready.push_back((key, direction));
         }
     }
 
-    /// The transmitter takes more: those that wait have their turns, in the order in which they came.
+    /// The transmitter takes more: those that wait become ready, in the order in which they came.
     fn call_waiting(&mut self, direction: Direction) {
-        for place in std::mem::take(&mut self.waiting[direction as usize]) {
-            if let Some(connection) = find(&mut self.connections, place) {
+        for key in std::mem::take(&mut self.waiting[direction as usize]) {
+            if let Some(connection) = find(&mut self.connections, key) {
                 connection.schedules[direction as usize].waits = false;
-                self.enqueue(place, direction);
+                self.enqueue(key, direction);
             }
         }
     }
 
-    /// A direction's turn.
-    fn turn(&mut self, place: Place, direction: Direction) {
-        let Some(connection) = find(&mut self.connections, place) else { return };
+    /// Lets a direction read and write once, and notes when it may go on.
+    fn pump(&mut self, key: ConnectionKey, direction: Direction) {
+        let Some(connection) = find(&mut self.connections, key) else { return };
         let next = connection.pump(direction, &mut self.wire);
         match next.over {
-            Some(Over::AllowanceSpent) => return self.lose(place),
-            Some(over) => return self.close(place, over),
+            Some(Over::AllowanceSpent) => return self.lose(key),
+            Some(over) => return self.close(key, over),
             None => {}
         }
         let sink = connection.side(direction.to());
-        if next.wants_room
+        if next.wants_space
             && sink.is_unix
             && let Some(socket) = &sink.socket
         {
-            watch(&self.epoll, socket, place, direction.to(), SIDE_EVENTS | EpollFlags::EPOLLOUT);
+            watch(&self.epoll, socket, key, direction.to(), SIDE_EVENTS | EpollFlags::EPOLLOUT);
         }
         let schedule = &mut connection.schedules[direction as usize];
         // One timer for each direction is enough, unless an earlier one is wanted.
@@ -358,36 +360,36 @@ impl LinkThread {
             && schedule.alarm.is_none_or(|alarm| at < alarm || alarm <= Instant::now())
         {
             schedule.alarm = Some(at);
-            self.timers.push(Reverse((at, Timer::Due(place, direction))));
+            self.timers.push(Reverse((at, Timer::Due(key, direction))));
         }
         if let Some(at) = next.transmitter_full_until
             && !std::mem::replace(&mut schedule.waits, true)
         {
             let waiting = &mut self.waiting[direction as usize];
             if waiting.is_empty() {
-                self.timers.push(Reverse((at, Timer::TransmitterHasRoom(direction))));
+                self.timers.push(Reverse((at, Timer::TransmitterHasSpace(direction))));
             }
-            waiting.push(place);
+            waiting.push(key);
         }
         if next.again {
-            self.enqueue(place, direction);
+            self.enqueue(key, direction);
         }
         if next.other {
-            self.enqueue(place, direction.other());
+            self.enqueue(key, direction.other());
         }
     }
 }
 
-fn find(connections: &mut Slab<Connection>, place: Place) -> Option<&mut Connection> {
-    connections.get_mut(place.key).filter(|connection| connection.id == place.id)
+fn find(connections: &mut Slab<Connection>, key: ConnectionKey) -> Option<&mut Connection> {
+    connections.get_mut(key.index).filter(|connection| connection.id == key.id)
 }
 
-fn token(place: Place, index: usize) -> u64 {
-    SIDES + (place.key * 2 + index) as u64
+fn token(key: ConnectionKey, index: usize) -> u64 {
+    SIDES + (key.index * 2 + index) as u64
 }
 
 /// Watches a socket that is watched already for something else.
-fn watch(epoll: &Epoll, socket: &Socket, place: Place, index: usize, events: EpollFlags) {
-    let mut event = EpollEvent::new(events, token(place, index));
+fn watch(epoll: &Epoll, socket: &Socket, key: ConnectionKey, index: usize, events: EpollFlags) {
+    let mut event = EpollEvent::new(events, token(key, index));
     epoll.modify(socket, &mut event).expect("the socket is open, and watched");
 }

@@ -1,5 +1,5 @@
-//! [ProtoJSON](https://protobuf.dev/programming-guides/json/), straight from wire bytes and to them: no message stands in
-//! between.
+//! [ProtoJSON](https://protobuf.dev/programming-guides/json/), straight from wire bytes and to them: no message stands
+//! in between.
 //!
 //! ```
 //! use thalweg_protobuf::{Schema, json, sources};
@@ -15,21 +15,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod fault;
 mod read;
 mod sink;
 mod source;
-pub(crate) mod write;
 
-pub use fault::ParseError;
-pub(crate) use fault::{Fault, excerpt};
 use read::Reader;
 use sink::JsonSink;
 
+use crate::message::{Message, MessageRef};
 use crate::schema::MessageType;
+use crate::transcode::fault::Fault;
 use crate::transcode::{self, Printer};
-pub use crate::transcode::{ParseOptions, PrintError, PrintOptions};
-use crate::{Message, MessageRef};
+pub use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions};
 
 /// The JSON of a message that is given as wire bytes, with the usual options.
 ///

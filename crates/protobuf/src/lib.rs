@@ -20,17 +20,29 @@
 //!
 //! # The way of a message
 //!
-//! 1. **Descriptors** are read and checked, and become a [`Schema`]. [`MessageType`], [`Field`] and the other handles look into
-//!    it. Text of `.proto` files is compiled by `sources` (with the feature of that name).
-//! 2. With the schema come **flat tables** (`schema/table.rs`): for each message, from a field's number to all that decoding and
-//!    encoding need to know of it.
-//! 3. A **message** lies in an arena of 64-bit words (`message/arena.rs`). [`Message`] owns one; a [`Decoder`] uses one again and
-//!    again; [`MessageRef`] and [`MessageMut`] are the ways to read and to change it.
-//! 4. **Decoding** is one loop over the records of the wire (`message/decode.rs`, [`wire`]), within [`Limits`]. **Encoding** goes
-//!    from the end to the start (`message/encode.rs`), so that each length is known when it is written, by words and blocks
-//!    (`message/output.rs`).
-//! 5. **JSON and MessagePack** are printed straight from wire bytes and built straight to them (`transcode`), by tables made for
-//!    that when they are first asked for: [`json`], [`msgpack`].
+//! **Descriptors** are compiled once into a [`Schema`] (`schema`): records of messages, fields and enums that name each
+//! other by index. [`MessageType`], [`Field`] and the other handles look into it. Text of `.proto` files is compiled by
+//! `sources` (with the feature of that name).
+//!
+//! A message that is **decoded** enters these files, in this order:
+//!
+//! 1. `message/decoder.rs` or `message/owned.rs`: a [`Decoder`] uses its memory again and again, a [`Message`] owns it.
+//! 2. `message/decode.rs`: one loop over the records of the wire, within [`Limits`].
+//! 3. `wire/reader.rs` and `wire/varint.rs` read the next tag.
+//! 4. `schema/table.rs` leads from its number to an `Entry`: what the field is, and where its slot is.
+//! 5. `schema/number.rs` makes the word of a number; `message/decode/packed.rs` and `wire/rows.rs` those of a packed
+//!    row.
+//! 6. `message/arena.rs` keeps the words.
+//! 7. `message/message_ref.rs`, `message/read.rs` and `message/value.rs`: a [`MessageRef`] gives [`Value`]s of it.
+//!
+//! **Encoding** goes from the end to the start (`message/encoder.rs`, `message/encode.rs`), so that each length is
+//! known when it is written, by words and blocks (`message/output.rs`).
+//!
+//! **[JSON](json) and [MessagePack](msgpack)** are printed straight from wire bytes and built straight to them,
+//! without a message in between: `json.rs`, then `transcode/print.rs`, which goes by the same `Entry`s, then
+//! `json/sink.rs`; the other way round `json/source.rs`, then `transcode/build.rs`.
+//!
+//! **[`dissect`]** takes bytes apart, malformed ones too, for a person to look at.
 //!
 //! How fast that is beside prost and prost-reflect is in `docs/PERFORMANCE.md`; `examples/speed` measures it.
 //!

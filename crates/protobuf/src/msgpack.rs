@@ -1,9 +1,9 @@
 //! [MessagePack](https://github.com/msgpack/msgpack/blob/master/spec.md), straight from wire bytes and to them.
 //!
-//! MessagePack has no mapping of its own for Protobuf, so this is [ProtoJSON's](crate::json) with MessagePack's types where
-//! it has better ones: integers of 64 bits, `NaN` and the infinities are numbers, `bytes` are binary, the keys of maps are of
-//! their type, and `google.protobuf.Timestamp` is MessagePack's timestamp. Everything else is as in JSON: a message is a map
-//! from names to values, an enum is its name, a `Duration` is `"1.5s"`.
+//! MessagePack has no mapping of its own for Protobuf, so this is [ProtoJSON's](crate::json) with MessagePack's types
+//! where it has better ones: integers of 64 bits, `NaN` and the infinities are numbers, `bytes` are binary, the keys
+//! of maps are of their type, and `google.protobuf.Timestamp` is MessagePack's timestamp. Everything else is as in
+//! JSON: a message is a map from names to values, an enum is its name, a `Duration` is `"1.5s"`.
 //!
 //! ```
 //! use thalweg_protobuf::{Schema, msgpack, sources};
@@ -74,7 +74,8 @@ pub fn to_wire(message_type: MessageType<'_>, msgpack: &[u8]) -> Result<Vec<u8>,
     Ok(wire)
 }
 
-/// Appends the MessagePack of a message that is given as wire bytes. The fields come in the order that they have on the wire.
+/// Appends the MessagePack of a message that is given as wire bytes. The fields come in the order that they have on
+/// the wire.
 ///
 /// # Errors
 ///

@@ -67,7 +67,7 @@ impl SourceError {
             Some((_, file)) => SourceError::Edition { file: file.to_owned() },
             None => SourceError::Invalid {
                 message: match error.file() {
-                    Some(file) => match place(error, &read(file).unwrap_or_default()) {
+                    Some(file) => match position(error, &read(file).unwrap_or_default()) {
                         Some((line, column)) => format!("{file}:{line}:{column}: {error}"),
                         None if !error.to_string().contains(file) => format!("{file}: {error}"),
                         None => error.to_string(),
@@ -80,7 +80,7 @@ impl SourceError {
 }
 
 /// Line and column of an error, both from 1.
-fn place(error: &protox::Error, source: &str) -> Option<(usize, usize)> {
+fn position(error: &protox::Error, source: &str) -> Option<(usize, usize)> {
     let offset = error.labels()?.next()?.offset();
     let before = source.get(..offset)?;
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -108,7 +108,7 @@ impl<R: Fn(&str) -> Option<String> + Send + Sync> FileResolver for Sources<R> {
 }
 
 /// Whether the first word is `edition`; comments may come before.
-pub fn is_edition(source: &str) -> bool {
+fn is_edition(source: &str) -> bool {
     let mut rest = source.trim_start_matches('\u{feff}');
     loop {
         rest = rest.trim_start();

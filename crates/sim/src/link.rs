@@ -17,6 +17,8 @@ pub(crate) struct LinkPlan {
     pub(crate) capacity: usize,
     /// How many bytes one read gives at most; short ones split frames.
     pub(crate) read_max: usize,
+    /// Whether a read may give less than there is, at random.
+    pub(crate) splits_reads: bool,
 }
 
 impl LinkPlan {
@@ -26,6 +28,18 @@ impl LinkPlan {
             jitter_max: Duration::from_micros(random.size(20_000) as u64),
             capacity: random.pick(&[100, 4096, 65_536, 1 << 20]),
             read_max: random.pick(&[40, 1000, 20_000, usize::MAX, usize::MAX]),
+            splits_reads: true,
+        }
+    }
+
+    /// All that is written arrives after `delay`, as it was written.
+    pub(crate) fn steady(delay: Duration) -> LinkPlan {
+        LinkPlan {
+            delay_min: delay,
+            jitter_max: Duration::ZERO,
+            capacity: usize::MAX,
+            read_max: usize::MAX,
+            splits_reads: false,
         }
     }
 
@@ -74,11 +88,11 @@ impl Pipe {
     }
 
     /// How many bytes can be written now.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn free_space(&self) -> usize {
         if self.end.is_some() || self.broken { 0 } else { self.plan.capacity.saturating_sub(self.on_the_way) }
     }
 
-    /// Sends `bytes`; who keeps to the link's capacity looks at [`room`](Self::room) before.
+    /// Sends `bytes`; who keeps to the link's capacity looks at [`free_space`](Self::free_space) before.
     pub(crate) fn write(&mut self, bytes: Bytes, now: Duration, random: &mut Random) {
         if self.unread {
             return;
@@ -136,7 +150,7 @@ impl Pipe {
             return if ended { Read::End } else { Read::Nothing };
         }
         let max = arrived.min(self.plan.read_max).min(len_max);
-        let mut left = if random.one_in(2) { max } else { random.between(1, max) };
+        let mut left = if !self.plan.splits_reads || random.one_in(2) { max } else { random.between(1, max) };
         self.on_the_way -= left;
         while left > 0 {
             let piece = &mut self.pieces[0].1;
@@ -160,12 +174,13 @@ mod tests {
     fn bytes_arrive_late_in_order_and_in_other_pieces() {
         let mut random = Random::new(1);
         let at = Duration::from_millis;
-        let plan = LinkPlan { delay_min: at(5), jitter_max: at(4), capacity: 100, read_max: 7 };
+        let plan =
+            LinkPlan { delay_min: at(5), jitter_max: at(4), capacity: 100, read_max: 7, splits_reads: true };
         let mut pipe = Pipe::new(plan);
         for start in [0u8, 50] {
             pipe.write((start..start + 50).collect(), at(u64::from(start)), &mut random);
         }
-        assert_eq!(pipe.room(), 0);
+        assert_eq!(pipe.free_space(), 0);
         pipe.close(at(50));
         let (mut received, mut reads) = (Vec::new(), 0);
         assert_eq!(pipe.read(&mut received, 1000, at(4), &mut random), Read::Nothing);
@@ -184,6 +199,6 @@ mod tests {
         pipe.write(Bytes::from_static(b"lost"), Duration::ZERO, &mut random);
         pipe.cut();
         assert_eq!(pipe.read(&mut Vec::new(), 1000, Duration::MAX, &mut random), Read::End);
-        assert_eq!(pipe.room(), 0);
+        assert_eq!(pipe.free_space(), 0);
     }
 }

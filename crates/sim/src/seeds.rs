@@ -12,12 +12,13 @@ pub const PLANNED_PANIC: &str = "a planned panic";
 /// One seed in so many is run twice, and must do the same both times.
 const REPLAYED_ONE_IN: u64 = 16;
 
-/// Runs `simulate` for the seeds below `count`, or as the environment says:
+/// Runs `simulate` for `count` seeds from 0 on, or as the environment says:
 ///
 /// - `THALWEG_SIM_SEED=n` replays one seed, and prints its trace;
-/// - `THALWEG_SIM_SEEDS=n` runs so many instead of `count`.
+/// - `THALWEG_SIM_SEEDS=n` runs so many instead of `count`;
+/// - `THALWEG_SIM_FIRST=n` begins with this one.
 ///
-/// `test` is the name of the test binary that calls this.
+/// `test` is the name of the test that calls this, or of its module.
 ///
 /// # Panics
 ///
@@ -32,11 +33,13 @@ pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) 
         return;
     }
     let count = from_environment("THALWEG_SIM_SEEDS").unwrap_or(count);
+    let first = from_environment("THALWEG_SIM_FIRST").unwrap_or(0);
     let (next, steps, failed) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let work = || {
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= count || failed.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let seed = first.wrapping_add(number);
+            if number >= count || failed.load(Ordering::Relaxed) {
                 return;
             }
             let run = || {
@@ -51,7 +54,7 @@ pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) 
                 failed.store(true, Ordering::Relaxed);
                 eprintln!(
                     "seed {seed} failed; to replay it with its trace:\n    \
-                     THALWEG_SIM_SEED={seed} cargo test -p thalweg-sim --test {test} -- --nocapture"
+                     THALWEG_SIM_SEED={seed} cargo test -p thalweg-sim --test it {test}:: -- --nocapture"
                 );
                 resume_unwind(panic);
             }
@@ -62,7 +65,7 @@ pub fn check(test: &str, count: u64, simulate: impl Fn(u64, &mut Trace) + Sync) 
             scope.spawn(work);
         }
     });
-    println!("{count} seeds, {} steps", steps.into_inner());
+    println!("{count} seeds from {first} on, {} steps", steps.into_inner());
 }
 
 fn assert_replays(seed: u64, expected: u64, simulate: impl Fn(u64, &mut Trace)) {

@@ -1,7 +1,7 @@
 //! buffa's messages: owned ones by a macro, views by a type around them.
 //!
-//! Every `prost::Message` is a `thalweg::Message`, and Rust permits one such rule. So buffa's messages, which are types of
-//! the user's crate, are named one by one; code that `thalweg-build` generates does that.
+//! Every `prost::Message` is a `thalweg::Message`, and Rust permits one such rule. So buffa's messages, which are types
+//! of the user's crate, are named one by one; code that `thalweg-build` generates does that.
 
 use buffa::OwnedView;
 use buffa::view::{MessageView, ViewReborrow};
@@ -43,9 +43,9 @@ macro_rules! buffa_messages {
 
 /// A message that was received and stays in its bytes: buffa's view, and what it borrows from.
 ///
-/// Its strings and `bytes` are slices of what came; nothing is allocated for them. Messages that the transport had to gather
-/// are kept as they were gathered, others are copied out of the receive buffer once. To send a view is to send its bytes
-/// again, fields included that its type does not know.
+/// Its strings and `bytes` are slices of what came; nothing is allocated for them. Messages that the transport had to
+/// gather are kept as they were gathered, others are copied out of the receive buffer once. To send a view is to send
+/// its bytes again, fields included that its type does not know.
 ///
 /// ```ignore
 /// let name: &str = request.get_ref().view().name;

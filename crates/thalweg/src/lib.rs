@@ -18,26 +18,18 @@
 //! let reply = greeter.say_hello(HelloRequest { name: "Ada".into() }).await?;
 //! ```
 //!
-//! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs stands at
+//! `Request`, `Response`, `Status`, `Code` and `metadata` are tonic's own types. What can be called without stubs
+//! stands at
 //! [`Channel`] and [`server::Methods`].
 
 #[cfg(feature = "buffa")]
 mod buffa_message;
-mod buffers;
-mod chain;
 pub mod channel;
-mod connection;
-mod executor;
-pub mod grpc;
-mod measure;
+mod codec;
 mod message;
-mod method;
-mod net;
-mod options;
 pub mod server;
+mod status;
 mod streaming;
-#[cfg(test)]
-mod tests;
 
 #[cfg(feature = "buffa")]
 pub use buffa;
@@ -45,26 +37,33 @@ pub use bytes;
 pub use futures_core::Stream;
 #[cfg(feature = "prost")]
 pub use prost;
-pub use thalweg_http2 as http2;
 pub use tonic::metadata;
 pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 
 #[cfg(feature = "buffa")]
 pub use buffa_message::View;
-pub use chain::Chain;
 pub use channel::Channel;
-#[doc(hidden)]
-pub use connection::slices::settle_alone;
-pub use executor::ExecutorError;
-pub use grpc::compression::{Encoding, EncodingSet};
-#[cfg(feature = "opentelemetry")]
-pub use measure::Metrics;
 pub use message::{DecodeError, Message, Raw};
-pub use method::{InvalidPath, Method};
-pub use net::{InvalidAddress, ListenAddress};
-pub use options::{CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
 pub use server::Server;
 pub use streaming::Streaming;
+/// ```
+/// use opentelemetry::metrics::MeterProvider;
+/// use thalweg::{Channel, Metrics, Server};
+///
+/// fn measured(provider: &dyn MeterProvider) -> Result<Channel, thalweg::channel::ConnectError> {
+///     let metrics = Metrics::new(provider);
+///     let _server = Server::builder().metrics(metrics.clone());
+///     Channel::builder("localhost:50051").metrics(metrics).connect_lazy()
+/// }
+/// ```
+#[cfg(feature = "opentelemetry")]
+pub use thalweg_engine::Metrics;
+#[cfg(feature = "testing")]
+pub use thalweg_engine::settle_alone;
+pub use thalweg_engine::{
+    CallOptions, Chain, Encoding, EncodingSet, ExecutorError, InvalidAddress, InvalidPath, ListenAddress,
+    MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2,
+};
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.
 ///

@@ -1,8 +1,8 @@
-//! What it costs where a buffer begins: a bare socket, one thread that writes and one that reads, and the reader's buffer at
-//! different places in its page.
+//! What it costs where a buffer begins: a bare socket, one thread that writes and one that reads, and the reader's
+//! buffer at different places in its page.
 //!
-//! AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) copy at half to a third of the speed to a place 1 to 31 bytes behind the
-//! source, modulo the page; other ones show a row of equal figures.
+//! AMD's processors with fast short `rep movsb` (Zen 3, Zen 4) copy at half to a third of the speed to a place 1 to
+//! 31 bytes behind the source, modulo the page; other ones show a row of equal figures.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::bench::table::{self, median_and_range};
+use crate::bench::table::{Table, median_and_range};
 use crate::job::{Failure, Log};
 use crate::peers::BuiltPeer;
 
@@ -22,8 +22,7 @@ const READ_BYTES: usize = 128 << 10;
 const WINDOW: Duration = Duration::from_millis(400);
 const ROUNDS: usize = 5;
 
-pub(crate) fn run(_: &[BuiltPeer], _: &Log) -> Result<(), Failure> {
-    println!("A bare socket, writes of 64 KiB, reads of 128 KiB; {ROUNDS} rounds, there and back; GB/s:\n");
+pub(crate) fn run(_: &[BuiltPeer], _: &Log) -> Result<Vec<Table>, Failure> {
     let heads: Vec<String> = OFFSETS.iter().map(|offset| format!("at {offset}")).collect();
     let heads: Vec<&str> = [""].into_iter().chain(heads.iter().map(String::as_str)).collect();
     let mut rows = Vec::new();
@@ -38,8 +37,9 @@ pub(crate) fn run(_: &[BuiltPeer], _: &Log) -> Result<(), Failure> {
         let medians = rates.into_iter().map(|rates| format!("{:.1}", median_and_range(rates).0));
         rows.push([name.to_owned()].into_iter().chain(medians).collect());
     }
-    table::print(&heads, &rows);
-    Ok(())
+    let title =
+        format!("A bare socket, writes of 64 KiB, reads of 128 KiB; {ROUNDS} rounds, there and back; GB/s:");
+    Ok(vec![Table::new(title, &heads, rows)])
 }
 
 struct Ends {

@@ -1,6 +1,6 @@
 //! Heap allocations per empty unary call, on both sides.
 
-use crate::bench::table;
+use crate::bench::table::Table;
 use crate::bench::valgrind::Counter;
 use crate::job::{Failure, Log};
 use crate::peers::BuiltPeer;
@@ -12,15 +12,14 @@ const MEMCHECK: Counter = Counter {
     read: allocations,
 };
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
-    println!("Heap allocations per empty unary call (valgrind; 1 connection, 64 in flight):\n");
+pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     let mut rows = Vec::new();
     for peer in peers {
         let cost = MEMCHECK.cost_per_call(peer, log)?;
         rows.push(vec![peer.name.to_owned(), format!("{:.2}", cost.server), format!("{:.2}", cost.client)]);
     }
-    table::print(&["stack", "server", "client"], &rows);
-    Ok(())
+    let title = "Heap allocations per empty unary call (valgrind; 1 connection, 64 in flight):";
+    Ok(vec![Table::new(title, &["stack", "server", "client"], rows)])
 }
 
 /// Reads `total heap usage: 1,234 allocs, 1,200 frees, 56,789 bytes allocated`.

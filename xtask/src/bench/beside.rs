@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::bench::table::{self, median_and_range};
-use crate::bench::{CLIENT_CORE, SERVER_CORE};
+use crate::bench::cores;
+use crate::bench::table::{self, Table, median_and_range};
 use crate::job::{Failure, Job, Log};
 use crate::peers::BuiltPeer;
 use crate::server::{Server, free_port};
@@ -16,22 +16,23 @@ const ROUNDS: usize = 6;
 /// Who streams, and how many small calls are in flight.
 const POINTS: &[(&str, u32)] = &[("client", 1), ("client", 4), ("server", 1), ("server", 4)];
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
+pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     let driver = rust::lab_example("beside", log)?;
-    println!(
-        "Empty unary calls beside a stream of 4 MiB messages over TCP loopback, Thalweg's client on core 0, server on \
-         core 1; {ROUNDS} rounds, there and back; µs:"
-    );
+    let mut tables = Vec::new();
     for peer in peers {
         let port = free_port()?;
-        let server = Server::start(&peer.serve(port).under(SERVER_CORE), port, log)?;
+        let server = Server::start(&peer.serve(port).under(cores::SERVER), port, log)?;
         for &(direction, in_flight) in POINTS {
-            println!("\n{}: {direction} stream, {in_flight} small call(s) in flight", peer.name);
-            print(&point(&driver, port, direction, in_flight, log)?);
+            let title = format!(
+                "Empty unary calls, {in_flight} in flight, beside a {direction} stream of 4 MiB messages over TCP \
+                 loopback, Thalweg's client on core 0, {} on core 1; {ROUNDS} rounds, there and back; µs:",
+                peer.name
+            );
+            tables.push(table(title, &point(&driver, port, direction, in_flight, log)?));
         }
         server.stop()?;
     }
-    Ok(())
+    Ok(tables)
 }
 
 /// What the driver said of one place of the stream, a value for each round.
@@ -55,7 +56,7 @@ fn point(
     log: &Log,
 ) -> Result<[Windows; 3], Failure> {
     let words = format!("127.0.0.1:{port} --stream {direction} -c {in_flight} --rounds {ROUNDS}");
-    let job = Job::new(driver).words(&words).under(CLIENT_CORE);
+    let job = Job::new(driver).words(&words).under(cores::CLIENT);
     let text = job.text(log)?;
     let read = |place| windows(&text, place);
     match (read(SAME), read(OTHER), read(NONE)) {
@@ -79,7 +80,7 @@ fn windows(text: &str, place: &str) -> Option<Windows> {
     (!windows.p50_us.is_empty()).then_some(windows)
 }
 
-fn print([same, other, none]: &[Windows; 3]) {
+fn table(title: String, [same, other, none]: &[Windows; 3]) -> Table {
     let ratios = |to: &Windows| {
         let each = same.p99_us.iter().zip(&to.p99_us).map(|(same, other)| same / other);
         let (median, least, greatest) = median_and_range(each.collect());
@@ -96,9 +97,12 @@ fn print([same, other, none]: &[Windows; 3]) {
             if std::ptr::eq(windows, same) { String::new() } else { ratios(windows) },
         ]
     };
-    let rows =
-        [row("on the same connection", same), row("on another connection", other), row("no stream", none)];
-    table::print(&["stream", "p50", "p99", "calls", "stream MB/s", "same's p99 ÷ this"], &rows);
+    let rows = vec![
+        row("on the same connection", same),
+        row("on another connection", other),
+        row("no stream", none),
+    ];
+    Table::new(title, &["stream", "p50", "p99", "calls", "stream MB/s", "same's p99 ÷ this"], rows)
 }
 
 #[cfg(test)]

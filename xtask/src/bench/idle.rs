@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::bench::table::{self, grouped, median_and_range};
-use crate::bench::{CLIENT_CORE, SERVER_CORE, open_files};
+use crate::bench::table::{Table, grouped, median_and_range};
+use crate::bench::{cores, open_files};
 use crate::job::{Failure, Job, Log};
 use crate::peers::{BuiltPeer, measure};
 use crate::server::{Server, free_port};
@@ -27,17 +27,17 @@ const SETTLE: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 8;
 const LOAD: &str = "-c 64 --connections 1 -z 500ms --warmup 200ms";
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
+pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     open_files::allow(FILES_OPEN)?;
     let holder = rust::lab_example("idle_lanes", log)?;
     let mut memory_rows = Vec::new();
     let mut rate_rows = Vec::new();
     for peer in peers {
         let ports = [free_port()?, free_port()?];
-        let crowded = Server::start(&peer.serve(ports[0]).under(SERVER_CORE), ports[0], log)?;
-        let alone = Server::start(&peer.serve(ports[1]).under(SERVER_CORE), ports[1], log)?;
+        let crowded = Server::start(&peer.serve(ports[0]).under(cores::SERVER), ports[0], log)?;
+        let alone = Server::start(&peer.serve(ports[1]).under(cores::SERVER), ports[1], log)?;
         for port in ports {
-            measure(peer.load(port, LOAD).under(CLIENT_CORE), log)?;
+            measure(peer.load(port, LOAD).under(cores::CLIENT), log)?;
         }
         thread::sleep(SETTLE);
         let server_before = Memory::of(crowded.process_id())?;
@@ -57,12 +57,15 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
         crowded.stop()?;
         alone.stop()?;
     }
-    println!("Bytes per connection, {} idle ones over TCP after a call each:\n", grouped(CONNECTIONS as f64));
-    let heads = ["server", "its RSS", "its PSS", "Thalweg's client, PSS", "kernel, both ends"];
-    table::print(&heads, &memory_rows);
-    println!("\nEmpty unary calls on another connection, 64 in flight; {ROUNDS} rounds, there and back:\n");
-    table::print(&["stack", "calls/s among them", "alone", "among ÷ alone", "range"], &rate_rows);
-    Ok(())
+    let memory = format!(
+        "Bytes per connection, {} idle ones over TCP after a call each:",
+        grouped(CONNECTIONS as f64)
+    );
+    let memory_heads = ["server", "its RSS", "its PSS", "Thalweg's client, PSS", "kernel, both ends"];
+    let rates =
+        format!("Empty unary calls on another connection, 64 in flight; {ROUNDS} rounds, there and back:");
+    let rate_heads = ["stack", "calls/s among them", "alone", "among ÷ alone", "range"];
+    Ok(vec![Table::new(memory, &memory_heads, memory_rows), Table::new(rates, &rate_heads, rate_rows)])
 }
 
 fn per_connection(bytes: f64) -> String {
@@ -71,7 +74,7 @@ fn per_connection(bytes: f64) -> String {
 
 /// Calls per second at the server with the idle connections and at the one without.
 fn rates(peer: &BuiltPeer, [crowded, alone]: [u16; 2], log: &Log) -> Result<Vec<String>, Failure> {
-    let load = |port| measure(peer.load(port, LOAD).under(CLIENT_CORE), log);
+    let load = |port| measure(peer.load(port, LOAD).under(cores::CLIENT), log);
     let rate = |port| load(port).map(|result| result.rate_per_s);
     let (mut among, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -101,7 +104,7 @@ struct IdleLanes {
 impl IdleLanes {
     fn open(program: &Path, port: u16, log: &Log) -> Result<Self, Failure> {
         let words = format!("127.0.0.1:{port} {CONNECTIONS}");
-        let job = Job::new(program).words(&words).under(CLIENT_CORE);
+        let job = Job::new(program).words(&words).under(cores::CLIENT);
         log.line(format_args!("$ {job} &"))?;
         let mut command = job.unbounded();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log.appending()?);

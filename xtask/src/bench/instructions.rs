@@ -1,6 +1,6 @@
 //! User-space instructions per empty unary call, on both sides: they repeat on a machine whose clock does not.
 
-use crate::bench::table;
+use crate::bench::table::{self, Table};
 use crate::bench::valgrind::Counter;
 use crate::job::{Failure, Log};
 use crate::peers::BuiltPeer;
@@ -11,15 +11,14 @@ const CALLGRIND: Counter = Counter {
     read: total_instructions,
 };
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
-    println!("User-space instructions per empty unary call (callgrind; 1 connection, 64 in flight):\n");
+pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     let mut rows = Vec::new();
     for peer in peers {
         let cost = CALLGRIND.cost_per_call(peer, log)?;
         rows.push(vec![peer.name.to_owned(), table::grouped(cost.server), table::grouped(cost.client)]);
     }
-    table::print(&["stack", "server", "client"], &rows);
-    Ok(())
+    let title = "User-space instructions per empty unary call (callgrind; 1 connection, 64 in flight):";
+    Ok(vec![Table::new(title, &["stack", "server", "client"], rows)])
 }
 
 /// callgrind's output ends with `totals: N`.

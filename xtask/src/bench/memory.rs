@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use crate::bench::{open_files, table};
+use crate::bench::open_files;
+use crate::bench::table::{self, Table};
 use crate::job::{Failure, Log};
 use crate::peers::{BuiltPeer, measure};
 use crate::server::{Server, free_port};
@@ -21,9 +22,8 @@ const FILES_OPEN: usize = CONNECTIONS + CONNECTIONS_BEFORE + 100;
 const SETTLE: Duration = Duration::from_millis(1500);
 const LARGE_MESSAGE_BYTES: usize = 4 << 20;
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
+pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     open_files::allow(FILES_OPEN)?;
-    println!("Memory of the server (RSS):\n");
     let mut rows = Vec::new();
     for peer in peers {
         let untouched = idle_connection(peer, false, log)?;
@@ -37,8 +37,7 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
         ]);
     }
     let heads = ["stack", "B per new connection", "B per idle one after a call", "peak of a 4 MiB echo"];
-    table::print(&heads, &rows);
-    Ok(())
+    Ok(vec![Table::new("Memory of the server (RSS):", &heads, rows)])
 }
 
 /// What one idle connection takes, in bytes.

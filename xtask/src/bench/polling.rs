@@ -7,7 +7,8 @@
 use std::env;
 use std::path::Path;
 
-use crate::bench::table::{self, median_and_range};
+use crate::bench::cores;
+use crate::bench::table::{Table, median_and_range};
 use crate::job::{Failure, Job, Log};
 use crate::peers::{BuiltPeer, measure};
 use crate::server::{Server, free_port};
@@ -15,8 +16,6 @@ use crate::server::{Server, free_port};
 const ROUNDS: usize = 5;
 const WINDOW: &str = "-c 1 -z 400ms --warmup 100ms";
 const SPIN_MILLISECONDS: u32 = 300;
-const CLIENT_CORE: &str = "taskset -c 0";
-const SERVER_CORE: &str = "taskset -c 1";
 /// Long enough never to end between two calls; short enough that a server leaves its core to the next stack's.
 const BUSY_POLL: &str = "--busy-poll 1ms";
 
@@ -38,7 +37,7 @@ enum Row<'p> {
     },
 }
 
-pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
+pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
     let mut rows = vec![Row::Socket];
     for peer in peers {
         if peer.name == "thalweg" {
@@ -46,21 +45,22 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<(), Failure> {
         }
         rows.push(stack(peer, "", "", log)?);
     }
-    println!(
-        "Empty unary calls, one in flight, client on core 0, server on core 1; {ROUNDS} rounds, there and back:"
-    );
+    let mut tables = Vec::new();
     for transport in ["TCP", "UDS"] {
         let rounds = (0..ROUNDS).map(|_| round(&rows, transport, log)).collect::<Result<Vec<_>, _>>()?;
-        println!("\n{transport}");
-        print(&rows, &rounds);
+        let title = format!(
+            "Empty unary calls over {transport}, one in flight, client on core 0, server on core 1; {ROUNDS} rounds, \
+             there and back:"
+        );
+        tables.push(table(title, &rows, &rounds));
     }
-    Ok(())
+    Ok(tables)
 }
 
 fn stack<'p>(peer: &'p BuiltPeer, suffix: &str, flags: &'static str, log: &Log) -> Result<Row<'p>, Failure> {
     let port = free_port()?;
     let addresses = Addresses { port, uds: uds(port) };
-    let serve = peer.serve(port).words(&format!("--listen {} {flags}", addresses.uds)).under(SERVER_CORE);
+    let serve = peer.serve(port).words(&format!("--listen {} {flags}", addresses.uds)).under(cores::SERVER);
     let server = Server::start(&serve, port, log)?;
     Ok(Row::Stack { name: format!("{}{suffix}", peer.name), peer, flags, addresses, _server: server })
 }
@@ -81,7 +81,7 @@ fn round(rows: &[Row<'_>], transport: &str, log: &Log) -> Result<Vec<f64>, Failu
                 "TCP" => peer.load(addresses.port, WINDOW),
                 _ => Job::new(&peer.program).words(&format!("load {} {WINDOW}", addresses.uds)),
             };
-            Ok(measure(load.words(flags).under(CLIENT_CORE), log)?.p50_ns / 1e3)
+            Ok(measure(load.words(flags).under(cores::CLIENT), log)?.p50_ns / 1e3)
         }
     };
     let there = rows.iter().map(window).collect::<Result<Vec<_>, _>>()?;
@@ -95,8 +95,8 @@ fn spinning(transport: &str, log: &Log) -> Result<f64, Failure> {
     let address = if transport == "TCP" { format!("127.0.0.1:{port}") } else { uds(port) };
     let this = env::current_exe()?;
     let spin = |words: &str| Job::new(&this).words(&format!("spin {words}"));
-    let mut echo = spin(&format!("echo {address}")).under(SERVER_CORE).unbounded().spawn()?;
-    let text = spin(&format!("measure {address} {SPIN_MILLISECONDS}")).under(CLIENT_CORE).text(log);
+    let mut echo = spin(&format!("echo {address}")).under(cores::SERVER).unbounded().spawn()?;
+    let text = spin(&format!("measure {address} {SPIN_MILLISECONDS}")).under(cores::CLIENT).text(log);
     if text.is_err() {
         // It may still wait for a connection.
         echo.kill()?;
@@ -111,7 +111,7 @@ fn spinning(transport: &str, log: &Log) -> Result<f64, Failure> {
     Ok(nanoseconds / 1e3)
 }
 
-fn print(rows: &[Row<'_>], rounds: &[Vec<f64>]) {
+fn table(title: String, rows: &[Row<'_>], rounds: &[Vec<f64>]) -> Table {
     let column = |index: usize| rounds.iter().map(|round| round[index]).collect::<Vec<_>>();
     // The first two rows are what the others are compared with: the limit, and ours with busy polling.
     let over = |index: usize, base: usize| {
@@ -135,5 +135,5 @@ fn print(rows: &[Row<'_>], rounds: &[Vec<f64>]) {
         ]
     };
     let lines: Vec<Vec<String>> = rows.iter().enumerate().map(cells).collect();
-    table::print(&["", "p50 µs", "range", "÷ socket", "÷ busy", "range"], &lines);
+    Table::new(title, &["", "p50 µs", "range", "÷ socket", "÷ busy", "range"], lines)
 }

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Ended;
 use crate::arguments::{Arguments, Misuse};
+use crate::ended::Ended;
 use crate::job::Failure;
 
 /// What Thalweg's empty unary call takes on the wire once its headers are in the tables: 31 bytes there, 36 back.

@@ -1,5 +1,31 @@
 //! Small tables on the terminal.
 
+use serde_json::{Value, json};
+
+/// What a benchmark found: on the terminal now, in a document later.
+pub(crate) struct Table {
+    title: String,
+    heads: Vec<String>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub(crate) fn new(title: impl Into<String>, heads: &[&str], rows: Vec<Vec<String>>) -> Self {
+        let heads = heads.iter().map(|head| (*head).to_owned()).collect();
+        Self { title: title.into(), heads, rows }
+    }
+
+    pub(crate) fn print(&self) {
+        println!("{}\n", self.title);
+        let heads: Vec<&str> = self.heads.iter().map(String::as_str).collect();
+        print(&heads, &self.rows);
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({"title": self.title, "heads": self.heads, "rows": self.rows})
+    }
+}
+
 /// Prints rows of equally many cells under `heads`: the first column to the left, the others to the right.
 pub(crate) fn print(heads: &[&str], rows: &[Vec<String>]) {
     let width = |column: usize| {

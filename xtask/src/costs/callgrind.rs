@@ -15,7 +15,8 @@ pub(super) struct Counts {
 const LIMIT_MINUTES: u64 = 5;
 
 impl Counts {
-    /// Runs `job` and counts what it does within `functions`, which are named with their path and must not call each other.
+    /// Runs `job` and counts what it does within `functions`, which are named with their path and must not call each
+    /// other.
     pub(super) fn of(job: Job, functions: &[&str], log: &Log) -> Result<Self, Failure> {
         let file = workspace::output().join("costs.callgrind");
         // The star is for what compilers put after a name.

@@ -6,9 +6,17 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::Cost;
 use crate::job::{Failure, Job, Log};
 use crate::workspace;
+
+/// What one call or message costs one side.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cost {
+    pub(crate) case: String,
+    pub(crate) side: String,
+    pub(crate) instructions: f64,
+    pub(crate) allocations: f64,
+}
 
 /// What was counted, and with what.
 pub(crate) struct Record {

@@ -6,7 +6,8 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use super::{BuiltPeer, Contract, Peer, measure};
+use super::built::{BuiltPeer, measure};
+use super::peer::{Contract, Peer, Recipe};
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::server::{Server, free_port};
 use crate::test::rust;
@@ -19,21 +20,6 @@ const NOT_BUILT: &str = "not-built.txt";
 
 /// Calls that a program must make of its own server before it is called built.
 const TRIAL_CALLS: u64 = 1000;
-
-/// What builds a stack.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Recipe {
-    /// The command `thalweg`, which is no peer and stays where cargo puts it.
-    Workspace,
-    /// A package with a lock file and a binary `peer`.
-    Cargo,
-    /// A module whose root is the program.
-    Go,
-    /// A Makefile that leaves `$(BUILD)/peer`. Debian's `packages` are installed unless each of `programs` is there.
-    Make { packages: &'static str, programs: &'static [&'static str] },
-    /// A `pom.xml` that leaves a jar of the peer's name and `lib/` in `out`, and a script `peer.sh` that starts them.
-    Maven,
-}
 
 impl Peer {
     /// Builds the program if it is not up to date, and shows that its client and its server understand each other.
@@ -78,9 +64,15 @@ impl Recipe {
     fn follow(self, source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
         match self {
             Self::Workspace => Ok(()),
+            Self::Member { package } => {
+                Job::cargo("build --release --locked --package").arg(package).minutes(30).run(log)?;
+                let program = folder.join(PROGRAM);
+                absent(&program)?;
+                Ok(symlink(Path::new("../../release").join(package), program)?)
+            }
             Self::Cargo => {
                 let build = Job::cargo("build --release --locked --target-dir").arg(folder);
-                build.directory(source).minutes(30).run(log)?;
+                build.directory(source).builds().minutes(30).run(log)?;
                 let program = folder.join(PROGRAM);
                 absent(&program)?;
                 Ok(symlink(PathBuf::from("release").join(PROGRAM), program)?)
@@ -88,20 +80,20 @@ impl Recipe {
             Self::Go => {
                 needs("go", "install Go (go.dev/dl), the version that its go.mod names or later")?;
                 let build = Job::new("go").words("build -o").arg(folder.join(PROGRAM)).arg(".");
-                build.directory(source).minutes(15).run(log)
+                build.directory(source).builds().minutes(15).run(log)
             }
             Self::Make { packages, programs } => {
                 tools::debian(packages, programs, log)?;
                 let mut build_folder = std::ffi::OsString::from("BUILD=");
                 build_folder.push(folder);
-                Job::new("make").arg(build_folder).directory(source).minutes(15).run(log)
+                Job::new("make").arg(build_folder).directory(source).builds().minutes(15).run(log)
             }
             Self::Maven => {
                 tools::debian("default-jdk-headless maven", &["java", "mvn"], log)?;
                 let mut out = std::ffi::OsString::from("-Dout=");
                 out.push(folder);
                 let build = Job::new("mvn").words("--quiet --batch-mode package").arg(out);
-                build.directory(source).minutes(15).run(log)?;
+                build.directory(source).builds().minutes(15).run(log)?;
                 let program = folder.join(PROGRAM);
                 absent(&program)?;
                 fs::copy(source.join("peer.sh"), program)?;

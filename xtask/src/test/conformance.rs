@@ -29,7 +29,8 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let counts = counts_in(&text)?;
     let Counts { successes, skipped, expected, unexpected } = counts;
     let account = format!(
-        "{successes} of {SUCCESSES} cases, binary and JSON, proto2 to edition {EDITION_MAX}; {expected} failures expected; \
+        "{successes} of {SUCCESSES} cases, binary and JSON, proto2 to edition {EDITION_MAX}; \
+         {expected} failures expected; \
          {skipped} of text format left out"
     );
     if unexpected == 0 && output.status.success() && successes >= SUCCESSES {
@@ -119,7 +120,8 @@ mod tests {
 
     #[test]
     fn the_summaries_are_added_up() {
-        let text = "\nCONFORMANCE SUITE FAILED: 10 successes, 2 skipped, 1 expected failures, 3 unexpected failures.\n\n\
+        let text = "\nCONFORMANCE SUITE FAILED: 10 successes, 2 skipped, 1 expected failures, \
+                    3 unexpected failures.\n\n\
                     CONFORMANCE SUITE PASSED: 5 successes, 4 skipped, 0 expected failures, 0 unexpected failures.\n";
         let counts = Counts { successes: 15, skipped: 6, expected: 1, unexpected: 3 };
         assert_eq!(counts_in(text).ok(), Some(counts));

@@ -3,8 +3,8 @@
 use crate::costs::{self, Cost, Record, Toolchain};
 use crate::job::{Failure, Log};
 
-/// Counts of one program repeat to some instructions in a million. The margin is for what the compiler decides anew when
-/// something else in a crate changes: what it inlines, and how it lays things out.
+/// Counts of one program repeat to some instructions in a million. The margin is for what the compiler decides anew
+/// when something else in a crate changes: what it inlines, and how it lays things out.
 const MARGIN: f64 = 0.03;
 /// With another compiler or another libc than the recorded ones: still enough to find a copy or a lock too many.
 const MARGIN_OTHER_TOOLCHAIN: f64 = 0.10;

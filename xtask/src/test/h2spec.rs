@@ -7,8 +7,8 @@ use crate::tools;
 
 /// All cases of h2spec 2.2.1 with the strict ones.
 const SERVER_CASES: u32 = 146;
-/// What h2spec says of the case 4.2/3 when it fails: it sends 20 kB of headers in one frame, which is too large only for those
-/// who leave SETTINGS_MAX_FRAME_SIZE at 16 KiB. We take 128 KiB, so it is made once more with larger headers.
+/// What h2spec says of the case 4.2/3 when it fails: it sends 20 kB of headers in one frame, which is too large only
+/// for those who leave SETTINGS_MAX_FRAME_SIZE at 16 KiB. We take 128 KiB, so it is made once more with larger headers.
 const OVERSIZED_HEADERS: &str =
     "3: Sends a large size HEADERS frame that exceeds the SETTINGS_MAX_FRAME_SIZE";
 /// Five headers of this many bytes are more than a frame of ours may hold.

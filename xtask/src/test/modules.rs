@@ -1,26 +1,17 @@
-//! Reads from a Rust file which modules it imports. No full parser is needed for that: words, `::` and braces are
-//! enough, once comments, strings and characters are out of the way.
+//! Which top modules of its crate a Rust file imports.
 
-use std::iter::Peekable;
 use std::path::Path;
-use std::str::Chars;
 
-/// A file as words and punctuation, each with its line, without its `mod tests`.
+use super::tokens::{self, Token};
+
+/// A file's tokens, each with its line, without its tests.
 pub(super) struct Source {
     tokens: Vec<Token>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Token {
-    line: usize,
-    text: String,
-    /// How many inline modules it stands in.
-    depth: usize,
-}
-
 impl Source {
     pub(super) fn read(text: &str) -> Self {
-        Self { tokens: outside_tests(words(text)) }
+        Self { tokens: tokens::read(text).kept }
     }
 
     /// Where one of `paths` (`a` or `a::b`) stands, with its line.
@@ -49,7 +40,7 @@ impl Source {
                 "super" => {
                     let (levels, after) = self.climb(position);
                     // At the root of the crate stands the same as after `crate::`.
-                    if levels == path.len() + token.depth {
+                    if levels == path.len() + token.inline.len() {
                         found.extend(self.heads(after));
                     }
                 }
@@ -115,137 +106,6 @@ pub(super) fn path_of(file: &Path) -> Vec<String> {
         path.pop();
     }
     path
-}
-
-/// Leaves out `mod tests { … }` and notes how deep in inline modules each token stands.
-fn outside_tests(tokens: Vec<Token>) -> Vec<Token> {
-    let mut kept = Vec::new();
-    // For each open brace, whether it opened a module and whether that is the tests'.
-    let mut braces: Vec<(bool, bool)> = Vec::new();
-    let mut last_two = [String::new(), String::new()];
-    for mut token in tokens {
-        let in_tests = braces.iter().any(|(_, is_tests)| *is_tests);
-        match token.text.as_str() {
-            "{" => braces.push((last_two[0] == "mod", last_two[0] == "mod" && last_two[1] == "tests")),
-            "}" => drop(braces.pop()),
-            _ => {}
-        }
-        last_two = [std::mem::take(&mut last_two[1]), token.text.clone()];
-        if !in_tests {
-            token.depth = braces.iter().filter(|(is_module, _)| *is_module).count();
-            kept.push(token);
-        }
-    }
-    kept
-}
-
-/// Words and punctuation; `::` is one token.
-fn words(text: &str) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    let mut line = 1;
-    let mut rest = text.chars().peekable();
-    while let Some(character) = rest.next() {
-        let mut push = |text: String| tokens.push(Token { line, text, depth: 0 });
-        match character {
-            '\n' => line += 1,
-            '/' if rest.peek() == Some(&'/') => while rest.next_if(|next| *next != '\n').is_some() {},
-            '/' if rest.peek() == Some(&'*') => line += skip_block_comment(&mut rest),
-            '"' => line += skip_string(&mut rest),
-            '\'' => skip_character(&mut rest),
-            'r' if matches!(rest.peek(), Some('"' | '#')) => line += skip_raw_string(&mut rest),
-            ':' if rest.next_if_eq(&':').is_some() => push("::".to_owned()),
-            _ if is_word(character) => {
-                let mut word = String::from(character);
-                while let Some(next) = rest.next_if(|next| is_word(*next)) {
-                    word.push(next);
-                }
-                push(word);
-            }
-            _ if character.is_whitespace() => {}
-            _ => push(character.to_string()),
-        }
-    }
-    tokens
-}
-
-fn is_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
-}
-
-/// Each of these is past the opening characters and gives how many line ends it skipped.
-fn skip_block_comment(rest: &mut Peekable<Chars<'_>>) -> usize {
-    let mut lines = 0;
-    let mut open = 0_usize;
-    let mut previous = '/';
-    for character in rest.by_ref() {
-        lines += usize::from(character == '\n');
-        match (previous, character) {
-            ('/', '*') => open += 1,
-            ('*', '/') => open -= 1,
-            _ => {}
-        }
-        // `/*/` is no comment that ends where it starts.
-        previous = if matches!((previous, character), ('/', '*') | ('*', '/')) { ' ' } else { character };
-        if open == 0 {
-            break;
-        }
-    }
-    lines
-}
-
-fn skip_string(rest: &mut Peekable<Chars<'_>>) -> usize {
-    let mut lines = 0;
-    while let Some(character) = rest.next() {
-        match character {
-            '\\' => lines += usize::from(rest.next() == Some('\n')),
-            '\n' => lines += 1,
-            '"' => break,
-            _ => {}
-        }
-    }
-    lines
-}
-
-/// `r"…"`, `r#"…"#` and so on. `r#name` is a word, whose `#` and name are left to be read.
-fn skip_raw_string(rest: &mut Peekable<Chars<'_>>) -> usize {
-    let mut hashes = 0;
-    while rest.next_if_eq(&'#').is_some() {
-        hashes += 1;
-    }
-    if rest.next_if_eq(&'"').is_none() {
-        return 0;
-    }
-    let mut lines = 0;
-    let mut closing = None;
-    for character in rest.by_ref() {
-        lines += usize::from(character == '\n');
-        closing = match (character, closing) {
-            ('"', _) => Some(0),
-            ('#', Some(seen)) => Some(seen + 1),
-            _ => None,
-        };
-        if closing == Some(hashes) {
-            break;
-        }
-    }
-    lines
-}
-
-/// `'x'` and `'\n'`, but not the lifetime `'a`.
-fn skip_character(rest: &mut Peekable<Chars<'_>>) {
-    let mut ahead = rest.clone();
-    match (ahead.next(), ahead.next()) {
-        (Some('\\'), _) => {
-            rest.next();
-            rest.next();
-            while rest.next().is_some_and(|character| character != '\'') {}
-        }
-        (Some(_), Some('\'')) => {
-            rest.next();
-            rest.next();
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

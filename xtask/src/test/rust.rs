@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::extent;
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::{tools, workspace};
 
@@ -18,20 +19,32 @@ pub(super) fn format(log: &Log) -> Result<String, Failure> {
 /// `rust-version`: no second toolchain is needed for that.
 pub(super) fn lints(log: &Log) -> Result<String, Failure> {
     component("cargo-clippy", "clippy")?;
-    // Without the optional features of the libraries, and with them.
-    Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps -- -D warnings")
-        .minutes(30)
-        .run(log)?;
     let all = "clippy --workspace --all-targets --no-deps --features";
-    Job::cargo(all).arg(FEATURES).words("-- -D warnings").minutes(30).run(log)?;
-    Ok("no warnings".to_owned())
+    Job::cargo(all).arg(FEATURES).words("-- -D warnings").builds().minutes(30).run(log)?;
+    // Without the optional features of the libraries.
+    let bare = Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps -- -D warnings");
+    bare.builds().minutes(30).run(log)?;
+    if !extent::is_long() {
+        return Ok("no warnings, with the features and without".to_owned());
+    }
+    for feature in FEATURES.split(',') {
+        let (package, feature) = feature.split_once('/').unwrap_or((feature, ""));
+        let job = Job::cargo("clippy --lib --no-deps --no-default-features --package").arg(package);
+        let job = job.arg("--features").arg(feature).words("-- -D warnings");
+        job.builds().minutes(30).run(log)?;
+    }
+    Ok("no warnings, with the features, without, and with each alone".to_owned())
 }
 
 /// All tests. The summary lines of cargo's own runner are passed on as they are.
 pub(super) fn tests(log: &Log) -> Result<String, Failure> {
     // The lab's tests open its report in the browser that this names.
+    let browser = tools::browser(log)?;
+    tests_built().run(log)?;
     let job = Job::cargo("test --workspace --no-fail-fast --features").arg(FEATURES);
-    let job = job.env("CHROMIUM", tools::browser(log)?).minutes(40);
+    // Two days are more than all that `--long` asks for.
+    let minutes = if extent::is_long() { 2 * 24 * 60 } else { 40 };
+    let job = job.env("CHROMIUM", browser).minutes(minutes);
     let output = job.output(log)?;
     let stdout = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<&str> = stdout.lines().filter(|line| line.starts_with("test result:")).collect();
@@ -66,6 +79,11 @@ fn failures(stdout: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Builds all tests, and runs none.
+pub(super) fn tests_built() -> Job {
+    Job::cargo("test --workspace --no-run --features").arg(FEATURES).builds().minutes(40)
+}
+
 pub(super) fn release(log: &Log) -> Result<String, Failure> {
     let path = thalweg(log)?;
     let size = std::fs::metadata(&path)?.len();
@@ -78,19 +96,25 @@ pub(super) fn release(log: &Log) -> Result<String, Failure> {
 
 /// The command `thalweg` in release, built if it is not up to date.
 pub(crate) fn thalweg(log: &Log) -> Result<PathBuf, Failure> {
-    Job::cargo("build --release --package thalweg-cli --bin thalweg").minutes(30).run(log)?;
+    thalweg_built().run(log)?;
     Ok(workspace::target().join("release/thalweg"))
+}
+
+/// Builds it as a user does, with the features of the command alone.
+pub(super) fn thalweg_built() -> Job {
+    Job::cargo("build --release --package thalweg-cli --bin thalweg").builds().minutes(30)
 }
 
 /// An example of the workspace, as the tests built it: in release it would need all its dependencies a second time.
 pub(super) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    Job::cargo("build --workspace --example").arg(name).minutes(30).run(log)?;
+    let build = Job::cargo("build --workspace --example").arg(name).arg("--features").arg(FEATURES);
+    build.builds().minutes(30).run(log)?;
     Ok(workspace::target().join("debug/examples").join(name))
 }
 
 /// An example of the laboratory in release, for measuring.
 pub(crate) fn lab_example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    Job::cargo("build --release --package thalweg-lab --example").arg(name).minutes(30).run(log)?;
+    Job::cargo("build --release --package thalweg-lab --example").arg(name).builds().minutes(30).run(log)?;
     Ok(workspace::target().join("release/examples").join(name))
 }
 

@@ -62,11 +62,11 @@ pub(super) fn write(output: &mut dyn Write, inspection: &Inspection) -> io::Resu
 
 fn frame(input: &[u8], opened: &Opened) -> Json {
     let frame = &opened.frame;
-    let mut json = place(frame.payload);
+    let mut json = position_of(frame.payload);
     match frame.prefix {
         Prefix::None => {}
         Prefix::Grpc { flags, length } => {
-            let mut prefix = place(frame.prefix_span);
+            let mut prefix = position_of(frame.prefix_span);
             prefix.extend([("flags".to_owned(), flags.into()), ("value".to_owned(), length.into())]);
             json.insert("prefix".to_owned(), prefix.into());
         }
@@ -111,7 +111,7 @@ fn fields(input: &[u8], message: &Message) -> Map<String, Json> {
     json.insert("fields".to_owned(), fields.into());
     if let Some(wrong) = &message.problem {
         json.insert("problem".to_owned(), problem(wrong));
-        let mut rest = place(message.rest());
+        let mut rest = position_of(message.rest());
         rest.insert("hex".to_owned(), hex(message.rest().of(input)).into());
         json.insert("rest".to_owned(), rest.into());
     }
@@ -138,7 +138,7 @@ fn record(input: &[u8], record: &Record) -> Map<String, Json> {
             message.span
         }
     };
-    let mut payload = place(span);
+    let mut payload = position_of(span);
     if record.likely_message(input).is_none() {
         payload.insert("hex".to_owned(), hex(span.of(input)).into());
     }
@@ -169,7 +169,7 @@ fn tag(tag: &Tag) -> Json {
 }
 
 fn varint(varint: &Varint) -> Map<String, Json> {
-    let mut json = place(varint.span);
+    let mut json = position_of(varint.span);
     json.insert("value".to_owned(), integer(varint.value.into()));
     if varint.excess_bytes() > 0 {
         json.insert("excess_bytes".to_owned(), varint.excess_bytes().into());
@@ -177,7 +177,7 @@ fn varint(varint: &Varint) -> Map<String, Json> {
     json
 }
 
-fn place(span: Span) -> Map<String, Json> {
+fn position_of(span: Span) -> Map<String, Json> {
     Map::from_iter([("offset".to_owned(), span.start.into()), ("bytes".to_owned(), span.len().into())])
 }
 

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 /// Where there is no terminal, and nothing says how wide it is.
 const WIDTH_DEFAULT: usize = 100;
-/// With less there would be no room beside the bytes.
+/// With less there would be no space beside the bytes.
 const WIDTH_MIN: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

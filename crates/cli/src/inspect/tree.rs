@@ -360,7 +360,7 @@ fn tag_pieces(tag: &Tag, input: &[u8]) -> Vec<Piece> {
     let mut pieces = vec![aside(format!("tag{}", layout::UNBROKEN_SPACE))];
     pieces.extend(sum(tag, input));
     let formula = format!("{} = ({} << 3) | {}, {wire_type}", tag.value, tag.number(), tag.value & 7);
-    // On one line, if it has room there.
+    // On one line, if it fits there.
     pieces.push(aside(formula.replace(' ', layout::UNBROKEN_SPACE)));
     pieces.extend(excess(tag));
     pieces

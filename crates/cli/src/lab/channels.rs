@@ -5,19 +5,21 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg_lab::cpus::CpuList;
-use thalweg_lab::plan::{self, ChannelsOptions, Contender, Grid, Strategy, Study, contenders};
-use thalweg_lab::process::{Places, Program};
+use thalweg_lab::channels::{self, Channels, ChannelsOptions, Contender, Grid, contenders};
+use thalweg_lab::cpus::{CpuAssignment, CpuList};
+use thalweg_lab::load::{Strategy, StudyKind, Window};
+use thalweg_lab::process::Program;
 use thalweg_lab::record::CallType;
 use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Pair;
+use thalweg_lab::study::Plan;
 
 use super::stacks::Stacks;
-use super::{Aim, CommonArgs, Plan, halves, rounds};
+use super::{Aim, CallsStudy, CommonArgs, halves, rounds};
 use crate::failure::Failure;
 use crate::request::{self, RequestBytes};
 
-/// What clients move over one connection and over several, by calls in flight and by delay: 30 minutes, or 5 with --quick
+/// Rates over one connection and over several, by calls in flight and by delay: 30 minutes, or 5 with --quick
 #[derive(Debug, Args)]
 pub(super) struct ChannelsArgs {
     #[command(flatten)]
@@ -41,7 +43,7 @@ pub(super) struct ChannelsArgs {
     #[arg(long, value_name = "SIZE", default_value = "0")]
     size: ByteSize,
 
-    /// What the network adds to a round trip, such as 0s,200us,5ms [default: 0s,200us,1ms,5ms]
+    /// Added round trip, such as 0s,200us,5ms [default: 0s,200us,1ms,5ms]
     #[arg(
         long,
         value_name = "DURATIONS",
@@ -51,17 +53,17 @@ pub(super) struct ChannelsArgs {
     )]
     round_trips: Option<Vec<Duration>>,
 
-    /// How our client comes by its connections: adaptive, numbers, per-worker, per-call
+    /// How our client chooses its connections: adaptive, numbers, per-worker, per-call
     /// [default: adaptive,1,4,per-worker,per-call]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "from")]
     strategies: Option<Vec<Strategy>>,
 
-    /// Windows of each strategy at each point, in turns; the time allowed grows with them unless --budget says it
+    /// Windows of each strategy at each point (rounds); the time allowed grows with them unless --budget says it
     /// [default: 2; with --quick: 1; with --target: 3]
     #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
     rounds: Option<u32>,
 
-    /// How many connections clients have that have several
+    /// Number of connections of clients with several
     #[arg(long, value_name = "N", default_value = "4")]
     connections: NonZeroU32,
 
@@ -82,7 +84,13 @@ pub(super) struct ChannelsArgs {
     server_threads: Option<NonZeroU32>,
 
     /// Start no server: say whether our client would move more calls over more connections to this one
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["from", "calls", "round_trips", "strategies", "size", "server_cpus", "server_threads"])]
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        conflicts_with_all = [
+            "from", "calls", "round_trips", "strategies", "size", "server_cpus", "server_threads",
+        ]
+    )]
     target: Option<String>,
 
     /// Which unary method of it is called
@@ -94,7 +102,7 @@ pub(super) struct ChannelsArgs {
     )]
     method: String,
 
-    /// What it is called with: the bytes of its request message in hex, or @FILE [default: an empty message]
+    /// Its request message: the bytes in hex, or @FILE [default: an empty message]
     #[arg(long, value_name = "HEX", requires = "target", value_parser = request::parse)]
     data: Option<RequestBytes>,
 }
@@ -102,23 +110,26 @@ pub(super) struct ChannelsArgs {
 /// Calls in flight at somebody else's server.
 const AIMED_IN_FLIGHT: [u32; 4] = [1, 16, 64, 256];
 
-impl Plan for ChannelsArgs {
+impl CallsStudy for ChannelsArgs {
+    type Study = Channels;
+    const KIND: StudyKind = StudyKind::Channels;
+
     fn common(&self) -> &CommonArgs {
         &self.common
     }
 
-    fn places(&self) -> Result<Places, Failure> {
+    fn cpus(&self) -> Result<CpuAssignment, Failure> {
         let available = CpuList::available().ok();
         if self.target.is_some() {
             let client_cpus = self.client_cpus.clone().or(available);
             let client_threads = self.workers.map(NonZeroU32::get);
-            return Ok(Places { client_cpus, client_threads, ..Places::default() });
+            return Ok(CpuAssignment { client_cpus, client_threads, ..CpuAssignment::default() });
         }
         let halves = halves()?;
         let rest = |taken: &Option<CpuList>| available.as_ref()?.without(taken.as_ref()?);
         let client_cpus = self.client_cpus.clone().or_else(|| rest(&self.server_cpus));
         let server_cpus = self.server_cpus.clone().or_else(|| rest(&self.client_cpus));
-        Ok(Places {
+        Ok(CpuAssignment {
             client_cpus: client_cpus.or(halves.client_cpus),
             server_cpus: server_cpus.or(halves.server_cpus),
             client_threads: self.workers.map(NonZeroU32::get),
@@ -126,11 +137,11 @@ impl Plan for ChannelsArgs {
         })
     }
 
-    fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Study, Failure> {
+    fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
         if stacks.with_limit() {
             return Err(Failure::bad_arguments("a bare socket has no channels: leave `limit` out"));
         }
-        plan::channels(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
+        channels::plan(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
     }
 
     fn aim(&self) -> Result<Option<Aim>, Failure> {
@@ -141,8 +152,8 @@ impl Plan for ChannelsArgs {
             (options.rounds, options.budget) = (1, options.budget / 2);
         }
         self.allow(&mut options);
-        let study = plan::channels(&options).map_err(Failure::bad_arguments)?;
-        Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), study }))
+        let plan = channels::plan(&options).map_err(Failure::bad_arguments)?;
+        Ok(Some(Aim { target, method: request::call(&self.method, self.data.as_ref()), plan }))
     }
 }
 

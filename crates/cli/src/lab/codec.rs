@@ -1,49 +1,38 @@
 //! `thalweg lab codec`.
 
-use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
-use thalweg_codec::{Codecs, OwnData, count_here, count_under_callgrind};
-use thalweg_lab::codec::conduct::{self, Observe, Setup};
-use thalweg_lab::codec::plan::{Options, Plan, plan};
-use thalweg_lab::codec::results::{self, CodecResults, LeftOut, Settings};
-use thalweg_lab::codec::{Line, WARM_UPS, peers, report};
-use thalweg_lab::cpus::CpuList;
-use thalweg_lab::figures::{count, span};
-use thalweg_lab::interrupt::Interrupt;
-use thalweg_lab::peers::PeersDirectory;
-use thalweg_lab::process::{Places, ProcessExecutor};
-use thalweg_lab::results::ResultsDirectory;
-use thalweg_lab::stack::{OURS, Stack};
+use thalweg_lab::codec::{
+    Besides, Codec, CodecExecutor, CodecProgram, CodecResults, NoCodecs, Options, Origin, Selection,
+    Settings, Setup, WARM_UPS, calls, conversions, plan,
+};
+use thalweg_lab::cpus::{CpuAssignment, CpuList};
+use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
+use thalweg_lab::study::ResultsDirectory;
 
-use super::{default_directory, halves, listen_for_signals, rounds, this_program};
+use super::stacks::build_missing;
+use super::{default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program};
 use crate::failure::Failure;
 
 /// What messages are made from unless another seed is named.
 const SEED: u64 = 1;
-/// What counting instructions takes, about.
-const COUNTING: Duration = Duration::from_secs(15);
-/// What a peer takes, quick and whole.
-const PEER_TAKES: [Duration; 2] = [Duration::from_secs(115), Duration::from_secs(10 * 60)];
 /// What conversions may take with --quick beside a peer, so that all takes four minutes.
 const QUICK_BESIDE_PEERS: Duration = Duration::from_secs(75);
-/// Where messages lie for programs that are not this one, and callgrind's files.
-const FILES: &str = "codec-files";
+/// Where there are none, or no sources to build them from.
+const HOW_TO_GET_CODECS: &str = "they are a program of their own, which `cargo xtask peers codec` leaves in \
+     target/peers of Thalweg's sources; run this command there, or name that folder with --peers";
 
-/// What it costs to turn objects into bytes and back, with Protobuf, JSON and MessagePack: 30 minutes, or 4 with --quick
+/// The cost of encoding and decoding messages as Protobuf, JSON and MessagePack: 30 minutes, or 4 with --quick
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct CodecArgs {
     /// 10 to 10⁶ conversions instead of 10 to 10⁷, and fewer rounds
     #[arg(long)]
     quick: bool,
 
-    /// Where results.json, results.csv and report.html go [default: lab-DATE-TIME]
+    /// Directory for results.json, results.csv and report.html [default: lab-DATE-TIME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -67,7 +56,7 @@ pub(super) struct CodecArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     codecs: Option<Vec<String>>,
 
-    /// What messages are made from
+    /// Seed that messages are generated from
     #[arg(long, value_name = "N", default_value_t = SEED, conflicts_with = "proto")]
     seed: u64,
 
@@ -88,7 +77,7 @@ pub(super) struct CodecArgs {
     against: Vec<String>,
 
     /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
-    #[arg(long, value_name = "DIR", requires = "against")]
+    #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
 
     /// Count no instructions
@@ -100,51 +89,72 @@ pub(super) struct CodecArgs {
     no_calls: bool,
 
     /// Measure nothing: write the report of a results.json that exists
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget", "steps", "rounds", "messages", "codecs", "proto", "against"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "quick", "budget", "steps", "rounds", "messages", "codecs", "proto", "against",
+        ]
+    )]
     from: Option<PathBuf>,
-
-    /// Convert for callgrind, which this very command starts
-    #[arg(long, hide = true)]
-    counted: bool,
 }
 
 pub(super) fn run(args: &CodecArgs) -> Result<ExitCode, Failure> {
-    if args.counted {
-        count_here(&mut args.bench()?).map_err(Failure::failed)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let directory = args.out.clone().unwrap_or_else(default_directory);
     if let Some(file) = &args.from {
-        let results = results::read(file).map_err(Failure::failed)?;
-        return show(&ResultsDirectory::create(directory).map_err(Failure::failed)?, &results);
+        return show_earlier(file, directory);
     }
     args.check_peers()?;
-    let bench = args.bench()?;
+    let cpus = halves()?;
+    let cpu = cpus.client_cpus.as_ref().and_then(|cpus| cpus.as_slice().first().copied());
+    let bench = args.bench(cpu)?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
-    study(args, bench, &directory)
+    study(args, bench, cpus, cpu, &directory)
 }
 
 impl CodecArgs {
-    /// The messages and codecs that were asked for.
-    fn bench(&self) -> Result<Codecs, Failure> {
-        let mut codecs = match (&self.proto, &self.type_name, &self.data) {
+    /// The messages and codecs that were asked for, in the program that has them, on this processor.
+    fn bench(&self, cpu: Option<usize>) -> Result<CodecProgram, Failure> {
+        let cpu: Option<CpuList> = cpu.and_then(|cpu| cpu.to_string().parse().ok());
+        let program = self.program()?;
+        CodecProgram::start(&program, &self.selection(), cpu.as_ref()).map_err(|error| match error {
+            NoCodecs::Refused(_) => Failure::bad_arguments(error),
+            NoCodecs::Failed(_) => Failure::failed(error),
+        })
+    }
+
+    fn selection(&self) -> Selection {
+        let from = match (&self.proto, &self.type_name, &self.data) {
             (Some(proto), Some(name), Some(data)) => {
-                let data = OwnData::read(proto, name, data).map_err(Failure::bad_arguments)?;
-                Codecs::own(data).map_err(Failure::failed)?
+                Origin::Own { proto: proto.clone(), type_name: name.clone(), data: data.clone() }
             }
-            _ => Codecs::generated(self.seed).map_err(Failure::failed)?,
+            _ => Origin::Seed(self.seed),
         };
-        let data: Vec<String> = codecs.data().into_iter().map(|data| data.name).collect();
-        let names: Vec<String> = codecs.codecs().into_iter().map(|codec| codec.name).collect();
-        if let Some(wanted) = &self.messages {
-            check_names("message", wanted, &data)?;
-            codecs.retain_data(|name| wanted.iter().any(|wanted| wanted == name));
+        Selection { from, messages: self.messages.clone(), codecs: self.codecs.clone() }
+    }
+
+    /// The program that has the codecs. Where its sources are, it is brought up to date: cargo knows whether it is.
+    fn program(&self) -> Result<PathBuf, Failure> {
+        let Some(directory) = self.directory() else {
+            return Err(Failure::failed(format!("there are no codecs here: {HOW_TO_GET_CODECS}")));
+        };
+        let name = CODECS;
+        if let Some(mut command) = directory.build_command(&[name]) {
+            if !directory.missing([name]).is_empty() {
+                eprintln!("not built yet: the codecs; running `cargo xtask peers {name}`");
+            }
+            // What could not be built is seen by its absence.
+            command.status().map_err(|error| {
+                Failure::failed(format!("cannot start {}: {error}", command.get_program().display()))
+            })?;
         }
-        if let Some(wanted) = &self.codecs {
-            check_names("codec", wanted, &names)?;
-            codecs.retain_codecs(|name| wanted.iter().any(|wanted| wanted == name));
-        }
-        Ok(codecs)
+        directory
+            .executable_of(name)
+            .map_err(|reason| Failure::failed(format!("there are no codecs: {reason}: {HOW_TO_GET_CODECS}")))
+    }
+
+    fn directory(&self) -> Option<PeersDirectory> {
+        self.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)))
     }
 
     fn options(&self) -> Options {
@@ -163,25 +173,39 @@ impl CodecArgs {
         options
     }
 
-    fn check_peers(&self) -> Result<(), Failure> {
-        let known: Vec<String> = peers::CONVERTERS.iter().map(|peer| peer.0.to_owned()).collect();
-        check_names("peer that converts", &self.against, &known)
+    fn besides(&self) -> Besides {
+        Besides {
+            calls: !self.no_calls,
+            instructions: !self.no_instructions,
+            peers: self.against.clone(),
+            quick: self.quick,
+        }
     }
 
-    /// The arguments that make the same messages in another process of this program.
-    fn counted_arguments(&self) -> Vec<String> {
-        let mut arguments: Vec<String> = ["lab", "codec", "--counted"].map(str::to_owned).to_vec();
-        let mut add = |flag: &str, value: Option<String>| {
-            arguments.extend(value.into_iter().flat_map(|value| [flag.to_owned(), value]));
+    /// What is said behind the time that the study takes.
+    fn about(&self, left_out: usize) -> String {
+        let peers = match self.against.as_slice() {
+            [] => String::new(),
+            names => format!(", {} included", names.join(", ")),
         };
-        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-        add("--messages", self.messages.as_ref().map(|names| names.join(",")));
-        add("--codecs", self.codecs.as_ref().map(|names| names.join(",")));
-        add("--seed", self.proto.is_none().then(|| self.seed.to_string()));
-        add("--proto", path(&self.proto));
-        add("--type", self.type_name.clone());
-        add("--data", path(&self.data));
-        arguments
+        match left_out {
+            0 => peers,
+            steps => format!("{peers}; {steps} steps would take too long and are left out"),
+        }
+    }
+
+    /// Where the peers are, those that are asked for built if that is possible.
+    fn peers(&self) -> Result<Option<PeersDirectory>, Failure> {
+        let Some(directory) = self.directory() else { return Ok(None) };
+        let asked = CONVERTERS.iter().filter(|peer| self.against.iter().any(|name| name == peer.0));
+        let folders: Vec<String> = asked.map(|peer| peer.1.to_owned()).collect();
+        build_missing(&directory, &folders)?;
+        Ok(Some(directory))
+    }
+
+    fn check_peers(&self) -> Result<(), Failure> {
+        let known: Vec<String> = CONVERTERS.iter().map(|peer| peer.0.to_owned()).collect();
+        check_names("peer that converts", &self.against, &known)
     }
 }
 
@@ -196,203 +220,32 @@ fn check_names(what: &str, wanted: &[String], known: &[String]) -> Result<(), Fa
 }
 
 /// Everything, one after the other. What is found is kept, whatever ends the study.
-fn study(args: &CodecArgs, mut bench: Codecs, directory: &ResultsDirectory) -> Result<ExitCode, Failure> {
-    let interrupt = listen_for_signals()?;
-    let places = halves()?;
-    let cpu = places.client_cpus.as_ref().and_then(|cpus| cpus.as_slice().first().copied());
-    let mut setup = Setup {
-        settings: Settings {
-            arguments: std::env::args().skip(1).collect(),
-            rounds: args.options().rounds,
-            warm_ups: WARM_UPS,
-            seed: args.proto.is_none().then_some(args.seed),
-            cpu,
-        },
-        codecs: bench.codecs(),
-        data: bench.data(),
-        sizes: bench.sizes(),
-        left_out: Vec::new(),
-    };
-    let lines = bench.lines();
-    let estimates = on_processor(cpu, || conduct::look(&mut bench, &lines, &mut setup.left_out));
-    let planned = plan(&estimates, &args.options()).map_err(Failure::bad_arguments)?;
-    let mut results = conduct::begun(setup, &planned, &estimates);
-    let calls = if args.no_calls { Vec::new() } else { conduct::planned_calls(&results) };
-    let mut progress = Progress::new();
-    announce(args, &planned, conduct::calls_take(&calls));
-
-    let went_on = on_processor(cpu, || {
-        conduct::conversions(&planned, &estimates, &mut results, &mut bench, &interrupt, &mut progress)
-    });
-    let went_on =
-        went_on && (calls.is_empty() || self::calls(calls, &mut results, places, &interrupt, &mut progress)?);
-    if went_on {
-        apart(args, &bench, &mut results, directory.path(), &mut progress);
-    }
-    progress.end();
-    let code = show(directory, &results)?;
-    if went_on { Ok(code) } else { Err(Failure::interrupted("interrupted: the report is a partial one")) }
-}
-
-/// Does it on a thread that is kept on this processor.
-fn on_processor<T: Send>(cpu: Option<usize>, work: impl FnOnce() -> T + Send) -> T {
-    let pinned = || {
-        if let Some(list) = cpu.and_then(|cpu| cpu.to_string().parse::<CpuList>().ok()) {
-            // Where the kernel does not allow it, figures are noisier, and the report shows how much.
-            let _ = list.pin_this_thread();
-        }
-        work()
-    };
-    thread::scope(|scope| scope.spawn(pinned).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Calls over a UNIX socket, between this program and this program. False: interrupted.
-fn calls(
-    planned: Vec<results::CallsOf>,
-    results: &mut CodecResults,
-    places: Places,
-    interrupt: &Interrupt,
-    progress: &mut Progress,
-) -> Result<bool, Failure> {
-    let programs = BTreeMap::from([(OURS.to_owned(), this_program()?)]);
-    let mut executor = ProcessExecutor::new(programs, places, interrupt.clone());
-    match executor.serve(&Stack::ours()) {
-        Ok(()) => Ok(conduct::calls(planned, results, &mut executor, progress)),
-        Err(error) => {
-            results.left_out.push(LeftOut { what: "calls".to_owned(), reason: error.to_string() });
-            Ok(true)
-        }
-    }
-}
-
-/// What is found in programs of their own: instructions, and other languages.
-fn apart(
+fn study(
     args: &CodecArgs,
-    bench: &Codecs,
-    results: &mut CodecResults,
-    directory: &Path,
-    progress: &mut Progress,
-) {
-    let folder = directory.join(FILES);
-    let mut leave_out = |what: &str, reason: String| {
-        results.left_out.push(LeftOut { what: what.to_owned(), reason });
+    mut bench: CodecProgram,
+    cpus: CpuAssignment,
+    cpu: Option<usize>,
+    directory: &ResultsDirectory,
+) -> Result<ExitCode, Failure> {
+    let (codecs, data) = (bench.codecs.clone(), bench.data.clone());
+    let (sizes, lines) = (bench.sizes.clone(), bench.lines.clone());
+    let peers = args.peers()?;
+    let interrupt = listen_for_signals()?;
+    let executor = CodecExecutor::new(&mut bench, this_program()?, cpus, directory.path(), interrupt);
+    let mut executor = executor.with_peers(peers, args.quick);
+
+    let mut left_out = Vec::new();
+    let estimates = executor.look(&lines, &mut left_out);
+    let planned = conversions(&estimates, &args.options()).map_err(Failure::bad_arguments)?;
+    let plan = plan(&planned.windows, &estimates, &calls(&data, &codecs, &sizes), &args.besides());
+    let settings = Settings {
+        arguments: std::env::args().skip(1).collect(),
+        rounds: args.options().rounds,
+        warm_ups: WARM_UPS,
+        seed: args.proto.is_none().then_some(args.seed),
+        cpu,
     };
-    if let Err(error) = std::fs::create_dir_all(&folder) {
-        return leave_out("instructions and peers", format!("{}: {error}", folder.display()));
-    }
-    if !args.no_instructions {
-        progress.turns_to("instructions, under callgrind");
-        let program = std::env::current_exe().map_err(|error| error.to_string());
-        let counted = program.and_then(|program| {
-            count_under_callgrind(&program, &args.counted_arguments(), bench, &folder)
-                .map_err(|error| error.to_string())
-        });
-        match counted {
-            Ok(counted) => results.instructions = counted,
-            Err(reason) => leave_out("instructions", reason),
-        }
-    }
-    for name in &args.against {
-        progress.turns_to(&format!("{name}, which takes some minutes"));
-        match peer(args, bench, name, &folder) {
-            Ok(peer) => results.peers.push(peer),
-            Err(reason) => results.left_out.push(LeftOut { what: name.clone(), reason }),
-        }
-    }
-    results.figure_taken();
-    // What is in there can be made again.
-    let _ = std::fs::remove_dir_all(&folder);
-}
-
-fn peer(args: &CodecArgs, bench: &Codecs, name: &str, folder: &Path) -> Result<results::PeerResult, String> {
-    let (_, name) = peers::CONVERTERS.iter().find(|peer| peer.0 == name).ok_or("nobody knows it")?;
-    let directory =
-        args.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)));
-    let directory = directory.ok_or("there is no folder of peers here: name it with --peers")?;
-    let missing = directory.missing([*name]);
-    if let Some(mut command) = directory.build_command(&missing).filter(|_| !missing.is_empty()) {
-        eprintln!("not built yet: {name}; running `cargo xtask peers {name}`");
-        command.status().map_err(|error| error.to_string())?;
-    }
-    bench.write_messages(folder).map_err(|error| error.to_string())?;
-    peers::convert(&directory, name, folder, args.quick)
-}
-
-/// Says how long it will take.
-fn announce(args: &CodecArgs, plan: &Plan, calls: Duration) {
-    let mut total = plan.total + calls;
-    let mut besides = Vec::new();
-    if !args.no_instructions {
-        total += COUNTING;
-    }
-    for name in &args.against {
-        total += PEER_TAKES[usize::from(!args.quick)];
-        besides.push(name.as_str());
-    }
-    let besides =
-        if besides.is_empty() { String::new() } else { format!(", {} included", besides.join(", ")) };
-    let left_out = match plan.left_out.len() {
-        0 => String::new(),
-        steps => format!("; {steps} steps would take too long and are left out"),
-    };
-    eprintln!("{} windows, about {}{besides}{left_out}", plan.windows.len(), span(total));
-}
-
-/// A line on stderr for each message and operation, and what else is done.
-struct Progress {
-    began: Instant,
-    shown: Option<(String, String)>,
-    is_terminal: bool,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self { began: Instant::now(), shown: None, is_terminal: io::stderr().is_terminal() }
-    }
-
-    fn say(&self, text: &str) {
-        if self.is_terminal {
-            eprint!("\r\x1b[K{text}");
-        } else {
-            eprintln!("{text}");
-        }
-    }
-
-    fn end(&self) {
-        if self.is_terminal {
-            eprint!("\r\x1b[K");
-        }
-        eprintln!("took {}", span(self.began.elapsed()));
-    }
-}
-
-impl Observe for Progress {
-    fn begins(&mut self, line: &Line, conversions: u64, left: Duration) {
-        let now = (line.data.clone(), line.operation.to_string());
-        let is_new = self.shown.as_ref() != Some(&now);
-        if is_new || (self.is_terminal && conversions >= 10_000) {
-            let (data, operation) = &now;
-            self.say(&format!(
-                "{data}, {operation}, {} conversions; {} left",
-                count(conversions as f64),
-                span(left)
-            ));
-            self.shown = Some(now);
-        }
-    }
-
-    fn turns_to(&mut self, what: &str) {
-        self.say(what);
-    }
-}
-
-/// Writes the report, prints its tables and findings, and says where it is.
-fn show(directory: &ResultsDirectory, results: &CodecResults) -> Result<ExitCode, Failure> {
-    let page = report::write(directory, results).map_err(Failure::failed)?;
-    let text = format!("{}\nReport: {}\n", report::terminal(results), page.display());
-    match io::stdout().write_all(text.as_bytes()) {
-        // Who pipes into `head` has seen enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    let setup = Setup { settings, codecs, data, sizes, left_out };
+    let about = args.about(planned.left_out.len());
+    finish::<Codec>(&plan, &about, CodecResults::begun(setup, &planned), executor, directory)
 }

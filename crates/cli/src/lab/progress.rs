@@ -1,29 +1,29 @@
 //! How a study goes on, on stderr.
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use thalweg_lab::conduct::{CameOfIt, Observe};
-use thalweg_lab::figures::{count, percent, span, time};
-use thalweg_lab::plan::{Purpose, Study, Window};
-use thalweg_lab::results::{Outcome, SystemCallsOutcome, WireOutcome};
+use thalweg_lab::figures::span;
+use thalweg_lab::study::{Observe, Plan, Window, WindowOutcome};
 
-/// A bar on a terminal, a line for each point elsewhere; both on stderr.
+/// A bar on a terminal, a line for each window elsewhere, or for each group of them; both on stderr.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     total: usize,
     done: usize,
     left: Duration,
-    /// Windows are too many to have a line each: points do.
+    /// Windows are too many to have a line each: groups do.
     compares: bool,
-    point: String,
+    group: String,
 }
 
 impl Progress {
-    pub(super) fn new(study: &Study) -> Self {
-        let (total, left) = (study.windows.len(), study.total());
-        let about = format!("{total} windows, about {}", span(left));
+    /// Says how many windows there are and how long they take, and `more` behind that.
+    pub(super) fn new<W: Window>(plan: &Plan<W>, more: &str) -> Self {
+        let (total, left) = (plan.windows.len(), plan.total());
+        let about = format!("{total} windows, about {}{more}", span(left));
         let bar = if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:30} {pos}/{len}  {prefix} left  {wide_msg}");
@@ -34,8 +34,7 @@ impl Progress {
             eprintln!("{about}");
             None
         };
-        let compares = study.figures() < total;
-        Self { bar, total, done: 0, left, compares, point: String::new() }
+        Self { bar, total, done: 0, left, compares: plan.is_compared, group: String::new() }
     }
 
     /// Takes the bar away, so that what is printed next stands on a clean line.
@@ -46,75 +45,45 @@ impl Progress {
     }
 }
 
-impl Observe for Progress {
-    fn begins(&mut self, window: &Window, left: Duration) {
+impl<W: Window, F: fmt::Display> Observe<W, F> for Progress {
+    fn begins(&mut self, window: &W, left: Duration) {
         self.left = left;
         match &self.bar {
             Some(bar) => {
                 bar.set_prefix(span(left));
                 bar.set_message(window.to_string());
             }
-            None if self.compares => {
-                let point = point(window);
-                // A limit stands among those whom it limits.
-                if window.pair.is_some() && point != self.point {
-                    eprintln!("[{}/{}] {point}; {} left", self.done, self.total, span(left));
-                    self.point = point;
+            None if self.compares && !window.is_beside() => {
+                let group = window.group();
+                if group != self.group {
+                    eprintln!("[{}/{}] {group}; {} left", self.done, self.total, span(left));
+                    self.group = group;
                 }
             }
             None => {}
         }
     }
 
-    fn ended(&mut self, window: &Window, came_of_it: CameOfIt<'_>) {
+    fn ended(&mut self, window: &W, outcome: &WindowOutcome<F>) {
         self.done += 1;
-        let (failed, summary) = summary(came_of_it);
-        let line = format!("[{}/{}] {window}: {summary}", self.done, self.total);
+        let line = || {
+            let summary = match outcome {
+                Ok(found) => found.to_string(),
+                Err(reason) => format!("failed: {reason}"),
+            };
+            format!("[{}/{}] {window}: {summary}", self.done, self.total)
+        };
         match &self.bar {
             Some(bar) => {
                 bar.inc(1);
-                if failed {
-                    bar.println(line);
+                if outcome.is_err() {
+                    bar.println(line());
                 }
             }
-            None if failed || !self.compares => {
-                eprintln!("{line}; {} left", span(self.left.saturating_sub(window.total())));
+            None if outcome.is_err() || !self.compares => {
+                eprintln!("{}; {} left", line(), span(self.left.saturating_sub(window.total())));
             }
             None => {}
-        }
-    }
-}
-
-/// What windows that take turns have in common.
-fn point(window: &Window) -> String {
-    match window.purpose {
-        Purpose::Figures => window.point.to_string(),
-        Purpose::NoiseFloor(_) => format!("{}, ours against ours", window.point),
-        Purpose::SystemCalls => format!("{}, system calls", window.point),
-        Purpose::Wire => format!("{}, the wire", window.point),
-    }
-}
-
-/// Whether it failed, and a few words.
-fn summary(came_of_it: CameOfIt<'_>) -> (bool, String) {
-    match came_of_it {
-        CameOfIt::Outcome(Outcome::Failed(reason))
-        | CameOfIt::Wire(WireOutcome::Failed(reason))
-        | CameOfIt::SystemCalls(SystemCallsOutcome::Failed(reason)) => (true, format!("failed: {reason}")),
-        CameOfIt::SystemCalls(SystemCallsOutcome::Counted(counted)) => {
-            let (client, server) = (counted.client_per_operation, counted.server_per_operation);
-            (false, format!("{client:.2} system calls of the client, {server:.2} of the server"))
-        }
-        CameOfIt::Wire(WireOutcome::Watched(wire)) => {
-            (false, format!("the wire was idle for {} of the time", percent(wire.all.share)))
-        }
-        CameOfIt::Outcome(Outcome::Measured(result)) => {
-            let median = result.latency_ns.map(|latency| format!(", median {}", time(latency.p50 as f64)));
-            let errors = match result.error_count() {
-                0 => String::new(),
-                errors => format!(", {errors} errors"),
-            };
-            (false, format!("{}/s{}{errors}", count(result.rate_per_s), median.unwrap_or_default()))
         }
     }
 }

@@ -3,17 +3,20 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use thalweg_lab::plan::{self, SizesOptions, Study, Transport};
-use thalweg_lab::process::{Places, Program};
+use thalweg_lab::cpus::CpuAssignment;
+use thalweg_lab::load::{StudyKind, Transport, Window};
+use thalweg_lab::process::Program;
 use thalweg_lab::record::CallType;
 use thalweg_lab::size::ByteSize;
+use thalweg_lab::sizes::{self, Sizes, SizesOptions};
+use thalweg_lab::study::Plan;
 
 use super::stacks::Stacks;
-use super::{CommonArgs, Plan, halves};
+use super::{CallsStudy, CommonArgs, halves};
 use crate::failure::Failure;
 
-/// All kinds of call over message sizes, TCP and Unix domain sockets: 15 minutes, or 90 seconds with --quick; comparing four
-/// stacks 45 and 6 minutes
+/// All kinds of call over message sizes, TCP and Unix domain sockets: 15 minutes, or 90 seconds with --quick;
+/// comparing four stacks 45 and 6 minutes
 #[derive(Debug, Args)]
 pub(super) struct SizesArgs {
     #[command(flatten)]
@@ -40,17 +43,20 @@ pub(super) struct SizesArgs {
     connections: u32,
 }
 
-impl Plan for SizesArgs {
+impl CallsStudy for SizesArgs {
+    type Study = Sizes;
+    const KIND: StudyKind = StudyKind::Sizes;
+
     fn common(&self) -> &CommonArgs {
         &self.common
     }
 
-    fn places(&self) -> Result<Places, Failure> {
+    fn cpus(&self) -> Result<CpuAssignment, Failure> {
         halves()
     }
 
-    fn plan(&self, stacks: &Stacks, _: &BTreeMap<String, Program>) -> Result<Study, Failure> {
-        plan::sizes(&self.options(stacks)).map_err(Failure::bad_arguments)
+    fn plan(&self, stacks: &Stacks, _: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
+        sizes::plan(&self.options(stacks)).map_err(Failure::bad_arguments)
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use thalweg_lab::load::{LeftOut, StackInfo};
 use thalweg_lab::peers::PeersDirectory;
 use thalweg_lab::process::{ProcessExecutor, Program};
-use thalweg_lab::results::{LeftOut, StackInfo};
 use thalweg_lab::stack::{LIMIT, OURS, Pair, Pairing, Stack};
 
 use crate::failure::Failure;
@@ -217,7 +217,7 @@ fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), F
 }
 
 /// Builds the peers that are missing, if their sources are here. What could not be built is seen later, by its absence.
-fn build_missing(peers: &PeersDirectory, names: &[String]) -> Result<(), Failure> {
+pub(super) fn build_missing(peers: &PeersDirectory, names: &[String]) -> Result<(), Failure> {
     let missing = peers.missing(names.iter().map(String::as_str));
     let Some(mut command) = peers.build_command(&missing).filter(|_| !missing.is_empty()) else {
         return Ok(());

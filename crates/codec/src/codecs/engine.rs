@@ -15,8 +15,8 @@ pub(crate) struct Engine {
     decoder: Decoder,
 }
 
-/// Another format, by way of Protobuf's bytes: the engine prints from them and builds to them, so that a message is encoded
-/// before and decoded behind.
+/// Another format, by way of Protobuf's bytes: the engine prints from them and builds to them, so that a message is
+/// encoded before and decoded behind.
 pub(crate) struct Transcoded<F> {
     engine: Engine,
     /// What was built and is to be decoded, again and again.
@@ -32,8 +32,8 @@ pub(crate) trait Form: Send + 'static {
 pub(crate) struct Json;
 pub(crate) struct MessagePack;
 
-/// A type of a descriptor set. Types borrow from their schema: there is one for each kind of message, as long as the program
-/// runs.
+/// A type of a descriptor set. Types borrow from their schema: there is one for each kind of message, as long as the
+/// program runs.
 pub(crate) fn message_type(set: &[u8], name: &str) -> Result<MessageType<'static>, NotConverted> {
     let schema: &'static Schema =
         Box::leak(Box::new(Schema::from_descriptor_set(set).map_err(NotConverted::new)?));

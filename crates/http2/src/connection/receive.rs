@@ -3,45 +3,15 @@
 use std::time::Instant;
 
 use super::Connection;
-use super::shutdown::Closed;
 use crate::error::{ConnectionError, ErrorCode, Fault, StreamError};
 use crate::event::Event;
 use crate::frame::padding::{NO_PADDING_LENGTH, TOO_MUCH_PADDING};
-use crate::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
-use crate::stream::{Stream, StreamId, Tag};
+use crate::frame::{self, Flags, FrameHead, HEAD_LEN, Kind};
+use crate::receiving::{DataPart, Expect, ExpectedData, Incoming};
+use crate::shutdown::Closed;
+use crate::stream::{Remote, Stream, StreamId};
 use crate::stream_table::{Absent, Key};
-
-/// What the next byte of input is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Expect {
-    /// The client's preface, of which so much has come.
-    Preface { matched: usize },
-    /// A frame's head.
-    Frame,
-    /// The rest of a DATA frame.
-    Data(Incoming),
-}
-
-/// What the next bytes of the input are, as [`Connection::expected_data`] tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExpectedData {
-    /// The stream whose body they are part of.
-    pub stream: StreamId,
-    /// What the owner hung on it.
-    pub tag: Tag,
-    /// How many they are: the rest of a frame. More than 0.
-    pub len: usize,
-}
-
-/// A DATA frame whose head was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Incoming {
-    /// `None`: nobody is interested.
-    stream: Option<StreamId>,
-    data_left: u32,
-    padding_left: u32,
-    end_stream: bool,
-}
+use crate::violation::Violation;
 
 impl Connection {
     /// Consumes from the front of `input` and returns the next event.
@@ -62,7 +32,7 @@ impl Connection {
         input: &mut &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
-        if !self.pending.is_empty() || self.closed != Closed::No {
+        if !self.pending.is_empty() || self.shutdown.is_closed() {
             return self.poll_aside(input, now);
         }
         if input.is_empty() {
@@ -76,28 +46,29 @@ impl Connection {
     /// [`data_placed`](Connection::data_placed), or present it as input as ever.
     #[inline]
     pub fn expected_data(&self) -> Option<ExpectedData> {
-        let Expect::Data(Incoming { stream: Some(stream), data_left, .. }) = self.expect else { return None };
-        if data_left == 0 || self.closed != Closed::No {
+        let Incoming { stream, data_left, .. } = self.receiving.incoming()?;
+        let stream = stream?;
+        if data_left == 0 || self.shutdown.is_closed() {
             return None;
         }
-        let tag = self.streams.get(self.streams.find(stream)?).tag;
+        let tag = self.streams.find_ref(stream)?.tag;
         Some(ExpectedData { stream, tag, len: data_left as usize })
     }
 
     /// Takes note that the owner has put `len` bytes of [`expected_data`](Connection::expected_data), at most
-    /// all of them, where they belong: they count as an [`Event::Data`] that was polled. If END_STREAM came with them, the event
-    /// that says so is returned, without bytes. What was read behind them is input as ever.
+    /// all of them, where they belong: they count as an [`Event::Data`] that was polled. If END_STREAM came with them,
+    /// the event that says so is returned, without bytes. What was read behind them is input as ever.
     ///
     /// The stream may have been reset, or the connection closed, since it was asked: then there is nothing to say.
     pub fn data_placed(&mut self, len: usize) -> Option<Event<'static>> {
-        let Expect::Data(incoming) = self.expect else { return None };
-        if self.closed != Closed::No {
+        let incoming = self.receiving.incoming()?;
+        if self.shutdown.is_closed() {
             return None;
         }
         debug_assert!(len <= incoming.data_left as usize, "more was placed than was expected");
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let data_left = incoming.data_left.saturating_sub(len);
-        self.receive_data_part(Incoming { data_left, ..incoming }, &mut &[][..])
+        self.receive_data_part(Incoming { data_left, ..incoming }, &mut &[][..], 0)
     }
 
     /// When there is more to say than what is in the input, or nothing.
@@ -107,7 +78,7 @@ impl Connection {
         input: &mut &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
-        match self.closed {
+        match self.shutdown.closed {
             Closed::No => {}
             Closed::ByOwner => {
                 *input = &[];
@@ -134,7 +105,7 @@ impl Connection {
     /// All that can be used of the input is used.
     #[inline]
     fn end_batch(&mut self) -> Option<Event<'static>> {
-        self.batch += 1;
+        self.receiving.batch += 1;
         None
     }
 
@@ -161,8 +132,9 @@ impl Connection {
         input: &mut &'a [u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, ConnectionError> {
+        let input_len = input.len();
         loop {
-            let event = match self.expect {
+            let event = match self.receiving.expect {
                 Expect::Frame => {
                     let Some((head, behind)) = input.split_first_chunk::<HEAD_LEN>() else {
                         return Ok(self.end_batch());
@@ -175,7 +147,7 @@ impl Connection {
                             return Ok(self.end_batch());
                         }
                         *input = behind;
-                        self.receive_data(head, input, now)
+                        self.receive_data(head, input, input_len, now)
                     } else {
                         let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
                             return Ok(self.end_batch());
@@ -197,9 +169,9 @@ impl Connection {
                     }
                 }
                 Expect::Data(_) | Expect::Preface { .. } if input.is_empty() => return Ok(self.end_batch()),
-                Expect::Data(incoming) => self.receive_data_part(incoming, input),
+                Expect::Data(incoming) => self.receive_data_part(incoming, input, input_len),
                 Expect::Preface { matched } => {
-                    self.receive_preface(matched, input)?;
+                    self.receiving.receive_preface(matched, input)?;
                     None
                 }
             };
@@ -212,22 +184,6 @@ impl Connection {
                 return Ok(Some(event));
             }
         }
-    }
-
-    /// RFC 9113 §3.4
-    fn receive_preface(&mut self, matched: usize, input: &mut &[u8]) -> Result<(), ConnectionError> {
-        let rest = &PREFACE[matched..];
-        let len = rest.len().min(input.len());
-        let (part, behind) = input.split_at(len);
-        if *part != rest[..len] {
-            return Err(ConnectionError::protocol(
-                "the peer does not speak HTTP/2: the client preface is missing",
-            ));
-        }
-        *input = behind;
-        let matched = matched + len;
-        self.expect = if matched == PREFACE.len() { Expect::Frame } else { Expect::Preface { matched } };
-        Ok(())
     }
 
     /// Out of the way of the frames that calls are made of.
@@ -245,22 +201,22 @@ impl Connection {
             Kind::Ping => self.receive_ping(head, payload, now),
             Kind::GoAway => self.receive_goaway(head, payload, now),
             Kind::Priority => self.receive_priority(head, payload, now),
-            Kind::PushPromise => {
-                Err(ConnectionError::protocol("PUSH_PROMISE, though pushes are disabled").into())
-            }
+            Kind::PushPromise => Err(ConnectionError::protocol(Violation::PushDisabled).into()),
             // RFC 9113 §5.5. The other known ones are taken elsewhere.
             Kind::Unknown(_) | Kind::Data | Kind::Headers | Kind::WindowUpdate => {
-                Ok(self.control_frame("too many unknown frames", now).map(|()| None)?)
+                Ok(self.budget.control_frame(Violation::UnknownFramesExceeded, now).map(|()| None)?)
             }
         }
     }
 
-    /// Takes a DATA frame (RFC 9113 §6.1) whose payload starts the input, and what there is of it.
+    /// Takes a DATA frame (RFC 9113 §6.1) whose payload starts the input, and what there is of it. `input_len` is how
+    /// long the input of this `poll_event` was.
     #[inline]
     fn receive_data<'a>(
         &mut self,
         head: FrameHead,
         input: &mut &'a [u8],
+        input_len: usize,
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let padding = padding_of(head, input)?;
@@ -278,23 +234,27 @@ impl Connection {
             && input.len() >= head.len as usize
         {
             // The frame lies whole in the input: most do.
+            let start = input_len - input.len();
             let (bytes, behind) = input.split_at(head.len as usize);
             *input = behind;
-            return Ok(self.pass_on(key, bytes, incoming.end_stream));
+            return Ok(self.pass_on(key, bytes, start, incoming.end_stream));
         }
         if !matches!(key, Ok(Some(_))) {
             // The frame is read and thrown away.
             incoming = Incoming { stream: None, end_stream: false, ..incoming };
         }
-        self.expect = Expect::Data(incoming);
+        self.receiving.expect = Expect::Data(incoming);
         key?;
-        Ok(self.receive_data_part(incoming, input))
+        Ok(self.receive_data_part(incoming, input, input_len))
     }
 
     /// What can be said of a frame by its head alone.
     #[inline]
     fn check_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
-        if self.settings_received && self.gathering.is_none() && head.len <= self.config.max_frame_size {
+        if self.handshake.settings_received
+            && self.receiving.gathering.is_none()
+            && head.len <= self.config.max_frame_size
+        {
             return Ok(());
         }
         self.check_unusual_head(head)
@@ -302,21 +262,16 @@ impl Connection {
 
     #[cold]
     fn check_unusual_head(&self, head: FrameHead) -> Result<(), ConnectionError> {
-        if !self.settings_received && head.kind != Kind::Settings {
+        if !self.handshake.settings_received && head.kind != Kind::Settings {
             // RFC 9113 §3.4. Whatever speaks HTTP/1 ends up here.
-            return Err(ConnectionError::protocol(
-                "the peer does not speak HTTP/2: its first frame is not SETTINGS",
-            ));
+            return Err(ConnectionError::protocol(Violation::FirstFrameNotSettings));
         }
         if head.len > self.config.max_frame_size {
-            return Err(ConnectionError::local(
-                ErrorCode::FrameSizeError,
-                "a frame is larger than max_frame_size",
-            ));
+            return Err(ConnectionError::wrong_size(Violation::FrameTooLarge));
         }
-        if self.gathering.is_some() && head.kind != Kind::Continuation {
+        if self.receiving.gathering.is_some() && head.kind != Kind::Continuation {
             // RFC 9113 §6.10
-            return Err(ConnectionError::protocol("a header block is interrupted by another frame"));
+            return Err(ConnectionError::protocol(Violation::HeaderBlockInterrupted));
         }
         Ok(())
     }
@@ -331,32 +286,30 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Key>, Fault> {
         // Padding counts against both windows (RFC 9113 §6.9.1).
-        let announced = self.receive_window.receive_and_release(head.len);
+        let announced = self.receiving.window.receive_and_release(head.len);
         let (Ok(increment), false) = (announced, head.stream == StreamId::CONNECTION) else {
             return Err(connection_data_fault(head.stream).into());
         };
         if let Some(increment) = increment {
-            frame::window_update(StreamId::CONNECTION, increment, self.output.buffer());
+            frame::window_update(StreamId::CONNECTION, increment, self.sending.output.buffer());
         }
         let data_len = head.len - padding;
         let end_stream = head.flags.contains(Flags::END_STREAM);
         if data_len < self.config.limits.tiny_data_len && !end_stream {
-            self.glitch(1, "too many tiny DATA frames", now)?;
+            self.budget.glitch(Violation::TinyDataExceeded, now)?;
         }
-        self.pay_for_control_frames(head.len as usize);
-        let Some(key) = self.streams.find(head.stream) else {
+        self.budget.pay_for_control_frames(head.len as usize);
+        let Some((key, stream)) = self.streams.find_mut(head.stream) else {
             return self.data_on_absent(head.stream).map(|()| None);
         };
-        let stream = self.streams.get_mut(key);
-        let expected = stream.state.can_receive() && stream.head_received;
-        if !expected || stream.receive_window.receive(head.len).is_err() {
+        if stream.state.remote != Remote::Open || stream.receive_window.receive(head.len).is_err() {
             return Err(stream_data_fault(stream).into());
         }
         if let Some(left) = &mut stream.body_left {
             let data_len = u64::from(data_len);
             // RFC 9113 §8.1.1
             if data_len > *left || (end_stream && data_len < *left) {
-                return Err(StreamError::protocol("the body's length differs from `content-length`").into());
+                return Err(StreamError::protocol(Violation::BodyLengthMismatch).into());
             }
             *left -= data_len;
         }
@@ -364,7 +317,7 @@ impl Connection {
             && !end_stream
             && let Some(increment) = stream.receive_window.release(padding)
         {
-            frame::window_update(head.stream, increment, self.output.buffer());
+            frame::window_update(head.stream, increment, self.sending.output.buffer());
         }
         Ok(Some(key))
     }
@@ -373,48 +326,50 @@ impl Connection {
     #[cold]
     fn data_on_absent(&self, id: StreamId) -> Result<(), Fault> {
         match self.streams.absent(id) {
-            Absent::Idle => Err(ConnectionError::protocol("DATA on an idle stream").into()),
-            Absent::Skipped => Err(ConnectionError::protocol("DATA on a stream that was passed over").into()),
+            Absent::Idle => Err(ConnectionError::protocol(Violation::DataOnIdleStream).into()),
+            Absent::Skipped => Err(ConnectionError::protocol(Violation::DataOnSkippedStream).into()),
             Absent::Ended => {
-                Err(ConnectionError::local(ErrorCode::StreamClosed, "DATA on a stream that has ended").into())
+                Err(ConnectionError::local(ErrorCode::StreamClosed, Violation::DataOnEndedStream).into())
             }
             Absent::ResetByPeer => {
-                Err(StreamError::new(ErrorCode::StreamClosed, "DATA on a stream that the peer has reset")
-                    .into())
+                Err(StreamError::new(ErrorCode::StreamClosed, Violation::DataOnResetStream).into())
             }
             Absent::Forgotten => Ok(()),
         }
     }
 
     /// Passes on what the input holds of a DATA frame that is not whole, or padded.
-    fn receive_data_part<'a>(&mut self, mut incoming: Incoming, input: &mut &'a [u8]) -> Option<Event<'a>> {
-        let len = input.len().min(incoming.data_left as usize);
-        let (bytes, behind) = input.split_at(len);
-        incoming.data_left -= len as u32;
-        let all_data = incoming.data_left == 0;
-        let padding = if all_data { behind.len().min(incoming.padding_left as usize) } else { 0 };
-        incoming.padding_left -= padding as u32;
-        *input = &behind[padding..];
-        let end_stream = incoming.end_stream && all_data;
-        if end_stream {
-            incoming.end_stream = false;
-        }
-        self.expect =
-            if all_data && incoming.padding_left == 0 { Expect::Frame } else { Expect::Data(incoming) };
+    fn receive_data_part<'a>(
+        &mut self,
+        incoming: Incoming,
+        input: &mut &'a [u8],
+        input_len: usize,
+    ) -> Option<Event<'a>> {
+        let start = input_len - input.len();
+        let DataPart { stream, bytes, end_stream } = self.receiving.take_data_part(incoming, input);
         // The owner may have reset the stream between two parts of the frame.
-        let key = self.streams.find(incoming.stream?)?;
-        self.pass_on(key, bytes, end_stream)
+        let key = self.streams.find(stream?)?;
+        self.pass_on(key, bytes, start, end_stream)
     }
 
     #[inline]
-    fn pass_on<'a>(&mut self, key: Key, bytes: &'a [u8], end_stream: bool) -> Option<Event<'a>> {
+    fn pass_on<'a>(
+        &mut self,
+        key: Key,
+        bytes: &'a [u8],
+        start: usize,
+        end_stream: bool,
+    ) -> Option<Event<'a>> {
         if bytes.is_empty() && !end_stream {
             return None;
         }
-        let stream = self.streams.get(key);
-        let event = Event::Data { stream: stream.id, tag: stream.tag, bytes, end_stream };
+        let stream = self.streams.get_mut(key)?;
+        let event = Event::Data { stream: stream.id, tag: stream.tag, bytes, start, end_stream };
         if end_stream {
-            self.end_received(key);
+            stream.state.remote = Remote::Ended;
+            if stream.state.is_closed() {
+                self.remove(key, Absent::Ended);
+            }
         }
         Some(event)
     }
@@ -423,20 +378,18 @@ impl Connection {
 #[cold]
 fn connection_data_fault(stream: StreamId) -> ConnectionError {
     if stream == StreamId::CONNECTION {
-        return ConnectionError::protocol("DATA on stream 0");
+        return ConnectionError::protocol(Violation::DataOnConnection);
     }
-    ConnectionError::local(ErrorCode::FlowControlError, "DATA beyond the connection's window")
+    ConnectionError::local(ErrorCode::FlowControlError, Violation::ConnectionWindowExceeded)
 }
 
 #[cold]
 fn stream_data_fault(stream: &Stream) -> StreamError {
-    if !stream.state.can_receive() {
-        return StreamError::new(ErrorCode::StreamClosed, "DATA behind END_STREAM");
+    match stream.state.remote {
+        Remote::AwaitingHead => StreamError::protocol(Violation::DataBeforeHead),
+        Remote::Open => StreamError::new(ErrorCode::FlowControlError, Violation::StreamWindowExceeded),
+        Remote::Ended => StreamError::new(ErrorCode::StreamClosed, Violation::DataBehindEnd),
     }
-    if !stream.head_received {
-        return StreamError::protocol("DATA before the response's HEADERS");
-    }
-    StreamError::new(ErrorCode::FlowControlError, "DATA beyond the stream's window")
 }
 
 /// How much of a DATA frame's payload is padding, its length byte included, which must be there.

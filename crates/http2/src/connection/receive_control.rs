@@ -5,17 +5,15 @@ use std::time::Instant;
 
 use super::{Connection, Role};
 use crate::error::{ConnectionError, ErrorCode, Fault, Initiator, StreamError};
-use crate::event::{Event, ResetCause};
+use crate::event::{Event, ResetCause, ResetReason};
 use crate::flow::WINDOW_MAX;
 use crate::frame::{
     self, Flags, FrameHead, GoAway, MAX_FRAME_SIZE_MAX, MAX_FRAME_SIZE_MIN, Priority, Setting,
 };
-use crate::stream::StreamId;
+use crate::handshake::Acknowledgement;
+use crate::stream::{Local, StreamId};
 use crate::stream_table::Absent;
-
-const fn wrong_size(reason: &'static str) -> ConnectionError {
-    ConnectionError::local(ErrorCode::FrameSizeError, reason)
-}
+use crate::violation::Violation;
 
 impl Connection {
     /// Priorities are read for their errors and ignored (RFC 9113 §5.3.2).
@@ -26,14 +24,14 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         if head.stream == StreamId::CONNECTION {
-            return Err(ConnectionError::protocol("PRIORITY on stream 0").into());
+            return Err(ConnectionError::protocol(Violation::PriorityOnConnection).into());
         }
-        self.control_frame("too many PRIORITY frames", now)?;
+        self.budget.control_frame(Violation::PriorityExceeded, now)?;
         let Ok(payload) = payload.try_into() else {
-            return Err(StreamError::new(ErrorCode::FrameSizeError, "PRIORITY is not 5 bytes long").into());
+            return Err(StreamError::new(ErrorCode::FrameSizeError, Violation::PriorityLength).into());
         };
         if Priority::parse(payload).dependency == head.stream {
-            return Err(StreamError::protocol("a stream depends on itself").into());
+            return Err(StreamError::protocol(Violation::SelfDependency).into());
         }
         Ok(None)
     }
@@ -45,23 +43,20 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let Ok(code) = payload.try_into().map(u32::from_be_bytes) else {
-            return Err(wrong_size("RST_STREAM is not 4 bytes long").into());
+            return Err(ConnectionError::wrong_size(Violation::RstStreamLength).into());
         };
-        let Some(key) = self.streams.find(head.stream) else {
+        let Some((key, stream)) = self.streams.find_mut(head.stream) else {
             return match self.streams.absent(head.stream) {
-                Absent::Idle => Err(ConnectionError::protocol("RST_STREAM on an idle stream").into()),
+                Absent::Idle => Err(ConnectionError::protocol(Violation::RstStreamOnIdleStream).into()),
                 // It may have crossed our END_STREAM or RST_STREAM.
-                _ => Ok(self.control_frame("too many RST_STREAMs on closed streams", now).map(|()| None)?),
+                _ => Ok(self.budget.control_frame(Violation::RstStreamExceeded, now).map(|()| None)?),
             };
         };
-        let stream = self.streams.get(key);
         if self.role == Role::Server
-            && !stream.answered
-            && stream.opened_in == self.batch
-            && !self.resets.take(1, now)
+            && stream.state.local == Local::AwaitingHead
+            && stream.opened_in == self.receiving.batch
         {
-            let reason = "too many requests are reset before they can be served";
-            return Err(ConnectionError::local(ErrorCode::EnhanceYourCalm, reason).into());
+            self.budget.unserved_reset(now)?;
         }
         let code = ErrorCode::from(code);
         let tag = self.remove(key, Absent::ResetByPeer);
@@ -69,7 +64,7 @@ impl Connection {
             initiator: Initiator::Peer,
             code,
             unprocessed: code == ErrorCode::RefusedStream,
-            reason: "the peer reset the stream",
+            reason: ResetReason::PeerReset,
         };
         Ok(Some(Event::Reset { stream: head.stream, tag, cause }))
     }
@@ -81,35 +76,34 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         if head.stream != StreamId::CONNECTION {
-            return Err(ConnectionError::protocol("SETTINGS on a stream").into());
+            return Err(ConnectionError::protocol(Violation::SettingsOnStream).into());
         }
         if head.flags.contains(Flags::ACK) {
             return self.receive_settings_ack(payload, now);
         }
         let (entries, []) = payload.as_chunks() else {
-            return Err(wrong_size("SETTINGS is not a multiple of 6 bytes long").into());
+            return Err(ConnectionError::wrong_size(Violation::SettingsLength).into());
         };
         if entries.len() > self.config.limits.settings_entries_max {
-            return Err(
-                ConnectionError::local(ErrorCode::EnhanceYourCalm, "SETTINGS with too many entries").into()
-            );
+            return Err(ConnectionError::calm(Violation::SettingsEntriesExceeded).into());
         }
-        let first = !self.settings_received;
-        let slots_before = self.peer.max_concurrent_streams;
+        let first = !self.handshake.settings_received;
+        let streams_before = self.sending.peer.max_concurrent_streams;
         if first {
-            self.settings_received = true;
-            self.peer.max_concurrent_streams = u32::MAX;
+            self.handshake.settings_received = true;
+            self.sending.peer.max_concurrent_streams = u32::MAX;
         } else {
-            self.control_frame("too many SETTINGS frames", now)?;
+            self.budget.control_frame(Violation::SettingsExceeded, now)?;
         }
         for &entry in entries {
             self.apply_setting(Setting::parse(entry))?;
         }
-        self.count_reply()?;
-        frame::settings_ack(self.output.buffer());
-        if self.role == Role::Client && (first || self.peer.max_concurrent_streams != slots_before) {
-            self.slot_wanted = false;
-            return Ok(Some(Event::SlotsChanged));
+        self.budget.count_reply()?;
+        frame::settings_ack(self.sending.output.buffer());
+        if self.role == Role::Client && (first || self.sending.peer.max_concurrent_streams != streams_before)
+        {
+            self.free_stream_wanted = false;
+            return Ok(Some(Event::StreamsFree));
         }
         Ok(None)
     }
@@ -117,20 +111,20 @@ impl Connection {
     /// RFC 9113 §6.5.2
     fn apply_setting(&mut self, setting: Setting) -> Result<(), ConnectionError> {
         match setting {
-            Setting::HeaderTableSize(bytes) => self.encoder.set_max_table_size(bytes as usize),
+            Setting::HeaderTableSize(bytes) => self.sending.encoder.set_max_table_size(bytes as usize),
             Setting::EnablePush(push) => {
                 let push_max = u32::from(self.role == Role::Server);
                 if push > push_max {
-                    return Err(ConnectionError::protocol("ENABLE_PUSH is not what it may be"));
+                    return Err(ConnectionError::protocol(Violation::EnablePushInvalid));
                 }
             }
-            Setting::MaxConcurrentStreams(streams) => self.peer.max_concurrent_streams = streams,
+            Setting::MaxConcurrentStreams(streams) => self.sending.peer.max_concurrent_streams = streams,
             Setting::InitialWindowSize(bytes) => return self.apply_initial_window(bytes),
             Setting::MaxFrameSize(bytes) => {
                 if !(MAX_FRAME_SIZE_MIN..=MAX_FRAME_SIZE_MAX).contains(&bytes) {
-                    return Err(ConnectionError::protocol("MAX_FRAME_SIZE is out of its range"));
+                    return Err(ConnectionError::protocol(Violation::MaxFrameSizeInvalid));
                 }
-                self.peer.max_frame_size = bytes;
+                self.sending.peer.max_frame_size = bytes;
             }
             // What the peer is ready to accept is its advice (RFC 9113 §10.5.1); it refuses what is too large
             // itself.
@@ -142,17 +136,21 @@ impl Connection {
     /// RFC 9113 §6.9.2
     fn apply_initial_window(&mut self, bytes: u32) -> Result<(), ConnectionError> {
         if bytes > WINDOW_MAX {
-            let reason = "INITIAL_WINDOW_SIZE is above 2^31 - 1";
-            return Err(ConnectionError::local(ErrorCode::FlowControlError, reason));
+            return Err(ConnectionError::local(
+                ErrorCode::FlowControlError,
+                Violation::InitialWindowTooLarge,
+            ));
         }
-        let difference = i64::from(bytes) - i64::from(self.peer.initial_window);
-        self.peer.initial_window = bytes;
+        let difference = i64::from(bytes) - i64::from(self.sending.peer.initial_window);
+        self.sending.peer.initial_window = bytes;
         for (key, stream) in self.streams.iter_mut() {
             if stream.send_window.shift(difference).is_err() {
-                let reason = "INITIAL_WINDOW_SIZE makes a window overflow";
-                return Err(ConnectionError::local(ErrorCode::FlowControlError, reason));
+                return Err(ConnectionError::local(
+                    ErrorCode::FlowControlError,
+                    Violation::InitialWindowOverflow,
+                ));
             }
-            self.queues.schedule(key, stream);
+            self.sending.schedule(key, stream);
         }
         Ok(())
     }
@@ -160,23 +158,23 @@ impl Connection {
     /// Our SETTINGS hold from here on (RFC 9113 §6.5.3).
     fn receive_settings_ack<'a>(&mut self, payload: &[u8], now: Instant) -> Result<Option<Event<'a>>, Fault> {
         if !payload.is_empty() {
-            return Err(wrong_size("the acknowledgement of SETTINGS is not empty").into());
+            return Err(ConnectionError::wrong_size(Violation::SettingsAckNotEmpty).into());
         }
-        if !self.settings_received {
-            return Err(ConnectionError::protocol("the first SETTINGS frame is an acknowledgement").into());
+        if !self.handshake.settings_received {
+            return Err(ConnectionError::protocol(Violation::FirstSettingsAcknowledge).into());
         }
-        self.settings_deadline = None;
-        if std::mem::replace(&mut self.settings_acknowledged, true) {
-            self.control_frame("too many acknowledgements of SETTINGS", now)?;
+        let before = std::mem::replace(&mut self.handshake.acknowledgement, Acknowledgement::Received);
+        if before == Acknowledgement::Received {
+            self.budget.control_frame(Violation::SettingsAcksExceeded, now)?;
             return Ok(None);
         }
-        self.decoder.set_max_table_size(self.config.header_table_size as usize);
-        if self.stream_window != self.config.stream_window {
-            self.stream_window = self.config.stream_window;
+        self.receiving.decoder.set_max_table_size(self.config.header_table_size as usize);
+        if self.receiving.stream_window != self.config.stream_window {
+            self.receiving.stream_window = self.config.stream_window;
             for (_, stream) in self.streams.iter_mut() {
-                let announced = stream.receive_window.resize(self.stream_window);
+                let announced = stream.receive_window.resize(self.receiving.stream_window);
                 if let Some(increment) = announced.filter(|_| stream.state.can_receive()) {
-                    frame::window_update(stream.id, increment, self.output.buffer());
+                    frame::window_update(stream.id, increment, self.sending.output.buffer());
                 }
             }
         }
@@ -190,16 +188,16 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         if head.stream != StreamId::CONNECTION {
-            return Err(ConnectionError::protocol("PING on a stream").into());
+            return Err(ConnectionError::protocol(Violation::PingOnStream).into());
         }
         let Ok(payload) = payload.try_into() else {
-            return Err(wrong_size("PING is not 8 bytes long").into());
+            return Err(ConnectionError::wrong_size(Violation::PingLength).into());
         };
         // gRPC clients know this reason, and ping less (gRFC A8).
-        self.control_frame("too_many_pings", now)?;
+        self.budget.control_frame(Violation::PingsExceeded, now)?;
         if !head.flags.contains(Flags::ACK) {
-            self.count_reply()?;
-            frame::ping(true, payload, self.output.buffer());
+            self.budget.count_reply()?;
+            frame::ping(true, payload, self.sending.output.buffer());
             return Ok(None);
         }
         if self.finish_drain_on_pong(payload) {
@@ -215,19 +213,17 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         if head.stream != StreamId::CONNECTION {
-            return Err(ConnectionError::protocol("GOAWAY on a stream").into());
+            return Err(ConnectionError::protocol(Violation::GoAwayOnStream).into());
         }
         let Some((goaway, debug)) = GoAway::parse(payload) else {
-            return Err(wrong_size("GOAWAY is shorter than 8 bytes").into());
+            return Err(ConnectionError::wrong_size(Violation::GoAwayLength).into());
         };
-        if self.peer_last_stream.is_some_and(|last| goaway.last_stream > last) {
+        if self.shutdown.peer_last_stream.is_some_and(|last| goaway.last_stream > last) {
             // RFC 9113 §6.8
-            return Err(
-                ConnectionError::protocol("a second GOAWAY lets more streams live than the first").into()
-            );
+            return Err(ConnectionError::protocol(Violation::GoAwayRaised).into());
         }
-        self.control_frame("too many GOAWAYs", now)?;
-        self.peer_last_stream = Some(goaway.last_stream);
+        self.budget.control_frame(Violation::GoAwaysExceeded, now)?;
+        self.shutdown.peer_last_stream = Some(goaway.last_stream);
         if self.role == Role::Client {
             self.forsake_streams_above(goaway);
         }
@@ -237,17 +233,17 @@ impl Connection {
     /// Streams that the peer will not serve are gone, in the order in which they were opened.
     fn forsake_streams_above(&mut self, goaway: GoAway) {
         let forsaken = self.streams.iter().filter(|(_, stream)| stream.id > goaway.last_stream);
-        let mut forsaken: Vec<_> = forsaken.map(|(key, stream)| (stream.id, key)).collect();
-        forsaken.sort_unstable();
+        let mut forsaken: Vec<_> = forsaken.map(|(key, _)| key).collect();
+        forsaken.sort_unstable_by_key(|key| key.stream());
         let cause = ResetCause {
             initiator: Initiator::Peer,
             code: goaway.code,
             unprocessed: true,
-            reason: "the peer went away before it processed the request",
+            reason: ResetReason::PeerWentAway,
         };
-        for (stream, key) in forsaken {
+        for key in forsaken {
             let tag = self.remove(key, Absent::Forgotten);
-            self.pending.push_back(Event::Reset { stream, tag, cause });
+            self.pending.push_back(Event::Reset { stream: key.stream(), tag, cause });
         }
     }
 
@@ -258,39 +254,40 @@ impl Connection {
         now: Instant,
     ) -> Result<(), Fault> {
         let Ok(increment) = payload.try_into().map(u32::from_be_bytes) else {
-            return Err(wrong_size("WINDOW_UPDATE is not 4 bytes long").into());
+            return Err(ConnectionError::wrong_size(Violation::WindowUpdateLength).into());
         };
         // The highest bit is reserved (RFC 9113 §6.9).
         let increment = increment & WINDOW_MAX;
-        self.control_frame("too many WINDOW_UPDATEs", now)?;
+        self.budget.control_frame(Violation::WindowUpdatesExceeded, now)?;
         if head.stream == StreamId::CONNECTION {
             return self.widen_connection(increment).map_err(Fault::from);
         }
-        let Some(key) = self.streams.find(head.stream) else {
+        let Some((key, stream)) = self.streams.find_mut(head.stream) else {
             return match self.streams.absent(head.stream) {
-                Absent::Idle => Err(ConnectionError::protocol("WINDOW_UPDATE on an idle stream").into()),
+                Absent::Idle => Err(ConnectionError::protocol(Violation::WindowUpdateOnIdleStream).into()),
                 // It may have crossed our END_STREAM or RST_STREAM.
                 _ => Ok(()),
             };
         };
         if increment == 0 {
-            return Err(StreamError::protocol("WINDOW_UPDATE of 0").into());
+            return Err(StreamError::protocol(Violation::StreamWindowUpdateZero).into());
         }
-        let stream = self.streams.get_mut(key);
         if stream.send_window.widen(increment).is_err() {
-            return Err(StreamError::new(ErrorCode::FlowControlError, "the stream's window overflows").into());
+            return Err(StreamError::new(ErrorCode::FlowControlError, Violation::StreamWindowOverflow).into());
         }
-        self.queues.schedule(key, stream);
+        self.sending.schedule(key, stream);
         Ok(())
     }
 
     fn widen_connection(&mut self, increment: u32) -> Result<(), ConnectionError> {
         if increment == 0 {
-            return Err(ConnectionError::protocol("WINDOW_UPDATE of 0 on the connection"));
+            return Err(ConnectionError::protocol(Violation::ConnectionWindowUpdateZero));
         }
-        if self.send_window.widen(increment).is_err() {
-            let reason = "the connection's window overflows";
-            return Err(ConnectionError::local(ErrorCode::FlowControlError, reason));
+        if self.sending.window.widen(increment).is_err() {
+            return Err(ConnectionError::local(
+                ErrorCode::FlowControlError,
+                Violation::ConnectionWindowOverflow,
+            ));
         }
         Ok(())
     }

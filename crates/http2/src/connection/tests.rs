@@ -55,9 +55,9 @@ fn pass(from: &mut Connection, to: &mut Connection, now: Instant, hoards: bool) 
 /// Each byte of the receiver's window is either the sender's to use or waits to be announced.
 #[track_caller]
 fn check_whole(sender: &Connection, receiver: &Connection) {
-    assert_eq!(receiver.receive_window.outstanding(), 0);
-    let unannounced = receiver.receive_window.unannounced() as usize;
-    assert_eq!(sender.send_window.available() + unannounced, receiver.config.connection_window as usize);
+    assert_eq!(receiver.receiving.window.outstanding(), 0);
+    let unannounced = receiver.receiving.window.unannounced() as usize;
+    assert_eq!(sender.sending.window.available() + unannounced, receiver.config.connection_window as usize);
 }
 
 /// RFC 9113 §5.2: whatever becomes of its streams, the connection's window is whole again when they have
@@ -70,10 +70,10 @@ fn windows_do_not_leak() {
     for round in 0..300 {
         let hoards = round % 3 == 0;
         let stream = open(&mut client, false);
-        client.send_data(stream, Bytes::from(vec![0; 9000 + round]), false).unwrap();
+        client.send_data(stream, [Bytes::from(vec![0; 9000 + round])], false).unwrap();
         pass(&mut client, &mut server, now, hoards);
         server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
-        server.send_data(stream, Bytes::from(vec![0; 25_000]), true).unwrap();
+        server.send_data(stream, [Bytes::from(vec![0; 25_000])], true).unwrap();
         match round % 5 {
             // DATA that is on its way meets a stream that was reset, by either end.
             0 => server.reset(stream, ErrorCode::Cancel),
@@ -81,13 +81,13 @@ fn windows_do_not_leak() {
             // Padding, which no owner gives back.
             2 => {
                 let payload = [&[200][..], &[1; 50], &[0; 200]].concat();
-                frame::emit(Kind::Data, Flags::PADDED, stream, &payload, client.output.buffer());
-                client.send_window.consume(payload.len());
+                frame::emit(Kind::Data, Flags::PADDED, stream, &payload, client.sending.output.buffer());
+                client.sending.window.consume(payload.len());
             }
             _ => {}
         }
         if client.is_open(stream) {
-            client.send_data(stream, Bytes::from_static(b"the end"), true).unwrap();
+            client.send_data(stream, [Bytes::from_static(b"the end")], true).unwrap();
         }
         while pass(&mut server, &mut client, now, hoards) | pass(&mut client, &mut server, now, hoards) {}
         client.reset(stream, ErrorCode::Cancel);
@@ -107,10 +107,10 @@ fn stream_windows_do_not_leak() {
         (Connection::client(Config::default(), now), Connection::server(Config::default(), now));
     let stream = open(&mut client, false);
     for len in (0..3_000_000).step_by(77_777) {
-        client.send_data(stream, Bytes::from(vec![0; len]), false).unwrap();
+        client.send_data(stream, [Bytes::from(vec![0; len])], false).unwrap();
         while pass(&mut client, &mut server, now, false) | pass(&mut server, &mut client, now, false) {}
-        let sent = client.streams.get(client.streams.find(stream).unwrap()).send_window.available();
-        let received = server.streams.get(server.streams.find(stream).unwrap()).receive_window;
+        let sent = client.streams.find_ref(stream).unwrap().send_window.available();
+        let received = server.streams.find_ref(stream).unwrap().receive_window;
         assert_eq!(received.outstanding(), 0);
         assert_eq!(sent + received.unannounced() as usize, 1 << 20);
     }
@@ -137,12 +137,12 @@ fn idle_connections_give_memory_back() {
         let stream = open(&mut client, true);
         pass(&mut client, &mut server, now, false);
         server.send_headers(stream, Block { fixed: None, extra: &list(OK) }, false).unwrap();
-        server.send_data(stream, Bytes::from(vec![0; 50_000]), true).unwrap();
+        server.send_data(stream, [Bytes::from(vec![0; 50_000])], true).unwrap();
         while pass(&mut server, &mut client, now, false) | pass(&mut client, &mut server, now, false) {}
     }
     server.shrink();
-    assert_eq!(server.output.buffer().capacity(), 0);
-    assert_eq!(server.gathered.capacity(), 0);
+    assert_eq!(server.sending.output.buffer().capacity(), 0);
+    assert_eq!(server.receiving.gathered.capacity(), 0);
     assert_eq!(server.pending.capacity(), 0);
     // It still works.
     let stream = open(&mut client, true);

@@ -2,6 +2,7 @@
 
 use super::Flags;
 use crate::error::ConnectionError;
+use crate::violation::Violation;
 
 /// The payload without its padding, where the flags say that there is some.
 ///
@@ -16,10 +17,9 @@ pub fn unpad(flags: Flags, payload: &[u8]) -> Result<&[u8], ConnectionError> {
 }
 
 pub(crate) const NO_PADDING_LENGTH: ConnectionError =
-    ConnectionError::local(crate::ErrorCode::FrameSizeError, "padded frame without a padding length");
+    ConnectionError::wrong_size(Violation::PaddingLengthMissing);
 
-pub(crate) const TOO_MUCH_PADDING: ConnectionError =
-    ConnectionError::protocol("padding is longer than the frame");
+pub(crate) const TOO_MUCH_PADDING: ConnectionError = ConnectionError::protocol(Violation::PaddingTooLong);
 
 #[cfg(test)]
 mod tests {

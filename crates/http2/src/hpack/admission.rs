@@ -9,10 +9,11 @@ const MISSES_PER_PERIOD: u32 = 512;
 
 /// Decides whether a field that is not in the table, and that needs others to leave, is worth it.
 ///
-/// While the table has room every field enters. Once it is full, first-in first-out eviction would let a connection
-/// that calls hundreds of methods push out the fields that all of them share, again and again, and every insertion
-/// makes the cached blocks void. So a field must have been missed often of late. At most one in `MISSES_MIN` misses
-/// leads to an insertion, and fields that all blocks share are back after `MISSES_MIN` blocks, should they ever go.
+/// While the table has free space every field enters. Once it is full, first-in first-out eviction would let a
+/// connection that calls hundreds of methods push out the fields that all of them share, again and again, and every
+/// insertion makes the cached blocks void. So a field must have been missed often of late. At most one in `MISSES_MIN`
+/// misses leads to an insertion, and fields that all blocks share are back after `MISSES_MIN` blocks, should they ever
+/// go.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     /// Made with the first miss, for most tables are never full.

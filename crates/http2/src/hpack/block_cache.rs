@@ -16,7 +16,7 @@ const CACHED_BLOCKS_MIN: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct BlockCache {
     /// Sets of `WAYS`, the newer block of a set first; a power of two of them, as many as it took for most blocks to
-    /// find room. Empty until the first block is kept.
+    /// be kept. Empty until the first block is kept.
     blocks: Vec<CachedBlock>,
 }
 
@@ -63,7 +63,7 @@ impl BlockCache {
         set.all(|block| block.id != 0 && block.id != id && block.table_version == table_version)
     }
 
-    /// Makes room, and forgets what is outdated.
+    /// Grows, and forgets what is outdated.
     fn grow(&mut self, table_version: u64) {
         let size = (self.blocks.len() * 2).max(CACHED_BLOCKS_MIN);
         let blocks = std::mem::replace(&mut self.blocks, vec![CachedBlock::default(); size]);

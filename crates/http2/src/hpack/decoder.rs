@@ -2,7 +2,7 @@
 
 use super::dynamic_table::{DynamicTable, TableField};
 use super::representation::{HUFFMAN, INCREMENTAL, INDEXED, NEVER_INDEXED, SIZE_UPDATE, SIZE_UPDATE_MASK};
-use super::{DEFAULT_TABLE_SIZE, huffman, integer, static_table};
+use super::{DEFAULT_TABLE_SIZE, DecodeError, huffman, integer, static_table};
 use crate::fields::{FIELD_OVERHEAD, Field, FieldList, Indexing};
 
 /// Size updates that may start a block: the smallest size since the last block, then the final one (RFC 7541 §4.2).
@@ -28,33 +28,6 @@ pub enum DecodeOutcome {
     /// The fields exceed the bound: the list holds those before the first that did not fit. The table is as the peer
     /// expects it, so the connection can go on.
     TooLarge,
-}
-
-/// Why a block cannot be decoded. The table is lost with it: each of these is a connection error of type
-/// `COMPRESSION_ERROR` (RFC 9113 §4.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// The block ends within a field (RFC 7541 §5).
-    #[error("header block ends within a field")]
-    Truncated,
-    /// An integer exceeds 32 bits, or is padded to more octets than these need (RFC 7541 §5.1).
-    #[error("integer in a header block is out of bounds")]
-    IntegerOverflow,
-    /// An index is zero or beyond the end of the dynamic table (RFC 7541 §2.3.3, §6.1).
-    #[error("header block refers to a table entry that does not exist")]
-    InvalidIndex,
-    /// A Huffman-coded string holds EOS or is wrongly padded (RFC 7541 §5.2).
-    #[error("Huffman-coded string in a header block is invalid")]
-    InvalidHuffman,
-    /// A size update exceeds `SETTINGS_HEADER_TABLE_SIZE` (RFC 7541 §6.3).
-    #[error("dynamic table size update exceeds SETTINGS_HEADER_TABLE_SIZE")]
-    SizeUpdateTooLarge,
-    /// A size update follows a field, or is the third (RFC 7541 §4.2).
-    #[error("dynamic table size update is misplaced in a header block")]
-    SizeUpdateMisplaced,
-    /// `SETTINGS_HEADER_TABLE_SIZE` fell below the table's size, and no size update followed (RFC 9113 §4.3.1).
-    #[error("header block lacks the size update that a smaller SETTINGS_HEADER_TABLE_SIZE requires")]
-    SizeUpdateMissing,
 }
 
 impl Decoder {
@@ -123,18 +96,18 @@ impl Decoder {
         out: &mut FieldList,
     ) -> Result<DecodeOutcome, DecodeError> {
         self.decode_size_updates(&mut block)?;
-        let mut room = Room { bytes: list_size_max, outcome: DecodeOutcome::Complete };
+        let mut space = FreeSpace { bytes: list_size_max, outcome: DecodeOutcome::Complete };
         while let Some(&first) = block.first() {
             if first & INDEXED != 0 {
                 let field = self.table_field(integer::decode(7, &mut block)?)?;
                 // One that does not fit is not even copied: a peer could have kilobytes copied for each octet it sends.
-                if room.take(field.bytes.len()) {
+                if space.take(field.bytes.len()) {
                     out.push_joined(field.bytes, field.name_len, Indexing::Insert);
                 }
             } else if first & INCREMENTAL != 0 {
                 let field = self.decode_literal(6, Indexing::Insert, &mut block, out)?;
                 self.table.insert(field.name, field.value);
-                if !room.take(field.name.len() + field.value.len()) {
+                if !space.take(field.name.len() + field.value.len()) {
                     out.pop();
                 }
             } else if first & SIZE_UPDATE != 0 {
@@ -142,12 +115,12 @@ impl Decoder {
             } else {
                 let indexing = if first & NEVER_INDEXED != 0 { Indexing::Never } else { Indexing::Literal };
                 let field = self.decode_literal(4, indexing, &mut block, out)?;
-                if !room.take(field.name.len() + field.value.len()) {
+                if !space.take(field.name.len() + field.value.len()) {
                     out.pop();
                 }
             }
         }
-        Ok(room.outcome)
+        Ok(space.outcome)
     }
 
     /// Applies the size updates that `block` starts with, and sees to it that there is one where one is due.
@@ -203,12 +176,12 @@ impl Decoder {
 }
 
 /// What a list may still grow by, in bytes, and whether it would have grown by more.
-struct Room {
+struct FreeSpace {
     bytes: usize,
     outcome: DecodeOutcome,
 }
 
-impl Room {
+impl FreeSpace {
     /// Takes what a field of `len` bytes counts. After one that does not fit none does.
     #[inline]
     fn take(&mut self, len: usize) -> bool {

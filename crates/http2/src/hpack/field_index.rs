@@ -94,7 +94,7 @@ impl FieldIndex {
         self.next = self.next.wrapping_add(1);
     }
 
-    /// Makes room for `len` entries, of which the last is yet to come, and links the others anew.
+    /// Makes place for `len` entries, of which the last is yet to come, and links the others anew.
     fn grow(&mut self, len: usize) {
         let oldest = self.next.wrapping_sub(len as u32 - 1);
         // The number of an entry that is no more: chains end there.

@@ -15,7 +15,8 @@ pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError>
     Ok(())
 }
 
-/// Decodes to the front of `out`, which has an octet for every `CODE_BITS_MIN` bits of `input`, and returns how many were written.
+/// Decodes to the front of `out`, which has an octet for every `CODE_BITS_MIN` bits of `input`, and returns how many
+/// were written.
 fn decode_into(input: &[u8], out: &mut [u8]) -> Result<usize, DecodeError> {
     let mut bits = BitReader { window: 0, available: 0, input };
     let mut len = 0;

@@ -85,7 +85,8 @@ static RUNS: [u8; LEN] = {
     runs
 };
 
-/// Mixes what tells the names of the table apart. The factors were searched for: they leave one pair that shares a slot.
+/// Mixes what tells the names of the table apart. The factors were searched for: they leave one pair that shares a
+/// slot.
 const fn slot_of(name: &[u8]) -> usize {
     let (middle, last) = (name[name.len() / 2] as usize, name[name.len() - 1] as usize);
     (name.len() + last * 15 + middle * 29) % SLOTS

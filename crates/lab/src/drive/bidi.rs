@@ -9,9 +9,9 @@ use std::task::{Context, Poll, Waker};
 use futures_core::Stream;
 use thalweg::{Request, Status};
 
+use super::call::{Call, Worker, check_size, ended_early, request};
 use super::run::Start;
 use super::stride::stride;
-use super::worker::{Call, Worker, check_size, ended_early, request};
 use crate::record::CallType;
 use crate::services::proto::SimpleRequest;
 

@@ -8,9 +8,9 @@ use thalweg::{Channel, Status};
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 
+use super::call::{Call, Progress, Worker};
+use super::patience::{Moment, Patience};
 use super::run::Run;
-use super::worker::{Call, Progress, Worker};
-use super::{Moment, Patience};
 use crate::record::{self, Connections, CpuTime, LaneRule, LanesAt, LoadResult, LoadSettings, Note};
 
 /// How often workers are looked at, at the most.
@@ -112,10 +112,10 @@ struct Crew {
     /// How long a worker may wait for the same thing.
     patience_ns: u64,
     tasks: JoinSet<()>,
-    places: HashMap<Id, Place>,
+    watched: HashMap<Id, Watched>,
 }
 
-struct Place {
+struct Watched {
     index: usize,
     progress: Arc<Progress>,
     task: AbortHandle,
@@ -124,14 +124,14 @@ struct Place {
 impl Crew {
     fn new(call: Call, run: Arc<Run>, patience: Duration) -> Self {
         let patience_ns = patience.as_nanos() as u64;
-        Self { call, run, patience_ns, tasks: JoinSet::new(), places: HashMap::new() }
+        Self { call, run, patience_ns, tasks: JoinSet::new(), watched: HashMap::new() }
     }
 
     fn start(&mut self, index: usize) {
         let progress = Arc::new(Progress::default());
         let worker = Worker { index, run: self.run.clone(), progress: progress.clone() };
         let task = self.tasks.spawn(self.call.clone().repeat(worker));
-        self.places.insert(task.id(), Place { index, progress, task });
+        self.watched.insert(task.id(), Watched { index, progress, task });
     }
 
     fn is_gone(&self) -> bool {
@@ -142,13 +142,13 @@ impl Crew {
     async fn next_gone(&mut self) {
         match self.tasks.join_next_with_id().await {
             Some(Ok((id, ()))) => {
-                self.places.remove(&id);
+                self.watched.remove(&id);
             }
             Some(Err(error)) if error.is_cancelled() => {
-                if let Some(place) = self.places.remove(&error.id())
+                if let Some(watched) = self.watched.remove(&error.id())
                     && !self.run.is_over()
                 {
-                    self.start(place.index);
+                    self.start(watched.index);
                 }
             }
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
@@ -159,14 +159,16 @@ impl Crew {
     /// Aborts, and with that cancels the call of, every worker that has waited too long.
     fn send_away_the_stuck(&self) {
         let now_ns = self.run.now_ns();
-        for place in self.places.values() {
-            let since_ns = place.progress.since_ns();
+        for watched in self.watched.values() {
+            let since_ns = watched.progress.since_ns();
             if since_ns.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) > self.patience_ns) {
-                place.progress.rests();
-                place.task.abort();
+                watched.progress.rests();
+                watched.task.abort();
                 let waited = Duration::from_nanos(self.patience_ns);
-                self.run
-                    .fail(place.index, &Status::deadline_exceeded(format!("nothing came within {waited:?}")));
+                self.run.fail(
+                    watched.index,
+                    &Status::deadline_exceeded(format!("nothing came within {waited:?}")),
+                );
             }
         }
     }

@@ -1,70 +1,22 @@
-//! The workers: each has one call under way, of one of the four kinds.
+//! The workers: each has one call under way, of one of the kinds.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use bytes::Bytes;
 use futures_core::Stream;
-use thalweg::channel::ChannelBuilder;
-use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
+use thalweg::{Request, Status};
 
-use super::run::{Run, Start};
+use super::bidi::bidi_stream;
+use super::call::{Call, Worker, check_size, ended_early, request};
+use super::run::Start;
 use super::stride::{Pace, stride};
-use super::{PAUSE_AFTER_ERROR, client};
 use crate::record::{CallType, Recorder};
-use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
-use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
-use crate::services::zeros;
+use crate::services::proto::SimpleRequest;
 
-/// What every worker of a run does.
-#[derive(Clone)]
-pub(super) struct Call {
-    pub(super) channel: Channel,
-    pub(super) client: BenchmarkServiceClient,
-    pub(super) kind: CallType,
-    /// Bytes of payload in a message.
-    pub(super) size: usize,
-    /// What each call makes a channel of its own with, if it is to.
-    pub(super) afresh: Option<ChannelBuilder>,
-    /// The method that is called, where it is not `kind`'s.
-    pub(super) method: Option<Arc<RawMethod>>,
-}
-
-/// A unary method of any service, and what it is called with.
-#[derive(Debug)]
-pub(super) struct RawMethod {
-    pub(super) method: Method,
-    pub(super) request: Bytes,
-}
-
-/// One worker's place: what it has in common with the run and with whoever watches over it.
-#[derive(Clone, Debug)]
-pub(super) struct Worker {
-    pub(super) index: usize,
-    pub(super) run: Arc<Run>,
-    pub(super) progress: Arc<Progress>,
-}
-
-/// Since when a worker has been waiting for what it waits for: ns of the run's clock, 0 when for nothing.
-#[derive(Debug, Default)]
-pub(super) struct Progress(AtomicU64);
-
-impl Progress {
-    #[inline]
-    pub(super) fn waits_since(&self, now_ns: u64) {
-        self.0.store(now_ns.max(1), Relaxed);
-    }
-
-    pub(super) fn rests(&self) {
-        self.0.store(0, Relaxed);
-    }
-
-    pub(super) fn since_ns(&self) -> Option<u64> {
-        Some(self.0.load(Relaxed)).filter(|&since_ns| since_ns > 0)
-    }
-}
+/// How long a worker rests after a failed call: a server that refuses everything is not hammered.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 
 impl Call {
     /// Call after call until the run is over.
@@ -93,32 +45,12 @@ impl Call {
             CallType::Unary => Ok(()),
             CallType::ClientStream => self.client_stream(worker).await,
             CallType::ServerStream => self.server_stream(worker).await,
-            CallType::BidiStream | CallType::PingPong => super::bidi::bidi_stream(self, worker).await,
+            CallType::BidiStream | CallType::PingPong => bidi_stream(self, worker).await,
         }
     }
 
-    /// The same on another channel, which connects with the call.
-    fn on_channel(&self, builder: &ChannelBuilder) -> Result<Self, Status> {
-        let channel = builder.clone().connect_lazy().map_err(|error| Status::internal(error.to_string()))?;
-        Ok(Self { client: client(&channel), channel, ..self.clone() })
-    }
-
-    /// One unary call.
-    pub(super) async fn once(&self) -> Result<(), Status> {
-        match self.method.as_deref() {
-            None => {
-                let request = Request::new(request(self.size, self.size));
-                check_size(self.client.unary_call(request).await?.get_ref(), self.size)
-            }
-            Some(RawMethod { method, request }) => {
-                let (request, options) = (Request::new(Raw(request.clone())), CallOptions::default());
-                self.channel.unary::<Raw, Raw>(method, request, &options).await.map(drop)
-            }
-        }
-    }
-
-    /// As [`Self::unary`], of whichever method, each on a channel of its own if that is asked for. Its connecting is a part
-    /// of the call.
+    /// As [`Self::unary`], of whichever method, each on a channel of its own if that is asked for. Its connecting is a
+    /// part of the call.
     async fn unary_otherwise(&self, worker: &Worker) -> Result<(), Status> {
         loop {
             let started_ns = worker.run.now_ns();
@@ -245,28 +177,6 @@ impl Call {
     }
 }
 
-/// What a reply that is not as large as asked for makes of its call.
-pub(super) fn check_size(response: &SimpleResponse, asked: usize) -> Result<(), Status> {
-    match response.payload.as_ref().map_or(0, |payload| payload.body.len()) {
-        got if got == asked => Ok(()),
-        got => Err(Status::data_loss(format!("a reply of {asked} bytes was asked for, {got} came"))),
-    }
-}
-
-/// A stream that ended with OK while it was still used.
-pub(super) fn ended_early() -> Status {
-    Status::data_loss("the server ended the stream before its time")
-}
-
-/// A request of `size` bytes that wants `response_size` bytes back. Both without payload: an empty message.
-pub(super) fn request(size: usize, response_size: usize) -> SimpleRequest {
-    SimpleRequest {
-        response_size: i32::try_from(response_size).expect("payloads are bounded by PAYLOAD_BYTES_MAX"),
-        payload: (size > 0).then(|| Payload { r#type: 0, body: zeros(size) }),
-        ..SimpleRequest::default()
-    }
-}
-
 /// What a client stream has sent.
 struct Sent {
     recorder: Recorder,
@@ -331,8 +241,10 @@ impl Stream for Requests {
 
 #[cfg(test)]
 mod tests {
-    use thalweg::Server;
+    use thalweg::{Channel, Server};
 
+    use super::super::call::client;
+    use super::super::run::Run;
     use super::*;
     use crate::record::{LaneRule, LoadSettings};
     use crate::services::BenchmarkWorker;

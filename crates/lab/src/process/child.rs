@@ -32,7 +32,16 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the command on these processors.
     pub(crate) fn spawn(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Self> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        Self::start(command.stdin(Stdio::null()), cpus)
+    }
+
+    /// The same, and what it is told comes through the child's stdin.
+    pub(crate) fn spawn_told(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Self> {
+        Self::start(command.stdin(Stdio::piped()), cpus)
+    }
+
+    fn start(command: &mut Command, cpus: Option<&CpuList>) -> io::Result<Self> {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = spawned_on(command, cpus)?;
         let stderr = child.stderr.take().expect("it is piped");
         let (sender, complaints) = mpsc::channel();

@@ -11,12 +11,12 @@ use super::child::Process;
 use super::hop::Hop;
 use crate::cpus::CpuList;
 use crate::drive::Moment;
-use crate::execute::{ExecuteError, Measured};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
-use crate::plan::Point;
+use crate::load::Measured;
+use crate::load::{Point, Usage, Wire};
 use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
-use crate::results::{Usage, Wire};
+use crate::study::ExecuteError;
 use crate::usage::Sample;
 
 /// How long a driver may take beyond its plan before it is ended.

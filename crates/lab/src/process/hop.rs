@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use thalweg_link::{Link, LinkOptions, Stats};
 
-use super::Places;
+use crate::cpus::CpuAssignment;
 use crate::cpus::CpuList;
-use crate::results::{Idle, Wire};
+use crate::load::{Idle, Wire};
 
 /// A link to one server. Ended when the last clone is dropped.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Hop {
 
 impl Hop {
     /// Starts it on processors that neither side is kept on, if there are any.
-    pub(super) fn start(to: &str, round_trip: Duration, places: &Places) -> Result<Self, String> {
+    pub(super) fn start(to: &str, round_trip: Duration, cpus: &CpuAssignment) -> Result<Self, String> {
         let said = |error: &dyn std::fmt::Display| format!("no network to {to}: {error}");
         let address = to.parse().map_err(|error| said(&error))?;
         let listen = "127.0.0.1:0".parse().map_err(|error| said(&error))?;
@@ -28,7 +28,7 @@ impl Hop {
         // Its thread inherits its processors from the one that starts it.
         let started = thread::scope(|scope| {
             let start = || {
-                if let Some(cpus) = spare(places) {
+                if let Some(cpus) = spare(cpus) {
                     // On other processors it works as well, if not as undisturbed.
                     let _ = cpus.pin_this_thread();
                 }
@@ -65,9 +65,9 @@ impl Hop {
 }
 
 /// Processors that neither side is kept on.
-fn spare(places: &Places) -> Option<CpuList> {
+fn spare(cpus: &CpuAssignment) -> Option<CpuList> {
     let available = CpuList::available().ok()?;
-    available.without(places.client_cpus.as_ref()?)?.without(places.server_cpus.as_ref()?)
+    available.without(cpus.client_cpus.as_ref()?)?.without(cpus.server_cpus.as_ref()?)
 }
 
 fn wire(stats: &Stats) -> Wire {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::child::{Process, Scratch};
 use crate::cpus::CpuList;
-use crate::plan::Transport;
+use crate::load::Transport;
 
 /// How long a server may take until it listens.
 const LISTEN_PATIENCE: Duration = Duration::from_secs(10);

@@ -13,9 +13,8 @@ use nix::unistd::Pid;
 
 use super::child::Scratch;
 use super::driver::{Driver, INTERRUPT_INTERVAL};
-use crate::execute::ExecuteError;
-use crate::plan::Point;
-use crate::results::SystemCalls;
+use crate::load::{Point, SystemCalls};
+use crate::study::ExecuteError;
 
 /// How long `strace` may take to attach and to let go.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,8 +27,8 @@ struct Counted {
     operations: u64,
 }
 
-/// Counts in two runs of unequal length: what starting, connecting and ending cost is the same in both, and falls out of
-/// the difference.
+/// Counts in two runs of unequal length: what starting, connecting and ending cost is the same in both, and falls out
+/// of the difference.
 pub(super) fn count(driver: &Driver) -> Result<SystemCalls, ExecuteError> {
     let shorter = Driver {
         point: Point { duration: Point::counted_first(driver.point.duration), ..driver.point.clone() },

@@ -1,12 +1,12 @@
 //! Our client at a server that is somebody else's.
 
 use super::driver::Driver;
-use super::{Places, Program};
-use crate::execute::{Execute, ExecuteError, Measured};
+use super::program::Program;
+use crate::cpus::CpuAssignment;
 use crate::interrupt::Interrupt;
-use crate::plan::{Strategy, Window};
+use crate::load::{Found, Purpose, Strategy, Window};
 use crate::record::{CallType, LaneRule, MethodCall};
-use crate::results::{SystemCalls, Wire};
+use crate::study::{Execute, ExecuteError};
 
 /// Drives one method of a server that the lab did not start, and of which it sees nothing but the answers.
 #[derive(Debug)]
@@ -14,26 +14,26 @@ pub struct TargetExecutor {
     program: Program,
     target: String,
     method: MethodCall,
-    places: Places,
+    cpus: CpuAssignment,
     interrupt: Interrupt,
     /// A window was measured: the target is there, and has the method.
     has_answered: bool,
 }
 
 impl TargetExecutor {
-    /// `program` is ours; it runs on the client's processors of `places`, and on as many threads.
+    /// `program` is ours; it runs on the client's processors of `cpus`, and on as many threads.
     pub fn new(
         program: Program,
         target: String,
         method: MethodCall,
-        places: Places,
+        cpus: CpuAssignment,
         interrupt: Interrupt,
     ) -> Self {
-        Self { program, target, method, places, interrupt, has_answered: false }
+        Self { program, target, method, cpus, interrupt, has_answered: false }
     }
 
     fn driver(&self, window: &Window) -> Driver {
-        let processors = self.places.client_cpus.as_ref().map(|cpus| cpus.as_slice().len());
+        let processors = self.cpus.client_cpus.as_ref().map(|cpus| cpus.as_slice().len());
         let processors = processors.and_then(|processors| u32::try_from(processors).ok());
         Driver {
             program: self.program.path.clone(),
@@ -41,12 +41,12 @@ impl TargetExecutor {
             call: CallType::Unary,
             point: window.point.clone(),
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
-            threads: self.places.client_threads.or(processors),
+            threads: self.cpus.client_threads.or(processors),
             target: self.target.clone(),
             hop: None,
             server_pid: None,
             method: Some(self.method.clone()),
-            cpus: self.places.client_cpus.clone(),
+            cpus: self.cpus.client_cpus.clone(),
             interrupt: self.interrupt.clone(),
         }
     }
@@ -60,28 +60,37 @@ fn explained(reason: &str) -> String {
 }
 
 impl Execute for TargetExecutor {
-    fn run(&mut self, window: &Window) -> Result<Measured, ExecuteError> {
+    type Window = Window;
+    type Found = Found;
+
+    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+        match window.purpose {
+            Purpose::Figures | Purpose::NoiseFloor(_) => self.run(window),
+            Purpose::SystemCalls => {
+                Err(ExecuteError::Window("system calls of somebody else's server are not counted".to_owned()))
+            }
+            Purpose::Wire => {
+                Err(ExecuteError::Window("the wire to somebody else's server is not watched".to_owned()))
+            }
+        }
+    }
+}
+
+impl TargetExecutor {
+    fn run(&mut self, window: &Window) -> Result<Found, ExecuteError> {
         if self.interrupt.is_asked() {
             return Err(ExecuteError::Interrupted);
         }
         match self.driver(window).run() {
             Ok(measured) => {
                 self.has_answered = true;
-                Ok(measured)
+                Ok(Found::Figures(Box::new(measured)))
             }
             // What fails at first will fail always.
             Err(ExecuteError::Window(reason)) if !self.has_answered => {
                 Err(ExecuteError::Study(explained(&reason)))
             }
-            failed => failed,
+            Err(error) => Err(error),
         }
-    }
-
-    fn count_system_calls(&mut self, _: &Window) -> Result<SystemCalls, ExecuteError> {
-        Err(ExecuteError::Window("system calls of somebody else's server are not counted".to_owned()))
-    }
-
-    fn watch_wire(&mut self, _: &Window) -> Result<Wire, ExecuteError> {
-        Err(ExecuteError::Window("the wire to somebody else's server is not watched".to_owned()))
     }
 }

@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use super::child::Scratch;
 use super::*;
+use crate::load::{Point, Strategy, Transport};
 use crate::peers::PeersDirectory;
-use crate::plan::{Point, Strategy, Transport};
 use crate::record::MethodCall;
 use crate::size::ByteSize;
+use crate::stack::OURS;
 
 /// A peer that keeps the contract as far as it matters, and moves nothing: its server waits, and its driver claims to
 /// have done something.
 const FAKE: &str = r#"#!/bin/sh
 answer='{"schema":"thalweg.load/1","settings":{"target":"","call":"unary","size_bytes":0,"in_flight":1,"connections":1,
-"warmup_ns":0,"duration_ns":1000,"total":null,"cpus":null},"started":"","ended":"","duration_ns":1000,"closed_loop":true,
-"rate_per_s":7.0,"calls":7,"messages":7,"errors":{},"bytes_sent":0,"bytes_received":0,"latency_ns":null,"spikes":[],
-"histogram":"","client_cpu":{"user_ns":0.0,"system_ns":0.0},"client_cpu_per_call":null,
+"warmup_ns":0,"duration_ns":1000,"total":null,"cpus":null},"started":"","ended":"","duration_ns":1000,
+"closed_loop":true,"rate_per_s":7.0,"calls":7,"messages":7,"errors":{},"bytes_sent":0,"bytes_received":0,
+"latency_ns":null,"spikes":[],"histogram":"","client_cpu":{"user_ns":0.0,"system_ns":0.0},"client_cpu_per_call":null,
 "connections":{"asked":1,"established":null},"notes":[]}'
 here=$(dirname "$0")
 command=$1
@@ -85,7 +86,7 @@ impl Fake {
     /// An executor that knows it under this name.
     fn executor(&self, name: &str) -> ProcessExecutor {
         let programs = BTreeMap::from([(name.to_owned(), self.program())]);
-        ProcessExecutor::new(programs, Places::halves().unwrap(), Interrupt::default())
+        ProcessExecutor::new(programs, CpuAssignment::halves().unwrap(), Interrupt::default())
     }
 }
 
@@ -137,7 +138,7 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
     let mut executor = fake.executor("fake");
     let measured = executor.run(&window("fake")).unwrap();
     assert_eq!(measured.load.messages, 7);
-    assert_eq!(measured.load.settings.cpus.as_ref(), executor.places.client_cpus.as_ref());
+    assert_eq!(measured.load.settings.cpus.as_ref(), executor.cpus.client_cpus.as_ref());
     // Nobody connected, and the kernel knows.
     assert_eq!(measured.load.connections.established, Some(0));
     assert!(
@@ -169,8 +170,8 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
 fn a_driver_is_told_its_lanes_and_threads_where_they_are_not_its_own_choice() {
     let fake = Fake::new();
     let mut executor = fake.executor("fake");
-    executor.places.client_threads = Some(3);
-    executor.places.server_threads = Some(2);
+    executor.cpus.client_threads = Some(3);
+    executor.cpus.server_threads = Some(2);
     for (strategy, lanes) in [(Strategy::Adaptive, 1), (Strategy::Fixed(4), 1), (Strategy::PerCall, 1)] {
         let mut window = Window { strategy: Some(strategy), ..window("fake") };
         window.point.connections = lanes;
@@ -212,20 +213,22 @@ fn a_driver_talks_through_a_hop_where_there_is_a_way_or_somebody_watches() {
 fn a_target_that_fails_at_first_ends_the_study() {
     let method = MethodCall { path: "/a.B/C".to_owned(), request: vec![1, 255] };
     let at = |fake: &Fake| {
-        let places = Places { client_threads: Some(2), ..Places::default() };
+        let cpus = CpuAssignment { client_threads: Some(2), ..CpuAssignment::default() };
         let target = "10.0.0.1:50051".to_owned();
-        TargetExecutor::new(fake.program(), target, method.clone(), places, Interrupt::default())
+        TargetExecutor::new(fake.program(), target, method.clone(), cpus, Interrupt::default())
     };
     let window = Window { strategy: Some(Strategy::Fixed(1)), ..window("fake") };
     let fake = Fake::new();
-    let measured = at(&fake).run(&window).unwrap();
+    let Found::Figures(measured) = at(&fake).measure(&window).unwrap() else {
+        panic!("it was asked for figures")
+    };
     assert_eq!((measured.load.messages, measured.usage), (7, None));
     let commands = fake.commands();
     let load = commands.lines().find(|line| line.starts_with("load ")).unwrap();
     assert!(load.starts_with("load 10.0.0.1:50051 "), "{load}");
     assert!(load.ends_with("--method /a.B/C --data 01ff --threads 2"), "{load}");
     let fake = Fake::new().told_to("fails");
-    assert_eq!(at(&fake).run(&window), Err(ExecuteError::Study("connection refused".to_owned())));
+    assert_eq!(at(&fake).measure(&window), Err(ExecuteError::Study("connection refused".to_owned())));
 }
 
 #[test]
@@ -270,8 +273,8 @@ fn a_server_that_does_not_start_is_named_with_its_complaint() {
 
 /// Waits until the server of the executor's only stack has ended.
 fn until_it_ended(executor: &mut ProcessExecutor) {
-    for place in executor.servers.values_mut() {
-        let Place::Serving { server, .. } = place else { continue };
+    for state in executor.servers.values_mut() {
+        let ServerState::Serving { server, .. } = state else { continue };
         while !server.has_ended() {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -315,15 +318,15 @@ fn system_calls_are_counted_or_it_is_said_why_not() {
     let fake = Fake::new();
     let found =
         fake.executor("fake").count_system_calls(&Window { purpose: Purpose::SystemCalls, ..window("fake") });
-    // The fake does seven operations however long it is driven, so there is no difference to divide; elsewhere strace is
-    // missing or not permitted.
+    // The fake does seven operations however long it is driven, so there is no difference to divide; elsewhere strace
+    // is missing or not permitted.
     assert!(matches!(&found, Err(ExecuteError::Window(reason)) if !reason.is_empty()), "{found:?}");
 }
 
 #[test]
 fn a_program_that_is_not_there_is_an_error() {
     let programs = BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into()))]);
-    let error = ProcessExecutor::new(programs, Places::halves().unwrap(), Interrupt::default())
+    let error = ProcessExecutor::new(programs, CpuAssignment::halves().unwrap(), Interrupt::default())
         .serve(&Stack::ours())
         .unwrap_err();
     assert!(error.to_string().contains("/nonexistent/thalweg"), "{error}");

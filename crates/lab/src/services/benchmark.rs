@@ -7,9 +7,9 @@ use futures_core::Stream;
 use thalweg::{Request, Response, Status, Streaming};
 use tokio::task::JoinHandle;
 
-use super::payload;
 use super::proto::benchmark_service_server::BenchmarkService;
 use super::proto::{SimpleRequest, SimpleResponse};
+use super::zeros::payload;
 
 /// Answers with as many zeros as each request asks for, and does nothing else: what is measured is the stack.
 #[derive(Clone, Copy, Debug, Default)]

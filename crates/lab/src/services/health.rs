@@ -27,8 +27,8 @@ impl HealthChecks {
         Self { services: services.into(), serves: Arc::new(watch::Sender::new(true)) }
     }
 
-    /// From now on nothing serves any more. Who watches is told, and sent away: a server that waits for its calls to end would
-    /// wait for watchers in vain.
+    /// From now on nothing serves any more. Who watches is told, and sent away: a server that waits for its calls to
+    /// end would wait for watchers in vain.
     pub fn stop(&self) {
         self.serves.send_replace(false);
     }

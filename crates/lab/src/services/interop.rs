@@ -11,12 +11,12 @@ use thalweg::server::Trailers;
 use thalweg::{Code, Request, Response, Status, Streaming};
 use tokio::time::{Sleep, sleep};
 
-use super::payload;
 use super::proto::test_service_server::TestService;
 use super::proto::{
     EchoStatus, Empty, ResponseParameters, SimpleRequest, SimpleResponse, StreamingInputCallRequest,
     StreamingInputCallResponse, StreamingOutputCallRequest, StreamingOutputCallResponse,
 };
+use super::zeros::payload;
 
 /// Metadata under this key comes back among the initial metadata.
 const ECHO_INITIAL: &str = "x-grpc-test-echo-initial";

@@ -3,6 +3,9 @@
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use thalweg::Status;
+
+use super::proto::Payload;
 
 /// The largest payload that a peer can make this process hold, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
@@ -21,6 +24,21 @@ pub fn zeros(len: usize) -> Bytes {
     assert!(len <= PAYLOAD_BYTES_MAX, "{len} bytes are more than a payload may have");
     let size = len.next_power_of_two();
     BLOCKS[size.ilog2() as usize].get_or_init(|| written_zeros(size)).slice(..len)
+}
+
+/// The payload for an answer that a peer wants `size` bytes long; none for an empty answer, as gRPC's own workers do.
+///
+/// # Errors
+///
+/// INVALID_ARGUMENT for a size that is negative or beyond [`PAYLOAD_BYTES_MAX`].
+pub(super) fn payload(size: i32) -> Result<Option<Payload>, Status> {
+    match usize::try_from(size) {
+        Ok(0) => Ok(None),
+        Ok(size) if size <= PAYLOAD_BYTES_MAX => Ok(Some(Payload { r#type: 0, body: zeros(size) })),
+        _ => Err(Status::invalid_argument(format!(
+            "an answer of {size} bytes was asked for; this server sends 0 to {PAYLOAD_BYTES_MAX}"
+        ))),
+    }
 }
 
 /// Zeros that have been written. Memory as the kernel hands it out would be one and the same page of zeros all over,

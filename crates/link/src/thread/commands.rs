@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
-use super::{LinkThread, Place, Request, Timer, find};
+use super::{ConnectionKey, LinkThread, Request, Timer, find};
 use crate::Direction;
 use crate::connection::Over;
 use crate::control::Control;
@@ -16,7 +16,7 @@ use crate::stats::Stats;
 impl LinkThread {
     /// Answers what was asked; false when it is to quit.
     pub(super) fn answer(&mut self) -> bool {
-        // Nothing to read is as good: then this is the first look.
+        // Nothing to read is as good: then this is the first reading.
         let _ = self.wake.read();
         loop {
             // Whoever asked may have stopped waiting.
@@ -86,57 +86,61 @@ impl LinkThread {
         }
         self.stall_id += 1;
         self.wire.resumed = now;
-        for place in std::mem::take(&mut self.held) {
-            self.connect(place);
+        for key in std::mem::take(&mut self.held) {
+            self.connect(key);
         }
-        for place in self.places() {
+        for key in self.keys() {
             for direction in Direction::BOTH {
-                self.enqueue(place, direction);
+                self.enqueue(key, direction);
             }
         }
     }
 
-    fn places(&self) -> Vec<Place> {
-        self.connections.iter().map(|(key, connection)| Place { key, id: connection.id }).collect()
+    fn keys(&self) -> Vec<ConnectionKey> {
+        self.connections
+            .iter()
+            .map(|(index, connection)| ConnectionKey { index, id: connection.id })
+            .collect()
     }
 
     fn cut_all(&mut self, how: Cut) -> usize {
-        let open = self.places().into_iter().filter(|place| {
-            self.connections.get(place.key).is_some_and(|connection| !connection.is_silent())
-        });
-        let open: Vec<Place> = open.collect();
-        for place in &open {
-            self.cut(*place, how);
+        let open = self
+            .keys()
+            .into_iter()
+            .filter(|key| self.connections.get(key.index).is_some_and(|connection| !connection.is_silent()));
+        let open: Vec<ConnectionKey> = open.collect();
+        for key in &open {
+            self.cut(*key, how);
         }
         open.len()
     }
 
     /// Cuts a connection if it is there.
-    pub(super) fn cut(&mut self, place: Place, how: Cut) {
-        let Some(connection) = find(&mut self.connections, place) else { return };
+    pub(super) fn cut(&mut self, key: ConnectionKey, how: Cut) {
+        let Some(connection) = find(&mut self.connections, key) else { return };
         if connection.is_silent() {
             return;
         }
         self.wire.observer.counts.cut += 1;
         match how {
-            Cut::Reset => self.remove(place, Over::Reset),
+            Cut::Reset => self.remove(key, Over::Reset),
             Cut::Silent => {
                 if connection.silence(&mut self.wire, Instant::now()) {
-                    self.remove(place, Over::Ended);
+                    self.remove(key, Over::Ended);
                 }
             }
         }
     }
 
     /// Cuts a connection as the options say that connections get lost.
-    pub(super) fn lose(&mut self, place: Place) {
+    pub(super) fn lose(&mut self, key: ConnectionKey) {
         let Loss { how, .. } = self.loss;
-        self.cut(place, how);
+        self.cut(key, how);
     }
 
     /// A connection is over by itself.
-    pub(super) fn close(&mut self, place: Place, over: Over) {
-        let Some(connection) = find(&mut self.connections, place) else { return };
+    pub(super) fn close(&mut self, key: ConnectionKey, over: Over) {
+        let Some(connection) = find(&mut self.connections, key) else { return };
         let counts = &mut self.wire.observer.counts;
         match over {
             // That it failed, or was cut, has been counted.
@@ -144,11 +148,11 @@ impl LinkThread {
             Over::Ended => counts.ended += 1,
             Over::Reset | Over::AllowanceSpent => counts.reset += 1,
         }
-        self.remove(place, over);
+        self.remove(key, over);
     }
 
-    fn remove(&mut self, place: Place, over: Over) {
-        self.connections.remove(place.key).close(&mut self.wire, over, Instant::now());
+    fn remove(&mut self, key: ConnectionKey, over: Over) {
+        self.connections.remove(key.index).close(&mut self.wire, over, Instant::now());
     }
 
     fn stats(&self) -> Stats {

@@ -8,11 +8,11 @@ use nix::libc::EINPROGRESS;
 use nix::sys::epoll::{EpollEvent, EpollFlags};
 use socket2::{Domain, Socket, Type};
 
-use super::{DOOR, LinkThread, Place, SERVER, SIDE_EVENTS, Timer, find, token};
+use super::{ConnectionKey, DOOR, LinkThread, SERVER, SIDE_EVENTS, Timer, find, token};
 use crate::Direction;
 use crate::connection::Connection;
 
-/// Connections that are accepted before others get their turn.
+/// Connections that are accepted before others go on.
 const ACCEPTS_MAX: usize = 64;
 /// After the system refused to accept a connection (no more descriptors), or a UNIX socket's backlog was full.
 const RETRY: Duration = Duration::from_millis(5);
@@ -57,8 +57,8 @@ impl LinkThread {
         let handshake = if self.handshake { self.wire.path.delay } else { Duration::ZERO };
         let id = self.accepted;
         let entry = self.connections.vacant_entry();
-        let place = Place { key: entry.key(), id };
-        self.epoll.add(&socket, EpollEvent::new(events(are_unix[0]), token(place, 0)))?;
+        let key = ConnectionKey { index: entry.key(), id };
+        self.epoll.add(&socket, EpollEvent::new(events(are_unix[0]), token(key, 0)))?;
         entry.insert(Connection::accepted(id, socket, are_unix, now, handshake, self.loss.after_bytes));
         self.accepted += 1;
         self.wire.observer.counts.accepted += 1;
@@ -66,24 +66,24 @@ impl LinkThread {
 
         let random = self.loss.every.map(|mean| self.random.exponential(mean));
         for time in [self.loss.after, random].into_iter().flatten() {
-            self.timers.push(Reverse((now + time, Timer::Cut(place))));
+            self.timers.push(Reverse((now + time, Timer::Cut(key))));
         }
-        self.enqueue(place, Direction::Up);
+        self.enqueue(key, Direction::Up);
         if handshake.is_zero() {
-            self.connect(place);
+            self.connect(key);
         } else {
-            self.timers.push(Reverse((now + handshake, Timer::Connect(place))));
+            self.timers.push(Reverse((now + handshake, Timer::Connect(key))));
         }
         Ok(())
     }
 
     /// Opens the other half, at the first of the addresses that takes it.
-    pub(super) fn connect(&mut self, place: Place) {
+    pub(super) fn connect(&mut self, key: ConnectionKey) {
         if self.wire.stalled {
-            self.held.push(place);
+            self.held.push(key);
             return;
         }
-        let Some(connection) = find(&mut self.connections, place) else { return };
+        let Some(connection) = find(&mut self.connections, key) else { return };
         if !connection.awaits_server() {
             return;
         }
@@ -98,7 +98,7 @@ impl LinkThread {
             }
         });
         let watched = opened.and_then(|(socket, is_connected)| {
-            let event = EpollEvent::new(events(address.is_unix()), token(place, SERVER));
+            let event = EpollEvent::new(events(address.is_unix()), token(key, SERVER));
             self.epoll.add(&socket, event)?;
             Ok((socket, is_connected))
         });
@@ -106,20 +106,20 @@ impl LinkThread {
             Ok((socket, is_connected)) => {
                 connection.set_server(socket);
                 if is_connected {
-                    self.connected(place);
+                    self.connected(key);
                 }
             }
             // A UNIX socket whose listener has not accepted those who came before.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                self.timers.push(Reverse((Instant::now() + RETRY, Timer::Connect(place))));
+                self.timers.push(Reverse((Instant::now() + RETRY, Timer::Connect(key))));
             }
-            Err(error) => self.not_connected(place, &error),
+            Err(error) => self.not_connected(key, &error),
         }
     }
 
     /// The kernel has told something of a socket that was connecting.
-    pub(super) fn connected(&mut self, place: Place) {
-        let Some(connection) = find(&mut self.connections, place) else { return };
+    pub(super) fn connected(&mut self, key: ConnectionKey) {
+        let Some(connection) = find(&mut self.connections, key) else { return };
         let Some(socket) = &connection.side(SERVER).socket else { return };
         match socket.take_error() {
             Ok(None) => {}
@@ -127,30 +127,30 @@ impl LinkThread {
             Ok(Some(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
                 connection.side(SERVER).failed = true;
             }
-            Ok(Some(error)) | Err(error) => return self.not_connected(place, &error),
+            Ok(Some(error)) | Err(error) => return self.not_connected(key, &error),
         }
         connection.reached(Instant::now());
-        self.enqueue(place, Direction::Up);
-        self.enqueue(place, Direction::Down);
+        self.enqueue(key, Direction::Up);
+        self.enqueue(key, Direction::Down);
     }
 
-    fn not_connected(&mut self, place: Place, error: &io::Error) {
-        let Some(connection) = find(&mut self.connections, place) else { return };
+    fn not_connected(&mut self, key: ConnectionKey, error: &io::Error) {
+        let Some(connection) = find(&mut self.connections, key) else { return };
         if connection.attempt + 1 < self.to_resolved.len() {
             connection.attempt += 1;
             connection.side(SERVER).socket = None;
-            self.connect(place);
+            self.connect(key);
             return;
         }
         connection.refused(&self.wire, Instant::now());
         self.wire.observer.counts.failed += 1;
         self.last_error = Some(format!("cannot connect to {}: {error}", self.to));
-        self.enqueue(place, Direction::Down);
+        self.enqueue(key, Direction::Down);
     }
 }
 
-/// TCP tells of room only after a write that found none. A UNIX socket tells whenever its peer reads, so it is asked only
-/// when that matters.
+/// TCP tells of space only after a write that found none. A UNIX socket tells whenever its peer reads, so it is asked
+/// only when that matters.
 fn events(is_unix: bool) -> EpollFlags {
     if is_unix { SIDE_EVENTS } else { SIDE_EVENTS | EpollFlags::EPOLLOUT }
 }

@@ -2,13 +2,14 @@
 //!
 //! ```sh
 //! cargo run --release -p thalweg-protobuf --features sources --example speed  # a table; --rounds N for more than 15
-//! cargo run --release -p thalweg-protobuf --features sources --example speed -- --only Analytics --contender engine --count 100000
+//! cargo run --release -p thalweg-protobuf --features sources --example speed -- --only Analytics \
+//!     --contender engine --count 100000
 //! ```
 //!
-//! Five shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some milliseconds
-//! each, on one core; of all rounds the median counts. What is written goes to a buffer that is used again: with
-//! `engine` it is the encoder's, with `engine, appended` one's own, behind what may be in it. The second form runs
-//! one contender and prints nothing: for profilers.
+//! Five shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some
+//! milliseconds each, on one core; of all rounds the median counts. What is written goes to a buffer that is used
+//! again: with `engine` it is the encoder's, with `engine, appended` one's own, behind what may be in it. The second
+//! form runs one contender and prints nothing: for profilers.
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_wrap)]
 

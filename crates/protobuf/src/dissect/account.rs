@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Message, Record, Value, known};
+use super::known;
+use super::record::{Message, Record, Value};
 
-/// The bytes of a field, all its occurrences at one place in the message together.
+/// The bytes of a field, all its occurrences at one position in the message together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     /// The numbers of the fields that lead to it, its own one last.
@@ -28,7 +29,7 @@ pub struct Share {
 pub struct Account {
     fields: Vec<Field>,
     /// Where a field lies in `fields`, by the field that it is in and its number.
-    places: HashMap<(Option<usize>, u32), usize>,
+    positions: HashMap<(Option<usize>, u32), usize>,
     /// Bytes that are no records.
     rest: usize,
 }
@@ -70,10 +71,10 @@ impl Account {
         })
     }
 
-    /// Adds a message that is in the field at that place.
+    /// Adds a message that is in the field at that position.
     fn add_to(&mut self, parent: Option<usize>, input: &[u8], message: &Message) {
         for record in &message.records {
-            let at = self.place(parent, record);
+            let at = self.position(parent, record);
             let share = &mut self.fields[at].share;
             share.add(record);
             match record.likely_message(input) {
@@ -84,9 +85,9 @@ impl Account {
         self.rest += message.rest().len();
     }
 
-    fn place(&mut self, parent: Option<usize>, record: &Record) -> usize {
+    fn position(&mut self, parent: Option<usize>, record: &Record) -> usize {
         let number = record.tag.number();
-        *self.places.entry((parent, number)).or_insert_with(|| {
+        *self.positions.entry((parent, number)).or_insert_with(|| {
             let at = self.fields.len();
             let mut path = parent.map(|parent| self.fields[parent].share.path.clone()).unwrap_or_default();
             path.push(number);

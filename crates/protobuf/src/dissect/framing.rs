@@ -1,9 +1,11 @@
 //! How messages lie in a file: one alone, or several with something before each.
 
-use super::{Limits, Span, Varint, read};
+use super::read::{Limits, is_message};
+use super::span::Span;
+use super::varint::{Varint, read_varint};
 
 /// The flags and the length before a message of gRPC.
-pub const GRPC_PREFIX_LEN: usize = 5;
+const GRPC_PREFIX_LEN: usize = 5;
 
 /// How messages are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,7 +81,7 @@ pub struct Frames {
 
 impl Frames {
     /// Each frame is there to its end, and nothing else is.
-    pub fn are_whole(&self) -> bool {
+    fn are_whole(&self) -> bool {
         self.problem.is_none() && self.frames.iter().all(|frame| frame.missing_of.is_none())
     }
 }
@@ -152,7 +154,7 @@ fn grpc_prefix(input: &[u8], start: usize) -> Read {
 }
 
 fn delimited_prefix(input: &[u8], start: usize) -> Read {
-    match read::read_varint(input.get(start..).unwrap_or_default(), start) {
+    match read_varint(input.get(start..).unwrap_or_default(), start) {
         Ok(varint) if varint.overflows => Err("a length of more than 64 bits".to_owned()),
         Ok(varint) => Ok((Prefix::Delimited(varint), varint.value, varint.span.end)),
         Err(true) => Err("the length of the next message goes on after 10 bytes".to_owned()),
@@ -160,7 +162,7 @@ fn delimited_prefix(input: &[u8], start: usize) -> Read {
     }
 }
 
-/// How an input is framed, by its looks.
+/// How an input is framed, by its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
     /// The likeliest.
@@ -184,7 +186,7 @@ pub fn detect(input: &[u8], limits: &Limits, fits: impl Fn(Span) -> bool) -> Det
                 if let Prefix::Grpc { flags: 1.., .. } = frame.prefix {
                     true
                 } else {
-                    read::is_message(input, frame.payload, limits) && fits(frame.payload)
+                    is_message(input, frame.payload, limits) && fits(frame.payload)
                 }
             })
     };

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
 
-use super::readings::zigzag;
-use super::{Message, Problem, ProblemKind, Record, Span, Value, is_packed, read, wire_type_name};
+use super::problem::{Problem, ProblemKind};
+use super::record::{Message, Record, Value, is_packed};
+use super::span::Span;
+use super::varint::{read_varint, wire_type_name};
 use crate::schema::pool::Preset;
 use crate::schema::{EnumValue, Field, Kind, MessageType, Oneof};
-use crate::wire::WireType;
+use crate::wire::{WireType, unzigzag};
 
 /// A value, or a row of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -263,7 +265,7 @@ fn of_number(field: Field<'_>, bits: u64) -> Option<Remark<'_>> {
     let is_32 = |number: i64| i32::try_from(number).is_ok();
     match field.kind() {
         Kind::Uint32 if u32::try_from(bits).is_err() => Some(Remark::Dropped),
-        Kind::Sint32 if !is_32(zigzag(bits)) => Some(Remark::Dropped),
+        Kind::Sint32 if !is_32(unzigzag(bits)) => Some(Remark::Dropped),
         Kind::Int32 | Kind::Enum if !is_32(signed) => Some(Remark::Dropped),
         Kind::Enum => {
             let enumeration = field.enum_type()?;
@@ -309,7 +311,7 @@ fn element(kind: Kind, bytes: &[u8]) -> Option<(u64, usize)> {
     match kind.wire_type() {
         WireType::Fixed64 => Some((u64::from_le_bytes(*bytes.first_chunk()?), 8)),
         WireType::Fixed32 => Some((u32::from_le_bytes(*bytes.first_chunk()?).into(), 4)),
-        _ => read::read_varint(bytes, 0).ok().map(|varint| (varint.value, varint.span.len())),
+        _ => read_varint(bytes, 0).ok().map(|varint| (varint.value, varint.span.len())),
     }
 }
 
@@ -320,8 +322,8 @@ fn of_bits(field: Field<'_>, bits: u64) -> Scalar<'_> {
         Kind::Int32 | Kind::Sfixed32 => Scalar::Int(low.cast_signed().into()),
         Kind::Int64 | Kind::Sfixed64 => Scalar::Int(bits.cast_signed()),
         Kind::Uint32 | Kind::Fixed32 => Scalar::Uint(low.into()),
-        Kind::Sint32 => Scalar::Zigzag(zigzag(low.into()), bits),
-        Kind::Sint64 => Scalar::Zigzag(zigzag(bits), bits),
+        Kind::Sint32 => Scalar::Zigzag(unzigzag(low.into()), bits),
+        Kind::Sint64 => Scalar::Zigzag(unzigzag(bits), bits),
         Kind::Bool => Scalar::Bool(bits != 0),
         Kind::Float => Scalar::Float(f32::from_bits(low)),
         Kind::Double => Scalar::Double(f64::from_bits(bits)),

@@ -1,6 +1,6 @@
 //! What can be wrong with bytes that should be records.
 
-use super::{Tag, Varint};
+use super::varint::{Tag, Varint};
 
 /// Why records could not be read to the end.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

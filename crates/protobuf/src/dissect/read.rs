@@ -1,13 +1,33 @@
 //! From bytes to records.
 
-use super::{Limits, Message, Part, Problem, ProblemKind, Record, Span, Tag, Value, Varint, known};
+use super::known;
+use super::problem::{Part, Problem, ProblemKind};
+use super::record::{Message, Record, Value};
+use super::span::Span;
+use super::varint::{Tag, Varint, read_varint};
 use crate::schema::{Field, MessageType, WellKnown};
-use crate::wire::{NUMBER_MAX, VARINT_LEN_MAX, WireType};
+use crate::wire::{NUMBER_MAX, WireType};
+
+/// What a dissection may grow to: the input is anybody's.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How deep messages and groups may lie in each other. Deeper bytes stay bytes; a deeper group is a problem.
+    pub depth_max: usize,
+    /// Records in all, those of nested messages too. What is behind the last one is left as it is, as a problem.
+    pub records_max: usize,
+}
+
+impl Default for Limits {
+    /// The depth at which decoders stop, and a million records: some 200 MB.
+    fn default() -> Self {
+        Self { depth_max: 100, records_max: 1_000_000 }
+    }
+}
 
 /// Takes apart what lies at `span`.
 ///
-/// With a type, fields are what it says, and messages in it are taken apart even if they are malformed. Without one, and in
-/// unknown fields, every payload that can be read as records to its end is.
+/// With a type, fields are what it says, and messages in it are taken apart even if they are malformed. Without one,
+/// and in unknown fields, every payload that can be read as records to its end is.
 pub fn dissect<'s>(
     input: &[u8],
     span: Span,
@@ -206,12 +226,6 @@ impl Reader<'_> {
     }
 }
 
-impl<'s> Record<'s> {
-    fn new(tag: Tag, value: Value<'s>) -> Self {
-        Self { tag, value, field: None, problem: None }
-    }
-}
-
 /// What a `google.protobuf.Any` says that is in it, if the schema has that type.
 fn any_content<'s>(input: &[u8], message: &Message, any: MessageType<'s>) -> Option<MessageType<'s>> {
     if any.well_known() != Some(WellKnown::Any) {
@@ -239,21 +253,6 @@ fn varint(input: &[u8], cursor: &mut Cursor, part: Part, tag: Option<Tag>) -> Re
             };
             Problem { offset: start, kind, tag, length: None }
         })
-}
-
-/// The varint with which `bytes` begin, which lie at `start`; or whether there is none because it does not end in time.
-pub(super) fn read_varint(bytes: &[u8], start: usize) -> Result<Varint, bool> {
-    let mut value = 0;
-    for (index, byte) in bytes.iter().take(VARINT_LEN_MAX).enumerate() {
-        let bits = u64::from(byte & 0x7f);
-        // The tenth byte has the 64th bit, and no other.
-        value |= bits << (7 * index);
-        if byte & 0x80 == 0 {
-            let span = Span { start, end: start + index + 1 };
-            return Ok(Varint { value, span, overflows: index == VARINT_LEN_MAX - 1 && bits > 1 });
-        }
-    }
-    Err(bytes.len() >= VARINT_LEN_MAX)
 }
 
 fn fixed<const LEN: usize>(

@@ -2,7 +2,11 @@
 
 use std::fmt::{self, Display};
 
-use super::{Message, Value, read};
+use super::record::{Message, Record, Value};
+use super::span::Span;
+use super::unix_time::UnixTime;
+use super::varint::read_varint;
+use crate::wire::unzigzag;
 
 /// One thing that a value may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +20,7 @@ pub enum Reading<'a> {
     /// `float`
     Float(f32),
     /// A point in time between 1990 and 2100.
-    Time(Time),
+    Time(UnixTime),
     /// UTF-8.
     String(&'a str),
     /// Records from the first to the last byte.
@@ -57,8 +61,8 @@ impl Reading<'_> {
 const SHOWN: usize = 16;
 
 impl Display for Reading<'_> {
-    /// The value and its types: `20 (uint, int, enum)`. The format's precision is how many elements of a list are shown:
-    /// `{reading:.4}`.
+    /// The value and its types: `20 (uint, int, enum)`. The format's precision is how many elements of a list are
+    /// shown: `{reading:.4}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = f.precision().unwrap_or(SHOWN);
         match self {
@@ -94,8 +98,27 @@ fn list(f: &mut fmt::Formatter<'_>, numbers: &[impl Display], shown: usize) -> f
     }
 }
 
+impl<'s> Record<'s> {
+    /// What is nested in it: with a schema, if it is a message; without, unless its bytes are text, which is likelier
+    /// then.
+    pub fn likely_message(&self, input: &[u8]) -> Option<&Message<'s>> {
+        let is_text = |span: Span| std::str::from_utf8(span.of(input)).is_ok_and(is_prose);
+        match &self.value {
+            Value::Len { payload, .. } if self.known().is_none() && is_text(*payload) => None,
+            value => value.message(),
+        }
+    }
+}
+
+impl Value<'_> {
+    /// All that it may be, the likeliest first.
+    pub fn readings<'a>(&self, input: &'a [u8]) -> Vec<Reading<'a>> {
+        of(self, input)
+    }
+}
+
 /// All that a value may be, the likeliest first. Nothing of it is certain.
-pub(super) fn of<'a>(value: &Value, input: &'a [u8]) -> Vec<Reading<'a>> {
+fn of<'a>(value: &Value, input: &'a [u8]) -> Vec<Reading<'a>> {
     match value {
         Value::Varint(varint) => of_varint(varint.value),
         Value::I64 { bits, .. } => of_i64(*bits),
@@ -112,12 +135,12 @@ fn of_varint(value: u64) -> Vec<Reading<'static>> {
     if let Ok(number) = i32::try_from(value.cast_signed()) {
         readings.add("enum", number.into());
     }
-    readings.add("sint", zigzag(value).into());
+    readings.add("sint", unzigzag(value).into());
     let mut readings = readings.0;
     if value <= 1 {
         readings.push(Reading::Bool(value == 1));
     }
-    readings.extend(Time::plausible(value).map(Reading::Time));
+    readings.extend(UnixTime::plausible(value).map(Reading::Time));
     readings
 }
 
@@ -130,7 +153,7 @@ fn of_i64(bits: u64) -> Vec<Reading<'static>> {
     // Counters are small numbers, whose bits are doubles next to nothing; doubles have bits of 60 digits and more.
     let at = if plausible(double) { 0 } else { readings.len() };
     readings.insert(at, Reading::Double(double));
-    readings.extend(Time::plausible(bits).map(Reading::Time));
+    readings.extend(UnixTime::plausible(bits).map(Reading::Time));
     readings
 }
 
@@ -142,7 +165,7 @@ fn of_i32(bits: u32) -> Vec<Reading<'static>> {
     let mut readings = readings.0;
     let at = if plausible(float.into()) { 0 } else { readings.len() };
     readings.insert(at, Reading::Float(float));
-    readings.extend(Time::plausible(bits.into()).map(Reading::Time));
+    readings.extend(UnixTime::plausible(bits.into()).map(Reading::Time));
     readings
 }
 
@@ -176,25 +199,20 @@ fn of_bytes<'a>(bytes: &'a [u8], message: Option<&Message>) -> Vec<Reading<'a>> 
 }
 
 /// Whether a person may have written that: no control characters but those of text.
-pub fn is_prose(text: &str) -> bool {
+pub(super) fn is_prose(text: &str) -> bool {
     text.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t'))
 }
 
 /// The varints that `bytes` are, from the first to the last one.
-pub(super) fn packed_varints(bytes: &[u8]) -> Option<Vec<u64>> {
+fn packed_varints(bytes: &[u8]) -> Option<Vec<u64>> {
     let mut numbers = Vec::new();
     let mut at = 0;
     while let Some(rest @ [_, ..]) = bytes.get(at..) {
-        let varint = read::read_varint(rest, at).ok()?;
+        let varint = read_varint(rest, at).ok()?;
         numbers.push(varint.value);
         at = varint.span.end;
     }
     Some(numbers)
-}
-
-/// What `sint32` and `sint64` make of a varint: 0, -1, 1, -2, 2 …
-pub fn zigzag(value: u64) -> i64 {
-    (value >> 1).cast_signed() ^ -(value & 1).cast_signed()
 }
 
 /// Whether somebody may have meant that number: zero, or one of up to 15 digits on either side of the point.
@@ -217,95 +235,6 @@ impl Integers {
         }
         self.0.push(Reading::Integer(number, vec![name]));
     }
-}
-
-/// A point in time, as a count since the begin of 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Time {
-    /// The count.
-    pub count: u64,
-    /// Of what.
-    pub unit: TimeUnit,
-}
-
-/// What a time counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeUnit {
-    /// Seconds.
-    Seconds,
-    /// Milliseconds.
-    Milliseconds,
-    /// Microseconds.
-    Microseconds,
-    /// Nanoseconds.
-    Nanoseconds,
-}
-
-impl TimeUnit {
-    fn name(self) -> &'static str {
-        match self {
-            TimeUnit::Seconds => "Unix time in s",
-            TimeUnit::Milliseconds => "Unix time in ms",
-            TimeUnit::Microseconds => "Unix time in µs",
-            TimeUnit::Nanoseconds => "Unix time in ns",
-        }
-    }
-
-    fn digits(self) -> usize {
-        match self {
-            TimeUnit::Seconds => 0,
-            TimeUnit::Milliseconds => 3,
-            TimeUnit::Microseconds => 6,
-            TimeUnit::Nanoseconds => 9,
-        }
-    }
-
-    fn per_second(self) -> u64 {
-        10_u64.pow(self.digits() as u32)
-    }
-}
-
-impl Time {
-    /// The unit in which `count` is between the begin of 1990 and that of 2100, if there is one.
-    fn plausible(count: u64) -> Option<Self> {
-        const PLAUSIBLE_S: std::ops::Range<u64> = 631_152_000..4_102_444_800;
-        [TimeUnit::Seconds, TimeUnit::Milliseconds, TimeUnit::Microseconds, TimeUnit::Nanoseconds]
-            .into_iter()
-            .find(|unit| PLAUSIBLE_S.contains(&(count / unit.per_second())))
-            .map(|unit| Self { count, unit })
-    }
-}
-
-impl Display for Time {
-    /// As RFC 3339 has it, in UTC: `2009-02-13T23:31:30.5Z`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (seconds, fraction) = (self.count / self.unit.per_second(), self.count % self.unit.per_second());
-        let (days, second) = (seconds / 86_400, seconds % 86_400);
-        let (year, month, day) = date(days);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        write!(f, "{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")?;
-        match self.unit.digits() {
-            0 => f.write_str("Z"),
-            digits => write!(f, ".{fraction:0digits$}Z"),
-        }
-    }
-}
-
-/// Year, month and day of so many days after 1970-01-01, in the Gregorian calendar.
-fn date(days: u64) -> (u64, u64, u64) {
-    const DAYS_OF_400_YEARS: u64 = 146_097;
-    // Counted from a 1 March, so that the day that some years have more is the last one of a year.
-    const DAYS_FROM_YEAR_0_TO_1970: u64 = 719_468;
-    let days = days + DAYS_FROM_YEAR_0_TO_1970;
-    let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
-    // A day more every 4 years, but not every 100, and yet every 400.
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    // March to July have 31, 30, 31, 30, 31 days, which are 153; so have August to December.
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + later, month, day)
 }
 
 #[cfg(test)]
@@ -363,15 +292,5 @@ mod tests {
             &["[127, 0, 1] (packed varint)", "[16777471] (packed fixed32)", "ff000001 (bytes)"],
         );
         check(b"\xff", &["ff (bytes)"]);
-    }
-
-    #[test]
-    fn days_have_dates() {
-        let check = |days, expected| assert_eq!(date(days), expected);
-        check(0, (1970, 1, 1));
-        check(59, (1970, 3, 1));
-        check(11_016, (2000, 2, 29));
-        check(11_017, (2000, 3, 1));
-        check(47_481, (2099, 12, 31));
     }
 }

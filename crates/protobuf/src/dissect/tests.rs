@@ -1,6 +1,7 @@
 //! Messages taken apart: what is found, and that it can be put together again.
 
 use super::*;
+use crate::wire::WireType;
 
 fn taken_apart(bytes: &[u8]) -> Message<'static> {
     dissect(bytes, Span::all(bytes), None, &Limits::default())

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 
-use super::fault::Fault;
 use crate::text::number;
+use crate::text::quoted::special;
+use crate::transcode::fault::Fault;
 
 /// What a value is, seen from its first character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -385,9 +386,6 @@ fn leading_digits(bytes: &[u8], mut at: usize, mut number: u64) -> (u64, usize) 
     (number, at)
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-
 /// Where, from `at` on, the first quote, backslash or control character stands; the length of `bytes` if there is none.
 #[inline]
 fn plain_end(bytes: &[u8], mut at: usize) -> usize {
@@ -402,22 +400,36 @@ fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
 }
 
-/// The high bit of the first byte of `word` (from its low end) that must not stand in a string as it is is set, and
-/// no bit below it. Above it, bits say nothing: a borrow runs on.
-#[inline]
-pub(crate) fn special(word: u64) -> u64 {
-    let quote = word ^ (ONES * b'"' as u64);
-    let backslash = word ^ (ONES * b'\\' as u64);
-    // x - 1 borrows from a byte's high bit only where x is 0; likewise x - 0x20 where x is below 0x20.
-    let below = quote.wrapping_sub(ONES) & !quote
-        | backslash.wrapping_sub(ONES) & !backslash
-        | word.wrapping_sub(ONES * 0x20) & !word;
-    below & HIGH_BITS
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Kind, Reader, plain_end};
+    use crate::text::quoted;
+
+    fn written(text: &str) -> String {
+        let mut json = Vec::new();
+        assert!(quoted::string(text.as_bytes(), &mut json));
+        String::from_utf8(json).unwrap()
+    }
+
+    #[test]
+    fn strings_come_back_as_they_were_written() {
+        for len in 0..100 {
+            let plain: String = ('a'..='z').cycle().take(len).collect();
+            assert_eq!(written(&plain), format!("\"{plain}\""));
+            for at in 0..=len {
+                for special in ['"', '\\', '\0', '\u{1f}', 'é', '\u{80}', '😀'] {
+                    let mut text = plain.clone();
+                    text.insert(at, special);
+                    let json = written(&text);
+                    assert_eq!(
+                        Reader::new(json.as_bytes()).unwrap().string().unwrap(),
+                        text,
+                        "{special:?} at {at}"
+                    );
+                }
+            }
+        }
+    }
 
     fn check(text: &str) -> Result<(), String> {
         let mut reader =

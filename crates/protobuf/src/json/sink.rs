@@ -1,11 +1,9 @@
 //! JSON as the output of a message.
 
-use crate::schema::Kind;
-use crate::text::number::{self, Place, append_row};
-use crate::text::{base64, time};
-use crate::transcode::{Mark, Name, NotText, Sink};
-
-use super::write;
+use crate::schema::{Key, Kind};
+use crate::text::number::{self, NumberBytes, append_row};
+use crate::text::{base64, quoted, time};
+use crate::transcode::{Mark, NotText, Sink};
 
 /// Appends to a buffer. With `PRETTY`, each member and element has a line of its own.
 pub(super) struct JsonSink<'o, const PRETTY: bool> {
@@ -82,14 +80,14 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
     }
 
     #[inline]
-    fn name(&mut self, open: &mut Open, name: &Name) {
+    fn name(&mut self, open: &mut Open, name: &Key) {
         if PRETTY {
             self.separate(open);
-            let quoted = &name.quoted;
-            self.json.extend_from_slice(&quoted[1..quoted.len() - 1]);
+            let key = name.member();
+            self.json.extend_from_slice(&key[1..key.len() - 1]);
             self.colon();
         } else {
-            self.json.extend_from_slice(&name.quoted[usize::from(open.is_empty)..]);
+            self.json.extend_from_slice(&name.member()[usize::from(open.is_empty)..]);
             open.is_empty = false;
         }
     }
@@ -148,37 +146,37 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
 
     #[inline]
     fn bool(&mut self, value: bool) {
-        number::append(self.json, |place| number::put_bool(value, place));
+        number::append(self.json, |into| number::put_bool(value, into));
     }
 
     #[inline]
     fn int32(&mut self, value: i32) {
-        number::append(self.json, |place| put_int32(value, place));
+        number::append(self.json, |into| put_int32(value, into));
     }
 
     #[inline]
     fn uint32(&mut self, value: u32) {
-        number::append(self.json, |place| number::put_integer(false, value.into(), place));
+        number::append(self.json, |into| number::put_integer(false, value.into(), into));
     }
 
     #[inline]
     fn int64(&mut self, value: i64) {
-        number::append(self.json, |place| put_int64(value, place));
+        number::append(self.json, |into| put_int64(value, into));
     }
 
     #[inline]
     fn uint64(&mut self, value: u64) {
-        number::append(self.json, |place| number::put_quoted_integer(false, value, place));
+        number::append(self.json, |into| number::put_quoted_integer(false, value, into));
     }
 
     #[inline]
     fn float(&mut self, value: f32) {
-        number::append(self.json, |place| number::put_float(value, place));
+        number::append(self.json, |into| number::put_float(value, into));
     }
 
     #[inline]
     fn double(&mut self, value: f64) {
-        number::append(self.json, |place| number::put_double(value, place));
+        number::append(self.json, |into| number::put_double(value, into));
     }
 
     fn numbers(&mut self, open: &mut Open, kind: Kind, words: &[u64]) {
@@ -193,29 +191,30 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
         let json = &mut *self.json;
         match kind {
             Kind::Double => {
-                append_row(words, json, |word, place| number::put_double(f64::from_bits(word), place));
+                append_row(words, json, |word, into| number::put_double(f64::from_bits(word), into));
             }
             Kind::Float => {
-                append_row(words, json, |word, place| number::put_float(f32::from_bits(word as u32), place));
+                append_row(words, json, |word, into| number::put_float(f32::from_bits(word as u32), into));
             }
             Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
-                append_row(words, json, |word, place| put_int64(word as i64, place));
+                append_row(words, json, |word, into| put_int64(word as i64, into));
             }
             Kind::Uint64 | Kind::Fixed64 => {
-                append_row(words, json, |word, place| number::put_quoted_integer(false, word, place));
+                append_row(words, json, |word, into| number::put_quoted_integer(false, word, into));
             }
-            Kind::Bool => append_row(words, json, |word, place| number::put_bool(word != 0, place)),
+            Kind::Bool => append_row(words, json, |word, into| number::put_bool(word != 0, into)),
+            Kind::Sfixed32 => append_row(words, json, |word, into| put_int32(word as i32, into)),
             // Those of 32 bits are extended to 64.
-            _ => append_row(words, json, |word, place| {
+            _ => append_row(words, json, |word, into| {
                 let value = word as i64;
-                number::put_integer(value < 0, value.unsigned_abs(), place)
+                number::put_integer(value < 0, value.unsigned_abs(), into)
             }),
         }
     }
 
     #[inline]
     fn text(&mut self, value: &[u8]) -> Result<(), NotText> {
-        if write::string(value, self.json) { Ok(()) } else { Err(NotText) }
+        if quoted::string(value, self.json) { Ok(()) } else { Err(NotText) }
     }
 
     fn bytes(&mut self, value: &[u8]) {
@@ -242,11 +241,11 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
 }
 
 #[inline(always)]
-fn put_int32(value: i32, place: &mut Place) -> usize {
-    number::put_integer(value < 0, value.unsigned_abs().into(), place)
+fn put_int32(value: i32, into: &mut NumberBytes) -> usize {
+    number::put_integer(value < 0, value.unsigned_abs().into(), into)
 }
 
 #[inline(always)]
-fn put_int64(value: i64, place: &mut Place) -> usize {
-    number::put_quoted_integer(value < 0, value.unsigned_abs(), place)
+fn put_int64(value: i64, into: &mut NumberBytes) -> usize {
+    number::put_quoted_integer(value < 0, value.unsigned_abs(), into)
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use super::fault::{Fault, excerpt};
 use super::read::{Kind, Reader};
+use crate::schema::Key;
 use crate::text::number::{self, NumberProblem};
 use crate::text::{base64, time};
-use crate::transcode::{Name, Shape, Source};
+use crate::transcode::fault::{Fault, excerpt};
+use crate::transcode::{Shape, Source};
 
 /// A map or list that is open.
 pub(crate) struct Open {
@@ -105,8 +106,8 @@ impl<'t> Source<'t> for Reader<'t> {
     }
 
     #[inline]
-    fn take_name(&mut self, name: &Name) -> bool {
-        Reader::take_name(self, &name.quoted[1..])
+    fn take_name(&mut self, name: &Key) -> bool {
+        Reader::take_name(self, &name.member()[1..])
     }
 
     #[inline]

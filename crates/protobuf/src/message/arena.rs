@@ -7,8 +7,8 @@
 //! | integer, enum, `bool` | the value as its varint would have it: sign-extended, but not zigzag |
 //! | fixed-size number | its bits |
 //! | string, bytes | a [`Text`] |
-//! | message | the place of its record |
-//! | repeated, map | place << 32 \| length; the second word has the capacity |
+//! | message | the address of its record |
+//! | repeated, map | address << 32 \| length; the second word has the capacity |
 //!
 //! Lists are rows of such words, maps rows of pairs. Nothing is ever given back before the whole is cleared.
 
@@ -44,7 +44,7 @@ pub(crate) const QUEUED: u64 = 1 << 32;
 /// The first words of an arena.
 const WORDS_MIN: usize = 32;
 
-/// Words that are made room for before anything has been seen.
+/// Words that are kept free before anything has been seen.
 const WORDS_EXPECTED_MAX: usize = 256;
 
 /// The first capacity of a list.
@@ -56,12 +56,12 @@ pub(crate) struct Arena {
     pub(crate) words: Vec<u64>,
     pub(crate) top: usize,
     pub(crate) bytes: Vec<u8>,
-    /// Maps in which a key may be twice: the place of their slot, and whether their keys are strings.
+    /// Maps in which a key may be twice: the address of their slot, and whether their keys are strings.
     pub(crate) unsorted: Vec<(u32, bool)>,
 }
 
 impl Arena {
-    /// An empty record at place 0, and nothing else.
+    /// An empty record at address 0, and nothing else.
     pub(crate) fn reset(&mut self, root: &Table) {
         self.words[..self.top].fill(0);
         self.top = 0;
@@ -70,7 +70,7 @@ impl Arena {
         self.take(root.record_words as usize);
     }
 
-    /// Takes `count` words, which are 0; gives the place of the first.
+    /// Takes `count` words, which are 0; gives the address of the first.
     #[inline(always)]
     pub(crate) fn take(&mut self, count: usize) -> usize {
         let at = self.top;
@@ -81,7 +81,7 @@ impl Arena {
         at
     }
 
-    /// Makes room for what an input of `len` bytes is likely to need, if that is little.
+    /// Keeps free what an input of `len` bytes is likely to need, if that is little.
     pub(crate) fn expect(&mut self, len: usize) {
         let likely = self.top + (len / 4).min(WORDS_EXPECTED_MAX);
         if self.words.len() < likely {
@@ -95,8 +95,8 @@ impl Arena {
         self.words.resize(self.top.max(self.words.len() * 2).max(WORDS_MIN), 0);
     }
 
-    /// Words that fit the bounds of places: messages built by hand may be no larger.
-    pub(crate) fn has_room(&self) -> bool {
+    /// Words that fit the bounds of addresses: messages built by hand may be no larger.
+    pub(crate) fn has_capacity(&self) -> bool {
         self.top < (u32::MAX / 2) as usize && self.bytes.len() < (u32::MAX / 2) as usize
     }
 
@@ -144,8 +144,8 @@ impl Arena {
     #[inline]
     pub(crate) fn push(&mut self, slot: usize, word: u64) {
         let (start, len) = self.list(slot);
-        let place = if len < self.capacity(slot) { start + len } else { self.grow(slot, len + 1) + len };
-        self.words[place] = word;
+        let address = if len < self.capacity(slot) { start + len } else { self.grow(slot, len + 1) + len };
+        self.words[address] = word;
         self.words[slot] += 1;
     }
 
@@ -153,13 +153,14 @@ impl Arena {
     pub(crate) fn push_pair(&mut self, slot: usize, key: u64, value: u64) {
         let (start, len) = self.list(slot);
         let len = len * 2;
-        let place = if len + 2 <= self.capacity(slot) { start + len } else { self.grow(slot, len + 2) + len };
-        self.words[place] = key;
-        self.words[place + 1] = value;
+        let address =
+            if len + 2 <= self.capacity(slot) { start + len } else { self.grow(slot, len + 2) + len };
+        self.words[address] = key;
+        self.words[address + 1] = value;
         self.words[slot] += 1;
     }
 
-    /// Place and length of a list.
+    /// Address and length of a list.
     #[inline(always)]
     pub(crate) fn list(&self, slot: usize) -> (usize, usize) {
         let head = self.words[slot];
@@ -171,25 +172,25 @@ impl Arena {
         self.words[slot + 1] as u32 as usize
     }
 
-    /// Makes room for `needed` words in all; gives the place, which may be a new one.
+    /// Grows a list to `needed` words in all; gives its address, which may be a new one.
     #[inline(never)]
     pub(crate) fn grow(&mut self, slot: usize, needed: usize) -> usize {
         let (start, capacity) = ((self.words[slot] >> 32) as usize, self.capacity(slot));
         let wanted = needed.max(CAPACITY_MIN).max(capacity * 2);
-        let place = if capacity > 0 && start + capacity == self.top {
+        let address = if capacity > 0 && start + capacity == self.top {
             self.take(wanted - capacity);
             start
         } else {
-            let place = self.take(wanted);
+            let address = self.take(wanted);
             // Most lists are begun, and not continued: no call for nothing.
             if capacity > 0 {
-                self.words.copy_within(start..start + capacity, place);
+                self.words.copy_within(start..start + capacity, address);
             }
-            place
+            address
         };
-        self.words[slot] = (place as u64) << 32 | u64::from(self.words[slot] as u32);
+        self.words[slot] = (address as u64) << 32 | u64::from(self.words[slot] as u32);
         self.words[slot + 1] = self.words[slot + 1] & !u64::from(u32::MAX) | wanted as u64;
-        place
+        address
     }
 
     /// The nodes of a record's unknown fields: the first and the last, if there are any. See [`Arena::add_unknown`].
@@ -198,8 +199,8 @@ impl Arena {
         (last != 0).then(|| (self.words[last + 1] as u32 as usize, last))
     }
 
-    /// Appends an unknown field. With number 0, `word` is the [`Text`] of whole records; else it is the value of an enum
-    /// that came packed, where there is no record of its own.
+    /// Appends an unknown field. With number 0, `word` is the [`Text`] of whole records; else it is the value of an
+    /// enum that came packed, where there is no record of its own.
     ///
     /// The nodes are a ring, and the record knows the last: so both ends are near.
     pub(crate) fn add_unknown(&mut self, at: usize, word: u64, number: u32) {
@@ -253,7 +254,7 @@ impl Arena {
         self.unsorted = unsorted;
     }
 
-    /// Lets the last pair of a map take the place of an earlier one with its key.
+    /// Lets the last pair of a map replace an earlier one with its key.
     pub(crate) fn unite_last(&mut self, input: &[u8], slot: usize, strings: bool) {
         let (start, len) = self.list(slot);
         let Some(last) = len.checked_sub(1) else { return };

@@ -1,8 +1,8 @@
 //! From bytes to records.
 //!
-//! One loop over the records of a message: the tag's number leads to the field's [`Entry`], and if the tag is the expected one,
-//! `Entry::op` says what to do. All else is rare, and stands in [`Decoding::other`]: unknown fields, numbers that are packed or
-//! not packed against expectation, ends of groups.
+//! One loop over the records of a message: the tag's number leads to the field's [`Entry`], and if the tag is the
+//! expected one, `Entry::op` says what to do. All else is rare, and stands in [`Decoding::other`]: unknown fields,
+//! numbers that are packed or not packed against expectation, ends of groups.
 
 // An enum's number has a name or has none: both arms say what then is done.
 #![allow(clippy::single_match_else)]
@@ -11,9 +11,11 @@ mod packed;
 
 use super::arena::{Arena, OWN, QUEUED, choose, set_present};
 use super::limits::{DecodeError, Fault, INPUT_LEN_MAX, Limits, wire};
+use crate::schema::Kind;
+use crate::schema::number::read_number;
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
-use crate::wire::{Reader, Tag, WireErrorKind, WireType, unzigzag};
+use crate::wire::{Reader, Tag, WireErrorKind, WireType, message_set};
 
 /// Decodes `input` into the record at `at`, which keeps what it has, as merging says.
 ///
@@ -60,14 +62,7 @@ impl Values<'_> {
     #[inline(always)]
     fn read(self, reader: &mut Reader<'_>, op: Op, entry: &Entry) -> Result<u64, Fault> {
         Ok(match op {
-            Op::Varint => reader.varint()?,
-            Op::Int32 => i64::from(reader.varint()? as i32) as u64,
-            Op::Uint32 => u64::from(reader.varint()? as u32),
-            Op::Bool => u64::from(reader.varint()? != 0),
-            Op::Sint32 => unzigzag(u64::from(reader.varint()? as u32)) as u64,
-            Op::Sint64 => unzigzag(reader.varint()?) as u64,
-            Op::Fixed32 => u64::from(reader.fixed32()?),
-            Op::Fixed64 => reader.fixed64()?,
+            _ if op < Op::Bytes => read_number(op, reader)?,
             Op::String => {
                 let text = reader.nested()?;
                 if !is_utf8(text.rest()) {
@@ -89,7 +84,7 @@ impl Values<'_> {
 #[cold]
 #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
 fn not_utf8(pool: &Pool, offset: usize, entry: &Entry) -> Fault {
-    let field = pool.full_name(&pool.fields[entry.field as usize]);
+    let field = pool.full_name(pool.field(entry));
     Box::new(DecodeError::Utf8 { offset, field })
 }
 
@@ -104,7 +99,8 @@ impl<'d> Decoding<'d> {
         group: u32,
     ) -> Result<(), Fault> {
         loop {
-            // Of most fields a value changes the record and nothing else: reader and record stay in registers meanwhile.
+            // Of most fields a value changes the record and nothing else: reader and record stay in registers
+            // meanwhile.
             let (values, mut here) = (self.values, *reader);
             let record = &mut self.arena.words[at..at + table.record_words as usize];
             let (start, bits, found) = loop {
@@ -141,16 +137,16 @@ impl<'d> Decoding<'d> {
             match entry.op {
                 Op::Message => {
                     let nested = &mut reader.nested()?;
-                    let (place, inner) = self.sub_message(nested, entry, at, index)?;
-                    self.records(nested, inner, place, deeper(reader, depth)?, 0)?;
+                    let (address, inner) = self.sub_message(nested, entry, at, index)?;
+                    self.records(nested, inner, address, deeper(reader, depth)?, 0)?;
                 }
                 Op::RepeatedMessage => self.repeated_message(reader, entry, slot, depth)?,
                 Op::RepeatedBytes => self.repeated_bytes(reader, entry, slot)?,
                 Op::Packed => self.packed(reader, entry, at)?,
                 Op::Map => self.map_entry(reader, entry, at, start, depth)?,
                 Op::Group => {
-                    let (place, inner) = self.sub_message(reader, entry, at, index)?;
-                    self.records(reader, inner, place, deeper(reader, depth)?, entry.number)?;
+                    let (address, inner) = self.sub_message(reader, entry, at, index)?;
+                    self.records(reader, inner, address, deeper(reader, depth)?, entry.number)?;
                 }
                 Op::ClosedEnum => match self.closed_enum(reader, entry)? {
                     Some(word) => {
@@ -161,7 +157,7 @@ impl<'d> Decoding<'d> {
                     }
                     None => {
                         self.unknown(reader, at, start);
-                        self.room(reader, 0)?;
+                        self.check_memory(reader, 0)?;
                         continue;
                     }
                 },
@@ -185,31 +181,31 @@ impl<'d> Decoding<'d> {
         if entry.case != 0 {
             self.arena.choose(at, index, entry);
         }
-        let place = if self.arena.is_present(at, index) {
+        let address = if self.arena.is_present(at, index) {
             self.arena.words[slot] as usize
         } else {
-            let place = self.new_record(reader, table)?;
-            self.arena.words[slot] = place as u64;
-            place
+            let address = self.new_record(reader, table)?;
+            self.arena.words[slot] = address as u64;
+            address
         };
-        Ok((place, table))
+        Ok((address, table))
     }
 
     #[inline(always)]
     fn new_record(&mut self, reader: &Reader<'_>, table: &Table) -> Result<usize, Fault> {
-        self.room(reader, table.record_words as usize)?;
+        self.check_memory(reader, table.record_words as usize)?;
         Ok(self.arena.new_record(table))
     }
 
     /// Whether `words` more are allowed; asked before they are taken.
     #[inline(always)]
-    fn room(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
-        if self.arena.top + words > self.words_max { Err(self.no_room(reader)) } else { Ok(()) }
+    fn check_memory(&self, reader: &Reader<'_>, words: usize) -> Result<(), Fault> {
+        if self.arena.top + words > self.words_max { Err(self.no_memory(reader)) } else { Ok(()) }
     }
 
     #[cold]
     #[expect(clippy::unnecessary_box_returns, reason = "a fault is boxed from the start")]
-    fn no_room(&self, reader: &Reader<'_>) -> Fault {
+    fn no_memory(&self, reader: &Reader<'_>) -> Fault {
         Box::new(DecodeError::Memory { offset: reader.offset(), max: self.allowed * 8 })
     }
 
@@ -218,7 +214,7 @@ impl<'d> Decoding<'d> {
     fn push(&mut self, reader: &Reader<'_>, slot: usize, word: u64) -> Result<(), Fault> {
         self.arena.push(slot, word);
         // It has grown by a factor at most.
-        self.room(reader, 0)
+        self.check_memory(reader, 0)
     }
 
     /// Messages of a list, as long as the same tag follows.
@@ -234,9 +230,9 @@ impl<'d> Decoding<'d> {
         loop {
             let mut nested = reader.nested()?;
             // First the list, then the record: what the list then needs is behind all else only now and then.
-            let place = self.new_record(reader, table)?;
-            self.push(reader, slot, place as u64)?;
-            self.records(&mut nested, table, place, depth, 0)?;
+            let address = self.new_record(reader, table)?;
+            self.push(reader, slot, address as u64)?;
+            self.records(&mut nested, table, address, depth, 0)?;
             if !follows(reader, entry) {
                 return Ok(());
             }
@@ -274,9 +270,9 @@ impl<'d> Decoding<'d> {
             },
             Op::Group => {
                 let table = &self.values.pool.tables[entry.type_index as usize];
-                let place = self.new_record(reader, table)?;
-                self.records(reader, table, place, deeper(reader, depth)?, entry.number)?;
-                place as u64
+                let address = self.new_record(reader, table)?;
+                self.records(reader, table, address, deeper(reader, depth)?, entry.number)?;
+                address as u64
             }
             op => self.values.read(reader, op, entry)?,
         };
@@ -307,18 +303,18 @@ impl<'d> Decoding<'d> {
                 value_word = Some(match value.element {
                     Op::Message => {
                         let table = &pool.tables[value.type_index as usize];
-                        let place = match value_word {
-                            Some(place) => place as usize,
+                        let address = match value_word {
+                            Some(address) => address as usize,
                             None => self.new_record(reader, table)?,
                         };
-                        self.records(&mut nested.nested()?, table, place, deeper(reader, depth)?, 0)?;
-                        place as u64
+                        self.records(&mut nested.nested()?, table, address, deeper(reader, depth)?, 0)?;
+                        address as u64
                     }
                     Op::ClosedEnum => match self.closed_enum(&mut nested, value)? {
                         Some(word) => word,
                         None => {
                             self.unknown(reader, at, start);
-                            return self.room(reader, 0);
+                            return self.check_memory(reader, 0);
                         }
                     },
                     op => self.values.read(&mut nested, op, value)?,
@@ -338,16 +334,16 @@ impl<'d> Decoding<'d> {
         self.arena.push_pair(slot, key_word, value_word);
         if self.arena.words[slot] as u32 > 1 && self.arena.words[slot + 1] & QUEUED == 0 {
             self.arena.words[slot + 1] |= QUEUED;
-            self.arena.unsorted.push((slot as u32, key.kind == crate::Kind::String));
+            self.arena.unsorted.push((slot as u32, key.kind == Kind::String));
         }
-        self.room(reader, 0)
+        self.check_memory(reader, 0)
     }
 
     /// A value of a closed enum; none if it has no name.
     fn closed_enum(&mut self, reader: &mut Reader<'_>, entry: &Entry) -> Result<Option<u64>, Fault> {
-        let value = reader.varint()? as i32;
-        let known = self.values.pool.enums[entry.type_index as usize].value(value).is_some();
-        Ok(known.then_some(i64::from(value) as u64))
+        let word = read_number(Op::ClosedEnum, reader)?;
+        let known = self.values.pool.enums[entry.type_index as usize].value(word as i32).is_some();
+        Ok(known.then_some(word))
     }
 
     /// Keeps the record from `start` to here as an unknown field.
@@ -370,7 +366,7 @@ impl<'d> Decoding<'d> {
         if tag.wire_type == WireType::EndGroup {
             return if tag.number == group { Ok(true) } else { Err(wire(start, WireErrorKind::EndGroup)) };
         }
-        if table.message_set && bits == SET_ITEM_START {
+        if table.message_set && bits == message_set::ITEM {
             self.set_item(reader, table, at, start, depth)?;
             return Ok(false);
         }
@@ -385,14 +381,14 @@ impl<'d> Decoding<'d> {
             } else {
                 reader.skip(tag, depth)?;
                 self.unknown(reader, at, start);
-                self.room(reader, 0)?;
+                self.check_memory(reader, 0)?;
             }
             self.arena.set_present(at, index);
             return Ok(false);
         }
         reader.skip(tag, depth)?;
         self.unknown(reader, at, start);
-        self.room(reader, 0)?;
+        self.check_memory(reader, 0)?;
         Ok(false)
     }
 
@@ -412,9 +408,9 @@ impl<'d> Decoding<'d> {
                 return Err(wire(start, WireErrorKind::GroupOpen));
             }
             match reader.tag_bits()? {
-                SET_ITEM_END => break,
-                SET_TYPE_ID if number == 0 => number = reader.varint()? as u32,
-                SET_MESSAGE if message.is_none() => message = Some(reader.nested()?),
+                message_set::ITEM_END => break,
+                message_set::TYPE_ID if number == 0 => number = reader.varint()? as u32,
+                message_set::MESSAGE if message.is_none() => message = Some(reader.nested()?),
                 bits => {
                     let tag = Tag::from_bits(bits).map_err(|kind| reader.error(kind))?;
                     reader.skip(tag, depth)?;
@@ -424,23 +420,17 @@ impl<'d> Decoding<'d> {
         let Some(mut message) = message.filter(|_| number != 0) else { return Ok(()) };
         match table.find(number).filter(|(_, entry)| entry.element == Op::Message) {
             Some((index, entry)) => {
-                let (place, inner) = self.sub_message(reader, entry, at, index)?;
+                let (address, inner) = self.sub_message(reader, entry, at, index)?;
                 self.arena.set_present(at, index);
-                self.records(&mut message, inner, place, depth, 0)
+                self.records(&mut message, inner, address, depth, 0)
             }
             None => {
                 self.unknown(reader, at, start);
-                self.room(reader, 0)
+                self.check_memory(reader, 0)
             }
         }
     }
 }
-
-/// Tags in a message set: `repeated group Item = 1 { required int32 type_id = 2; required bytes message = 3; }`
-pub(super) const SET_ITEM_START: u32 = Tag::new(1, WireType::StartGroup).bits();
-pub(super) const SET_ITEM_END: u32 = Tag::new(1, WireType::EndGroup).bits();
-pub(super) const SET_TYPE_ID: u32 = Tag::new(2, WireType::Varint).bits();
-pub(super) const SET_MESSAGE: u32 = Tag::new(3, WireType::Len).bits();
 
 #[inline(always)]
 fn deeper(reader: &Reader<'_>, depth: usize) -> Result<usize, Fault> {

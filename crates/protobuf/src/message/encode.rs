@@ -1,14 +1,13 @@
 //! From records to bytes, from the end to the start.
 //!
-//! A length stands before what it counts. Writing backwards it is known when it is needed, so each field is looked at once, and no
-//! sizes are computed beforehand or kept.
+//! A length stands before what it counts. Writing backwards it is known when it is needed, so each field is looked at
+//! once, and no sizes are computed beforehand or kept.
 
 use super::arena::{Arena, Text};
-use super::decode::{SET_ITEM_END, SET_ITEM_START, SET_MESSAGE, SET_TYPE_ID};
 use super::output::{BLOCK, Output};
 use crate::schema::pool::Pool;
 use crate::schema::table::{Entry, Flags, Op, Table};
-use crate::wire::{Tag, WireType, put_varint, varint_len, zigzag};
+use crate::wire::{Tag, WireType, message_set, put_varint, varint_len, zigzag};
 
 /// Writes messages of one arena. All takes the head of the output, in front of which it writes, and gives the next.
 pub(super) struct Encoding<'e> {
@@ -176,13 +175,17 @@ impl<'e> Encoding<'e> {
 
     #[inline(never)]
     fn set_item(&mut self, head: usize, entry: &Entry, word: u64) -> usize {
-        let head = self.out.varint(head, u64::from(SET_ITEM_END));
+        let head = self.out.varint(head, u64::from(message_set::ITEM_END));
         let before = self.out.len(head);
         let mut head = self.message(head, &self.pool.tables[entry.type_index as usize], word as usize);
         let len = (self.out.len(head) - before) as u64;
-        for number in
-            [len, SET_MESSAGE.into(), entry.number.into(), SET_TYPE_ID.into(), SET_ITEM_START.into()]
-        {
+        for number in [
+            len,
+            message_set::MESSAGE.into(),
+            entry.number.into(),
+            message_set::TYPE_ID.into(),
+            message_set::ITEM.into(),
+        ] {
             head = self.out.varint(head, number);
         }
         head

@@ -15,8 +15,8 @@ pub struct Limits {
     /// A record takes eight bytes for each field of its type, set or not, so an empty message in a list, two bytes
     /// on the wire, takes as much as a full one. Small inputs may do that freely.
     pub memory_free_bytes: usize,
-    /// Bytes of memory that each byte of the input allows besides; 32 by default. Numbers that are packed take up to eight,
-    /// messages of ordinary fields from two to six.
+    /// Bytes of memory that each byte of the input allows besides; 32 by default. Numbers that are packed take up to
+    /// eight, messages of ordinary fields from two to six.
     pub memory_per_input_byte: usize,
     /// Bytes of memory that a message may take at all; 2 GiB by default.
     pub memory_max_bytes: usize,
@@ -37,7 +37,7 @@ impl Limits {
     /// The most words that an input of `len` bytes may lead to.
     pub(super) fn words_max(&self, len: usize) -> usize {
         let bytes = len.saturating_mul(self.memory_per_input_byte).saturating_add(self.memory_free_bytes);
-        // Places in the arena have 32 bits.
+        // Addresses in the arena have 32 bits.
         (bytes.min(self.memory_max_bytes) / 8).min(u32::MAX as usize)
     }
 }

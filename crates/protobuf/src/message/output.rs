@@ -1,6 +1,7 @@
 //! What encoding writes to: a buffer that is filled from its end to its start.
 //!
-//! Whoever writes holds the place where what is written begins, the *head*, and gets the next one back: it stays in a register.
+//! Whoever writes holds the place where what is written begins, the *head*, and gets the next one back: it stays in a
+//! register.
 
 mod packed;
 
@@ -18,15 +19,15 @@ pub(super) struct Output {
 /// The first buffer, in bytes.
 const BUFFER_LEN_MIN: usize = 256;
 
-/// Bytes in front of the head. A field is put there in words and blocks, of which the last bytes count: what lies before them is
-/// overwritten by what comes next.
+/// Bytes in front of the head. A field is put there in words and blocks, of which the last bytes count: what lies
+/// before them is overwritten by what comes next.
 const WINDOW: usize = 48;
 
 /// Text up to this is copied as a block of so many bytes, however long it is: no length to be guessed, no call.
 pub(super) const BLOCK: usize = 32;
 
 impl Output {
-    /// Empty, with the room that it has; gives the head.
+    /// Empty, with the memory that it has; gives the head.
     pub(super) fn clear(&mut self) -> usize {
         self.head = self.buffer.len();
         self.head
@@ -49,7 +50,7 @@ impl Output {
 
     /// Everything in front of the head, `len` bytes at least; and the head, which may be another.
     #[inline(always)]
-    pub(super) fn room(&mut self, mut head: usize, len: usize) -> (&mut [u8], usize) {
+    pub(super) fn free(&mut self, mut head: usize, len: usize) -> (&mut [u8], usize) {
         if head < len {
             head = self.grow(head, len);
         }
@@ -68,14 +69,14 @@ impl Output {
 
     #[inline(always)]
     fn window(&mut self, head: usize) -> (&mut [u8; WINDOW], usize) {
-        let (room, head) = self.room(head, WINDOW);
-        (room.last_chunk_mut().expect("there is room"), head)
+        let (free, head) = self.free(head, WINDOW);
+        (free.last_chunk_mut().expect("so many are free"), head)
     }
 
     #[must_use]
     pub(super) fn bytes(&mut self, head: usize, bytes: &[u8]) -> usize {
-        let (room, head) = self.room(head, bytes.len());
-        room[head - bytes.len()..].copy_from_slice(bytes);
+        let (free, head) = self.free(head, bytes.len());
+        free[head - bytes.len()..].copy_from_slice(bytes);
         head - bytes.len()
     }
 
@@ -181,7 +182,8 @@ fn varint_word(value: u64) -> (u64, u32) {
     end_varint(spread(value))
 }
 
-/// Sets the bits that say that a varint goes on, in a word with seven bits in each byte; gives its length in bits beside it.
+/// Sets the bits that say that a varint goes on, in a word with seven bits in each byte; gives its length in bits
+/// beside it.
 #[inline(always)]
 fn end_varint(word: u64) -> (u64, u32) {
     let last = (word | 1).ilog2() & 0x38;

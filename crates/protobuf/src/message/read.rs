@@ -1,38 +1,15 @@
 //! Reading messages.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use super::arena::Arena;
-use super::encode::{self, Encoding};
-use super::output::Output;
-use super::value::{FieldKey, List, Map, Value};
-use super::{Encoder, Message};
-use crate::schema::pool::{NONE, Preset};
-use crate::schema::table::{Entry, Flags, Table};
-use crate::schema::{Field, Kind, MessageType, Oneof, Schema};
-
-/// A message, borrowed: the root of a [`Message`] or what a [`Decoder`](super::Decoder) gave, or one in it.
-#[derive(Clone, Copy)]
-pub struct MessageRef<'a> {
-    pub(crate) schema: &'a Schema,
-    pub(crate) arena: &'a Arena,
-    pub(crate) input: &'a [u8],
-    pub(crate) type_index: u32,
-    /// The place of its record; [`ABSENT`] for one that is not set, whose fields all have their defaults.
-    pub(crate) at: u32,
-}
-
-/// No record.
-const ABSENT: u32 = NONE;
+use super::field_key::FieldKey;
+use super::message_ref::{ABSENT, MessageRef};
+use super::value::{List, Map, Value};
+use crate::schema::pool::Preset;
+use crate::schema::table::{Entry, Flags};
+use crate::schema::{Field, Kind, Oneof};
 
 impl<'a> MessageRef<'a> {
-    /// Its type.
-    #[inline]
-    pub fn message_type(&self) -> MessageType<'a> {
-        MessageType::new(self.schema, self.type_index)
-    }
-
     /// The value of a field, by its name, number or [`Field`]; its default if it is not set. An unset message is one
     /// without fields; to tell it from a set one, ask [`MessageRef::has`].
     ///
@@ -62,19 +39,6 @@ impl<'a> MessageRef<'a> {
     pub fn which(&self, oneof: Oneof<'_>) -> Option<Field<'a>> {
         let field = oneof.fields().find(|field| self.has(*field))?;
         Some(Field::new(self.schema, field.index()))
-    }
-
-    /// The fields that its type does not have, as they were on the wire and in order.
-    pub fn unknown_fields(&self) -> Cow<'a, [u8]> {
-        if self.at == ABSENT {
-            return Cow::Borrowed(&[]);
-        }
-        let mut nodes = self.arena.unknown_nodes(self.at as usize);
-        match (nodes.next(), nodes.next()) {
-            (None, _) => Cow::Borrowed(&[]),
-            (Some((word, 0)), None) => Cow::Borrowed(self.arena.text(self.input, word)),
-            _ => Cow::Owned(encode::unknown_bytes(self.arena, self.input, self.at as usize)),
-        }
     }
 
     /// Whether there are such fields.
@@ -116,78 +80,6 @@ impl<'a> MessageRef<'a> {
         None
     }
 
-    /// Its length on the wire, in bytes.
-    pub fn encoded_len(&self) -> usize {
-        match self.at {
-            ABSENT => 0,
-            at => encode::encoded_len(self.schema.pool(), self.arena, self.table(), at as usize),
-        }
-    }
-
-    /// Appends it to `out`. To encode many messages, keep an [`Encoder`].
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(Encoder::new().encode(*self));
-    }
-
-    /// Its bytes on the wire.
-    pub fn encode_to_vec(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        self.encode(&mut out);
-        out
-    }
-
-    /// A copy that owns what it has.
-    pub fn to_message(&self) -> Message {
-        let mut message = Message::new(self.message_type());
-        message.as_mut().copy_from(*self);
-        message
-    }
-
-    pub(super) fn write(&self, out: &mut Output) {
-        let head = out.clear();
-        if self.at != ABSENT {
-            let MessageRef { arena, input, .. } = *self;
-            let mut encoding = Encoding { pool: self.schema.pool(), arena, input, out: std::mem::take(out) };
-            let head = encoding.message(head, self.table(), self.at as usize);
-            *out = encoding.out;
-            out.finish(head);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn table(&self) -> &'a Table {
-        &self.schema.pool().tables[self.type_index as usize]
-    }
-
-    /// A message in this one.
-    #[inline]
-    pub(super) fn inner(&self, type_index: u32, at: usize) -> MessageRef<'a> {
-        MessageRef { type_index, at: at as u32, ..*self }
-    }
-
-    /// Whether the field of entry `index` is set.
-    #[inline]
-    pub(crate) fn is_set(&self, index: usize, entry: &Entry) -> bool {
-        if self.at == ABSENT || !self.arena.is_present(self.at as usize, index) {
-            return false;
-        }
-        let word = self.word(entry);
-        if entry.is_repeated() {
-            word as u32 != 0
-        } else if entry.flags.has(Flags::EXPLICIT) {
-            true
-        } else if matches!(entry.kind, Kind::String | Kind::Bytes) {
-            super::arena::Text(word).len() != 0
-        } else {
-            word != 0
-        }
-    }
-
-    #[inline(always)]
-    pub(crate) fn word(&self, entry: &Entry) -> u64 {
-        self.arena.words[self.at as usize + entry.slot as usize]
-    }
-
     /// The value of the field of entry `index`, set or not.
     #[inline]
     pub(crate) fn value(&self, index: usize, entry: &'a Entry) -> Value<'a> {
@@ -211,7 +103,7 @@ impl<'a> MessageRef<'a> {
         if entry.kind.is_message() {
             return Value::Message(self.inner(entry.type_index, ABSENT as usize));
         }
-        match Field::new(self.schema, entry.field).preset() {
+        match &self.schema.pool().field(entry).default {
             Preset::Word(word) if !matches!(entry.kind, Kind::String | Kind::Bytes) => {
                 Value::of(*self, entry, *word)
             }

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::arena::Arena;
-use super::read::MessageRef;
+use super::message_ref::MessageRef;
+use crate::schema::Kind;
 use crate::schema::table::Entry;
-use crate::schema::{Field, Kind, Schema};
 
 /// The value of a field, borrowed from its message.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -267,59 +267,5 @@ impl PartialEq for Map<'_> {
 impl fmt::Debug for Map<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_map().entries(self.iter()).finish()
-    }
-}
-
-/// What names a field of a message: its name, its number or its [`Field`].
-///
-/// An extension is named by `[full.name]`, its number or its [`Field`].
-pub trait FieldKey: sealed::Sealed + Copy {
-    /// The field's place in the message's table.
-    #[doc(hidden)]
-    fn find(self, schema: &Schema, message: u32) -> Option<usize>;
-
-    /// For errors.
-    #[doc(hidden)]
-    fn describe(self) -> String;
-}
-
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for &str {}
-    impl Sealed for u32 {}
-    impl Sealed for crate::schema::Field<'_> {}
-}
-
-impl FieldKey for &str {
-    fn find(self, schema: &Schema, message: u32) -> Option<usize> {
-        let field = match self.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
-            Some(name) => schema.extension(name)?,
-            None => schema.message_at(message).field(self)?,
-        };
-        field.find(schema, message)
-    }
-
-    fn describe(self) -> String {
-        self.to_owned()
-    }
-}
-
-impl FieldKey for u32 {
-    fn find(self, schema: &Schema, message: u32) -> Option<usize> {
-        schema.pool().tables[message as usize].find(self).map(|(index, _)| index)
-    }
-
-    fn describe(self) -> String {
-        format!("number {self}")
-    }
-}
-
-impl FieldKey for Field<'_> {
-    fn find(self, schema: &Schema, message: u32) -> Option<usize> {
-        (self.schema().is(schema) && self.message().index() == message).then(|| self.entry_index())
-    }
-
-    fn describe(self) -> String {
-        self.full_name()
     }
 }

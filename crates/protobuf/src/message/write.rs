@@ -4,15 +4,16 @@ use thiserror::Error;
 
 use super::arena::Arena;
 use super::decode;
+use super::field_key::FieldKey;
 use super::limits::{DecodeError, Limits};
-use super::read::MessageRef;
-use super::value::{FieldKey, Value};
+use super::message_ref::MessageRef;
+use super::value::Value;
 use crate::schema::table::Entry;
 use crate::schema::{Field, Kind, MessageType, Schema};
 
 /// A message that is being changed: the root of a [`Message`](super::Message), or one in it.
 ///
-/// What is replaced leaves its room behind in the arena until the whole message is cleared.
+/// What is replaced leaves its memory behind in the arena until the whole message is cleared.
 #[derive(Debug)]
 pub struct MessageMut<'a> {
     pub(super) schema: &'a Schema,
@@ -44,7 +45,7 @@ pub enum SetError {
         /// What was given.
         given: &'static str,
     },
-    /// Places in a message have 31 bits.
+    /// Addresses in a message have 31 bits.
     #[error("the message has become larger than 2 GiB")]
     TooLarge,
 }
@@ -67,7 +68,8 @@ impl<'a> MessageMut<'a> {
         MessageMut { schema, arena, input, type_index: *type_index, at: *at }
     }
 
-    /// Sets a field to a copy of `value`: of a list, a map or a message a deep one. Another member of its oneof is cleared.
+    /// Sets a field to a copy of `value`: of a list, a map or a message a deep one. Another member of its oneof is
+    /// cleared.
     ///
     /// # Errors
     ///
@@ -151,12 +153,12 @@ impl<'a> MessageMut<'a> {
         if !entry.is_repeated() || entry.is_map() || !entry.kind.is_message() {
             return Err(self.wrong_message(entry));
         }
-        self.room()?;
+        self.check_size()?;
         Ok(self.push_record(index, entry))
     }
 
-    /// Enters copies of a key and a value in a map; a value that the key had is replaced. It looks at one entry after the
-    /// other: for many, whose keys are known to differ, there is [`MessageMut::append`].
+    /// Enters copies of a key and a value in a map; a value that the key had is replaced. It looks at one entry after
+    /// the other: for many, whose keys are known to differ, there is [`MessageMut::append`].
     ///
     /// # Errors
     ///
@@ -176,8 +178,8 @@ impl<'a> MessageMut<'a> {
         Ok(())
     }
 
-    /// As [`MessageMut::insert`], for a key that the map does not have yet. If it does have it, it is twice on the wire,
-    /// and readers take the last.
+    /// As [`MessageMut::insert`], for a key that the map does not have yet. If it does have it, it is twice on the
+    /// wire, and readers take the last.
     ///
     /// # Errors
     ///
@@ -237,8 +239,8 @@ impl<'a> MessageMut<'a> {
     pub fn merge(&mut self, bytes: &[u8], limits: &Limits) -> Result<(), DecodeError> {
         let offset = self.arena.bytes.len();
         self.arena.bytes.extend_from_slice(bytes);
-        let place = (self.type_index, self.at);
-        let merged = decode::merge(self.schema.pool(), self.arena, place, bytes, Some(offset), limits);
+        let address = (self.type_index, self.at);
+        let merged = decode::merge(self.schema.pool(), self.arena, address, bytes, Some(offset), limits);
         self.arena.unite_keys(self.input);
         merged
     }
@@ -257,7 +259,8 @@ impl<'a> MessageMut<'a> {
             memory_max_bytes: usize::MAX,
             ..Limits::default()
         };
-        // What was a message is one again: only text that need not be UTF-8 when it is set could fail, and is checked there.
+        // What was a message is one again: only text that need not be UTF-8 when it is set could fail, and is checked
+        // there.
         let _ = self.merge(&bytes, &limits);
     }
 
@@ -290,12 +293,12 @@ impl<'a> MessageMut<'a> {
         self.map_entries(entry).is_some_and(|(key, _)| key.kind == Kind::String)
     }
 
-    fn room(&self) -> Result<(), SetError> {
-        if self.arena.has_room() { Ok(()) } else { Err(SetError::TooLarge) }
+    fn check_size(&self) -> Result<(), SetError> {
+        if self.arena.has_capacity() { Ok(()) } else { Err(SetError::TooLarge) }
     }
 
     fn word(&mut self, entry: &Entry, value: Value<'_>) -> Result<u64, SetError> {
-        self.room()?;
+        self.check_size()?;
         value.word(entry.kind, self.arena).ok_or_else(|| self.wrong(entry, value))
     }
 
@@ -359,7 +362,7 @@ impl<'a> MessageMut<'a> {
     }
 
     fn check_type(&self, entry: &Entry, message: MessageRef<'_>) -> Result<(), SetError> {
-        self.room()?;
+        self.check_size()?;
         if MessageType::new(self.schema, entry.type_index) == message.message_type() {
             Ok(())
         } else {

@@ -2,10 +2,10 @@
 
 use rmp::encode;
 
-use crate::schema::Kind;
+use crate::schema::{Key, Kind};
 use crate::text::number;
 use crate::text::time::TIMESTAMP_SECONDS;
-use crate::transcode::{Mark, Name, NotText, Sink};
+use crate::transcode::{Mark, NotText, Sink};
 
 /// Appends to a buffer.
 pub(super) struct MsgpackSink<'o> {
@@ -41,17 +41,17 @@ impl<'o> MsgpackSink<'o> {
 }
 
 /// Room for the longest number.
-type Place = [u8; 9];
+type NumberBytes = [u8; 9];
 
 /// Appends what `put` writes of each word, which gives its end. Room for all of them is taken at once.
 #[inline(never)]
-fn put_all(words: &[u64], msgpack: &mut Vec<u8>, put: impl Fn(u64, &mut Place) -> usize) {
+fn put_all(words: &[u64], msgpack: &mut Vec<u8>, put: impl Fn(u64, &mut NumberBytes) -> usize) {
     let start = msgpack.len();
-    msgpack.resize(start + words.len() * size_of::<Place>(), 0);
+    msgpack.resize(start + words.len() * size_of::<NumberBytes>(), 0);
     let mut end = start;
     for &word in words {
-        if let Some(place) = msgpack[end..].first_chunk_mut() {
-            end += put(word, place);
+        if let Some(into) = msgpack[end..].first_chunk_mut() {
+            end += put(word, into);
         }
     }
     msgpack.truncate(end);
@@ -59,34 +59,34 @@ fn put_all(words: &[u64], msgpack: &mut Vec<u8>, put: impl Fn(u64, &mut Place) -
 
 /// A marker and the lowest `len` bytes of `word`, of which there are 1 to 8.
 #[inline(always)]
-fn put_marked(marker: u8, word: u64, len: usize, place: &mut Place) -> usize {
-    place[0] = marker;
-    place[1..].copy_from_slice(&(word << (64 - 8 * len)).to_be_bytes());
+fn put_marked(marker: u8, word: u64, len: usize, into: &mut NumberBytes) -> usize {
+    into[0] = marker;
+    into[1..].copy_from_slice(&(word << (64 - 8 * len)).to_be_bytes());
     1 + len
 }
 
 /// In the shortest of the forms.
 #[inline(always)]
-fn put_uint(value: u64, place: &mut Place) -> usize {
+fn put_uint(value: u64, into: &mut NumberBytes) -> usize {
     if value < 0x80 {
-        place[0] = value as u8;
+        into[0] = value as u8;
         return 1;
     }
     let form = form(value);
-    put_marked(0xcc + form, value, 1 << form, place)
+    put_marked(0xcc + form, value, 1 << form, into)
 }
 
 /// As [`put_uint`] if it is not negative.
 #[inline(always)]
-fn put_sint(value: i64, place: &mut Place) -> usize {
+fn put_sint(value: i64, into: &mut NumberBytes) -> usize {
     if (-0x20..0x80).contains(&value) {
-        place[0] = value as u8;
+        into[0] = value as u8;
         return 1;
     }
     // The sign takes a bit in those forms that have one.
     let is_negative = value < 0;
     let form = form(((value ^ value >> 63) as u64) << u8::from(is_negative));
-    put_marked(0xcc + 4 * u8::from(is_negative) + form, value as u64, 1 << form, place)
+    put_marked(0xcc + 4 * u8::from(is_negative) + form, value as u64, 1 << form, into)
 }
 
 /// The lowest power of two of bytes that `value` fits in, as an exponent.
@@ -103,9 +103,9 @@ impl Sink for MsgpackSink<'_> {
         self.begin()
     }
 
-    fn name(&mut self, open: &mut Open, name: &Name) {
+    fn name(&mut self, open: &mut Open, name: &Key) {
         open.len += 1;
-        encode::write_str(self.msgpack, &name.text).expect(FITS);
+        encode::write_str(self.msgpack, name.text()).expect(FITS);
     }
 
     fn text_key(&mut self, open: &mut Open, key: &[u8]) -> Result<(), NotText> {
@@ -165,11 +165,11 @@ impl Sink for MsgpackSink<'_> {
     }
 
     fn int64(&mut self, value: i64) {
-        number::append(self.msgpack, |place| put_sint(value, place));
+        number::append(self.msgpack, |into| put_sint(value, into));
     }
 
     fn uint64(&mut self, value: u64) {
-        number::append(self.msgpack, |place| put_uint(value, place));
+        number::append(self.msgpack, |into| put_uint(value, into));
     }
 
     fn float(&mut self, value: f32) {
@@ -184,14 +184,15 @@ impl Sink for MsgpackSink<'_> {
         open.len += words.len() as u32;
         let msgpack = &mut *self.msgpack;
         match kind {
-            Kind::Double => put_all(words, msgpack, |word, place| put_marked(0xcb, word, 8, place)),
-            Kind::Float => put_all(words, msgpack, |word, place| put_marked(0xca, word, 4, place)),
+            Kind::Double => put_all(words, msgpack, |word, into| put_marked(0xcb, word, 8, into)),
+            Kind::Float => put_all(words, msgpack, |word, into| put_marked(0xca, word, 4, into)),
             Kind::Uint32 | Kind::Fixed32 | Kind::Uint64 | Kind::Fixed64 => put_all(words, msgpack, put_uint),
-            Kind::Bool => put_all(words, msgpack, |word, place| {
-                place[0] = 0xc2 + word as u8;
+            Kind::Bool => put_all(words, msgpack, |word, into| {
+                into[0] = 0xc2 + word as u8;
                 1
             }),
-            _ => put_all(words, msgpack, |word, place| put_sint(word as i64, place)),
+            Kind::Sfixed32 => put_all(words, msgpack, |word, into| put_sint(i64::from(word as i32), into)),
+            _ => put_all(words, msgpack, |word, into| put_sint(word as i64, into)),
         }
     }
 

@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use rmp::Marker;
 use rmp::decode::{self, Bytes};
 
-use crate::json::{Fault, excerpt};
+use crate::schema::Key;
 use crate::text::{number, time};
-use crate::transcode::{Name, Shape, Source};
+use crate::transcode::fault::{Fault, excerpt};
+use crate::transcode::{Shape, Source};
 
 /// The type of the extension that is a timestamp.
 pub(super) const TIMESTAMP: i8 = -1;
@@ -162,8 +163,8 @@ impl<'t> Source<'t> for Reader<'t> {
     }
 
     #[inline]
-    fn take_name(&mut self, name: &Name) -> bool {
-        let text = name.text.as_bytes();
+    fn take_name(&mut self, name: &Key) -> bool {
+        let text = name.text().as_bytes();
         let is_next = match self.rest() {
             [head, rest @ ..] => {
                 text.len() < 32 && *head == 0xa0 | text.len() as u8 && rest.starts_with(text)

@@ -14,8 +14,7 @@ pub(super) fn parse(pool: &Pool, kind: Kind, type_index: u32, text: &str) -> Opt
         Kind::Float => u64::from(text.parse::<f32>().ok()?.to_bits()),
         Kind::Double => text.parse::<f64>().ok()?.to_bits(),
         Kind::Enum => {
-            let data = &pool.enums[type_index as usize];
-            let value = &data.values[*data.by_name.get(text)? as usize];
+            let value = pool.enums[type_index as usize].value_named(text)?;
             i64::from(value.number) as u64
         }
         Kind::String => return Some(Preset::Bytes(text.as_bytes().into())),

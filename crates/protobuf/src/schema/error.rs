@@ -134,8 +134,8 @@ pub enum Problem {
         /// The name of the first.
         other: String,
     },
-    /// Two values of an enum that generated code could not tell apart, since it may leave out the enum's name and write the
-    /// rest in PascalCase.
+    /// Two values of an enum that generated code could not tell apart, since it may leave out the enum's name and
+    /// write the rest in PascalCase.
     #[error("{value} without the enum's name, in PascalCase, is {name:?}, and so is {other}")]
     ValueName {
         /// The name of the second.

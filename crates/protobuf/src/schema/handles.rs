@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::Schema;
 use super::features::Edition;
 use super::kind::{Cardinality, Kind, WellKnown};
 use super::pool::{
     EnumData, EnumValueData, FieldData, FileData, MessageData, MethodData, NONE, OneofData, Preset,
     ServiceData,
 };
-use super::table::Table;
+use super::shared::Schema;
+use super::table::{Entry, Flags, Table};
 
 macro_rules! handle {
     ($(#[$about:meta])* $name:ident, $list:ident: $data:ty) => {
@@ -34,10 +34,6 @@ macro_rules! handle {
                 self.schema
             }
 
-            #[allow(dead_code, reason = "not all kinds are asked for it")]
-            pub(crate) fn index(self) -> u32 {
-                self.index
-            }
         }
 
         impl PartialEq for $name<'_> {
@@ -105,6 +101,10 @@ impl<'s> File<'s> {
 }
 
 impl<'s> MessageType<'s> {
+    pub(crate) fn index(self) -> u32 {
+        self.index
+    }
+
     /// The last part of the full name.
     pub fn name(self) -> &'s str {
         last_part(self.full_name())
@@ -137,12 +137,12 @@ impl<'s> MessageType<'s> {
 
     /// The field with this name.
     pub fn field(self, name: &str) -> Option<Field<'s>> {
-        self.get().by_name.get(name).map(|&index| Field::new(self.schema, index))
+        self.schema.pool().field_named(self.index, name).map(|index| Field::new(self.schema, index))
     }
 
     /// The field that a JSON object means: by its JSON name, or by its own.
     pub fn field_by_json_name(self, name: &str) -> Option<Field<'s>> {
-        self.get().by_json_name.get(name).map(|&index| Field::new(self.schema, index))
+        self.schema.pool().field_of_key(self.index, name).map(|index| Field::new(self.schema, index))
     }
 
     /// The field or extension with this number.
@@ -168,9 +168,9 @@ impl<'s> MessageType<'s> {
         self.get().map_entry
     }
 
-    /// Whether it is one of those that have a form of their own in JSON.
+    /// Whether it is, by its name, one of those that have a form of their own in JSON.
     pub fn well_known(self) -> Option<WellKnown> {
-        self.get().well_known
+        WellKnown::of(self.full_name())
     }
 
     /// Whether extensions may have this number.
@@ -190,6 +190,10 @@ impl<'s> MessageType<'s> {
 }
 
 impl<'s> Field<'s> {
+    pub(crate) fn index(self) -> u32 {
+        self.index
+    }
+
     /// Its own name.
     pub fn name(self) -> &'s str {
         self.get().own_name()
@@ -200,34 +204,34 @@ impl<'s> Field<'s> {
         self.schema.pool().full_name(self.get())
     }
 
-    /// The key in a JSON object: `lowerCamelCase`, or what the file says.
+    /// The key in a JSON object: `lowerCamelCase`, or what the file says; of an extension `[full.name]`.
     pub fn json_name(self) -> &'s str {
-        &self.get().json_name
+        self.get().json_name.text()
     }
 
     /// Its number on the wire.
     pub fn number(self) -> u32 {
-        self.get().number
+        self.entry().number
     }
 
     /// The type of its values.
     pub fn kind(self) -> Kind {
-        self.get().kind
+        self.entry().kind
     }
 
     /// How many values it has.
     pub fn cardinality(self) -> Cardinality {
-        self.get().cardinality
+        self.entry().cardinality()
     }
 
     /// Whether it is repeated; maps are.
     pub fn is_repeated(self) -> bool {
-        self.cardinality() == Cardinality::Repeated
+        self.entry().is_repeated()
     }
 
     /// Whether it is a map.
     pub fn is_map(self) -> bool {
-        self.get().map
+        self.entry().is_map()
     }
 
     /// Whether it is repeated, and no map.
@@ -237,27 +241,27 @@ impl<'s> Field<'s> {
 
     /// Whether it is required.
     pub fn is_required(self) -> bool {
-        self.cardinality() == Cardinality::Required
+        self.entry().flags.has(Flags::REQUIRED)
     }
 
     /// Whether it knows that it was set: one with the default value is written all the same.
     pub fn has_presence(self) -> bool {
-        self.get().explicit
+        self.entry().flags.has(Flags::EXPLICIT)
     }
 
     /// Whether it is written packed. What is read may be either.
     pub fn is_packed(self) -> bool {
-        self.get().packed
+        self.entry().flags.has(Flags::PACKED)
     }
 
     /// Whether its strings must be UTF-8.
     pub fn requires_utf8(self) -> bool {
-        self.get().utf8
+        self.entry().flags.has(Flags::UTF8)
     }
 
     /// Whether it is an extension.
     pub fn is_extension(self) -> bool {
-        self.get().extension
+        self.entry().flags.has(Flags::EXTENSION)
     }
 
     /// The message that it belongs to, or extends.
@@ -273,14 +277,14 @@ impl<'s> Field<'s> {
 
     /// The type of its values if they are messages; for a map that of its entries.
     pub fn message_type(self) -> Option<MessageType<'s>> {
-        let data = self.get();
-        data.kind.is_message().then(|| MessageType::new(self.schema, data.type_index))
+        let Entry { kind, type_index, .. } = *self.entry();
+        kind.is_message().then(|| MessageType::new(self.schema, type_index))
     }
 
     /// The type of its values if they are of an enum.
     pub fn enum_type(self) -> Option<EnumType<'s>> {
-        let data = self.get();
-        (data.kind == Kind::Enum).then(|| EnumType::new(self.schema, data.type_index))
+        let Entry { kind, type_index, .. } = *self.entry();
+        (kind == Kind::Enum).then(|| EnumType::new(self.schema, type_index))
     }
 
     /// Key and value, if it is a map.
@@ -299,11 +303,15 @@ impl<'s> Field<'s> {
         &self.get().options
     }
 
+    fn entry(self) -> &'s Entry {
+        self.schema.pool().entry(self.get())
+    }
+
     pub(crate) fn preset(self) -> &'s Preset {
         &self.get().default
     }
 
-    /// Its place in its message's table.
+    /// Its index in its message's table.
     pub(crate) fn entry_index(self) -> usize {
         usize::from(self.get().entry)
     }
@@ -342,8 +350,7 @@ impl<'s> EnumType<'s> {
 
     /// The value with this name.
     pub fn value(self, name: &str) -> Option<EnumValue<'s>> {
-        let data = self.get();
-        data.by_name.get(name).map(|&index| EnumValue { data: &data.values[index as usize] })
+        self.get().value_named(name).map(|data| EnumValue { data })
     }
 
     /// The value with this number; the first of them, if there are aliases.

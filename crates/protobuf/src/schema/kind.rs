@@ -55,7 +55,7 @@ impl Kind {
     ];
 
     /// The kind with this number in `descriptor.proto`.
-    pub fn from_number(number: i32) -> Option<Kind> {
+    pub(crate) fn from_number(number: i32) -> Option<Kind> {
         Kind::ALL.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
     }
 

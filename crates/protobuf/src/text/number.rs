@@ -152,38 +152,40 @@ pub(crate) fn small_double(mantissa: u64, decimals: usize) -> Option<f64> {
 /// `double`, which was rounded once, as if it had been rounded to this type at once; `None` if that is not sure.
 #[inline]
 pub(crate) fn to_float(double: f64) -> Option<f32> {
-    // Only what seems to lie in the middle of two floats, the lower 29 bits being 1000…, may have come from either side.
+    // Only what seems to lie in the middle of two floats, the lower 29 bits being 1000…, may have come from either
+    // side.
     let is_tie = double.to_bits() & ((1 << 29) - 1) == 1 << 28;
     let is_ordinary = double == 0.0 || (1e-30..1e30).contains(&double.abs());
     (is_ordinary && !is_tie).then_some(double as f32)
 }
 
-/// Room for the longest number that is written here with a comma behind it, and for the word that its last digits are written as.
-pub(crate) type Place = [u8; 32];
+/// Space for the longest number that is written here with a comma behind it, and for the word that its last digits are
+/// written as.
+pub(crate) type NumberBytes = [u8; 32];
 
-/// Appends what `put` writes, which gives its end. Room for the longest is taken and what is too much given back: in between
-/// nobody has to ask for room.
+/// Appends what `put` writes, which gives its end. Room for the longest is taken and what is too much given back: in
+/// between nobody has to ask for space.
 #[inline(always)]
 pub(crate) fn append<const N: usize>(text: &mut Vec<u8>, put: impl FnOnce(&mut [u8; N]) -> usize) {
     let start = text.len();
     text.extend_from_slice(&[0; N]);
-    if let Some(place) = text[start..].first_chunk_mut() {
-        let len = put(place);
+    if let Some(into) = text[start..].first_chunk_mut() {
+        let len = put(into);
         text.truncate(start + len);
     }
 }
 
-/// Appends what `put` writes of each word, with commas between. Room for all of them is taken at once. Not inlined: in a
-/// larger function the loop finds no registers for its constants.
+/// Appends what `put` writes of each word, with commas between. Room for all of them is taken at once. Not inlined: in
+/// a larger function the loop finds no registers for its constants.
 #[inline(never)]
-pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &mut Place) -> usize) {
+pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &mut NumberBytes) -> usize) {
     let start = text.len();
-    text.resize(start + words.len() * size_of::<Place>(), 0);
-    let (room, mut end) = (&mut text[start..], 0);
+    text.resize(start + words.len() * size_of::<NumberBytes>(), 0);
+    let (free, mut end) = (&mut text[start..], 0);
     for &word in words {
-        if let Some(place) = room[end..].first_chunk_mut() {
-            let len = put(word, place);
-            place[len] = b',';
+        if let Some(into) = free[end..].first_chunk_mut() {
+            let len = put(word, into);
+            into[len] = b',';
             end += len + 1;
         }
     }
@@ -193,75 +195,75 @@ pub(crate) fn append_row(words: &[u64], text: &mut Vec<u8>, put: impl Fn(u64, &m
 
 /// Writes a whole number; gives its end.
 #[inline(always)]
-pub(crate) fn put_integer(is_negative: bool, magnitude: u64, place: &mut Place) -> usize {
-    let at = put_sign(place, 0, is_negative);
-    put_digits(place, at, magnitude)
+pub(crate) fn put_integer(is_negative: bool, magnitude: u64, into: &mut NumberBytes) -> usize {
+    let at = put_sign(into, 0, is_negative);
+    put_digits(into, at, magnitude)
 }
 
 /// Writes a whole number in quotes; gives its end.
 #[inline(always)]
-pub(crate) fn put_quoted_integer(is_negative: bool, magnitude: u64, place: &mut Place) -> usize {
-    place[0] = b'"';
-    let at = put_sign(place, 1, is_negative);
-    let end = put_digits(place, at, magnitude);
-    place[end] = b'"';
+pub(crate) fn put_quoted_integer(is_negative: bool, magnitude: u64, into: &mut NumberBytes) -> usize {
+    into[0] = b'"';
+    let at = put_sign(into, 1, is_negative);
+    let end = put_digits(into, at, magnitude);
+    into[end] = b'"';
     end + 1
 }
 
 /// Writes true or false, without a branch: which it is cannot be guessed. Gives its end.
 #[inline(always)]
-pub(crate) fn put_bool(value: bool, place: &mut Place) -> usize {
+pub(crate) fn put_bool(value: bool, into: &mut NumberBytes) -> usize {
     const WORDS: [u64; 2] = [u64::from_le_bytes(*b"false   "), u64::from_le_bytes(*b"true    ")];
-    put_word(place, 0, WORDS[usize::from(value)]);
+    put_word(into, 0, WORDS[usize::from(value)]);
     5 - usize::from(value)
 }
 
-/// Writes the shortest text that reads back as `number`; whole numbers have no `.0`, and what is not finite is a word in quotes.
-/// Gives its end.
+/// Writes the shortest text that reads back as `number`; whole numbers have no `.0`, and what is not finite is a word
+/// in quotes. Gives its end.
 #[inline(always)]
-pub(crate) fn put_double(number: f64, place: &mut Place) -> usize {
+pub(crate) fn put_double(number: f64, into: &mut NumberBytes) -> usize {
     // Two texts of at most 15 digits are two numbers: one of that length that reads back is the shortest.
     let thousandths = (number.abs() * 1e3 + 0.5) as u32;
     if thousandths < EIGHT
         && thousandths > 0
         && (f64::from(thousandths) / 1e3).to_bits() == number.abs().to_bits()
     {
-        return put_thousandths(number < 0.0, thousandths, place);
+        return put_thousandths(number < 0.0, thousandths, into);
     }
-    put_shortest(number, place)
+    put_shortest(number, into)
 }
 
 /// See [`put_double`].
 #[inline(always)]
-pub(crate) fn put_float(number: f32, place: &mut Place) -> usize {
+pub(crate) fn put_float(number: f32, into: &mut NumberBytes) -> usize {
     // As above, with 6 digits.
     let thousandths = (f64::from(number.abs()) * 1e3 + 0.5) as u32;
     if thousandths < 1_000_000
         && thousandths > 0
         && (thousandths as f32 / 1e3).to_bits() == number.abs().to_bits()
     {
-        return put_thousandths(number < 0.0, thousandths, place);
+        return put_thousandths(number < 0.0, thousandths, into);
     }
-    put_shortest(number, place)
+    put_shortest(number, into)
 }
 
 /// Most numbers that people write have three decimals at most: a division proves that, and no search is needed.
 /// They are below 10^8.
 #[inline(always)]
-fn put_thousandths(is_negative: bool, thousandths: u32, place: &mut Place) -> usize {
-    let at = put_sign(place, 0, is_negative);
+fn put_thousandths(is_negative: bool, thousandths: u32, into: &mut NumberBytes) -> usize {
+    let at = put_sign(into, 0, is_negative);
     // Five digits before the point, of which one is kept; three behind it.
     let digits = eight_digits(thousandths);
     let (whole, fraction) = (digits & 0x00ff_ffff_ffff, digits >> 40 << 8);
     let zeros = zero_bits(whole | 1 << 32);
-    put_word(place, at, (whole | ZEROS) >> zeros);
+    put_word(into, at, (whole | ZEROS) >> zeros);
     let point = at + 5 - zeros as usize / 8;
-    put_word(place, point, fraction | 0x3030_3000 | u64::from(b'.'));
+    put_word(into, point, fraction | 0x3030_3000 | u64::from(b'.'));
     point + (71 - fraction.leading_zeros() as usize) / 8
 }
 
 #[inline(never)]
-fn put_shortest<F: zmij::Float + Copy + Into<f64>>(number: F, place: &mut Place) -> usize {
+fn put_shortest<F: zmij::Float + Copy + Into<f64>>(number: F, into: &mut NumberBytes) -> usize {
     let mut buffer = zmij::Buffer::new();
     let text = if number.into().is_finite() {
         let shortest = buffer.format_finite(number);
@@ -269,7 +271,7 @@ fn put_shortest<F: zmij::Float + Copy + Into<f64>>(number: F, place: &mut Place)
     } else {
         word(number.into())
     };
-    place[..text.len()].copy_from_slice(text.as_bytes());
+    into[..text.len()].copy_from_slice(text.as_bytes());
     text.len()
 }
 
@@ -286,35 +288,35 @@ fn word(number: f64) -> &'static str {
 
 /// A minus, if there is one, without a branch: whether there is one is hard to guess.
 #[inline(always)]
-fn put_sign(place: &mut Place, at: usize, is_negative: bool) -> usize {
-    place[at] = b'-';
+fn put_sign(into: &mut NumberBytes, at: usize, is_negative: bool) -> usize {
+    into[at] = b'-';
     at + usize::from(is_negative)
 }
 
 #[inline(always)]
-fn put_digits(place: &mut Place, at: usize, number: u64) -> usize {
+fn put_digits(into: &mut NumberBytes, at: usize, number: u64) -> usize {
     let eight = u64::from(EIGHT);
     if number < eight {
-        return put_first_digits(place, at, number as u32);
+        return put_first_digits(into, at, number as u32);
     }
     let (high, low) = (number / eight, (number % eight) as u32);
     let at = if high < eight {
-        put_first_digits(place, at, high as u32)
+        put_first_digits(into, at, high as u32)
     } else {
-        let at = put_first_digits(place, at, (high / eight) as u32);
-        put_word(place, at, eight_digits((high % eight) as u32) | ZEROS);
+        let at = put_first_digits(into, at, (high / eight) as u32);
+        put_word(into, at, eight_digits((high % eight) as u32) | ZEROS);
         at + 8
     };
-    put_word(place, at, eight_digits(low) | ZEROS);
+    put_word(into, at, eight_digits(low) | ZEROS);
     at + 8
 }
 
 /// The digits of a number below 10^8 at `at`, without zeros before them; 0 keeps one. Gives the end.
 #[inline(always)]
-fn put_first_digits(place: &mut Place, at: usize, number: u32) -> usize {
+fn put_first_digits(into: &mut NumberBytes, at: usize, number: u32) -> usize {
     let digits = eight_digits(number);
     let zeros = zero_bits(digits | 1 << 56);
-    put_word(place, at, (digits | ZEROS) >> zeros);
+    put_word(into, at, (digits | ZEROS) >> zeros);
     at + 8 - zeros as usize / 8
 }
 
@@ -325,9 +327,9 @@ fn zero_bits(digits: u64) -> u32 {
 }
 
 #[inline(always)]
-fn put_word(place: &mut Place, at: usize, word: u64) {
-    if let Some(place) = place[at..].first_chunk_mut() {
-        *place = word.to_le_bytes();
+fn put_word(into: &mut NumberBytes, at: usize, word: u64) {
+    if let Some(into) = into[at..].first_chunk_mut() {
+        *into = word.to_le_bytes();
     }
 }
 
@@ -336,8 +338,8 @@ const EIGHT: u32 = 100_000_000;
 /// The digits 0.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-/// The eight digits of a number below 10^8, the first in the lowest byte, as numbers. Two numbers of four digits, four of two,
-/// eight of one: a multiplication divides all of them at once.
+/// The eight digits of a number below 10^8, the first in the lowest byte, as numbers. Two numbers of four digits, four
+/// of two, eight of one: a multiplication divides all of them at once.
 #[inline(always)]
 fn eight_digits(number: u32) -> u64 {
     let high = u64::from(number / 10_000);
@@ -419,8 +421,8 @@ mod tests {
         let edges = powers.flat_map(|power| [power - 1, power, power + 1, power / 2, power / 7 * 3]);
         for number in edges.chain([u64::MAX, u64::MAX - 1, i64::MAX as u64]) {
             let mut text = b">".to_vec();
-            append(&mut text, |place| put_integer(false, number, place));
-            append(&mut text, |place| put_quoted_integer(true, number, place));
+            append(&mut text, |into| put_integer(false, number, into));
+            append(&mut text, |into| put_quoted_integer(true, number, into));
             assert_eq!(String::from_utf8(text).unwrap(), format!(">{number}\"-{number}\""));
         }
     }
@@ -442,7 +444,7 @@ mod tests {
         assert_eq!(to_float(1.0 + 2_f64.powi(-24)), None);
     }
 
-    fn written(put: impl FnOnce(&mut Place) -> usize) -> String {
+    fn written(put: impl FnOnce(&mut NumberBytes) -> usize) -> String {
         let mut text = Vec::new();
         append(&mut text, put);
         String::from_utf8(text).unwrap()
@@ -450,8 +452,8 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_short_as_they_can() {
-        let float = |number| written(|place| put_float(number, place));
-        let double = |number| written(|place| put_double(number, place));
+        let float = |number| written(|into| put_float(number, into));
+        let double = |number| written(|into| put_double(number, into));
         assert_eq!([float(0.1), float(f32::NAN), float(f32::MIN)], ["0.1", "\"NaN\"", "-3.4028235e+38"]);
         assert_eq!([double(0.1), double(-0.0), double(12.0)], ["0.1", "-0", "12"]);
         assert_eq!([double(f64::INFINITY), double(f64::NEG_INFINITY)], ["\"Infinity\"", "\"-Infinity\""]);
@@ -472,30 +474,30 @@ mod tests {
             let near = f64::from_bits(double.to_bits() + number % 3);
             for double in [double, near] {
                 let float = double as f32;
-                let expected = written(|place| put_shortest(double, place));
-                assert_eq!(written(|place| put_double(double, place)), expected, "{double:?}");
-                let expected = written(|place| put_shortest(float, place));
-                assert_eq!(written(|place| put_float(float, place)), expected, "{float:?}");
+                let expected = written(|into| put_shortest(double, into));
+                assert_eq!(written(|into| put_double(double, into)), expected, "{double:?}");
+                let expected = written(|into| put_shortest(float, into));
+                assert_eq!(written(|into| put_float(float, into)), expected, "{float:?}");
             }
         }
     }
 
     #[test]
     fn a_row_is_its_numbers_with_commas_between() {
-        // The longest of each kind, each in the room of one.
+        // The longest of each kind, each in the space of one.
         let longest = [f64::MIN, f64::NAN, f64::NEG_INFINITY, -f64::MIN_POSITIVE, -5e-324, 0.0, 0.125];
         for count in [0, 1, 2, 63, 64, 65, 200] {
             let words: Vec<u64> = (0..count).map(|index| longest[index % longest.len()].to_bits()).collect();
-            let check = |put: fn(u64, &mut Place) -> usize| {
-                let each: Vec<String> = words.iter().map(|&word| written(|place| put(word, place))).collect();
+            let check = |put: fn(u64, &mut NumberBytes) -> usize| {
+                let each: Vec<String> = words.iter().map(|&word| written(|into| put(word, into))).collect();
                 let mut text = b"[".to_vec();
                 append_row(&words, &mut text, put);
                 assert_eq!(String::from_utf8(text).unwrap(), format!("[{}", each.join(",")));
             };
-            check(|word, place| put_double(f64::from_bits(word), place));
-            check(|word, place| put_quoted_integer(true, u64::MAX - word % 2, place));
-            check(|word, place| put_integer(true, word % 100_000, place));
-            check(|word, place| put_bool(word % 2 == 1, place));
+            check(|word, into| put_double(f64::from_bits(word), into));
+            check(|word, into| put_quoted_integer(true, u64::MAX - word % 2, into));
+            check(|word, into| put_integer(true, word % 100_000, into));
+            check(|word, into| put_bool(word % 2 == 1, into));
         }
     }
 }

@@ -1,18 +1,20 @@
 //! A source to wire bytes, value by value, without a message in between.
 
+mod known;
+
 use std::borrow::Cow;
 
+use super::fault::{Fault, excerpt};
 use super::keys::{Keys, Seen};
 use super::options::ParseOptions;
 use super::source::{Shape as Found, Source, in_range};
-use super::tables::{Field, Shape, Tables, Type, is_null};
-use crate::json::{Fault, excerpt};
-use crate::schema::{Kind, Pool, WellKnown};
+use crate::schema::pool::{EnumData, FieldData, Pool};
+use crate::schema::table::{Entry, Flags, Shape, Table};
+use crate::schema::{Kind, WellKnown};
 use crate::wire::{WireType, put_varint, varint_len, zigzag};
 
 pub(crate) struct Builder<'s, 'o, S> {
     pub(super) pool: &'s Pool,
-    pub(super) tables: &'s Tables,
     pub(super) options: &'s ParseOptions,
     pub(super) source: S,
     pub(super) wire: &'o mut Vec<u8>,
@@ -20,121 +22,138 @@ pub(crate) struct Builder<'s, 'o, S> {
 
 impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     pub(crate) fn new(pool: &'s Pool, options: &'s ParseOptions, source: S, wire: &'o mut Vec<u8>) -> Self {
-        Builder { pool, tables: pool.transcode_tables(), options, source, wire }
+        Builder { pool, options, source, wire }
     }
 
     /// Appends a whole message, and gives back the source, which stands behind it.
     pub(crate) fn build(mut self, message_type: u32) -> Result<S, Fault> {
-        let tables = self.tables;
         // The message itself does not count.
         let depth = self.options.depth_max.saturating_add(1);
-        self.message(tables.message(message_type as usize), depth)?;
+        self.message(&self.pool.tables[message_type as usize], depth)?;
         Ok(self.source)
     }
 
     /// Appends the records of a message; `depth` more may lie in one another.
-    pub(super) fn message(&mut self, message_type: &'s Type, depth: usize) -> Result<(), Fault> {
+    pub(super) fn message(&mut self, table: &'s Table, depth: usize) -> Result<(), Fault> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(self.fault("messages lie in one another too deep"));
         };
-        if message_type.known.is_some() {
-            return self.known(message_type, depth);
+        if table.known.is_some() {
+            return self.known(table, depth);
         }
         let mut open = self.source.begin_map()?;
-        let mut members = Members::default();
+        let mut members = self.members(table);
         while self.source.next_key(&mut open)? {
-            self.next_member(message_type, &mut members, depth)?;
+            self.next_member(table, &mut members, depth)?;
         }
-        self.check_required(message_type, &members)
+        self.check_required(table, &members)
     }
 
     /// At the end of a message's members.
     #[inline]
-    pub(super) fn check_required(&self, message_type: &Type, members: &Members) -> Result<(), Fault> {
-        let is_missing = |index: &&u16| !self.options.allow_partial && !members.fields.has(**index);
-        match message_type.required.iter().find(is_missing) {
+    pub(super) fn check_required(&self, table: &Table, members: &Members<'_>) -> Result<(), Fault> {
+        if table.required.is_empty() {
+            return Ok(());
+        }
+        let is_missing = |index: &&u16| !self.options.allow_partial && !members.fields.has((**index).into());
+        match table.required.iter().find(is_missing) {
             None => Ok(()),
             Some(&index) => {
-                let field = &message_type.fields[usize::from(index)].json_name.text;
+                let field = self.pool.field(&table.entries()[usize::from(index)]).json_name.text();
                 Err(self.fault(&format!("the required field `{field}` is missing")))
             }
         }
     }
 
     /// Whether a value that is none of the field's may be left out.
-    fn may_ignore(&self, field: &Field) -> bool {
-        self.options.ignore_unknown && (self.options.allow_partial || !field.is_required)
+    fn may_ignore(&self, field: &Entry) -> bool {
+        self.options.ignore_unknown && (self.options.allow_partial || !field.flags.has(Flags::REQUIRED))
     }
 
     #[inline]
     fn next_member(
         &mut self,
-        message_type: &'s Type,
-        members: &mut Members,
+        table: &'s Table,
+        members: &mut Members<'s>,
         depth: usize,
     ) -> Result<(), Fault> {
         // Most writers keep to the order of the schema.
-        let expected = message_type.fields.get(members.next);
+        let expected = members.declared.get(members.next);
         if let Some(field) = expected.filter(|field| self.source.take_name(&field.json_name)) {
-            return self.member(field, members.next, members, depth);
+            members.next += 1;
+            return self.member(table, field, members, depth);
         }
         let at = self.source.offset();
         let key = self.source.key()?;
-        self.keyed_member(message_type, &key, at, members, depth)
+        self.keyed_member(table, &key, at, members, depth)
     }
 
     /// The value behind `key`, which stood at `at`.
     pub(super) fn keyed_member(
         &mut self,
-        message_type: &'s Type,
+        table: &'s Table,
         key: &str,
         at: usize,
-        members: &mut Members,
+        members: &mut Members<'s>,
         depth: usize,
     ) -> Result<(), Fault> {
-        match message_type.index_of_name(key) {
-            Some(index) => self.member(&message_type.fields[index], index, members, depth),
+        match self.field_of_key(table.message, key) {
+            Some(index) => {
+                let field = &self.pool.fields[index as usize];
+                // Extensions stand behind all that is declared: nothing is expected behind them.
+                members.next = (index - members.first) as usize + 1;
+                self.member(table, field, members, depth)
+            }
             None if self.options.ignore_unknown => self.source.skip_value(depth),
             None => {
-                let (name, key) = (self.name(message_type), excerpt(key));
+                let (name, key) = (self.name(table), excerpt(key));
                 Err(Fault::new(at, format!("{name} has no field `{key}`")))
             }
         }
     }
 
     #[inline]
+    fn field_of_key(&self, message: u32, key: &str) -> Option<u32> {
+        let extension = key.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+        let index = extension.and_then(|name| self.pool.extension_of(message, name));
+        index.or_else(|| self.pool.field_of_key(message, key))
+    }
+
+    #[inline]
     fn member(
         &mut self,
-        field: &'s Field,
-        index: usize,
-        members: &mut Members,
+        table: &'s Table,
+        data: &'s FieldData,
+        members: &mut Members<'s>,
         depth: usize,
     ) -> Result<(), Fault> {
-        members.next = index + 1;
-        self.member_value(field, index, members, depth).map_err(|fault| fault.in_field(&field.json_name.text))
+        let index = usize::from(data.entry);
+        let field = &table.entries()[index];
+        self.member_value(field, index, members, depth).map_err(|fault| fault.in_field(data.json_name.text()))
     }
 
     #[inline]
     fn member_value(
         &mut self,
-        field: &'s Field,
+        field: &'s Entry,
         index: usize,
-        members: &mut Members,
+        members: &mut Members<'s>,
         depth: usize,
     ) -> Result<(), Fault> {
-        if members.fields.set(index as u16) {
+        if members.fields.set(index as u32) {
             return Err(self.fault("the field comes twice"));
         }
-        if self.source.peek()? == Found::Null && !(field.shape == Shape::Singular && self.takes_null(field)) {
-            if field.is_required && !self.options.allow_partial {
+        if self.source.peek()? == Found::Null && !(field.shape() == Shape::Singular && self.takes_null(field))
+        {
+            if field.flags.has(Flags::REQUIRED) && !self.options.allow_partial {
                 return Err(self.fault("a required field must not be null"));
             }
             return self.source.null();
         }
-        if field.shape == Shape::Singular && field.is_in_oneof && members.oneofs.set(field.seen) {
+        if field.is_in_oneof() && members.oneofs.set(field.slot) {
             return Err(self.fault("another field of the same oneof is set"));
         }
-        match field.shape {
+        match field.shape() {
             Shape::Singular => self.singular(field, depth),
             Shape::Repeated => self.repeated(field, depth),
             Shape::Map => self.map(field, depth),
@@ -142,22 +161,22 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Whether null is a value of the field, and not its absence.
-    fn takes_null(&self, field: &Field) -> bool {
+    fn takes_null(&self, field: &Entry) -> bool {
         match field.kind {
-            Kind::Message => self.tables.message(field.target()).known == Some(WellKnown::Value),
-            Kind::Enum => is_null(field.enumeration(self.pool)),
+            Kind::Message | Kind::Group => self.pool.table(field).known == Some(WellKnown::Value),
+            Kind::Enum => self.enumeration_of(field).is_null(),
             _ => false,
         }
     }
 
     #[inline]
-    pub(super) fn singular(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
+    pub(super) fn singular(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
         match field.kind {
-            Kind::String | Kind::Bytes | Kind::Message => {
+            Kind::String | Kind::Bytes | Kind::Message | Kind::Group => {
                 let start = self.wire.len();
                 self.value(field, depth)?;
                 // A length of zero.
-                if field.is_implicit && field.kind != Kind::Message && self.wire.last() == Some(&0) {
+                if field.is_implicit() && self.wire.last() == Some(&0) {
                     let empty_len = varint_len(field.tag.into()) + 1;
                     if self.wire.len() == start + empty_len {
                         self.wire.truncate(start);
@@ -165,7 +184,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
                 }
             }
             kind => {
-                let value = self.number(field)?.filter(|value| *value != 0 || !field.is_implicit);
+                let value = self.number(field)?.filter(|value| *value != 0 || !field.is_implicit());
                 if let Some(value) = value {
                     put_varint(self.wire, field.tag.into());
                     put_number(self.wire, kind, value);
@@ -177,7 +196,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
 
     /// A tag and a string, bytes or message.
     #[inline]
-    fn value(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
+    fn value(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
         put_varint(self.wire, field.tag.into());
         match field.kind {
             Kind::String => {
@@ -188,17 +207,16 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
             }
             Kind::Bytes => self.len_prefixed(|builder| builder.source.bytes(builder.wire)),
             _ => {
-                let tables = self.tables;
-                let message_type = tables.message(field.target());
-                if field.is_group() {
-                    self.message(message_type, depth)?;
+                let table = self.pool.table(field);
+                if field.kind == Kind::Group {
+                    self.message(table, depth)?;
                     put_varint(
                         self.wire,
                         u64::from(field.tag - WireType::StartGroup as u32 + WireType::EndGroup as u32),
                     );
                     return Ok(());
                 }
-                self.len_prefixed(|builder| builder.message(message_type, depth))
+                self.len_prefixed(|builder| builder.message(table, depth))
             }
         }
     }
@@ -217,13 +235,13 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         if len < 0x80 {
             self.wire[start] = len as u8;
         } else {
-            self.make_room_for_len(start, len);
+            self.widen_len(start, len);
         }
         Ok(())
     }
 
     #[inline(never)]
-    fn make_room_for_len(&mut self, start: usize, len: usize) {
+    fn widen_len(&mut self, start: usize, len: usize) {
         let more = varint_len(len as u64) - 1;
         let end = self.wire.len();
         self.wire.resize(end + more, 0);
@@ -236,10 +254,10 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         self.wire[start + more] = rest as u8;
     }
 
-    fn repeated(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
-        if !field.is_packed() {
+    fn repeated(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+        if !field.flags.has(Flags::PACKED) {
             return self.elements(field, |builder| match field.kind {
-                Kind::String | Kind::Bytes | Kind::Message => builder.value(field, depth),
+                Kind::String | Kind::Bytes | Kind::Message | Kind::Group => builder.value(field, depth),
                 kind => {
                     if let Some(value) = builder.number(field)? {
                         put_varint(builder.wire, field.tag.into());
@@ -260,7 +278,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Numbers without tags. Each kind has a loop of its own.
-    fn packed(&mut self, field: &'s Field) -> Result<(), Fault> {
+    fn packed(&mut self, field: &'s Entry) -> Result<(), Fault> {
         macro_rules! by_kind {
             ($($kind:ident)*) => {
                 match field.kind {
@@ -284,13 +302,13 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     #[inline]
     pub(super) fn elements(
         &mut self,
-        field: &Field,
+        field: &Entry,
         mut element: impl FnMut(&mut Self) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut open = self.source.begin_list()?;
         let mut index = 0;
         while self.source.next_element(&mut open)? {
-            let is_null = matches!(field.kind, Kind::Message) && self.is_stray_null(field)?;
+            let is_null = field.kind.is_message() && self.is_stray_null(field)?;
             let done = if is_null { Err(self.fault("an element must not be null")) } else { element(self) };
             done.map_err(|fault| fault.in_element(index))?;
             index += 1;
@@ -299,16 +317,16 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// Whether a null stands where only a value may. Numbers and strings find out for themselves.
-    fn is_stray_null(&mut self, field: &Field) -> Result<bool, Fault> {
+    #[inline(always)]
+    fn is_stray_null(&mut self, field: &Entry) -> Result<bool, Fault> {
         Ok(self.source.peek()? == Found::Null && !self.takes_null(field))
     }
 
-    pub(super) fn map(&mut self, field: &'s Field, depth: usize) -> Result<(), Fault> {
+    pub(super) fn map(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(self.fault("messages lie in one another too deep"));
         };
-        let tables = self.tables;
-        let [key_field, value_field] = &*tables.message(field.target()).fields else {
+        let [key_field, value_field] = self.pool.table(field).entries() else {
             return Err(self.fault("the schema has no entry for this map"));
         };
         let mut open = self.source.begin_map()?;
@@ -335,7 +353,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Ok(())
     }
 
-    fn map_key(&mut self, field: &Field) -> Result<Key<'t>, Fault> {
+    fn map_key(&mut self, field: &Entry) -> Result<Key<'t>, Fault> {
         put_varint(self.wire, field.tag.into());
         if field.kind == Kind::String {
             let key = self.source.key()?;
@@ -354,11 +372,11 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     /// False if the value is to be ignored.
-    fn map_value(&mut self, field: &'s Field, depth: usize) -> Result<bool, Fault> {
+    fn map_value(&mut self, field: &'s Entry, depth: usize) -> Result<bool, Fault> {
         if self.is_stray_null(field)? {
             return Err(self.fault("a value must not be null"));
         }
-        if let Kind::String | Kind::Bytes | Kind::Message = field.kind {
+        if let Kind::String | Kind::Bytes | Kind::Message | Kind::Group = field.kind {
             return self.value(field, depth).map(|()| true);
         }
         let Some(value) = self.number(field)? else { return Ok(false) };
@@ -370,7 +388,7 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     /// A number, boolean or enum as 64 bits: 32-bit signed ones are extended, floats are in the low half. `None` is
     /// a name of an enum that is to be ignored.
     #[inline]
-    fn number(&mut self, field: &Field) -> Result<Option<u64>, Fault> {
+    fn number(&mut self, field: &Entry) -> Result<Option<u64>, Fault> {
         match field.kind {
             Kind::Enum => self.enumeration(field),
             kind => self.plain_number(kind).map(Some),
@@ -397,24 +415,24 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         })
     }
 
-    fn enumeration(&mut self, field: &Field) -> Result<Option<u64>, Fault> {
-        let enumeration = field.enumeration(self.pool);
+    fn enumeration(&mut self, field: &Entry) -> Result<Option<u64>, Fault> {
+        let enumeration = self.enumeration_of(field);
         let at = self.source.offset();
         let found = self.source.peek()?;
-        if found == Found::Null && is_null(enumeration) {
+        if found == Found::Null && enumeration.is_null() {
             return self.source.null().map(|()| Some(0));
         }
         let name = &enumeration.name;
         if found != Found::Number {
             let text = self.source.text()?;
-            return match enumeration.by_name.get(&*text) {
-                Some(value) => Ok(Some(i64::from(enumeration.values[*value as usize].number) as u64)),
+            return match enumeration.value_named(&text) {
+                Some(value) => Ok(Some(i64::from(value.number) as u64)),
                 None if self.may_ignore(field) => Ok(None),
                 None => Err(Fault::new(at, format!("{name} has no value `{}`", excerpt(&text)))),
             };
         }
         let number = self.plain_number(Kind::Int32)?;
-        if !field.is_closed || enumeration.value(number as i32).is_some() {
+        if !field.is_closed() || enumeration.value(number as i32).is_some() {
             return Ok(Some(number));
         }
         if self.may_ignore(field) {
@@ -423,9 +441,21 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         Err(Fault::new(at, format!("{name} is closed, and has no value with the number {}", number as i32)))
     }
 
+    fn enumeration_of(&self, field: &Entry) -> &'s EnumData {
+        &self.pool.enums[field.type_index as usize]
+    }
+
+    /// Nothing of the message has come yet.
+    #[inline]
+    pub(super) fn members(&self, table: &Table) -> Members<'s> {
+        let fields = &self.pool.messages[table.message as usize].fields;
+        let declared = &self.pool.fields[fields.start as usize..fields.end as usize];
+        Members { fields: Seen::default(), oneofs: Seen::default(), declared, first: fields.start, next: 0 }
+    }
+
     /// The full name of a type.
-    pub(super) fn name(&self, message_type: &Type) -> &'s str {
-        &self.pool.messages[message_type.index as usize].name
+    pub(super) fn name(&self, table: &Table) -> &'s str {
+        &self.pool.messages[table.message as usize].name
     }
 
     /// An error where the source stands.
@@ -436,13 +466,16 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
 }
 
 /// Which members of a message came by.
-#[derive(Default)]
-pub(super) struct Members {
-    /// By index.
+pub(super) struct Members<'s> {
+    /// By the index of the entry.
     fields: Seen,
-    /// By the bit that members of one oneof share.
+    /// By the slot that members of one oneof share.
     oneofs: Seen,
-    /// The index of the field that is likely to come next.
+    /// The fields that the message declares.
+    declared: &'s [FieldData],
+    /// The index of the first of them in the pool.
+    first: u32,
+    /// Which of them is likely to come next.
     next: usize,
 }
 

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::DecodeError;
+use crate::message::DecodeError;
 
 /// Why a message has no form in JSON or MessagePack.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

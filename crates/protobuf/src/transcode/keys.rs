@@ -3,19 +3,20 @@
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// Which fields of a message came by: a bit each.
+/// Which fields of a message came by: a bit for each slot that they would have in a record, which members of a oneof
+/// share.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     first: [u64; 2],
-    /// For types with more than 128 fields.
+    /// For types with more than 128 of them.
     others: Vec<u64>,
 }
 
 impl Seen {
     /// Sets a bit, and says whether it was set before.
     #[inline]
-    pub(crate) fn set(&mut self, bit: u16) -> bool {
-        let (word, mask) = (usize::from(bit / 64), 1 << (bit % 64));
+    pub(crate) fn set(&mut self, bit: u32) -> bool {
+        let (word, mask) = ((bit / 64) as usize, 1 << (bit % 64));
         let word = match self.first.get_mut(word) {
             Some(word) => word,
             None => self.other(word - self.first.len()),
@@ -33,8 +34,8 @@ impl Seen {
         &mut self.others[index]
     }
 
-    pub(crate) fn has(&self, bit: u16) -> bool {
-        let (word, mask) = (usize::from(bit / 64), 1 << (bit % 64));
+    pub(crate) fn has(&self, bit: u32) -> bool {
+        let (word, mask) = ((bit / 64) as usize, 1 << (bit % 64));
         let word = self.first.get(word).or_else(|| self.others.get(word.wrapping_sub(self.first.len())));
         word.is_some_and(|word| word & mask != 0)
     }
@@ -108,7 +109,7 @@ mod tests {
 
     #[test]
     fn each_bit_is_its_own() {
-        for bits in [[0, 1, 63], [64, 127, 128], [129, 4000, u16::MAX]] {
+        for bits in [[0, 1, 63], [64, 127, 128], [255, 256, 131_071], [129, 4000, 65_535]] {
             let mut seen = Seen::default();
             for bit in bits {
                 assert!(!seen.has(bit) && !seen.set(bit) && seen.has(bit) && seen.set(bit), "{bit}");

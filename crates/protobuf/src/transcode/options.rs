@@ -18,8 +18,8 @@ pub struct PrintOptions {
     pub enum_numbers: bool,
     /// Print also a message without fields that it must have: proto2's `required`.
     pub allow_partial: bool,
-    /// Bytes that are printed, at most: 256 MiB. A message of two bytes may have a long name, and with `defaults` it is as
-    /// long as its type has fields.
+    /// Bytes that are printed, at most: 256 MiB. A message of two bytes may have a long name, and with `defaults` it
+    /// is as long as its type has fields.
     pub len_max: usize,
     /// In JSON, give each member and element a line of its own, indented by two spaces.
     pub pretty: bool,

@@ -19,16 +19,17 @@ use super::error::PrintError;
 use super::keys::Seen;
 use super::options::PrintOptions;
 use super::sink::{NotText, Sink};
-use super::tables::{Field, Shape, Tables, Type, is_null};
-use crate::schema::{Kind, Pool};
+use crate::schema::Kind;
+use crate::schema::number::read_number;
+use crate::schema::pool::Pool;
+use crate::schema::table::{Entry, Shape, Table};
+use crate::wire::message_set::ITEM;
 use crate::wire::{Reader, WireErrorKind, WireType};
-use message_set::ITEM;
-use records::{End, at_end, number, skip};
+use records::{End, at_end, skip};
 pub(crate) use unordered::{Merge, Stop};
 
 pub(crate) struct Printer<'s, S> {
     pool: &'s Pool,
-    tables: &'s Tables,
     options: &'s PrintOptions,
     sink: S,
     merge: Merge<'s>,
@@ -41,21 +42,21 @@ pub(crate) struct Printer<'s, S> {
 impl<'s, S: Sink> Printer<'s, S> {
     pub(crate) fn new(pool: &'s Pool, options: &'s PrintOptions, sink: S, merge: Merge<'s>) -> Self {
         let end_max = sink.mark().len.saturating_add(options.len_max);
-        Printer { pool, tables: pool.transcode_tables(), options, sink, merge, end_max, merges_any: false }
+        Printer { pool, options, sink, merge, end_max, merges_any: false }
     }
 
     /// A whole message.
     pub(crate) fn print(&mut self, message_type: u32, wire: &[u8]) -> Result<(), Stop> {
         // The message itself does not count.
         let depth = self.options.depth_max.saturating_add(1);
-        let tables = self.tables;
-        self.message(tables.message(message_type as usize), &mut Reader::new(wire), End::Bytes, depth)
+        let table = &self.pool.tables[message_type as usize];
+        self.message(table, &mut Reader::new(wire), End::Bytes, depth)
     }
 
     /// `depth` more messages may lie in one another.
     fn message(
         &mut self,
-        message_type: &'s Type,
+        table: &'s Table,
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
@@ -64,18 +65,18 @@ impl<'s, S: Sink> Printer<'s, S> {
             return Err(reader.error(WireErrorKind::TooDeep).into());
         };
         self.check_len()?;
-        if message_type.known.is_some() {
-            return self.known(message_type, reader, end, depth);
+        if table.known.is_some() {
+            return self.known(table, reader, end, depth);
         }
         let mut open = self.sink.begin_map();
-        self.fields(message_type, reader, end, depth, &mut open)?;
+        self.fields(table, reader, end, depth, &mut open)?;
         self.sink.end_map(open);
         Ok(())
     }
 
     fn fields(
         &mut self,
-        message_type: &'s Type,
+        table: &'s Table,
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
@@ -85,35 +86,36 @@ impl<'s, S: Sink> Printer<'s, S> {
         while !reader.is_empty() {
             let start = reader.offset();
             let tag = reader.tag_bits()?;
-            match message_type.field_of_tag(tag) {
-                Some(field) => match field.shape {
+            match table.find_by_tag(tag) {
+                Some(field) => match field.shape() {
                     Shape::Singular => self.singular(field, tag, reader, depth, &mut seen, open)?,
                     Shape::Repeated => self.repeated(field, tag, reader, depth, &mut seen, open)?,
                     Shape::Map => self.map(field, reader, depth, &mut seen, open)?,
                 },
-                None if message_type.is_message_set && tag == ITEM.bits() => {
-                    self.message_set_item(message_type, reader, depth, &mut seen, open)?;
+                None if table.message_set && tag == ITEM => {
+                    self.message_set_item(table, reader, depth, &mut seen, open)?;
                 }
                 None => {
                     if skip(tag, start, reader, end)? {
-                        return self.unset(message_type, &seen, open);
+                        return self.unset(table, &seen, open);
                     }
                 }
             }
         }
         at_end(reader, end)?;
-        self.unset(message_type, &seen, open)
+        self.unset(table, &seen, open)
     }
 
     #[inline]
-    fn name(&mut self, field: &Field, open: &mut S::Open) {
-        self.sink.name(open, if self.options.schema_names { &field.schema_name } else { &field.json_name });
+    fn name(&mut self, field: &Entry, open: &mut S::Open) {
+        let field = self.pool.field(field);
+        self.sink.name(open, if self.options.schema_names { &field.name } else { &field.json_name });
     }
 
     #[inline]
     fn singular(
         &mut self,
-        field: &'s Field,
+        field: &'s Entry,
         tag: u32,
         reader: &mut Reader<'_>,
         depth: usize,
@@ -123,7 +125,7 @@ impl<'s, S: Sink> Printer<'s, S> {
         match field.kind {
             Kind::String | Kind::Bytes => {
                 let value = reader.len_prefixed()?;
-                if seen.set(field.seen) {
+                if seen.set(field.slot) {
                     return Err(Stop::Merge);
                 }
                 if value.is_empty() && self.is_left_out(field) {
@@ -132,19 +134,19 @@ impl<'s, S: Sink> Printer<'s, S> {
                 self.name(field, open);
                 self.text_or_bytes(field, value)
             }
-            Kind::Message => {
-                if seen.set(field.seen) {
+            Kind::Message | Kind::Group => {
+                if seen.set(field.slot) {
                     return Err(Stop::Merge);
                 }
                 self.name(field, open);
                 self.nested(field, tag, reader, depth)
             }
             _ => {
-                let value = number(field.kind, reader)?;
-                if field.is_closed && !self.has(field, value) {
+                let value = read_number(field.element, reader)?;
+                if field.is_closed() && !self.has(field, value) {
                     return Ok(());
                 }
-                if seen.set(field.seen) {
+                if seen.set(field.slot) {
                     return Err(Stop::Merge);
                 }
                 if value == 0 && self.is_left_out(field) {
@@ -159,14 +161,14 @@ impl<'s, S: Sink> Printer<'s, S> {
 
     /// Whether a closed enum has a value of this number.
     #[inline]
-    fn has(&self, field: &Field, value: u64) -> bool {
-        field.enumeration(self.pool).value(value as i32).is_some()
+    fn has(&self, field: &Entry, value: u64) -> bool {
+        self.pool.enums[field.type_index as usize].value(value as i32).is_some()
     }
 
     /// Whether the field is not printed when its value is zero or empty.
     #[inline]
-    fn is_left_out(&self, field: &Field) -> bool {
-        field.is_implicit && !self.options.defaults
+    fn is_left_out(&self, field: &Entry) -> bool {
+        field.is_implicit() && !self.options.defaults
     }
 
     #[inline]
@@ -181,20 +183,20 @@ impl<'s, S: Sink> Printer<'s, S> {
     #[inline]
     fn nested(
         &mut self,
-        field: &'s Field,
+        field: &'s Entry,
         tag: u32,
         reader: &mut Reader<'_>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let message_type = self.tables.message(field.target());
+        let table = self.pool.table(field);
         if tag & 7 == WireType::StartGroup as u32 {
-            return self.message(message_type, reader, End::Group(tag >> 3), depth);
+            return self.message(table, reader, End::Group(tag >> 3), depth);
         }
-        self.message(message_type, &mut reader.nested()?, End::Bytes, depth)
+        self.message(table, &mut reader.nested()?, End::Bytes, depth)
     }
 
     #[inline]
-    fn text_or_bytes(&mut self, field: &Field, value: &[u8]) -> Result<(), Stop> {
+    fn text_or_bytes(&mut self, field: &Entry, value: &[u8]) -> Result<(), Stop> {
         if field.kind == Kind::Bytes {
             self.sink.bytes(value);
             return Ok(());
@@ -202,19 +204,19 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.sink.text(value).map_err(|NotText| not_text(self.pool, field))
     }
 
-    /// `value` as [`number`] gives it.
+    /// `value` as [`read_number`] gives it.
     #[inline]
-    fn number(&mut self, field: &Field, value: u64) {
+    fn number(&mut self, field: &Entry, value: u64) {
         match field.kind {
             Kind::Enum => self.enumeration(field, value as i32),
             kind => self.sink.number(kind, value),
         }
     }
 
-    fn enumeration(&mut self, field: &Field, number: i32) {
-        let enumeration = field.enumeration(self.pool);
+    fn enumeration(&mut self, field: &Entry, number: i32) {
+        let enumeration = &self.pool.enums[field.type_index as usize];
         match enumeration.value(number) {
-            _ if number == 0 && is_null(enumeration) => self.sink.null(),
+            _ if number == 0 && enumeration.is_null() => self.sink.null(),
             Some(value) if !self.options.enum_numbers => {
                 // The name is a `str`.
                 let _ = self.sink.text(value.name.as_bytes());
@@ -225,8 +227,7 @@ impl<'s, S: Sink> Printer<'s, S> {
 }
 
 #[cold]
-fn not_text(pool: &Pool, field: &Field) -> Stop {
-    let data = &pool.fields[field.index as usize];
-    let field = pool.full_name(data);
+fn not_text(pool: &Pool, field: &Entry) -> Stop {
+    let field = pool.full_name(pool.field(field));
     PrintError::NotText { field }.into()
 }

@@ -1,25 +1,6 @@
 //! Where the values of a message go: JSON or MessagePack.
 
-use crate::schema::Kind;
-
-/// The name of a field, in every form that an output wants.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Name {
-    /// As it is.
-    pub(crate) text: Box<str>,
-    /// `,"name":`, escaped.
-    pub(crate) quoted: Box<[u8]>,
-}
-
-impl Name {
-    pub(crate) fn new(text: &str) -> Name {
-        let mut quoted = vec![b','];
-        // What comes from a `str` is UTF-8.
-        crate::json::write::string(text.as_bytes(), &mut quoted);
-        quoted.push(b':');
-        Name { text: text.into(), quoted: quoted.into() }
-    }
-}
+use crate::schema::{Key, Kind};
 
 /// A value that the output has no form for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +20,7 @@ pub(crate) trait Sink {
 
     fn begin_map(&mut self) -> Self::Open;
     /// Before each value of a map: its key.
-    fn name(&mut self, open: &mut Self::Open, name: &Name);
+    fn name(&mut self, open: &mut Self::Open, name: &Key);
     fn text_key(&mut self, open: &mut Self::Open, key: &[u8]) -> Result<(), NotText>;
     fn int_key(&mut self, open: &mut Self::Open, key: i64);
     fn uint_key(&mut self, open: &mut Self::Open, key: u64);
@@ -64,7 +45,7 @@ pub(crate) trait Sink {
     /// False if it is out of range.
     fn timestamp(&mut self, seconds: i64, nanos: i32) -> bool;
 
-    /// A number of any kind as 64 bits: 32-bit signed ones are extended, floats are in the low half.
+    /// A number of any kind as 64 bits: as slots hold them.
     #[inline(always)]
     fn number(&mut self, kind: Kind, word: u64) {
         match kind {
@@ -83,7 +64,7 @@ pub(crate) trait Sink {
     /// Several of a kind, at least one, as elements of a list.
     fn numbers(&mut self, open: &mut Self::Open, kind: Kind, words: &[u64]);
 
-    /// A place to come back to.
+    /// Where to come back to.
     fn mark(&self) -> Mark;
     /// Takes back all that was written since.
     fn rewind(&mut self, mark: Mark);

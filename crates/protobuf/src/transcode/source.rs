@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::sink::Name;
-use crate::json::Fault;
+use super::fault::Fault;
+use crate::schema::Key;
 
 /// What a value is, before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) trait Source<'t>: Clone {
     /// Whether another key follows; the map is closed if not.
     fn next_key(&mut self, open: &mut Self::Open) -> Result<bool, Fault>;
     /// Steps over the key if it is this one, and can be seen to be at a glance.
-    fn take_name(&mut self, name: &Name) -> bool;
+    fn take_name(&mut self, name: &Key) -> bool;
     fn key(&mut self) -> Result<Cow<'t, str>, Fault>;
     fn integer_key(&mut self) -> Result<i128, Fault>;
     fn bool_key(&mut self) -> Result<bool, Fault>;

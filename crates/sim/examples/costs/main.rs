@@ -8,9 +8,11 @@
 //! Each side has a runtime of its own, and they take turns: a side runs until it has nothing left to do, then the other
 //! does. So how many calls share a read or a write follows from the case and not from timing, and what runs within
 //! [`client_turn`] and [`server_turn`] is one side's cost. Clocks stand still: a server that takes a slow machine for a
-//! slow handler would do something else. `cargo xtask test --only costs` compares the counts with those that were recorded.
+//! slow handler would do something else. `cargo xtask test --only costs` compares the counts with those that were
+//! recorded.
 //!
-//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call: what that costs is the difference.
+//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call: what that costs is the
+//! difference.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "metrics")]

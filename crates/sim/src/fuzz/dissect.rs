@@ -1,7 +1,7 @@
 //! Encoded messages taken apart, written as text, and put together again.
 //!
-//! Whatever the bytes are: the text is assembled to the same ones, each byte is accounted for once, and no span lies outside.
-//! What the bytes are as text is assembled, too, or refused.
+//! Whatever the bytes are: the text is assembled to the same ones, each byte is accounted for once, and no span lies
+//! outside. What the bytes are as text is assembled, too, or refused.
 
 use std::sync::OnceLock;
 

@@ -5,8 +5,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use thalweg_http2::frame::{FrameHead, HEAD_LEN, PREFACE};
 use thalweg_http2::{
-    Block, Config, Connection, ConnectionError, Event, ExpectedData, FieldList, Indexing, Output, StreamId,
-    Tag,
+    Block, Config, Connection, ConnectionError, Event, ExpectedData, FieldList, Indexing, Output,
+    ResetReason, StreamId, Tag,
 };
 
 use super::{Features, INPUT_LEN_MAX, feature};
@@ -61,7 +61,7 @@ fn cut<'a>(random: &mut Random, mut input: &'a [u8]) -> Vec<&'a [u8]> {
 enum Heard {
     Head { kind: &'static str, stream: u32, fields: u64, end: bool },
     Data { stream: u32, bytes: Vec<u8>, end: bool },
-    Other(&'static str, u32, &'static str),
+    Other(&'static str, u32, Option<ResetReason>),
 }
 
 /// What a connection made of its input.
@@ -107,7 +107,8 @@ impl Observed {
         observed
     }
 
-    /// Now and then the owner puts what is expected where it belongs by itself: it must hear the same. What is left to be presented.
+    /// Now and then the owner puts what is expected where it belongs by itself: it must hear the same. What is left to
+    /// be presented.
     fn place<'a>(
         &mut self,
         connection: &mut Connection,
@@ -120,7 +121,7 @@ impl Observed {
         let end_stream = connection.data_placed(bytes.len()).is_some();
         if end_stream || !bytes.is_empty() {
             let ExpectedData { stream, tag, .. } = expected;
-            self.hear(connection, &Event::Data { stream, tag, bytes, end_stream });
+            self.hear(connection, &Event::Data { stream, tag, bytes, start: 0, end_stream });
             if let Some(random) = owner {
                 answer(connection, stream, random);
             }
@@ -171,11 +172,11 @@ impl Observed {
                 }
                 Heard::Data { stream: stream.get(), bytes: bytes.to_vec(), end: end_stream }
             }
-            Event::Reset { stream, cause, .. } => Heard::Other("reset", stream.get(), cause.reason),
-            Event::Writable { stream, .. } => Heard::Other("writable", stream.get(), ""),
-            Event::SlotsChanged => Heard::Other("slots changed", 0, ""),
-            Event::GoAway { last_stream, .. } => Heard::Other("goaway", last_stream.get(), ""),
-            Event::Pong { .. } => Heard::Other("pong", 0, ""),
+            Event::Reset { stream, cause, .. } => Heard::Other("reset", stream.get(), Some(cause.reason)),
+            Event::Writable { stream, .. } => Heard::Other("writable", stream.get(), None),
+            Event::StreamsFree => Heard::Other("streams free", 0, None),
+            Event::GoAway { last_stream, .. } => Heard::Other("goaway", last_stream.get(), None),
+            Event::Pong { .. } => Heard::Other("pong", 0, None),
             _ => panic!("an unknown event: {event:?}"),
         };
         self.heard.push(heard);
@@ -184,12 +185,12 @@ impl Observed {
     /// Events behind events, and how it ended.
     fn features(&self) -> Features {
         let kind = |heard: &Heard| match heard {
-            Heard::Head { kind, end, .. } => (*kind, "", *end),
-            Heard::Data { end, .. } => ("data", "", *end),
+            Heard::Head { kind, end, .. } => (*kind, None, *end),
+            Heard::Data { end, .. } => ("data", None, *end),
             Heard::Other(kind, _, reason) => (*kind, *reason, false),
         };
         let pairs = self.heard.windows(2).map(|pair| feature((kind(&pair[0]), kind(&pair[1]))));
-        pairs.chain([feature(self.outcome.map_err(|error| error.reason))]).collect()
+        pairs.chain([feature(self.outcome.map_err(|error| error.violation))]).collect()
     }
 }
 
@@ -202,7 +203,7 @@ fn answer(connection: &mut Connection, stream: StreamId, random: &mut Random) {
             connection.send_headers(stream, Block { fixed: None, extra: &head }, end).ok();
         }
         1 => {
-            connection.send_data(stream, Bytes::from(vec![7; random.size(5000)]), end).ok();
+            connection.send_data(stream, [Bytes::from(vec![7; random.size(5000)])], end).ok();
         }
         2 => connection.release(stream, random.size(70_000)),
         3 if random.one_in(4) => connection.reset(stream, thalweg_http2::ErrorCode::Cancel),

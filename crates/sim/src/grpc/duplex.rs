@@ -171,7 +171,7 @@ impl AsyncWrite for Duplex {
         if wire.is_moody(cx) {
             return Poll::Pending;
         }
-        let room = wire.pipes[end].room();
+        let room = wire.pipes[end].free_space();
         if room == 0 {
             wire.writers[end] = Some(cx.waker().clone());
             return Poll::Pending;

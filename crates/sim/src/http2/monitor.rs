@@ -124,7 +124,8 @@ impl Monitor {
         }
     }
 
-    /// A receiver gives back all that came in since the last time: it always stands behind a whole frame of the sender's.
+    /// A receiver gives back all that came in since the last time: it always stands behind a whole frame of the
+    /// sender's.
     fn give_back(&mut self, side: Side, increment: u64) {
         let receiver = &mut self.senders[side];
         if receiver.enlargement_left > 0 {

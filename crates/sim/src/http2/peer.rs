@@ -50,7 +50,7 @@ pub(super) struct Peer {
     input: Vec<u8>,
     sending: BTreeMap<u32, Outbound>,
     unreleased: BTreeMap<u32, usize>,
-    waits_for_slot: bool,
+    waits_for_stream: bool,
     /// The world is quiet and only asks for what is left of the windows: no owner has ideas of its own.
     probing: bool,
     /// What may be in the output beyond its target since it was last taken, in bytes.
@@ -111,7 +111,7 @@ impl Peer {
             input: Vec::new(),
             sending: BTreeMap::new(),
             unreleased: BTreeMap::new(),
-            waits_for_slot: false,
+            waits_for_stream: false,
             probing: false,
             output_slack: 4 * CONTROL_LEN_MAX,
         }
@@ -161,7 +161,7 @@ impl Peer {
         assert!(end_stream || end.is_none(), "{end:?} of data that was placed");
         if end_stream || !bytes.is_empty() {
             self.on_event(
-                Event::Data { stream: expected.stream, tag: expected.tag, bytes, end_stream },
+                Event::Data { stream: expected.stream, tag: expected.tag, bytes, start: 0, end_stream },
                 scene,
             );
         }
@@ -170,8 +170,18 @@ impl Peer {
 
     fn poll_events(&mut self, input: &mut &[u8], scene: &mut Scene<'_>) {
         loop {
+            let given = *input;
             match self.connection.poll_event(input, scene.instant()) {
-                Ok(Some(event)) => self.on_event(event, scene),
+                Ok(Some(event)) => {
+                    if let Event::Data { bytes, start, .. } = event {
+                        assert_eq!(
+                            &given[start..start + bytes.len()],
+                            bytes,
+                            "DATA does not lie where it says"
+                        );
+                    }
+                    self.on_event(event, scene);
+                }
                 Ok(None) => return,
                 // The error that it was closed with.
                 Err(_) if self.phase == Phase::Closing => {
@@ -274,7 +284,7 @@ impl Peer {
                     outbound.blocked = false;
                 }
             }
-            Event::SlotsChanged => self.waits_for_slot = false,
+            Event::StreamsFree => self.waits_for_stream = false,
             Event::GoAway { code, debug, .. } => {
                 scene.note(side, "goaway", 0, u32::from(code) as usize);
                 scene.ledger.hear_farewell(side, code, debug);
@@ -372,7 +382,7 @@ impl Peer {
     }
 
     fn may_open(&self) -> bool {
-        self.plan.wishes > 0 && !self.waits_for_slot
+        self.plan.wishes > 0 && !self.waits_for_stream
     }
 
     /// Streams on which the owner can send.
@@ -394,6 +404,11 @@ impl Peer {
 
     /// The wish for one more stream.
     pub(super) fn open(&mut self, scene: &mut Scene<'_>) {
+        // Every other time it asks first, in place of being refused.
+        if self.plan.wishes.is_multiple_of(2) && self.connection.notify_free_stream() {
+            self.waits_for_stream = true;
+            return;
+        }
         let outbound = self.outbound(scene);
         let mut head = request_head();
         plan::push_fields(&mut scene.random, &mut head);
@@ -410,7 +425,7 @@ impl Peer {
                     self.sending.insert(stream, Outbound { head_sent: true, ..outbound });
                 }
             }
-            Err(OpenError::NoSlot) => self.waits_for_slot = true,
+            Err(OpenError::NoFreeStream) => self.waits_for_stream = true,
             Err(OpenError::GoingAway) => self.plan.wishes = 0,
             Err(error) => panic!("the client cannot open a stream: {error}"),
         }
@@ -421,7 +436,7 @@ impl Peer {
         self.probing = true;
         let head = request_head();
         let stream =
-            self.connection.open(Tag(7), Block { fixed: None, extra: &head }, false).expect("a free slot");
+            self.connection.open(Tag(7), Block { fixed: None, extra: &head }, false).expect("a free stream");
         scene.ledger.open(stream.get(), false);
         self.take_note_of_head(stream.get(), &head, false, scene);
         stream.get()
@@ -515,7 +530,7 @@ impl Peer {
                 .send_data_in_place(id, len, end, |out| out.extend_from_slice(&bytes))
                 .expect("open");
         if !in_place {
-            let sent = self.connection.send_data(id, bytes, end);
+            let sent = self.connection.send_data(id, [bytes], end);
             sent.unwrap_or_else(|error| panic!("nothing can be sent on stream {stream}: {error}"));
         }
         self.output_slack += CONTROL_LEN_MAX;
@@ -524,7 +539,7 @@ impl Peer {
 
     /// The end of a stream, without anything before it.
     pub(super) fn end(&mut self, stream: u32, scene: &mut Scene<'_>) {
-        self.connection.send_data(StreamId::new(stream), Bytes::new(), true).expect("open");
+        self.connection.send_data(StreamId::new(stream), [Bytes::new()], true).expect("open");
         scene.ledger.say(self.side, stream, 0, true);
     }
 
@@ -561,7 +576,7 @@ impl Peer {
     pub(super) fn assert_idle(&self) {
         assert_eq!(self.connection.active_streams(), 0, "{:?} has streams that nobody uses", self.side);
         assert!(self.sending.is_empty(), "stalled: {:?} waits to be writable: {:?}", self.side, self.sending);
-        let forgotten = self.waits_for_slot && self.connection.can_open();
+        let forgotten = self.waits_for_stream && self.connection.can_open();
         assert!(!forgotten, "stalled: nobody told the client that it can open streams again");
     }
 }

@@ -4,7 +4,25 @@ use std::time::Duration;
 
 use thalweg_http2::{Config, FieldList, Indexing};
 
+use crate::link::LinkPlan;
 use crate::random::Random;
+
+/// The link of a world, and its owners.
+#[derive(Clone, Debug)]
+pub(super) struct WorldPlan {
+    /// The directions, by who writes.
+    pub(super) links: [LinkPlan; 2],
+    /// Of client and server.
+    pub(super) owners: [OwnerPlan; 2],
+}
+
+impl WorldPlan {
+    pub(super) fn random(random: &mut Random) -> WorldPlan {
+        let links = [LinkPlan::random(random), LinkPlan::random(random)];
+        let narrowest = links.iter().map(LinkPlan::narrowest).min().unwrap_or_default();
+        WorldPlan { links, owners: [(); 2].map(|()| OwnerPlan::random(random, narrowest)) }
+    }
+}
 
 /// How one owner is inclined.
 #[derive(Clone, Debug)]
@@ -32,7 +50,8 @@ pub(super) struct OwnerPlan {
 const FIELDS_MAX: usize = 12;
 
 impl OwnerPlan {
-    /// `step_max` is how many bytes move in one step at most: a narrow link gets small bodies, or its world takes for ever.
+    /// `step_max` is how many bytes move in one step at most: a narrow link gets small bodies, or its world takes for
+    /// ever.
     pub(super) fn random(random: &mut Random, step_max: usize) -> OwnerPlan {
         OwnerPlan {
             config: random_config(random),
@@ -48,7 +67,7 @@ impl OwnerPlan {
     }
 }
 
-/// Settings that make trouble: windows of a few bytes, no room for output, small tables.
+/// Settings that make trouble: windows of a few bytes, next to no output ahead, small tables.
 pub(crate) fn random_config(random: &mut Random) -> Config {
     let settings_timeout = if random.one_in(10) { 60 } else { 10_000 };
     Config {

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use super::ledger::Ledger;
 use super::monitor::Monitor;
 use super::peer::{Peer, Phase, Scene};
-use super::plan::OwnerPlan;
+use super::plan::WorldPlan;
 use super::{Both, Side};
-use crate::link::{LinkPlan, Pipe, Read};
+use crate::link::{Pipe, Read};
 use crate::random::Random;
 use crate::trace::Trace;
 
@@ -44,9 +44,7 @@ enum Step {
 impl World {
     pub(super) fn new(mut random: Random) -> World {
         let start = Instant::now();
-        let links = [LinkPlan::random(&mut random), LinkPlan::random(&mut random)];
-        let narrowest = links.iter().map(LinkPlan::narrowest).min().unwrap_or_default();
-        let [client, server] = [(); 2].map(|()| OwnerPlan::random(&mut random, narrowest));
+        let WorldPlan { links, owners: [client, server] } = WorldPlan::random(&mut random);
         let (client_config, server_config) = (client.config.clone(), server.config.clone());
         let peers = Both([
             Peer::new(Side::Client, client, &server_config, start),
@@ -124,7 +122,7 @@ impl World {
 
     fn can_write(&self, side: Side) -> bool {
         let peer = &self.peers[side];
-        self.pipes[side].room() > 0 && (!peer.output.is_empty() || peer.connection.wants_write())
+        self.pipes[side].free_space() > 0 && (!peer.output.is_empty() || peer.connection.wants_write())
     }
 
     /// When something can happen next.
@@ -183,7 +181,7 @@ impl World {
         let peer = &mut self.peers[side];
         peer.take_output(scene);
         if peer.output.is_empty() {
-            // What had a turn has no window.
+            // What was ready has no window.
             return;
         }
         let mut slices = [std::io::IoSlice::new(&[]); SLICES_MAX];
@@ -191,7 +189,7 @@ impl World {
         let set = peer.output.slices(&mut slices[..count]);
         let written = slices[..set].iter().flat_map(|slice| slice.iter().copied());
         let all = scene.random.one_in(2);
-        let max = self.pipes[side].room();
+        let max = self.pipes[side].free_space();
         let max = if all { max } else { scene.random.between(1, max) };
         let written: Bytes = written.take(max).collect();
         assert!(!written.is_empty(), "{side:?} has output, but no slice of it");
@@ -201,7 +199,7 @@ impl World {
         self.pipes[side].write(written, scene.now, &mut scene.random);
     }
 
-    /// Writes all that the connection gives, whether or not the link has room.
+    /// Writes all that the connection gives, whatever the capacity of the link.
     pub(super) fn write_all(&mut self, side: Side, scene: &mut Scene<'_>) {
         loop {
             let peer = &mut self.peers[side];

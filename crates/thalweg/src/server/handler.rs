@@ -1,48 +1,25 @@
-//! Handlers with their types erased: what the dispatcher calls.
+//! Handlers of an application, as the engine runs them.
 //!
-//! A unary handler is polled where its call stands in the turn, and its result encoded straight into the connection's
-//! output. The other three kinds of methods become one future each that does all its sending and receiving.
+//! A unary handler answers with one response. The other three call types become one future each that does all its
+//! sending and receiving.
 
 use std::future::Future;
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use tokio::time::Instant;
+use thalweg_engine::server::{Answer, StreamingCall, StreamingHandler, UnaryHandler};
+use thalweg_engine::{self as engine, Encode, Envelope, RequestHead};
+use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
-use super::dispatch::{ReadyCall, Turn, panicked};
-use super::endpoint::Route;
-use super::methods::ServerMethod;
-use super::respond;
-use super::task::{CallTask, StreamingCall};
-use crate::grpc::codec::{self, Wire};
-use crate::grpc::compression::Encoding;
-use crate::grpc::request::RequestHead;
+use super::trailers::Trailers;
+use crate::codec::{self, Lent, Owned};
 use crate::message::Message;
+use crate::status::to_engine;
 use crate::streaming::Streaming;
-
-/// What runs a method's calls.
-pub(super) enum Handler {
-    Unary(Box<dyn RunUnary>),
-    Streaming(Box<dyn StartStreaming>),
-}
-
-/// A unary method, whatever its messages.
-pub(super) trait RunUnary: Send + Sync {
-    /// Runs the calls of `method` that stand first in `turn`. The answers of those that are ready join the output, the
-    /// others go on in tasks.
-    fn run(&self, method: &ServerMethod, turn: &mut Turn<'_>);
-}
-
-/// A method of one of the other three kinds, whatever its messages.
-pub(super) trait StartStreaming: Send + Sync {
-    /// Calls the handler; the future ends with the call.
-    fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>>;
-}
 
 pub(super) struct UnaryMethod<S, F, Req> {
     service: Arc<S>,
@@ -56,7 +33,7 @@ impl<S, F, Req> UnaryMethod<S, F, Req> {
     }
 }
 
-impl<S, F, Fut, Req, Res> UnaryMethod<S, F, Req>
+impl<S, F, Fut, Req, Res> UnaryHandler for UnaryMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
@@ -64,74 +41,68 @@ where
     Req: Message,
     Res: Message,
 {
-    /// Decodes the request and calls the handler.
-    fn start(&self, route: &Route, wire: Wire<'_>) -> Result<Fut, Status> {
-        let size_max = route.method.options.max_decoding_message_size;
-        let message = codec::decode_only::<Req>(wire, route.head.encoding, size_max)?;
-        Ok((self.call)(Arc::clone(&self.service), request(&route.head, message)))
+    type Future = Fut;
+    type Output = Result<Response<Res>, Status>;
+
+    #[inline]
+    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, engine::Status> {
+        let message = codec::decode::<Req>(message)?;
+        Ok((self.call)(Arc::clone(&self.service), request(head, message)))
     }
 
-    /// Takes one call as far as it goes at once: its result, or its future in `place`.
-    fn attempt(
-        &self,
-        route: &Route,
-        wire: Wire<'_>,
-        place: &mut Pin<Box<Option<Fut>>>,
-        clock: &mut Instant,
-    ) -> Option<Result<Response<Res>, Status>> {
-        match self.start(route, wire) {
-            Ok(future) => place.set(Some(future)),
-            Err(status) => return Some(Err(status)),
-        }
-        let pace = &route.method.pace;
-        if !pace.is_quick() {
-            return None;
-        }
-        // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
-        let mut cx = Context::from_waker(Waker::noop());
-        let polled = place.as_mut().as_pin_mut()?.poll(&mut cx);
-        pace.note(clock);
-        match polled {
-            Poll::Pending => None,
-            Poll::Ready(result) => {
-                place.set(None);
-                Some(result)
-            }
-        }
+    #[inline]
+    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, engine::Status> {
+        answer(output)
     }
 }
 
-impl<S, F, Fut, Req, Res> RunUnary for UnaryMethod<S, F, Req>
+#[inline]
+fn answer<Res: Message>(
+    result: &Result<Response<Res>, Status>,
+) -> Result<Answer<'_, Lent<'_, Res>>, engine::Status> {
+    let response = result.as_ref().map_err(to_engine)?;
+    Ok(Answer {
+        metadata: response.metadata().as_ref(),
+        message: Lent(response.get_ref()),
+        trailers: response.extensions().get().map(|Trailers(trailers)| trailers.as_ref()),
+    })
+}
+
+/// Answers with the messages of a response, once there is one.
+async fn answer_stream<St, Res>(call: StreamingCall, result: Result<Response<St>, Status>)
 where
-    S: Send + Sync + 'static,
-    F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Response<Res>, Status>> + Send + 'static,
-    Req: Message,
+    St: Stream<Item = Result<Res, Status>> + Send + 'static,
     Res: Message,
 {
-    fn run(&self, method: &ServerMethod, turn: &mut Turn<'_>) {
-        // One place for all futures that are ready at once.
-        let mut place = Box::pin(None);
-        while let Some(ReadyCall { route, reply, body }) = turn.next_of(method) {
-            let wire = body.wire(turn.buffer);
-            let attempt = || self.attempt(&route, wire, &mut place, &mut turn.clock);
-            match catch_unwind(AssertUnwindSafe(attempt)) {
-                Ok(Some(result)) => respond::send_result(&mut turn.connection.lock(), &reply, &result),
-                Ok(None) => {
-                    let running = std::mem::replace(&mut place, Box::pin(None));
-                    tokio::spawn(CallTask::unary(turn.connection, reply, &route, running));
-                }
-                Err(_) => {
-                    place.set(None);
-                    respond::send_status(&mut turn.connection.lock(), &reply, &panicked());
-                }
-            }
+    match result {
+        Ok(response) => {
+            let (metadata, messages, mut extensions) = response.into_parts();
+            let trailers = extensions.remove().map(|Trailers(trailers)| trailers.into_headers());
+            call.answer_stream(metadata.as_ref(), Responses(Box::pin(messages)), trailers).await;
         }
+        Err(status) => call.fail(&to_engine(&status)),
+    }
+}
+
+/// The responses of a handler as the engine takes them.
+struct Responses<St>(Pin<Box<St>>);
+
+impl<St, Res> Stream for Responses<St>
+where
+    St: Stream<Item = Result<Res, Status>>,
+{
+    type Item = Result<Owned<Res>, engine::Status>;
+
+    #[inline]
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let item = self.0.as_mut().poll_next(cx);
+        item.map(|item| item.map(|result| result.map(Owned).map_err(|status| to_engine(&status))))
     }
 }
 
 fn request<T>(head: &RequestHead, message: T) -> Request<T> {
-    Request::from_parts(head.metadata.clone(), Extensions::default(), message)
+    let metadata = MetadataMap::from_headers(head.metadata.clone());
+    Request::from_parts(metadata, Extensions::default(), message)
 }
 
 /// Declares the erased form of a streaming method: how its future is made from a call.
@@ -156,7 +127,7 @@ streaming_method!(ClientStreamingMethod);
 streaming_method!(ServerStreamingMethod);
 streaming_method!(BidiMethod);
 
-impl<S, F, Fut, Req, Res> StartStreaming for ClientStreamingMethod<S, F, Req>
+impl<S, F, Fut, Req, Res> StreamingHandler for ClientStreamingMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
@@ -165,15 +136,15 @@ where
     Res: Message,
 {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let future = (self.call)(Arc::clone(&self.service), request(head, call.requests(head.encoding)));
+        let future = (self.call)(Arc::clone(&self.service), request(head, Streaming::new(call.requests())));
         Box::pin(async move {
             let result = future.await;
-            call.finish_unary(&result);
+            call.answer(&answer(&result));
         })
     }
 }
 
-impl<S, F, Fut, Req, St, Res> StartStreaming for ServerStreamingMethod<S, F, Req>
+impl<S, F, Fut, Req, St, Res> StreamingHandler for ServerStreamingMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
@@ -183,7 +154,7 @@ where
     Res: Message,
 {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let mut requests = call.requests::<Req>(head.encoding);
+        let mut requests = Streaming::<Req>::new(call.requests());
         let request = request(head, ());
         let (service, handler) = (Arc::clone(&self.service), Arc::clone(&self.call));
         Box::pin(async move {
@@ -191,12 +162,12 @@ where
                 Ok(message) => handler(service, request.map(|()| message)).await,
                 Err(status) => Err(status),
             };
-            call.finish_stream(result).await;
+            answer_stream(call, result).await;
         })
     }
 }
 
-impl<S, F, Fut, Req, St, Res> StartStreaming for BidiMethod<S, F, Req>
+impl<S, F, Fut, Req, St, Res> StreamingHandler for BidiMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
@@ -206,10 +177,10 @@ where
     Res: Message,
 {
     fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let future = (self.call)(Arc::clone(&self.service), request(head, call.requests(head.encoding)));
+        let future = (self.call)(Arc::clone(&self.service), request(head, Streaming::new(call.requests())));
         Box::pin(async move {
             let result = future.await;
-            call.finish_stream(result).await;
+            answer_stream(call, result).await;
         })
     }
 }
@@ -223,9 +194,4 @@ async fn only_message<Req: Message>(requests: &mut Streaming<Req>) -> Result<Req
         None => Ok(message),
         Some(_) => Err(Status::internal("the client sent more than one request message")),
     }
-}
-
-/// How the response of a call may be compressed.
-pub(super) fn response_encoding(wanted: Option<Encoding>, head: &RequestHead) -> Encoding {
-    wanted.filter(|encoding| head.accepts.contains(*encoding)).unwrap_or_default()
 }

@@ -6,11 +6,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_core::Stream;
+use thalweg_engine as engine;
+use thalweg_engine::server::{Handler, ServerMethod};
 use tonic::{Request, Response, Status};
 
-use super::handler::{BidiMethod, ClientStreamingMethod, Handler, ServerStreamingMethod, UnaryMethod};
+use super::handler::{BidiMethod, ClientStreamingMethod, ServerStreamingMethod, UnaryMethod};
+use crate::ServiceOptions;
 use crate::message::Message;
-use crate::options::ServiceOptions;
 use crate::streaming::Streaming;
 
 /// A service as a [`Server`](super::Server) takes it; `thalweg-build` writes it for each service of a `.proto` file.
@@ -37,12 +39,7 @@ impl<'a> Methods<'a> {
 
     fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = format!("/{}/{name}", self.service);
-        let method = ServerMethod {
-            name: path[1..].into(),
-            handler,
-            options: options.clone(),
-            pace: super::dispatch::Pace::default(),
-        };
+        let method = ServerMethod::new(&path[1..], options.clone(), handler);
         self.router.methods.insert(path.into_bytes(), Arc::new(method));
     }
 
@@ -61,7 +58,7 @@ impl<'a> Methods<'a> {
         Res: Message,
     {
         let method = UnaryMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::Unary(Box::new(method)), options);
+        self.insert(name, Handler::unary(method), options);
     }
 
     /// Adds a method with a stream of requests and one response.
@@ -79,7 +76,7 @@ impl<'a> Methods<'a> {
         Res: Message,
     {
         let method = ClientStreamingMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::Streaming(Box::new(method)), options);
+        self.insert(name, Handler::streaming(method), options);
     }
 
     /// Adds a method with one request and a stream of responses.
@@ -98,7 +95,7 @@ impl<'a> Methods<'a> {
         Res: Message,
     {
         let method = ServerStreamingMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::Streaming(Box::new(method)), options);
+        self.insert(name, Handler::streaming(method), options);
     }
 
     /// Adds a method with a stream of requests and a stream of responses.
@@ -117,7 +114,7 @@ impl<'a> Methods<'a> {
         Res: Message,
     {
         let method = BidiMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::Streaming(Box::new(method)), options);
+        self.insert(name, Handler::streaming(method), options);
     }
 }
 
@@ -128,32 +125,27 @@ pub(super) struct Router {
     methods: HashMap<Vec<u8>, Arc<ServerMethod>>,
 }
 
-/// One method of a server.
-pub(super) struct ServerMethod {
-    pub(super) handler: Handler,
-    /// `package.Service/Method`.
-    pub(super) name: Arc<str>,
-    pub(super) options: ServiceOptions,
-    pub(super) pace: super::dispatch::Pace,
-}
-
-impl Router {
+impl engine::server::Router for Router {
     /// # Errors
     /// UNIMPLEMENTED, in grpc-go's words.
-    pub(super) fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, Status> {
+    fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, engine::Status> {
         if let Some(method) = self.methods.get(path) {
             return Ok(Arc::clone(method));
         }
         let path = String::from_utf8_lossy(path);
         let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
-            return Err(Status::unimplemented(format!("malformed method name: {path:?}")));
+            return Err(unimplemented(format!("malformed method name: {path:?}")));
         };
-        Err(Status::unimplemented(if self.services.contains(&service) {
+        Err(unimplemented(if self.services.contains(&service) {
             format!("unknown method {name} for service {service}")
         } else {
             format!("unknown service {service}")
         }))
     }
+}
+
+fn unimplemented(message: String) -> engine::Status {
+    engine::Status::new(engine::Code::Unimplemented, message)
 }
 
 impl fmt::Debug for Router {

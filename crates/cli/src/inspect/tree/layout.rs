@@ -15,7 +15,7 @@ pub(super) const UNBROKEN_SPACE: &str = "\u{a0}";
 const WIDE: usize = 110;
 /// Lines of bytes that are shown, if not all are.
 const BYTE_LINES_SHOWN: usize = 4;
-/// Offsets have room for so many digits.
+/// Offsets may have so many digits.
 const OFFSET_DIGITS_MIN: usize = 6;
 
 /// Writes rows.
@@ -76,7 +76,7 @@ impl<'w> Layout<'w> {
         pieces: &[Piece],
     ) -> io::Result<()> {
         let text_width = self.width.saturating_sub(self.text_column()).max(10);
-        // Deep messages would leave no room for text.
+        // Deep messages would leave no space for text.
         let indent = (2 * depth).min(text_width / 3);
         let texts = wrapped(pieces, text_width - indent, 2);
         let bytes = self.byte_lines(span.of(input), span.start);
@@ -140,8 +140,8 @@ fn wrapped(pieces: &[Piece], width: usize, hang: usize) -> Vec<Vec<Piece>> {
             let mut word = word;
             // The space behind it may be cut off.
             while used + word.trim_end().chars().count() > width {
-                let room = if used > hang { 0 } else { width.saturating_sub(used).max(1) };
-                let cut = word.char_indices().nth(room).map_or(word.len(), |(at, _)| at);
+                let free = if used > hang { 0 } else { width.saturating_sub(used).max(1) };
+                let cut = word.char_indices().nth(free).map_or(word.len(), |(at, _)| at);
                 let (begin, rest) = word.split_at(cut);
                 if !begin.is_empty() {
                     append(&mut line, *role, begin);

@@ -1,7 +1,7 @@
 //! From text to bytes.
 
-use super::lex::{Lexer, Place, TokenKind};
-use crate::dissect::wire_type_name;
+use super::lex::{AssembleError, Lexer, Position, TokenKind};
+use crate::dissect::varint::wire_type_name;
 use crate::wire::{NUMBER_MAX, WireType};
 
 /// How deep braces may lie in each other.
@@ -18,24 +18,12 @@ const WIRE_TYPES: [WireType; 6] = [
     WireType::Fixed32,
 ];
 
-/// A text that no bytes can be made of.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {what}")]
-pub struct AssembleError {
-    /// From 1.
-    pub line: usize,
-    /// In characters, from 1.
-    pub column: usize,
-    /// What is wrong there.
-    pub what: String,
-}
-
 /// Makes the bytes that `text` stands for.
 pub fn assemble(text: &str) -> Result<Vec<u8>, AssembleError> {
     let mut lexer = Lexer::new(text);
     let mut assembler = Assembler::default();
     while let Some(token) = lexer.next()? {
-        assembler.place = token.place;
+        assembler.position = token.position;
         match token.kind {
             TokenKind::Open => assembler.open(Brace::Len)?,
             TokenKind::OpenGroup => assembler.open_group()?,
@@ -45,12 +33,6 @@ pub fn assemble(text: &str) -> Result<Vec<u8>, AssembleError> {
         }
     }
     assembler.end()
-}
-
-impl Default for Place {
-    fn default() -> Self {
-        Place { line: 1, column: 1 }
-    }
 }
 
 /// What a brace stands for.
@@ -65,7 +47,7 @@ enum Brace {
 #[derive(Debug)]
 struct Opened {
     brace: Brace,
-    place: Place,
+    position: Position,
     /// By how many bytes its length is to be longer.
     excess: usize,
     /// What was written before it.
@@ -77,7 +59,7 @@ struct Opened {
 struct OpenTag {
     number: u32,
     excess: usize,
-    place: Place,
+    position: Position,
 }
 
 #[derive(Debug, Default)]
@@ -86,16 +68,16 @@ struct Assembler {
     output: Vec<u8>,
     opened: Vec<Opened>,
     tag: Option<OpenTag>,
-    long_form: Option<(usize, Place)>,
+    long_form: Option<(usize, Position)>,
     /// `grpc:FLAGS`, whose brace must follow.
-    grpc: Option<(u8, Place)>,
-    place: Place,
+    grpc: Option<(u8, Position)>,
+    position: Position,
 }
 
 impl Assembler {
     fn open(&mut self, brace: Brace) -> Result<(), AssembleError> {
         if self.opened.len() >= DEPTH_MAX {
-            return Err(self.place.error(format!("more than {DEPTH_MAX} braces are open")));
+            return Err(self.position.error(format!("more than {DEPTH_MAX} braces are open")));
         }
         let brace = match (self.grpc.take(), brace) {
             (Some((flags, _)), Brace::Len) => Brace::Grpc(flags),
@@ -106,7 +88,7 @@ impl Assembler {
             self.announce(WireType::Len);
         }
         let before = std::mem::take(&mut self.output);
-        self.opened.push(Opened { brace, place: self.place, excess, before });
+        self.opened.push(Opened { brace, position: self.position, excess, before });
         Ok(())
     }
 
@@ -114,7 +96,7 @@ impl Assembler {
         self.forbid_long_form()?;
         self.forbid_grpc()?;
         let Some(tag) = self.tag else {
-            return Err(self.place.error("a group needs its number before it, such as `3: !{`"));
+            return Err(self.position.error("a group needs its number before it, such as `3: !{`"));
         };
         self.announce(WireType::StartGroup);
         self.open(Brace::Group(tag.number))
@@ -126,7 +108,7 @@ impl Assembler {
         let end_excess = if is_group { self.long_form.take().map_or(0, |(excess, _)| excess) } else { 0 };
         self.complete()?;
         let Some(opened) = self.opened.pop() else {
-            return Err(self.place.error("this brace closes none that is open"));
+            return Err(self.position.error("this brace closes none that is open"));
         };
         let inner = std::mem::replace(&mut self.output, opened.before);
         match opened.brace {
@@ -134,7 +116,7 @@ impl Assembler {
             Brace::Group(_) => {}
             Brace::Grpc(flags) => {
                 let length = u32::try_from(inner.len())
-                    .map_err(|_| opened.place.error("a message of gRPC has less than 4 GiB"))?;
+                    .map_err(|_| opened.position.error("a message of gRPC has less than 4 GiB"))?;
                 self.output.push(flags);
                 self.output.extend_from_slice(&length.to_be_bytes());
             }
@@ -148,8 +130,9 @@ impl Assembler {
 
     fn bytes(&mut self, bytes: &[u8]) -> Result<(), AssembleError> {
         if self.tag.is_some() {
-            return Err(self.place.error(
-                "bytes behind a tag belong into braces, which give them their length: {…}; or say the tag's type, such as `1:LEN`",
+            return Err(self.position.error(
+                "bytes behind a tag belong into braces, which give them their length: {…}; or say the tag's type, \
+                 such as `1:LEN`",
             ));
         }
         self.forbid_long_form()?;
@@ -164,16 +147,16 @@ impl Assembler {
             Some(("long-form", excess)) => {
                 self.forbid_long_form()?;
                 let excess = excess.parse().ok().filter(|excess| *excess <= EXCESS_MAX).ok_or_else(|| {
-                    self.place.error(format!("`long-form:` wants a number of bytes up to {EXCESS_MAX}"))
+                    self.position.error(format!("`long-form:` wants a number of bytes up to {EXCESS_MAX}"))
                 })?;
-                self.long_form = Some((excess, self.place));
+                self.long_form = Some((excess, self.position));
             }
             Some(("grpc", flags)) => {
                 self.complete()?;
                 let flags = flags.parse().map_err(|_| {
-                    self.place.error("`grpc:` wants the flags as a number, such as `grpc:0 {…}`")
+                    self.position.error("`grpc:` wants the flags as a number, such as `grpc:0 {…}`")
                 })?;
-                self.grpc = Some((flags, self.place));
+                self.grpc = Some((flags, self.position));
             }
             Some((number, wire_type)) => self.tag(number, wire_type)?,
             None => self.value(word)?,
@@ -183,17 +166,17 @@ impl Assembler {
 
     fn tag(&mut self, number: &str, wire_type: &str) -> Result<(), AssembleError> {
         if let Some(OpenTag { number, .. }) = self.tag {
-            return Err(self.place.error(format!("field {number} has no value yet")));
+            return Err(self.position.error(format!("field {number} has no value yet")));
         }
         let number = Number::parse(number)
             .and_then(|number| u64::try_from(number.magnitude).ok().filter(|_| !number.is_negative))
             .filter(|number| (1..=u64::from(NUMBER_MAX)).contains(number))
             .ok_or_else(|| {
-                self.place.error(format!("`{number}` is no field number: those are 1 to {NUMBER_MAX}"))
+                self.position.error(format!("`{number}` is no field number: those are 1 to {NUMBER_MAX}"))
             })? as u32;
         let excess = self.long_form.take().map_or(0, |(excess, _)| excess);
         if wire_type.is_empty() {
-            self.tag = Some(OpenTag { number, excess, place: self.place });
+            self.tag = Some(OpenTag { number, excess, position: self.position });
             return Ok(());
         }
         let by_name =
@@ -201,7 +184,7 @@ impl Assembler {
         let by_number = || wire_type.parse().ok().filter(|number| *number < 8);
         let Some(bits) = by_name.or_else(by_number) else {
             let names = WIRE_TYPES.map(wire_type_name).join(", ");
-            return Err(self.place.error(format!(
+            return Err(self.position.error(format!(
                 "`{wire_type}` is no wire type; there are {names}, 0 to 7, or none after the colon"
             )));
         };
@@ -214,8 +197,8 @@ impl Assembler {
         let unknown = || {
             format!("`{word}` is neither a number nor a tag (`1:`), a string (\"…\") or bytes in hex (`…`)")
         };
-        let value = Scalar::parse(word).ok_or_else(|| self.place.error(unknown()))?;
-        let value = value.map_err(|what| self.place.error(format!("`{word}` {what}")))?;
+        let value = Scalar::parse(word).ok_or_else(|| self.position.error(unknown()))?;
+        let value = value.map_err(|what| self.position.error(format!("`{word}` {what}")))?;
         match value {
             Scalar::Varint(number) => {
                 let excess = self.long_form.take().map_or(0, |(excess, _)| excess);
@@ -245,8 +228,8 @@ impl Assembler {
 
     fn forbid_long_form(&self) -> Result<(), AssembleError> {
         match self.long_form {
-            Some((_, place)) => {
-                Err(place.error("`long-form:` makes tags, whole numbers and lengths longer; none follows"))
+            Some((_, position)) => {
+                Err(position.error("`long-form:` makes tags, whole numbers and lengths longer; none follows"))
             }
             None => Ok(()),
         }
@@ -254,15 +237,15 @@ impl Assembler {
 
     fn forbid_grpc(&self) -> Result<(), AssembleError> {
         match self.grpc {
-            Some((_, place)) => Err(place.error("a brace must follow: `grpc:0 {…}`")),
+            Some((_, position)) => Err(position.error("a brace must follow: `grpc:0 {…}`")),
             None => Ok(()),
         }
     }
 
     /// Nothing waits for what is to follow.
     fn complete(&self) -> Result<(), AssembleError> {
-        if let Some(OpenTag { number, place, .. }) = self.tag {
-            return Err(place.error(format!("field {number} has no value")));
+        if let Some(OpenTag { number, position, .. }) = self.tag {
+            return Err(position.error(format!("field {number} has no value")));
         }
         self.forbid_long_form()?;
         self.forbid_grpc()
@@ -271,7 +254,7 @@ impl Assembler {
     fn end(self) -> Result<Vec<u8>, AssembleError> {
         self.complete()?;
         match self.opened.last() {
-            Some(opened) => Err(opened.place.error("this brace is not closed")),
+            Some(opened) => Err(opened.position.error("this brace is not closed")),
             None => Ok(self.output),
         }
     }
@@ -298,7 +281,7 @@ impl Number {
         Some(Self { is_negative, magnitude })
     }
 
-    /// In two's complement of so many bits, if it has a place in the signed or the unsigned numbers of that width.
+    /// In two's complement of so many bits, if it is one of the signed or the unsigned numbers of that width.
     fn bits(&self, width: u32) -> Option<u64> {
         let limit = 1_u128 << width;
         match self.is_negative {
@@ -328,7 +311,7 @@ enum Scalar {
 }
 
 impl Scalar {
-    /// None if the word is no number; an error if it is one for which there is no room.
+    /// None if the word is no number; an error if it is one that does not fit.
     fn parse(word: &str) -> Option<Result<Self, &'static str>> {
         match word {
             "true" => return Some(Ok(Scalar::Varint(1))),
@@ -358,8 +341,8 @@ impl Scalar {
         }
         let number = Number::parse(stem)?;
         Some(match suffix {
-            "i32" => number.bits(32).map(|bits| Scalar::I32(bits as u32)).ok_or("has no place in 4 bytes"),
-            "i64" => number.bits(64).map(Scalar::I64).ok_or("has no place in 8 bytes"),
+            "i32" => number.bits(32).map(|bits| Scalar::I32(bits as u32)).ok_or("does not fit in 4 bytes"),
+            "i64" => number.bits(64).map(Scalar::I64).ok_or("does not fit in 8 bytes"),
             "z" => number.zigzag().map(Scalar::Varint).ok_or("is more than sint64 has"),
             _ => number.bits(64).map(Scalar::Varint).ok_or("is more than 64 bits have"),
         })

@@ -1,22 +1,38 @@
 //! Words of the text.
 
-use super::AssembleError;
+/// A text that no bytes can be made of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {what}")]
+pub struct AssembleError {
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// What is wrong there.
+    pub what: String,
+}
 
 /// A word, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
-    pub(super) place: Place,
+    pub(super) position: Position,
     pub(super) kind: TokenKind,
 }
 
 /// Line and column, both from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
-impl Place {
+impl Default for Position {
+    fn default() -> Self {
+        Position { line: 1, column: 1 }
+    }
+}
+
+impl Position {
     pub(super) fn error(self, what: impl Into<String>) -> AssembleError {
         AssembleError { line: self.line, column: self.column, what: what.into() }
     }
@@ -40,12 +56,12 @@ pub(super) enum TokenKind {
 #[derive(Debug)]
 pub(super) struct Lexer<'a> {
     rest: &'a str,
-    place: Place,
+    position: Position,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { rest: text, place: Place { line: 1, column: 1 } }
+        Self { rest: text, position: Position { line: 1, column: 1 } }
     }
 
     fn peek(&self) -> Option<char> {
@@ -56,9 +72,9 @@ impl<'a> Lexer<'a> {
         let mut chars = self.rest.chars();
         let c = chars.next()?;
         self.rest = chars.as_str();
-        self.place = match c {
-            '\n' => Place { line: self.place.line + 1, column: 1 },
-            _ => Place { column: self.place.column + 1, ..self.place },
+        self.position = match c {
+            '\n' => Position { line: self.position.line + 1, column: 1 },
+            _ => Position { column: self.position.column + 1, ..self.position },
         };
         Some(c)
     }
@@ -76,17 +92,17 @@ impl<'a> Lexer<'a> {
                 _ => break,
             }
         }
-        let place = self.place;
+        let position = self.position;
         let Some(first) = self.bump() else { return Ok(None) };
         let kind = match first {
             '{' => TokenKind::Open,
             '}' => TokenKind::Close,
             '!' => match self.bump() {
                 Some('{') => TokenKind::OpenGroup,
-                _ => return Err(place.error("a group begins with `!{`")),
+                _ => return Err(position.error("a group begins with `!{`")),
             },
-            '"' => TokenKind::Bytes(self.string(place)?),
-            '`' => TokenKind::Bytes(self.hex(place)?),
+            '"' => TokenKind::Bytes(self.string(position)?),
+            '`' => TokenKind::Bytes(self.hex(position)?),
             _ => {
                 let mut word = String::from(first);
                 while let Some(c) = self.peek().filter(|c| !c.is_whitespace() && !"{}!\"`#".contains(*c)) {
@@ -96,24 +112,24 @@ impl<'a> Lexer<'a> {
                 TokenKind::Word(word)
             }
         };
-        Ok(Some(Token { place, kind }))
+        Ok(Some(Token { position, kind }))
     }
 
     /// Behind a quote, up to the next one.
-    fn string(&mut self, begun: Place) -> Result<Vec<u8>, AssembleError> {
+    fn string(&mut self, begun: Position) -> Result<Vec<u8>, AssembleError> {
         let mut bytes = Vec::new();
         loop {
-            let place = self.place;
+            let position = self.position;
             match self.bump() {
                 None => return Err(begun.error("this string does not end: `\"` is missing")),
                 Some('"') => return Ok(bytes),
-                Some('\\') => bytes.push(self.escape(place)?),
+                Some('\\') => bytes.push(self.escape(position)?),
                 Some(c) => bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
         }
     }
 
-    fn escape(&mut self, place: Place) -> Result<u8, AssembleError> {
+    fn escape(&mut self, position: Position) -> Result<u8, AssembleError> {
         match self.bump() {
             Some('n') => Ok(b'\n'),
             Some('r') => Ok(b'\r'),
@@ -123,32 +139,32 @@ impl<'a> Lexer<'a> {
                 let mut digit = || self.bump().and_then(|c| c.to_digit(16));
                 match (digit(), digit()) {
                     (Some(high), Some(low)) => Ok((16 * high + low) as u8),
-                    _ => Err(place.error("`\\x` wants two hex digits")),
+                    _ => Err(position.error("`\\x` wants two hex digits")),
                 }
             }
             Some(c) => {
-                Err(place.error(format!("`\\{c}` is not known; there are \\n \\r \\t \\\" \\\\ \\xNN")))
+                Err(position.error(format!("`\\{c}` is not known; there are \\n \\r \\t \\\" \\\\ \\xNN")))
             }
-            None => Err(place.error("the text ends here")),
+            None => Err(position.error("the text ends here")),
         }
     }
 
     /// Behind a backtick, up to the next one.
-    fn hex(&mut self, begun: Place) -> Result<Vec<u8>, AssembleError> {
+    fn hex(&mut self, begun: Position) -> Result<Vec<u8>, AssembleError> {
         let mut bytes = Vec::new();
         let mut high = None;
         loop {
-            let place = self.place;
+            let position = self.position;
             match (self.bump(), high) {
                 (None, _) => return Err(begun.error("these bytes do not end: a backtick is missing")),
                 (Some('`'), None) => return Ok(bytes),
                 (Some('`'), Some(_)) => {
-                    return Err(place.error("a byte has two hex digits, and this is the first one only"));
+                    return Err(position.error("a byte has two hex digits, and this is the first one only"));
                 }
                 (Some(c), _) if c.is_whitespace() => {}
                 (Some(c), _) => {
                     let digit =
-                        c.to_digit(16).ok_or_else(|| place.error(format!("`{c}` is no hex digit")))? as u8;
+                        c.to_digit(16).ok_or_else(|| position.error(format!("`{c}` is no hex digit")))? as u8;
                     match high.take() {
                         Some(high) => bytes.push(16 * high + digit),
                         None => high = Some(digit),

@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use crate::dissect::framing::{COMPRESSED, Frame, Frames, Prefix};
 use crate::dissect::known::{self, Meaning, Scalar};
-use crate::dissect::read::read_varint;
-use crate::dissect::readings::{is_prose, zigzag};
-use crate::dissect::{Message, Problem, Record, Span, Value, Varint, wire_type_name};
-use crate::wire::WireType;
+use crate::dissect::problem::Problem;
+use crate::dissect::readings::is_prose;
+use crate::dissect::record::{Message, Record, Value};
+use crate::dissect::span::Span;
+use crate::dissect::varint::{Varint, read_varint, wire_type_name};
+use crate::wire::{WireType, unzigzag};
 
 /// Bytes that stand on one line.
 const LINE_BYTES: usize = 32;
@@ -227,7 +229,7 @@ fn varint_literal(value: u64, meaning: Option<&Meaning>) -> String {
 /// The varint `value`, which means `scalar`, in the words of the field's type.
 fn scalar_varint(value: u64, scalar: &Scalar) -> String {
     match scalar {
-        Scalar::Zigzag(..) => format!("{}z", zigzag(value)),
+        Scalar::Zigzag(..) => format!("{}z", unzigzag(value)),
         Scalar::Bool(truth) if value <= 1 => truth.to_string(),
         Scalar::Uint(_) => value.to_string(),
         _ => value.cast_signed().to_string(),

@@ -1,6 +1,10 @@
 //! Rows of numbers without tags.
 
-use super::{Decoding, Entry, Fault, Op, Reader, WireErrorKind, unzigzag, wire};
+use super::Decoding;
+use crate::message::limits::{Fault, wire};
+use crate::schema::number::{convert_row, read_number};
+use crate::schema::table::{Entry, Op};
+use crate::wire::{Reader, WireErrorKind};
 
 impl Decoding<'_> {
     /// A row, whose numbers are appended to a list.
@@ -29,7 +33,7 @@ impl Decoding<'_> {
                 let varints = row.varints();
                 let free = self.free(&row, slot, varints.count())?;
                 row.read_varints(&varints, free)?;
-                convert(op, free);
+                convert_row(op, free);
                 varints.count()
             }
         };
@@ -43,44 +47,26 @@ impl Decoding<'_> {
     /// Of a closed enum; what has no name is kept as unknown.
     fn packed_closed_enums(&mut self, row: &mut Reader<'_>, entry: &Entry, at: usize) -> Result<(), Fault> {
         while !row.is_empty() {
-            let value = i64::from(row.varint()? as i32);
-            if self.values.pool.enums[entry.type_index as usize].value(value as i32).is_some() {
-                self.push(row, at + entry.slot as usize, value as u64)?;
+            let word = read_number(Op::ClosedEnum, row)?;
+            if self.values.pool.enums[entry.type_index as usize].value(word as i32).is_some() {
+                self.push(row, at + entry.slot as usize, word)?;
             } else {
-                self.arena.add_unknown(at, value as u64, entry.number);
-                self.room(row, 0)?;
+                self.arena.add_unknown(at, word, entry.number);
+                self.check_memory(row, 0)?;
             }
         }
         Ok(())
     }
 
-    /// Room for `count` more words behind those that a list has.
+    /// Free words for `count` more words behind those that a list has.
     fn free(&mut self, row: &Reader<'_>, slot: usize, count: usize) -> Result<&mut [u64], Fault> {
         let (_, len) = self.arena.list(slot);
         let capacity = self.arena.capacity(slot);
         if len + count > capacity {
-            self.room(row, (len + count).max(capacity * 2))?;
+            self.check_memory(row, (len + count).max(capacity * 2))?;
             self.arena.grow(slot, len + count);
         }
         let (start, len) = self.arena.list(slot);
         Ok(&mut self.arena.words[start + len..start + len + count])
-    }
-}
-
-/// From varints to what slots hold.
-fn convert(op: Op, words: &mut [u64]) {
-    #[inline(always)]
-    fn each(words: &mut [u64], change: impl Fn(u64) -> u64) {
-        for word in words {
-            *word = change(*word);
-        }
-    }
-    match op {
-        Op::Int32 => each(words, |value| i64::from(value as i32) as u64),
-        Op::Uint32 => each(words, |value| u64::from(value as u32)),
-        Op::Bool => each(words, |value| u64::from(value != 0)),
-        Op::Sint32 => each(words, |value| unzigzag(u64::from(value as u32)) as u64),
-        Op::Sint64 => each(words, |value| unzigzag(value) as u64),
-        _ => {}
     }
 }

@@ -1,8 +1,8 @@
 //! Rows of packed numbers, from words to bytes.
 //!
-//! The lengths of varints in a row are mixed, and a branch on each would be guessed wrong often. So a block of numbers is looked
-//! at as a whole first: how large they are at most says how many varints fit in a word of eight bytes, and that is written at
-//! once.
+//! The lengths of varints in a row are mixed, and a branch on each would be guessed wrong often. So a block of numbers
+//! is looked at as a whole first: how large they are at most says how many varints fit in a word of eight bytes, and
+//! that is written at once.
 
 use super::{Output, end_varint, spread_halves, varint_word};
 use crate::schema::table::Op;
@@ -27,9 +27,9 @@ impl Output {
     #[inline(always)]
     fn fixed<const N: usize>(&mut self, head: usize, words: &[u64], bytes: impl Fn(u64) -> [u8; N]) -> usize {
         let len = words.len() * N;
-        let (room, head) = self.room(head, len);
-        let places = room[head - len..].as_chunks_mut::<N>().0;
-        places.iter_mut().zip(words).for_each(|(place, &word)| *place = bytes(word));
+        let (free, head) = self.free(head, len);
+        let chunks = free[head - len..].as_chunks_mut::<N>().0;
+        chunks.iter_mut().zip(words).for_each(|(chunk, &word)| *chunk = bytes(word));
         head - len
     }
 
@@ -64,7 +64,7 @@ impl Output {
         convert: impl Fn(u64) -> u64,
         encode: impl Fn(u64) -> (u64, u32),
     ) -> usize {
-        let (room, head) = self.room(head, words.len() * 8 / N + 8);
+        let (free, head) = self.free(head, words.len() * 8 / N + 8);
         let mut put = |head: usize, group: &[u64]| {
             let (mut word, mut bits) = (0, 0);
             for &value in group {
@@ -72,8 +72,8 @@ impl Output {
                 word |= varint << bits;
                 bits += len;
             }
-            if let Some(place) = room[..head].last_chunk_mut() {
-                *place = (word << (64 - bits)).to_le_bytes();
+            if let Some(chunk) = free[..head].last_chunk_mut() {
+                *chunk = (word << (64 - bits)).to_le_bytes();
             }
             head - bits as usize / 8
         };

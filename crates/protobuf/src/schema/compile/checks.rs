@@ -9,6 +9,7 @@ use crate::schema::kind::{Cardinality, Kind};
 use crate::schema::names::{json_name, pascal_case_value};
 use crate::schema::pool::{FieldData, Pool};
 use crate::schema::raw;
+use crate::schema::table::Entry;
 use crate::wire::NUMBER_MAX;
 
 /// Fields of one message, its extensions among them.
@@ -70,8 +71,8 @@ pub(super) fn check_json_names(
         }
         Ok(())
     };
-    let default = |field: &FieldData| json_name(&field.name);
-    let own = |field: &FieldData| field.json_name.to_string();
+    let default = |field: &FieldData| json_name(field.name.text());
+    let own = |field: &FieldData| field.json_name.text().to_owned();
     if is_loose {
         let said = fields.iter().filter(|field| own(field) != default(field));
         return check("JSON name", said.map(|field| (field, own(field))).collect());
@@ -96,35 +97,30 @@ pub(super) fn check_value_names(declared: &raw::Enum<'_>) -> Result<(), Problem>
     Ok(())
 }
 
-/// Checks that need all fields and extensions of a message: numbers, and the form of map entries.
-pub(super) fn check_message(pool: &Pool, index: usize) -> Result<(), SchemaError> {
-    let data = &pool.messages[index];
-    let mut by_number: Vec<u32> = data.fields.clone().chain(data.extensions.iter().copied()).collect();
+/// Checks that need all fields and extensions of a message, which are sorted: numbers, and the form of map entries.
+pub(super) fn check_message(pool: &Pool, message: u32, entries: &[Entry]) -> Result<(), SchemaError> {
+    let data = &pool.messages[message as usize];
     let here = |problem| at(&pool.files[data.file as usize].name, &data.name, problem);
-    check_count("fields", by_number.len(), FIELDS_MAX).map_err(here)?;
-    by_number.sort_by_key(|&field| (pool.fields[field as usize].number, field));
-    let by_number: Vec<&FieldData> = by_number.iter().map(|&field| &pool.fields[field as usize]).collect();
-    for pair in by_number.windows(2) {
-        let (first, second) = (pair[0], pair[1]);
-        if first.number == second.number {
-            let problem = Problem::DuplicateNumber { number: first.number, other: pool.full_name(first) };
-            let file = &pool.files[second.file as usize].name;
-            return Err(at(file, &pool.full_name(second), problem));
-        }
+    check_count("fields", entries.len(), FIELDS_MAX).map_err(here)?;
+    if let Some(pair) = entries.windows(2).find(|pair| pair[0].number == pair[1].number) {
+        let [first, second] = [&pair[0], &pair[1]].map(|entry| pool.field(entry));
+        let problem = Problem::DuplicateNumber { number: pair[0].number, other: pool.full_name(first) };
+        let file = &pool.files[second.file as usize].name;
+        return Err(at(file, &pool.full_name(second), problem));
     }
-    if data.map_entry && !(data.oneofs.is_empty() && is_map_entry(&by_number)) {
+    if data.map_entry && !(data.oneofs.is_empty() && is_map_entry(entries)) {
         return Err(here(Problem::MapEntry));
     }
     Ok(())
 }
 
-fn is_map_entry(by_number: &[&FieldData]) -> bool {
-    let [key, value] = by_number else { return false };
+fn is_map_entry(entries: &[Entry]) -> bool {
+    let [key, value] = entries else { return false };
     (key.number, value.number) == (1, 2)
         && key.kind.is_map_key()
         && value.kind != Kind::Group
-        && !value.map
-        && by_number.iter().all(|field| field.cardinality == Cardinality::Optional)
+        && !value.is_map()
+        && entries.iter().all(|entry| entry.cardinality() == Cardinality::Optional)
 }
 
 fn is_identifier(name: &str) -> bool {

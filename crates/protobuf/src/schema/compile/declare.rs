@@ -2,24 +2,12 @@
 
 use super::checks::{check_elements, check_full_name_len, check_name, check_package};
 use super::enums::enum_data;
-use super::{Compiler, Waiting, WaitingExtension, at, join};
+use super::{Compiler, Scope, Waiting, WaitingExtension, at, join};
 use crate::schema::error::{Problem, SchemaError};
 use crate::schema::features::{Edition, Features, FieldPresence, number};
-use crate::schema::kind::WellKnown;
-use crate::schema::names::Names;
+use crate::schema::name_index::NameIndex;
 use crate::schema::pool::{ExtensionRange, FileData, MessageData, NONE, ServiceData, Symbol};
 use crate::schema::raw;
-
-/// What a declaration stands in.
-#[derive(Clone, Copy)]
-pub(super) struct Scope<'s> {
-    pub(super) file: u32,
-    pub(super) edition: Edition,
-    /// Of the package or message; may be empty.
-    pub(super) name: &'s str,
-    pub(super) message: u32,
-    pub(super) features: Features,
-}
 
 impl<'a> Compiler<'a> {
     pub(super) fn declare(&mut self, file: &'a raw::File<'a>) -> Result<(), SchemaError> {
@@ -86,14 +74,13 @@ impl<'a> Compiler<'a> {
             parent: scope.message,
             map_entry: flag(7)?,
             message_set: flag(1)?,
-            well_known: WellKnown::of(&name),
             extension_ranges: ranges,
             options: message.options.as_slice().into(),
             fields: 0..0,
             extensions: Vec::new(),
             oneofs: Vec::new(),
-            by_name: Names::default(),
-            by_json_name: Names::default(),
+            by_name: NameIndex::default(),
+            by_json_name: NameIndex::default(),
         };
         self.pool.messages.push(data);
         self.messages.push(Waiting { index, message, features });

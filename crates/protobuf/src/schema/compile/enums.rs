@@ -1,10 +1,10 @@
 //! An enum with its values: it is whole as soon as it is declared.
 
+use super::Scope;
 use super::checks::{check_elements, check_name, check_value_names};
-use super::declare::Scope;
 use crate::schema::error::Problem;
 use crate::schema::features::{Edition, number};
-use crate::schema::names::Names;
+use crate::schema::name_index::NameIndex;
 use crate::schema::pool::{EnumData, EnumValueData};
 use crate::schema::raw;
 
@@ -23,12 +23,12 @@ pub(super) fn enum_data(declared: &raw::Enum<'_>, name: &str, scope: Scope<'_>) 
         closed: features.closed_enum,
         values: Vec::with_capacity(declared.values.len()),
         by_number: Vec::new(),
-        by_name: Names::default(),
+        by_name: NameIndex::for_names(declared.values.len()),
         options: declared.options.as_slice().into(),
     };
     for (index, value) in declared.values.iter().enumerate() {
         check_name(value.name)?;
-        if data.by_name.insert(value.name.into(), index as u32).is_some() {
+        if !data.by_name.insert(index as u32, |position| declared.values[position as usize].name) {
             return Err(Problem::Invalid("two values of the enum have one name"));
         }
         data.values.push(EnumValueData {

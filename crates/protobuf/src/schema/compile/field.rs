@@ -5,20 +5,22 @@ use super::{join, not_a};
 use crate::schema::defaults;
 use crate::schema::error::Problem;
 use crate::schema::features::{Features, FieldPresence, number};
+use crate::schema::key::Key;
 use crate::schema::kind::{Cardinality, Kind};
 use crate::schema::names::json_name;
 use crate::schema::pool::{FieldData, NONE, Pool, Preset, Symbol};
 use crate::schema::raw;
+use crate::schema::table::{Entry, Flags};
 
-/// A field or extension of `message`, declared in `scope`.
-pub(super) fn field_data(
+/// Both halves of a field or extension of `message`, declared in `scope`.
+pub(super) fn field(
     pool: &Pool,
     field: &raw::Field<'_>,
     message: u32,
     file: u32,
     scope: &str,
     inherited: Features,
-) -> Result<FieldData, Problem> {
+) -> Result<(FieldData, Entry), Problem> {
     let edition = pool.files[file as usize].edition;
     let features = inherited.with(edition, &field.options, number::FIELD)?;
     check_name(field.name)?;
@@ -72,25 +74,35 @@ pub(super) fn field_data(
     if kind == Kind::Enum && !explicit && !repeated && pool.enums[type_index as usize].values[0].number != 0 {
         return Err(Problem::Invalid("a field without presence needs an enum whose first value is 0"));
     }
-    Ok(FieldData {
-        name: if field.extendee.is_some() { join(scope, field.name).into() } else { field.name.into() },
-        json_name: field.json_name.map_or_else(|| json_name(field.name).into(), Into::into),
-        number: field.number as u32,
-        kind: if delimited { Kind::Group } else { kind },
-        cardinality,
-        explicit,
-        packed: packed && repeated && kind.is_packable(),
-        utf8: features.utf8 && kind == Kind::String,
-        map,
-        extension: false,
-        oneof: field.oneof.map_or(NONE, |oneof| oneof as u32),
-        type_index,
+    let kind = if delimited { Kind::Group } else { kind };
+    let flags = Flags::of(&[
+        (repeated, Flags::REPEATED),
+        (map, Flags::MAP),
+        (packed && repeated && kind.is_packable(), Flags::PACKED),
+        (explicit, Flags::EXPLICIT),
+        (features.utf8 && kind == Kind::String, Flags::UTF8),
+        (kind == Kind::Enum && pool.enums[type_index as usize].closed, Flags::CLOSED_ENUM),
+        (cardinality == Cardinality::Required, Flags::REQUIRED),
+        (field.extendee.is_some(), Flags::EXTENSION),
+    ]);
+    let name = match field.extendee {
+        Some(_) => Key::new(&format!("[{}]", join(scope, field.name))),
+        None => Key::new(field.name),
+    };
+    let json_text = field.json_name.map_or_else(|| json_name(field.name), ToOwned::to_owned);
+    let is_other = field.extendee.is_none() && json_text != field.name;
+    let json_name = if is_other { Key::new(&json_text) } else { name.clone() };
+    let data = FieldData {
+        name,
+        json_name,
         message,
+        oneof: field.oneof.map_or(NONE, |oneof| oneof as u32),
         file,
+        entry: 0,
         default,
         options: field.options.as_slice().into(),
-        entry: 0,
-    })
+    };
+    Ok((data, Entry::new(field.number as u32, kind, flags, type_index)))
 }
 
 /// The type of a field, and the index of the message or enum.

@@ -1,16 +1,16 @@
-//! Messages get their fields, extensions the messages that they extend, and services their methods, once all names are known.
+//! Messages get their fields, extensions the messages that they extend, and services their methods, once all names are
+//! known.
 
 use std::collections::HashSet;
 
 use super::checks::{check_json_names, check_message, check_name};
-use super::field::field_data;
-use super::{Compiler, Waiting, WaitingExtension, at, join, not_a};
+use super::{Compiler, Waiting, WaitingExtension, at, field, join, layout, not_a};
 use crate::schema::error::{Problem, SchemaError};
 use crate::schema::features::number;
-use crate::schema::names::Names;
+use crate::schema::name_index::NameIndex;
 use crate::schema::pool::{FieldData, MethodData, OneofData, Pool, Symbol};
 use crate::schema::raw;
-use crate::schema::table::{Table, spread_required};
+use crate::schema::table::Entry;
 
 /// The message option that lets JSON names conflict: `deprecated_legacy_json_field_conflicts`.
 const LEGACY_JSON_FIELD_CONFLICTS: u32 = 11;
@@ -23,17 +23,31 @@ impl<'a> Compiler<'a> {
         for waiting in std::mem::take(&mut self.extensions) {
             self.link_extension(&waiting)?;
         }
-        for message in 0..self.pool.messages.len() {
-            check_message(&self.pool, message)?;
+        for message in 0..self.pool.messages.len() as u32 {
+            let entries = self.entries_of(message);
+            check_message(&self.pool, message, &entries)?;
+            let table = layout::table(&mut self.pool, message, entries);
+            self.pool.tables.push(table);
         }
+        layout::complete(&mut self.pool);
         for (index, service) in std::mem::take(&mut self.services) {
             self.link_service(index, service)?;
         }
-        let tables = (0..self.pool.messages.len()).map(|index| Table::new(&mut self.pool, index as u32));
-        let mut tables: Vec<Table> = tables.collect();
-        spread_required(&mut tables);
-        self.pool.tables = tables;
         Ok(())
+    }
+
+    /// Of fields and extensions, sorted by number; of two with one number that of the earlier field comes first.
+    fn entries_of(&self, message: u32) -> Vec<Entry> {
+        let data = &self.pool.messages[message as usize];
+        let fields = data.fields.clone().chain(data.extensions.iter().copied());
+        let mut entries: Vec<Entry> = fields.map(|field| self.entries[field as usize]).collect();
+        entries.sort_by_key(|entry| (entry.number, entry.field));
+        entries
+    }
+
+    fn push(&mut self, data: FieldData, entry: Entry) {
+        self.entries.push(Entry { field: self.pool.fields.len() as u32, ..entry });
+        self.pool.fields.push(data);
     }
 
     fn link_message(&mut self, waiting: &Waiting<'a>) -> Result<(), SchemaError> {
@@ -68,20 +82,22 @@ impl<'a> Compiler<'a> {
                 if field.extendee.is_some() {
                     return Err(Problem::Extendee);
                 }
-                field_data(&self.pool, field, *index, file, &name, features)
+                field::field(&self.pool, field, *index, file, &name, features)
             })();
-            let data = linked.map_err(|problem| here(&self.pool, field.name, problem))?;
-            self.pool.fields.push(data);
+            let (data, entry) = linked.map_err(|problem| here(&self.pool, field.name, problem))?;
+            self.push(data, entry);
         }
         let fields = start..self.pool.fields.len() as u32;
-        let (mut by_name, mut by_json_name) = (Names::default(), Names::default());
-        for index in fields.clone() {
-            let field = &self.pool.fields[index as usize];
-            if by_name.insert(field.own_name().into(), index).is_some() {
+        let mut by_name = NameIndex::for_names(fields.len());
+        let mut by_json_name = NameIndex::for_names(fields.len());
+        let own = &self.pool.fields[start as usize..];
+        for (position, field) in (0..).zip(own) {
+            if !by_name.insert(position, |position| own[position as usize].name.text()) {
                 let other = self.pool.files[file as usize].name.to_string();
-                return Err(here(&self.pool, field.own_name(), Problem::DuplicateName { other }));
+                return Err(here(&self.pool, field.name.text(), Problem::DuplicateName { other }));
             }
-            by_json_name.entry(field.json_name.clone()).or_insert(index);
+            // Where names may conflict, the first counts.
+            by_json_name.insert(position, |position| own[position as usize].json_name.text());
         }
         let may_conflict = raw::option(&message.options, LEGACY_JSON_FIELD_CONFLICTS)
             .map_err(|problem| here(&self.pool, "", problem))?
@@ -97,11 +113,6 @@ impl<'a> Compiler<'a> {
                 let problem = Problem::Invalid("proto3's optional needs a oneof of its own");
                 return Err(here(&self.pool, &oneof.name, problem));
             }
-        }
-        // Original names are accepted too, wherever they are no JSON names.
-        for index in fields.clone() {
-            let name = self.pool.fields[index as usize].own_name();
-            by_json_name.entry(name.into()).or_insert(index);
         }
         let data = &mut self.pool.messages[*index as usize];
         (data.fields, data.oneofs, data.by_name, data.by_json_name) = (fields, oneofs, by_name, by_json_name);
@@ -120,9 +131,9 @@ impl<'a> Compiler<'a> {
                 Some(_) => return Err(not_a(extendee, "a message")),
                 None => return Err(Problem::NotFound(extendee.to_owned())),
             };
-            let data = field_data(&self.pool, field, message, *file, scope, *features)?;
+            let (data, entry) = field::field(&self.pool, field, message, *file, scope, *features)?;
             let target = &self.pool.messages[message as usize];
-            if !target.extension_ranges.iter().any(|range| (range.start..range.end).contains(&data.number)) {
+            if !target.extension_ranges.iter().any(|range| (range.start..range.end).contains(&entry.number)) {
                 return Err(Problem::ExtensionRange {
                     extendee: target.name.to_string(),
                     number: field.number,
@@ -131,12 +142,12 @@ impl<'a> Compiler<'a> {
             if field.oneof.is_some() {
                 return Err(Problem::Invalid("an extension cannot be member of a oneof"));
             }
-            Ok((message, FieldData { extension: true, ..data }))
+            Ok((data, entry))
         })();
-        let (message, data) =
+        let (data, entry) =
             linked.map_err(|problem| at(&self.pool.files[*file as usize].name, &name, problem))?;
-        self.pool.fields.push(data);
-        self.pool.messages[message as usize].extensions.push(index);
+        self.pool.messages[data.message as usize].extensions.push(index);
+        self.push(data, entry);
         Ok(())
     }
 

@@ -1,23 +1,31 @@
 //! `google.protobuf.Any`: the message that it holds, by its type's name.
 
+use std::sync::LazyLock;
+
+use super::Printer;
 use super::records::{End, each};
-use super::{Printer, Stop};
+use super::unordered::Stop;
+use crate::schema::Key;
+use crate::schema::table::Table;
 use crate::transcode::error::PrintError;
 use crate::transcode::sink::Sink;
-use crate::transcode::tables::{Type, named};
 use crate::wire::{Reader, WireErrorKind};
+
+/// The two names in the form of an Any.
+static TYPE: LazyLock<Key> = LazyLock::new(|| Key::new("@type"));
+static VALUE: LazyLock<Key> = LazyLock::new(|| Key::new("value"));
 
 impl<'s, S: Sink> Printer<'s, S> {
     /// With the fields of the message that it holds, or that message's own form as a `value`.
     pub(super) fn any(
         &mut self,
-        message_type: &'s Type,
+        table: &'s Table,
         reader: &mut Reader<'_>,
         end: End,
         depth: usize,
     ) -> Result<(), Stop> {
         let (mut type_url, mut value): (&[u8], _) = (&[], Reader::new(&[]));
-        each(message_type, reader, end, |field, reader| {
+        each(table, reader, end, |field, reader| {
             match field.number {
                 1 => type_url = reader.len_prefixed()?,
                 _ => value = reader.nested()?,
@@ -31,36 +39,36 @@ impl<'s, S: Sink> Printer<'s, S> {
         }
         let unknown = || PrintError::UnknownType { type_url: String::from_utf8_lossy(type_url).into_owned() };
         let url = std::str::from_utf8(type_url).map_err(|_| unknown())?;
-        let index = named(self.pool, url).ok_or_else(unknown)?;
+        let index = self.pool.message_of_url(url).ok_or_else(unknown)?;
         if !self.merges_any {
             let start = self.sink.mark();
             match self.any_of(url, index, &mut { value }, depth) {
                 Err(Stop::Merge | Stop::Incomplete(_)) => self.sink.rewind(start),
                 done => return done,
             }
-            // From now on without a try: of fifty in one another, each out of order, the last would be tried 2⁵⁰ times.
+            // From now on without a try: of fifty in one another, each out of order, the last would be tried 2⁵⁰
+            // times.
             self.merges_any = true;
         }
-        let merged = (self.merge)(index as u32, value.rest())?;
+        let merged = (self.merge)(index, value.rest())?;
         let printed = self.any_of(url, index, &mut Reader::new(&merged), depth);
         printed.map_err(|stop| stop.into_error().into())
     }
 
-    fn any_of(&mut self, url: &str, index: usize, value: &mut Reader<'_>, depth: usize) -> Result<(), Stop> {
-        let tables = self.tables;
-        let message_type = tables.message(index);
+    fn any_of(&mut self, url: &str, index: u32, value: &mut Reader<'_>, depth: usize) -> Result<(), Stop> {
+        let table = &self.pool.tables[index as usize];
         let mut map = self.sink.begin_map();
-        self.sink.name(&mut map, &tables.type_name);
+        self.sink.name(&mut map, &TYPE);
         // It is a `str`.
         let _ = self.sink.text(url.as_bytes());
-        if message_type.known.is_none() {
+        if table.known.is_none() {
             let Some(depth) = depth.checked_sub(1) else {
                 return Err(value.error(WireErrorKind::TooDeep).into());
             };
-            self.fields(message_type, value, End::Bytes, depth, &mut map)?;
+            self.fields(table, value, End::Bytes, depth, &mut map)?;
         } else {
-            self.sink.name(&mut map, &tables.value_name);
-            self.message(message_type, value, End::Bytes, depth)?;
+            self.sink.name(&mut map, &VALUE);
+            self.message(table, value, End::Bytes, depth)?;
         }
         self.sink.end_map(map);
         Ok(())

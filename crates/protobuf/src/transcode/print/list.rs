@@ -1,17 +1,19 @@
 //! Repeated fields, packed or with a tag for each element.
 
-use super::records::{following, number};
-use super::{Printer, Stop, row};
+use super::records::following;
+use super::unordered::Stop;
+use super::{Printer, row};
 use crate::schema::Kind;
+use crate::schema::number::read_number;
+use crate::schema::table::Entry;
 use crate::transcode::keys::Seen;
 use crate::transcode::sink::Sink;
-use crate::transcode::tables::Field;
 use crate::wire::{Reader, WireType};
 
 impl<'s, S: Sink> Printer<'s, S> {
     pub(super) fn repeated(
         &mut self,
-        field: &'s Field,
+        field: &'s Entry,
         mut tag: u32,
         reader: &mut Reader<'_>,
         depth: usize,
@@ -26,15 +28,15 @@ impl<'s, S: Sink> Printer<'s, S> {
                     self.element(field, &mut list, seen, open)?;
                     self.text_or_bytes(field, value)?;
                 }
-                Kind::Message => {
+                Kind::Message | Kind::Group => {
                     self.element(field, &mut list, seen, open)?;
                     self.nested(field, tag, reader, depth)?;
                 }
                 _ if tag & 7 == WireType::Len as u32 => {
                     self.packed(field, reader.nested()?, &mut list, seen, open)?;
                 }
-                kind => {
-                    let value = number(kind, reader)?;
+                _ => {
+                    let value = read_number(field.element, reader)?;
                     self.number_element(field, value, &mut list, seen, open)?;
                 }
             }
@@ -52,13 +54,13 @@ impl<'s, S: Sink> Printer<'s, S> {
     #[inline]
     fn number_element(
         &mut self,
-        field: &'s Field,
+        field: &'s Entry,
         value: u64,
         list: &mut Option<S::Open>,
         seen: &mut Seen,
         open: &mut S::Open,
     ) -> Result<(), Stop> {
-        if field.is_closed && !self.has(field, value) {
+        if field.is_closed() && !self.has(field, value) {
             return Ok(());
         }
         self.element(field, list, seen, open)?;
@@ -69,7 +71,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     /// One record of packed numbers.
     fn packed(
         &mut self,
-        field: &'s Field,
+        field: &'s Entry,
         mut packed: Reader<'_>,
         list: &mut Option<S::Open>,
         seen: &mut Seen,
@@ -77,7 +79,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     ) -> Result<(), Stop> {
         if field.kind == Kind::Enum {
             while !packed.is_empty() {
-                let value = number(Kind::Enum, &mut packed)?;
+                let value = read_number(field.element, &mut packed)?;
                 self.number_element(field, value, list, seen, open)?;
             }
             return Ok(());
@@ -86,7 +88,7 @@ impl<'s, S: Sink> Printer<'s, S> {
             return Ok(());
         }
         let list = self.list(field, list, seen, open)?;
-        row::read(field.kind, packed, |words| self.sink.numbers(list, field.kind, words))?;
+        row::read(field.element, packed, |words| self.sink.numbers(list, field.kind, words))?;
         self.check_len()
     }
 
@@ -94,7 +96,7 @@ impl<'s, S: Sink> Printer<'s, S> {
     #[inline]
     fn element(
         &mut self,
-        field: &Field,
+        field: &Entry,
         list: &mut Option<S::Open>,
         seen: &mut Seen,
         open: &mut S::Open,
@@ -108,13 +110,13 @@ impl<'s, S: Sink> Printer<'s, S> {
     #[inline]
     fn list<'l>(
         &mut self,
-        field: &Field,
+        field: &Entry,
         list: &'l mut Option<S::Open>,
         seen: &mut Seen,
         open: &mut S::Open,
     ) -> Result<&'l mut S::Open, Stop> {
         if list.is_none() {
-            if seen.set(field.seen) {
+            if seen.set(field.slot) {
                 return Err(Stop::Merge);
             }
             self.name(field, open);

@@ -1,17 +1,20 @@
 //! Maps, and the entries that they are on the wire.
 
-use super::records::{End, following, number, skip};
-use super::{Printer, Stop, not_text};
+use super::records::{End, following, skip};
+use super::unordered::Stop;
+use super::{Printer, not_text};
 use crate::schema::Kind;
+use crate::schema::number::read_number;
+use crate::schema::pool::Pool;
+use crate::schema::table::{Entry, Table};
 use crate::transcode::keys::{Keys, Seen};
 use crate::transcode::sink::{NotText, Sink};
-use crate::transcode::tables::{Field, Type};
 use crate::wire::{Reader, WireError, WireErrorKind};
 
 impl<'s, S: Sink> Printer<'s, S> {
     pub(super) fn map(
         &mut self,
-        field: &'s Field,
+        field: &'s Entry,
         reader: &mut Reader<'_>,
         depth: usize,
         seen: &mut Seen,
@@ -23,21 +26,22 @@ impl<'s, S: Sink> Printer<'s, S> {
         let mut map = None;
         let mut keys = Keys::new();
         loop {
-            let entry = Entry::read(self.tables.message(field.target()), &mut reader.nested()?)?;
-            let value = entry.value_field;
-            let is_known = !value.is_closed || self.has(value, entry.value.number_or_zero(value));
+            let pair = Pair::read(self.pool.table(field), &mut reader.nested()?)?;
+            let value = pair.value_field;
+            let is_known =
+                !value.is_closed() || self.has(value, pair.value.number_or_default(self.pool, value));
             if is_known {
-                if !keys.insert(entry.key) {
+                if !keys.insert(pair.key) {
                     return Err(Stop::Merge);
                 }
                 if map.is_none() {
-                    if seen.set(field.seen) {
+                    if seen.set(field.slot) {
                         return Err(Stop::Merge);
                     }
                     self.name(field, open);
                 }
                 let map = map.get_or_insert_with(|| self.sink.begin_map());
-                self.entry(&entry, map, depth)?;
+                self.pair(&pair, map, depth)?;
             }
             if following(field, reader)?.is_none() {
                 break;
@@ -50,14 +54,9 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     /// A key and its value.
-    pub(super) fn entry(
-        &mut self,
-        entry: &Entry<'s, '_>,
-        map: &mut S::Open,
-        depth: usize,
-    ) -> Result<(), Stop> {
-        let key_field = entry.key_field;
-        match (entry.key, key_field.kind) {
+    pub(super) fn pair(&mut self, pair: &Pair<'s, '_>, map: &mut S::Open, depth: usize) -> Result<(), Stop> {
+        let key_field = pair.key_field;
+        match (pair.key, key_field.kind) {
             (Key::Text(key), _) => {
                 self.sink.text_key(map, key).map_err(|NotText| not_text(self.pool, key_field))?;
             }
@@ -65,25 +64,26 @@ impl<'s, S: Sink> Printer<'s, S> {
             (Key::Number(key), Kind::Uint32 | Kind::Uint64 | Kind::Fixed32 | Kind::Fixed64) => {
                 self.sink.uint_key(map, key);
             }
+            (Key::Number(key), Kind::Sfixed32) => self.sink.int_key(map, (key as i32).into()),
             (Key::Number(key), _) => self.sink.int_key(map, key as i64),
         }
-        self.put_value(entry.value_field, entry.value, depth)
+        self.put_value(pair.value_field, pair.value, depth)
     }
 
     /// The value of a field, or its default.
     #[inline(always)]
-    pub(super) fn put_value(&mut self, field: &'s Field, value: Value<'_>, depth: usize) -> Result<(), Stop> {
+    pub(super) fn put_value(&mut self, field: &'s Entry, value: Value<'_>, depth: usize) -> Result<(), Stop> {
         match (value, field.kind) {
             (Value::Nested(mut reader), _) => {
-                self.message(self.tables.message(field.target()), &mut reader, End::Bytes, depth)
+                self.message(self.pool.table(field), &mut reader, End::Bytes, depth)
             }
-            (Value::Absent, Kind::Message) => {
-                self.message(self.tables.message(field.target()), &mut Reader::new(&[]), End::Bytes, depth)
+            (Value::Absent, Kind::Message | Kind::Group) => {
+                self.message(self.pool.table(field), &mut Reader::new(&[]), End::Bytes, depth)
             }
             (Value::Bytes(value), _) => self.text_or_bytes(field, value),
             (Value::Absent, Kind::String | Kind::Bytes) => self.text_or_bytes(field, &[]),
             (value, _) => {
-                self.number(field, value.number_or_zero(field));
+                self.number(field, value.number_or_default(self.pool, field));
                 Ok(())
             }
         }
@@ -91,9 +91,9 @@ impl<'s, S: Sink> Printer<'s, S> {
 }
 
 /// One entry of a map, with what is in it not yet read further.
-pub(super) struct Entry<'s, 'w> {
-    pub(super) key_field: &'s Field,
-    pub(super) value_field: &'s Field,
+pub(super) struct Pair<'s, 'w> {
+    pub(super) key_field: &'s Entry,
+    pub(super) value_field: &'s Entry,
     pub(super) key: Key<'w>,
     pub(super) value: Value<'w>,
 }
@@ -115,49 +115,49 @@ pub(super) enum Value<'w> {
 impl<'w> Value<'w> {
     /// What follows the tag of a field.
     #[inline(always)]
-    pub(super) fn read(field: &Field, reader: &mut Reader<'w>) -> Result<Value<'w>, WireError> {
+    pub(super) fn read(field: &Entry, reader: &mut Reader<'w>) -> Result<Value<'w>, WireError> {
         Ok(match field.kind {
             Kind::String | Kind::Bytes => Value::Bytes(reader.len_prefixed()?),
-            Kind::Message => Value::Nested(reader.nested()?),
-            kind => Value::Number(number(kind, reader)?),
+            Kind::Message | Kind::Group => Value::Nested(reader.nested()?),
+            _ => Value::Number(read_number(field.element, reader)?),
         })
     }
 
     /// Zero is the first value of an open enum; a closed one may have another.
     #[inline]
-    fn number_or_zero(self, field: &Field) -> u64 {
+    fn number_or_default(self, pool: &Pool, field: &Entry) -> u64 {
         match self {
             Value::Number(number) => number,
-            _ => field.default_number,
+            _ => pool.preset_word(field),
         }
     }
 }
 
-impl<'s, 'w> Entry<'s, 'w> {
-    pub(super) fn read(entry_type: &'s Type, reader: &mut Reader<'w>) -> Result<Entry<'s, 'w>, Stop> {
-        let [key_field, value_field] = &*entry_type.fields else {
+impl<'s, 'w> Pair<'s, 'w> {
+    pub(super) fn read(table: &'s Table, reader: &mut Reader<'w>) -> Result<Pair<'s, 'w>, Stop> {
+        let [key_field, value_field] = table.entries() else {
             return Err(reader.error(WireErrorKind::FieldNumber).into());
         };
         let key = if key_field.kind == Kind::String { Key::Text(&[]) } else { Key::Number(0) };
-        let mut entry = Entry { key_field, value_field, key, value: Value::Absent };
+        let mut pair = Pair { key_field, value_field, key, value: Value::Absent };
         while !reader.is_empty() {
             let start = reader.offset();
             let tag = reader.tag_bits()?;
             if tag == key_field.tag {
-                entry.key = match key_field.kind {
+                pair.key = match key_field.kind {
                     Kind::String => Key::Text(reader.len_prefixed()?),
-                    kind => Key::Number(number(kind, reader)?),
+                    _ => Key::Number(read_number(key_field.element, reader)?),
                 };
             } else if tag == value_field.tag {
-                entry.value = match value_field.kind {
+                pair.value = match value_field.kind {
                     // Two would have to be merged.
-                    Kind::Message if matches!(entry.value, Value::Nested(_)) => return Err(Stop::Merge),
+                    Kind::Message if matches!(pair.value, Value::Nested(_)) => return Err(Stop::Merge),
                     _ => Value::read(value_field, reader)?,
                 };
             } else {
                 skip(tag, start, reader, End::Bytes)?;
             }
         }
-        Ok(entry)
+        Ok(pair)
     }
 }

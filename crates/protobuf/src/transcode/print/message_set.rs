@@ -1,32 +1,29 @@
 //! The old form of message sets: each extension in a group, with its number and its bytes.
 
+use super::Printer;
 use super::records::{End, checked, next_tag};
-use super::{Printer, Stop};
-use crate::schema::Kind;
+use super::unordered::Stop;
+use crate::schema::table::{Op, Table};
 use crate::transcode::keys::Seen;
 use crate::transcode::sink::Sink;
-use crate::transcode::tables::{Shape, Type};
-use crate::wire::{Reader, Tag, WireType};
-
-pub(super) const ITEM: Tag = Tag::new(1, WireType::StartGroup);
-const ITEM_TYPE_ID: Tag = Tag::new(2, WireType::Varint);
-const ITEM_MESSAGE: Tag = Tag::new(3, WireType::Len);
+use crate::wire::Reader;
+use crate::wire::message_set::{ITEM, MESSAGE, TYPE_ID};
 
 impl<'s, S: Sink> Printer<'s, S> {
     /// A group whose start has been read.
     pub(super) fn message_set_item(
         &mut self,
-        message_type: &'s Type,
+        table: &'s Table,
         reader: &mut Reader<'_>,
         depth: usize,
         seen: &mut Seen,
         open: &mut S::Open,
     ) -> Result<(), Stop> {
         let (mut number, mut message) = (None, None);
-        while let Some(tag) = next_tag(reader, End::Group(ITEM.number))? {
-            if tag == ITEM_TYPE_ID.bits() && number.is_none() {
+        while let Some(tag) = next_tag(reader, End::Group(ITEM >> 3))? {
+            if tag == TYPE_ID && number.is_none() {
                 number = Some(reader.varint()? as u32);
-            } else if tag == ITEM_MESSAGE.bits() && message.is_none() {
+            } else if tag == MESSAGE && message.is_none() {
                 message = Some(reader.nested()?);
             } else {
                 let tag = checked(tag, reader.offset())?;
@@ -34,15 +31,13 @@ impl<'s, S: Sink> Printer<'s, S> {
             }
         }
         let (Some(number), Some(mut message)) = (number, message) else { return Ok(()) };
-        let field = message_type.field_of_number(number);
-        let Some(field) = field.filter(|field| field.kind == Kind::Message && field.shape == Shape::Singular)
-        else {
+        let Some((_, field)) = table.find(number).filter(|(_, field)| field.op == Op::Message) else {
             return Ok(());
         };
-        if seen.set(field.seen) {
+        if seen.set(field.slot) {
             return Err(Stop::Merge);
         }
         self.name(field, open);
-        self.message(self.tables.message(field.target()), &mut message, End::Bytes, depth)
+        self.message(self.pool.table(field), &mut message, End::Bytes, depth)
     }
 }

@@ -1,9 +1,8 @@
 //! Records one by one: tags, numbers, where a message ends, and what is stepped over.
 
-use super::Stop;
-use crate::schema::Kind;
-use crate::transcode::tables::{Field, Type};
-use crate::wire::{Reader, Tag, WireError, WireErrorKind, WireType, unzigzag};
+use super::unordered::Stop;
+use crate::schema::table::{Entry, Table};
+use crate::wire::{Reader, Tag, WireError, WireErrorKind, WireType};
 
 /// Where the records of a message end.
 #[derive(Clone, Copy)]
@@ -14,36 +13,15 @@ pub(super) enum End {
     Group(u32),
 }
 
-/// A number of any kind as 64 bits: 32-bit signed ones are extended, floats are in the low half.
-#[inline(always)]
-pub(super) fn number(kind: Kind, reader: &mut Reader<'_>) -> Result<u64, WireError> {
-    Ok(match kind {
-        Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => return reader.fixed64(),
-        Kind::Float | Kind::Fixed32 => reader.fixed32()?.into(),
-        Kind::Sfixed32 => reader.fixed32()? as i32 as u64,
-        _ => {
-            let value = reader.varint()?;
-            match kind {
-                Kind::Bool => u64::from(value != 0),
-                Kind::Int32 | Kind::Enum => value as i32 as u64,
-                Kind::Uint32 => u64::from(value as u32),
-                Kind::Sint32 => unzigzag(u64::from(value as u32)) as u64,
-                Kind::Sint64 => unzigzag(value) as u64,
-                _ => value,
-            }
-        }
-    })
-}
-
 /// The next record's tag, stepped over, if it is of this field too.
-#[inline]
-pub(super) fn following(field: &Field, reader: &mut Reader<'_>) -> Result<Option<u32>, WireError> {
+#[inline(always)]
+pub(super) fn following(field: &Entry, reader: &mut Reader<'_>) -> Result<Option<u32>, WireError> {
     if reader.is_empty() {
         return Ok(None);
     }
     let before = *reader;
     let tag = reader.tag_bits()?;
-    if tag == field.tag || tag == field.other_tag {
+    if field.takes(tag) {
         return Ok(Some(tag));
     }
     *reader = before;
@@ -69,13 +47,13 @@ pub(super) fn next_tag(reader: &mut Reader<'_>, end: End) -> Result<Option<u32>,
 
 /// Calls `found` at each record of a field of the type.
 pub(super) fn each<'s, 'w>(
-    message_type: &'s Type,
+    table: &'s Table,
     reader: &mut Reader<'w>,
     end: End,
-    mut found: impl FnMut(&'s Field, &mut Reader<'w>) -> Result<(), Stop>,
+    mut found: impl FnMut(&'s Entry, &mut Reader<'w>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     while let Some(tag) = next_tag(reader, end)? {
-        match message_type.field_of_tag(tag) {
+        match table.find_by_tag(tag) {
             Some(field) => found(field, reader)?,
             None => drop(skip(tag, reader.offset(), reader, end)?),
         }

@@ -1,32 +1,28 @@
 //! Rows of packed numbers, from bytes to words.
 //!
-//! They are read by blocks: then each kind has a loop that does nothing but read, and a sink one that does nothing but write.
-//! These loops are functions of their own, because in a larger one they find no registers for what does not change.
+//! They are read by blocks: then each kind has a loop that does nothing but read, and a sink one that does nothing but
+//! write. These loops are functions of their own, because in a larger one they find no registers for what does not
+//! change.
 
-use crate::schema::Kind;
-use crate::wire::{Reader, WireError, WireErrorKind, join_short, unzigzag};
+use crate::schema::number::convert_row;
+use crate::schema::table::Op;
+use crate::wire::{Reader, WireError, WireErrorKind, join_short};
 
-/// Numbers that are read together. Each byte of a row is a number at most, so that this is a look ahead in bytes as well.
+/// Numbers that are read together. Each byte of a row is a number at most, so that this is a look ahead in bytes as
+/// well.
 const BLOCK: usize = 64;
 
-/// Gives the numbers of a row to `found`, some at a time and never none, each as [`super::records::number`] gives it. Those
-/// before one that cannot be read may be missing.
-pub(super) fn read(kind: Kind, mut row: Reader<'_>, mut found: impl FnMut(&[u64])) -> Result<(), WireError> {
+/// Gives the numbers of a row to `found`, some at a time and never none, as slots hold them. Those before one that
+/// cannot be read may be missing.
+pub(super) fn read(op: Op, mut row: Reader<'_>, mut found: impl FnMut(&[u64])) -> Result<(), WireError> {
     let mut words = [0; BLOCK];
     while !row.is_empty() {
-        let count = match kind {
-            Kind::Double | Kind::Fixed64 | Kind::Sfixed64 => fixed(&mut row, &mut words, u64::from_le_bytes),
-            Kind::Float | Kind::Fixed32 => {
-                fixed(&mut row, &mut words, |bytes| u32::from_le_bytes(bytes).into())
-            }
-            Kind::Sfixed32 => fixed(&mut row, &mut words, |bytes| i32::from_le_bytes(bytes) as u64),
-            Kind::Bool => varints(&mut row, &mut words, |value| u64::from(value != 0)),
-            Kind::Int32 | Kind::Enum => varints(&mut row, &mut words, |value| value as i32 as u64),
-            Kind::Uint32 => varints(&mut row, &mut words, |value| u64::from(value as u32)),
-            Kind::Sint32 => varints(&mut row, &mut words, |value| unzigzag(u64::from(value as u32)) as u64),
-            Kind::Sint64 => varints(&mut row, &mut words, |value| unzigzag(value) as u64),
-            _ => varints(&mut row, &mut words, |value| value),
+        let count = match op {
+            Op::Fixed64 => fixed(&mut row, &mut words, u64::from_le_bytes),
+            Op::Fixed32 => fixed(&mut row, &mut words, |bytes| u32::from_le_bytes(bytes).into()),
+            _ => varints(&mut row, &mut words),
         }?;
+        convert_row(op, &mut words[..count]);
         found(&words[..count]);
     }
     Ok(())
@@ -50,16 +46,12 @@ fn fixed<const N: usize>(
 }
 
 #[inline(never)]
-fn varints(
-    row: &mut Reader<'_>,
-    words: &mut [u64; BLOCK],
-    convert: impl Fn(u64) -> u64,
-) -> Result<usize, WireError> {
+fn varints(row: &mut Reader<'_>, words: &mut [u64; BLOCK]) -> Result<usize, WireError> {
     let rest = row.rest();
     let near = &rest[..rest.len().min(BLOCK)];
     if near.is_ascii() {
         // A byte each.
-        words.iter_mut().zip(near).for_each(|(word, &byte)| *word = convert(byte.into()));
+        words.iter_mut().zip(near).for_each(|(word, &byte)| *word = byte.into());
         row.skip_bytes(near.len());
         return Ok(near.len());
     }
@@ -71,7 +63,7 @@ fn varints(
             && let Some(chunk) = near[at..].first_chunk()
         {
             let (value, len) = join_short(*chunk);
-            words[count] = convert(value);
+            words[count] = value;
             count += 1;
             at += len;
         }
@@ -80,15 +72,15 @@ fn varints(
     // A copy: what lies behind a reference would be written at each step.
     let mut here = *row;
     while count < BLOCK && !here.is_empty() {
-        words[count] = convert(here.varint_mixed()?);
+        words[count] = here.varint_mixed()?;
         count += 1;
     }
     *row = here;
     Ok(count)
 }
 
-/// Whether a varint that begins before the last byte has two bytes at most: then of two bytes that follow each other one ends a
-/// varint.
+/// Whether a varint that begins before the last byte has two bytes at most: then of two bytes that follow each other
+/// one ends a varint.
 fn are_short(bytes: &[u8]) -> bool {
     let Some((_, next)) = bytes.split_first() else { return false };
     bytes.iter().zip(next).fold(0, |both, (byte, next)| both | byte & next) < 0x80
@@ -96,18 +88,24 @@ fn are_short(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::records::number;
     use super::*;
+    use crate::schema::Kind;
+    use crate::schema::number::read_number;
+    use crate::schema::table::{Entry, Flags};
     use crate::wire::{WireType, put_varint};
 
     fn kinds() -> impl Iterator<Item = Kind> {
         Kind::ALL.into_iter().filter(|kind| kind.is_packable())
     }
 
+    fn op(kind: Kind) -> Op {
+        Entry::new(1, kind, Flags(0), 0).element
+    }
+
     fn one_by_one(kind: Kind, mut row: Reader<'_>) -> Result<Vec<u64>, WireError> {
         let mut words = Vec::new();
         while !row.is_empty() {
-            words.push(number(kind, &mut row)?);
+            words.push(read_number(op(kind), &mut row)?);
         }
         Ok(words)
     }
@@ -116,7 +114,7 @@ mod tests {
     fn check(kind: Kind, bytes: &[u8], start: usize, end: usize) {
         let row = Reader::within(bytes, start, end).expect("a range of them");
         let mut words = Vec::new();
-        let read = read(kind, row, |block| {
+        let read = read(op(kind), row, |block| {
             assert!(!block.is_empty());
             words.extend_from_slice(block);
         });

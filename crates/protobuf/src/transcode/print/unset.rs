@@ -1,30 +1,31 @@
 //! What did not come: fields that must be there, and those without presence, if they are wanted.
 
-use super::{Printer, Stop};
+use super::Printer;
+use super::unordered::Stop;
 use crate::schema::Kind;
+use crate::schema::table::{Shape, Table};
 use crate::transcode::error::PrintError;
 use crate::transcode::keys::Seen;
 use crate::transcode::sink::Sink;
-use crate::transcode::tables::{Shape, Type};
 
 impl<'s, S: Sink> Printer<'s, S> {
-    /// At the end of a message's fields: those that must be there, and those without presence that did not come, if they
-    /// are wanted.
-    pub(super) fn unset(
-        &mut self,
-        message_type: &'s Type,
-        seen: &Seen,
-        open: &mut S::Open,
-    ) -> Result<(), Stop> {
+    /// At the end of a message's fields: those that must be there, and those without presence that did not come, if
+    /// they are wanted.
+    pub(super) fn unset(&mut self, table: &'s Table, seen: &Seen, open: &mut S::Open) -> Result<(), Stop> {
         if !self.options.allow_partial {
-            self.check_required(message_type, seen)?;
+            self.check_required(table, seen)?;
         }
         if !self.options.defaults {
             return Ok(());
         }
-        for field in message_type.fields.iter().filter(|field| !seen.has(field.seen) && !field.is_extension) {
-            match field.shape {
-                Shape::Singular if !field.is_implicit => {}
+        // As they are declared, without extensions.
+        for field in self.pool.messages[table.message as usize].fields.clone() {
+            let field = self.pool.entry(&self.pool.fields[field as usize]);
+            if seen.has(field.slot) {
+                continue;
+            }
+            match field.shape() {
+                Shape::Singular if !field.is_implicit() => {}
                 Shape::Singular => {
                     self.name(field, open);
                     match field.kind {
@@ -48,12 +49,15 @@ impl<'s, S: Sink> Printer<'s, S> {
     }
 
     #[inline]
-    fn check_required(&self, message_type: &Type, seen: &Seen) -> Result<(), Stop> {
-        match message_type.required.iter().find(|&&index| !seen.has(index)) {
+    fn check_required(&self, table: &Table, seen: &Seen) -> Result<(), Stop> {
+        if table.required.is_empty() {
+            return Ok(());
+        }
+        let mut required = table.required.iter().map(|&index| &table.entries()[usize::from(index)]);
+        match required.find(|field| !seen.has(field.slot)) {
             None => Ok(()),
-            Some(&index) => {
-                let field = message_type.fields[usize::from(index)].index;
-                let field = self.pool.full_name(&self.pool.fields[field as usize]);
+            Some(field) => {
+                let field = self.pool.full_name(self.pool.field(field));
                 Err(Stop::Incomplete(Box::new(PrintError::Required { field })))
             }
         }

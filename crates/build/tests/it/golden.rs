@@ -1,0 +1,114 @@
+//! The generated code, as text: what is checked in under `golden/` is what comes out now.
+//!
+//! `BLESS=1 cargo test -p thalweg-build --test it golden` writes it anew. That it compiles, and that its calls arrive,
+//! is shown by the tests of `examples/`, which include the same files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use prost::Message;
+use thalweg_build::Builder;
+
+fn tests() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+/// Compares what `builder` makes of `protos` with the files of `golden/{golden}`, all of them.
+#[track_caller]
+fn check(golden: &str, protos: &[&str], configure: impl FnOnce(Builder) -> Builder) {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let builder = configure(thalweg_build::configure())
+        .out_dir(out.path())
+        .include_file("mod.rs")
+        .emit_rerun_if_changed(false);
+    builder.compile_protos(protos, &[tests().join("proto")]).expect("the files are right");
+
+    let golden = tests().join("golden").join(golden);
+    if std::env::var_os("BLESS").is_some() {
+        let _ = fs::remove_dir_all(&golden);
+        fs::create_dir_all(&golden).expect("the tree can be written");
+        for name in file_names(out.path()) {
+            fs::copy(out.path().join(&name), golden.join(&name)).expect("the tree can be written");
+        }
+    }
+    assert_eq!(file_names(out.path()), file_names(&golden));
+    for name in file_names(&golden) {
+        let made = fs::read_to_string(out.path().join(&name)).expect("it was just made");
+        let expected = fs::read_to_string(golden.join(&name)).expect("it was just listed");
+        assert!(made == expected, "{name} differs from the golden file; see git diff after BLESS=1:\n{made}");
+    }
+}
+
+fn file_names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_shape() {
+    check("shapes", &["shapes.proto", "rootless.proto", "type.proto"], |builder| builder);
+}
+
+#[test]
+fn options() {
+    check("options", &["shapes.proto"], |builder| {
+        builder
+            .build_server(false)
+            .extern_path(".google.protobuf.Timestamp", "::clock::Timestamp")
+            .extern_path(".shapes.v1.common", "crate::common")
+            .type_attribute(".shapes.v1.Question", "#[derive(Eq)]")
+            .enum_attribute("Kind", "#[derive(strum::Display)]")
+            .field_attribute("Answer.text", "#[doc(alias = \"words\")]")
+            .bytes(".shapes.v1.Question.payload")
+            .btree_map(".shapes.v1.Question.parts")
+            .boxed("Answer.page")
+            .disable_comments("Shapes.Unary")
+            .client_mod_attribute("shapes.v1", "#[cfg(feature = \"client\")]")
+            .client_attribute("Shapes", "#[derive(Debug)]")
+            .prost_path("::prost")
+    });
+}
+
+#[test]
+fn servers_alone() {
+    check("server", &["rootless.proto"], |builder| {
+        builder
+            .build_client(false)
+            .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
+            .server_attribute("Rootless", "#[doc(alias = \"server\")]")
+            .trait_attribute("Rootless", "#[doc(alias = \"service\")]")
+    });
+}
+
+#[test]
+fn messages_alone() {
+    check("messages", &["rootless.proto"], |builder| builder.build_client(false).build_server(false));
+}
+
+#[test]
+fn descriptors_have_the_imports_and_the_comments() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let path = out.path().join("descriptors.bin");
+    thalweg_build::configure()
+        .out_dir(out.path())
+        .file_descriptor_set_path(&path)
+        .emit_rerun_if_changed(false)
+        .compile_protos(&["common/page.proto"], &[tests().join("proto")])
+        .expect("the files are right");
+    let wire = fs::read(&path).expect("it was just made");
+    let set = thalweg_build::FileDescriptorSet::decode(&*wire).expect("a descriptor set");
+    let names: Vec<&str> = set.file.iter().map(prost_types::FileDescriptorProto::name).collect();
+    assert_eq!(names, ["common/size.proto", "common/page.proto"]);
+    let locations = &set.file[1].source_code_info.as_ref().expect("the comments").location;
+    let comments: Vec<&str> = locations.iter().filter_map(|at| at.leading_comments.as_deref()).collect();
+    assert_eq!(comments, [" Part of a list.\n"]);
+
+    // The same code comes from descriptors, which protoc may have written.
+    let again = tempfile::tempdir().expect("a temporary folder");
+    thalweg_build::configure().out_dir(again.path()).compile_fds(set).expect("the descriptors are right");
+    let code = |folder: &Path| fs::read_to_string(folder.join("shapes.v1.common.rs")).expect("code was made");
+    assert_eq!(code(again.path()), code(out.path()));
+}

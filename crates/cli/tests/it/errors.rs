@@ -1,0 +1,254 @@
+//! What is wrong is said in a few words, with an exit code, and nothing hangs.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+
+use crate::support::{Running, outcome, thalweg};
+
+const FAILED: i32 = 1;
+const BAD_ARGUMENTS: i32 = 2;
+
+/// Runs `thalweg` with these arguments: it must end by itself with the exit code, print nothing on stdout, and all of
+/// `parts` on stderr.
+fn check(args: &[&str], code: i32, parts: &[&str]) {
+    let (found, stdout, stderr) = outcome(thalweg(args).output().unwrap());
+    assert_eq!(found, Some(code), "thalweg {args:?}: {stderr}");
+    assert_eq!(stdout, "", "thalweg {args:?}");
+    for part in parts {
+        assert!(stderr.contains(part), "thalweg {args:?}: {part:?} is not in {stderr:?}");
+    }
+    // What clap says about flags has more below it; everything else is one line.
+    if stderr.starts_with("thalweg: ") {
+        assert_eq!(stderr.lines().count(), 1, "thalweg {args:?}: {stderr:?} is not one line");
+    }
+}
+
+#[test]
+fn serve_wants_addresses_that_are_free() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    check(&["serve", "--listen", &taken], FAILED, &[&taken, "in use"]);
+    check(&["serve", "--listen", "127.0.0.1:0", "--listen", &taken], FAILED, &[&taken, "in use"]);
+    check(
+        &["serve", "--listen", "unix:/nonexistent/socket"],
+        FAILED,
+        &["unix:/nonexistent/socket", "No such file"],
+    );
+    check(&["serve", "--listen", "nonsense"], BAD_ARGUMENTS, &["`nonsense`", "HOST:PORT"]);
+    check(&["serve", "--listen", "127.0.0.1:65536"], BAD_ARGUMENTS, &["127.0.0.1:65536", "port"]);
+    check(&["serve", "--listen", "unix:"], BAD_ARGUMENTS, &["`unix:`"]);
+}
+
+#[test]
+fn a_socket_that_another_server_listens_on_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let address = format!("unix:{}", directory.path().join("socket").display());
+    let (_server, _) = Running::serve(&[&address]);
+    check(&["serve", "--listen", &address], FAILED, &[&address, "in use"]);
+}
+
+#[test]
+fn flags_that_make_no_run() {
+    let nobody = "127.0.0.1:1";
+    check(&[], BAD_ARGUMENTS, &["Usage", "serve", "load", "lab"]);
+    check(&["frobnicate"], BAD_ARGUMENTS, &["frobnicate"]);
+    check(&["load"], BAD_ARGUMENTS, &["<TARGET>"]);
+    check(
+        &["load", nobody, "-z", "1s", "-n", "5"],
+        BAD_ARGUMENTS,
+        &["--duration", "cannot be used with", "--total"],
+    );
+    check(&["load", nobody, "-z", "10"], BAD_ARGUMENTS, &["--duration", "10ms"]);
+    check(&["load", nobody, "--lanes", "some"], BAD_ARGUMENTS, &["`some`", "per-call"]);
+    check(&["load", nobody, "--data", "00"], BAD_ARGUMENTS, &["--method"]);
+    check(&["load", nobody, "--method", "x", "--call", "ping-pong"], BAD_ARGUMENTS, &["unary"]);
+    check(&["load", nobody, "-n", "0"], BAD_ARGUMENTS, &["--total"]);
+    check(&["load", nobody, "--size", "5X"], BAD_ARGUMENTS, &["`5X`", "64KiB"]);
+    check(&["load", nobody, "--size", "1GiB"], BAD_ARGUMENTS, &["64 MiB"]);
+    check(&["load", nobody, "--call", "smoke"], BAD_ARGUMENTS, &["`smoke`", "bidi-stream"]);
+    check(&["load", nobody, "-c", "0"], BAD_ARGUMENTS, &["at least one"]);
+    check(&["load", nobody, "-c", "1", "--connections", "2"], BAD_ARGUMENTS, &["more connections"]);
+    check(&["load", nobody, "--cpus", "0-x"], BAD_ARGUMENTS, &["`0-x`"]);
+    check(&["load", nobody, "--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);
+    check(&["load", nobody, "--warmup", "9999years"], BAD_ARGUMENTS, &["--warmup", "a year"]);
+    check(&["lab", "codec", "--rounds", "4294967295"], BAD_ARGUMENTS, &["--rounds", "1..=1000"]);
+    check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
+}
+
+#[test]
+fn flags_that_make_no_study_of_channels() {
+    let check =
+        |rest: &[&str], parts: &[&str]| check(&[&["lab", "channels"], rest].concat(), BAD_ARGUMENTS, parts);
+    check(&["--calls", "server-stream"], &["server-stream", "unary or ping-pong"]);
+    check(&["-c", "0"], &["at least 1"]);
+    check(&["--strategies", "many"], &["`many`", "per-worker"]);
+    check(&["--round-trips", "5"], &["--round-trips"]);
+    check(&["--budget", "1s"], &["do not fit"]);
+    check(&["--rounds", "0"], &["--rounds", "1..=1000"]);
+    check(&["--rounds", "4294967295"], &["--rounds", "1..=1000"]);
+    // 24 points in each round, and those windows that have none.
+    let many = ["--quick", "--strategies", "1", "--budget", "30s", "--rounds", "1000"];
+    check(&many, &["24010 windows do not fit"]);
+    check(&["--client-cpus", "x"], &["`x`"]);
+    check(&["--against", "limit"], &["no channels"]);
+    check(&["--method", "a.B/C"], &["--target"]);
+    check(&["--target", "127.0.0.1:1", "--against", "tonic"], &["--against"]);
+    check(&["--target", "127.0.0.1:1", "--data", "5x"], &["`5x`", "@FILE"]);
+    check(&["--from", "x", "--target", "127.0.0.1:1"], &["--from", "cannot be used with"]);
+}
+
+#[test]
+fn a_target_that_is_not_there_or_has_no_such_method_is_one_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("out");
+    let aim = |target: &str, parts: &[&str]| {
+        let args = ["lab", "channels", "--quick", "--out", out.to_str().unwrap(), "--target", target];
+        let args = [&args[..], &["--method", "a.B/C"]].concat();
+        let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
+        assert_eq!((code, stdout.as_str()), (Some(FAILED), ""), "{stderr}");
+        assert!(parts.iter().all(|part| stderr.contains(part)), "{parts:?} in {stderr:?}");
+        assert!(!stderr.contains("thalweg: thalweg:"), "{stderr}");
+    };
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    aim(&format!("127.0.0.1:{port}"), &["refused"]);
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    aim(&addresses[0], &["a.B/C", "UNIMPLEMENTED", "--method"]);
+}
+
+#[test]
+fn links_that_make_no_run() {
+    let link = |options: &[&str], code: i32, parts: &[&str]| {
+        let args = [&["link", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:1"], options].concat();
+        check(&args, code, parts);
+    };
+    check(&["link", "--to", "127.0.0.1:1"], BAD_ARGUMENTS, &["--listen <ADDR>"]);
+    check(&["link", "--listen", "127.0.0.1:0"], BAD_ARGUMENTS, &["--to <ADDR>"]);
+    check(
+        &["link", "--listen", "nonsense", "--to", "127.0.0.1:1"],
+        BAD_ARGUMENTS,
+        &["`nonsense`", "the port is missing", "HOST:PORT"],
+    );
+    link(&["--delay", "5"], BAD_ARGUMENTS, &["--delay", "time unit needed"]);
+    link(&["--delay", "9999years"], BAD_ARGUMENTS, &["the delay is longer than a year"]);
+    link(&["--jitter", "pareto:1ms"], BAD_ARGUMENTS, &["`pareto:1ms`", "normal:0.5ms"]);
+    link(&["--rate", "1gb"], BAD_ARGUMENTS, &["`1gb`", "12.5MB/s"]);
+    link(&["--buffer", "5X"], BAD_ARGUMENTS, &["`5X`", "64KiB"]);
+    link(&["--loss-of-connection", "5s"], BAD_ARGUMENTS, &["`5s`", "after=10s"]);
+    link(&["--stall", "5s"], BAD_ARGUMENTS, &["`5s`", "for=2s"]);
+    link(&["--cpus", "1023"], BAD_ARGUMENTS, &["processors 1023"]);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    check(&["link", "--listen", &taken, "--to", "127.0.0.1:1"], FAILED, &[&taken, "in use"]);
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_known_before_the_run() {
+    check(
+        &["load", "127.0.0.1:1", "-o", "/nonexistent/result.json"],
+        BAD_ARGUMENTS,
+        &["/nonexistent/result.json", "No such file"],
+    );
+}
+
+#[test]
+fn a_server_that_is_not_there() {
+    // A port that was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let directory = tempfile::tempdir().unwrap();
+    let result = directory.path().join("result.json");
+    let target = format!("127.0.0.1:{port}");
+    check(&["load", &target, "-o", result.to_str().unwrap()], FAILED, &[&target, "refused"]);
+    assert!(!result.exists(), "a run without a result leaves a file behind");
+    check(&["load", "unix:/nonexistent/socket"], FAILED, &["unix:/nonexistent/socket", "No such file"]);
+}
+
+#[test]
+fn a_server_that_is_something_else() {
+    let check_peer = |peer: fn(TcpStream), parts: &[&str]| {
+        let target = listen(peer);
+        let mut parts = parts.to_vec();
+        parts.push(&target);
+        check(&["load", &target, "--timeout", "1s"], FAILED, &parts);
+    };
+    check_peer(http1, &["HTTP/1"]);
+    check_peer(tls_alert, &["TLS"]);
+    check_peer(garbage, &["does not speak HTTP/2"]);
+    check_peer(hang_up, &["closed the connection"]);
+    check_peer(stall, &["within 1s"]);
+    check_peer(stall_after_settings, &["DEADLINE_EXCEEDED", "within 1s"]);
+}
+
+/// Serves each connection with `peer`, on a thread that ends with the test.
+fn listen(peer: fn(TcpStream)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            thread::spawn(move || peer(stream));
+        }
+    });
+    address
+}
+
+fn http1(mut stream: TcpStream) {
+    read_some(&mut stream);
+    stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").unwrap();
+    stall(stream);
+}
+
+fn tls_alert(mut stream: TcpStream) {
+    read_some(&mut stream);
+    stream.write_all(b"\x15\x03\x01\x00\x02\x02\x46").unwrap();
+}
+
+fn garbage(mut stream: TcpStream) {
+    let noise: Vec<u8> = (0..500_u32).map(|i| (i * 167 + 13) as u8).collect();
+    stream.write_all(&noise).unwrap();
+    stall(stream);
+}
+
+fn hang_up(mut stream: TcpStream) {
+    read_some(&mut stream);
+}
+
+/// Reads until the other side has had enough.
+fn stall(mut stream: TcpStream) {
+    let mut buffer = [0; 1024];
+    while stream.read(&mut buffer).is_ok_and(|read| read > 0) {}
+}
+
+fn stall_after_settings(mut stream: TcpStream) {
+    stream.write_all(b"\0\0\0\x04\0\0\0\0\0").unwrap();
+    stall(stream);
+}
+
+fn read_some(stream: &mut TcpStream) {
+    let _ = stream.read(&mut [0; 1024]).unwrap();
+}
+
+#[test]
+fn stacks_to_compare_with_are_known_ones() {
+    let peers = tempfile::tempdir().unwrap();
+    let directory = peers.path().to_str().unwrap();
+    std::fs::create_dir(peers.path().join("grpc-go")).unwrap();
+    std::fs::write(peers.path().join("grpc-go/not-built.txt"), "go is not installed").unwrap();
+    let out = peers.path().join("out");
+    let lab = |rest: &[&str], code: i32, parts: &[&str]| {
+        let args = ["lab", "--out", out.to_str().unwrap(), "--peers", directory, "--against"];
+        let (found, _, stderr) = outcome(thalweg(&[&args, rest].concat()).output().unwrap());
+        assert_eq!(found, Some(code), "{rest:?}: {stderr}");
+        assert!(parts.iter().all(|part| stderr.contains(part)), "{rest:?}: {parts:?} in {stderr:?}");
+    };
+    lab(&["tonik"], BAD_ARGUMENTS, &["`tonik`", "thalweg, limit, grpc-go", directory]);
+    lab(&["grpc-go", "--server", "tonik"], BAD_ARGUMENTS, &["`tonik`"]);
+    lab(&["../grpc-go"], BAD_ARGUMENTS, &["`../grpc-go`", "NAME:VARIANT"]);
+    lab(&["thalweg:fast"], BAD_ARGUMENTS, &["`fast`", "thalweg"]);
+    lab(&["grpc-go", "--matrix", "--client", "grpc-go"], BAD_ARGUMENTS, &["--matrix", "--client"]);
+    lab(&["grpc-go", "--budget", "10s"], BAD_ARGUMENTS, &["windows do not fit"]);
+    lab(&["grpc-go"], FAILED, &["grpc-go is left out: go is not installed", "none of the stacks"]);
+    check(&["lab", "--client", "grpc-go"], BAD_ARGUMENTS, &["--against"]);
+    check(&["lab", "--matrix"], BAD_ARGUMENTS, &["--against"]);
+}

@@ -1,0 +1,461 @@
+//! `thalweg inspect`: what it says of bytes, and that it makes the same bytes of its text.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::support::{outcome, thalweg};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value as Json;
+use tempfile::TempDir;
+
+const FAILED: i32 = 1;
+const BAD_ARGUMENTS: i32 = 2;
+
+/// The published example: `Person { name: "polar penguin", age: 20 }`.
+const PENGUIN: &str = "0A 0D 70 6F 6C 61 72 20 70 65 6E 67 75 69 6E 10 14";
+
+const PERSON: &str = r#"syntax = "proto3";
+package zoo;
+
+message Person {
+  string name = 1;
+  int32 age = 2;
+  repeated string hobbies = 3;
+  Address address = 4;
+  Mood mood = 5;
+  repeated sint32 scores = 6;
+  map<string, double> weights = 7;
+  oneof contact {
+    string mail = 8;
+    fixed64 phone = 9;
+  }
+}
+
+message Address {
+  string city = 1;
+  string zip_code = 2;
+}
+
+enum Mood {
+  UNKNOWN = 0;
+  HAPPY = 1;
+}
+"#;
+
+/// What came of a run: exit code, stdout, stderr.
+struct Outcome {
+    code: Option<i32>,
+    stdout: Vec<u8>,
+    stderr: String,
+}
+
+impl Outcome {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.stdout).expect("it prints UTF-8")
+    }
+}
+
+/// Runs `thalweg inspect` with these arguments, and those bytes on its stdin.
+fn inspect(args: &[&str], stdin: &[u8]) -> Outcome {
+    let args = [&["inspect"], args].concat();
+    let mut child = thalweg(&args).stdin(Stdio::piped()).spawn().unwrap();
+    // It may have ended without reading.
+    let _ = child.stdin.take().unwrap().write_all(stdin);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    Outcome { code: output.status.code(), stdout: output.stdout, stderr }
+}
+
+/// What is printed if all is well.
+fn printed(args: &[&str]) -> String {
+    let outcome = inspect(args, b"");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""), "{args:?}: {}", outcome.text());
+    outcome.text().to_owned()
+}
+
+fn json(args: &[&str], stdin: &[u8]) -> Json {
+    let outcome = inspect(&[&["-O", "json"], args].concat(), stdin);
+    serde_json::from_slice(&outcome.stdout)
+        .unwrap_or_else(|error| panic!("{args:?}: {error}: {}", outcome.stderr))
+}
+
+fn file(directory: &TempDir, name: &str, content: &[u8]) -> PathBuf {
+    let path = directory.path().join(name);
+    fs::write(&path, content).unwrap();
+    path
+}
+
+fn str_of(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// A message with gRPC's prefix.
+fn grpc(flags: u8, message: &[u8]) -> Vec<u8> {
+    [&[flags][..], &u32::try_from(message.len()).unwrap().to_be_bytes(), message].concat()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.chars().filter_map(|c| c.to_digit(16)).map(|digit| digit as u8).collect();
+    digits.chunks_exact(2).map(|pair| 16 * pair[0] + pair[1]).collect()
+}
+
+#[test]
+fn seventeen_published_bytes_are_explained_without_a_schema() {
+    let expected = r#"--hex: 17 bytes, read as one message without framing, because all bytes are
+  fields of one message
+
+     0  0A                       field 1  tag 10 = (1 << 3) | 2, LEN
+     1  0D                         length 13
+     2  70 6F 6C 61 72 20 70 65    "polar penguin" (string) or [112, 111, 108,
+    10  6E 67 75 69 6E               10 more] (packed varint) or bytes
+    15  10                       field 2  tag 16 = (2 << 3) | 0, VARINT
+    16  14                         20 (uint, int, enum) or 10 (sint)
+"#;
+    let printed = printed(&["--hex", PENGUIN, "--width", "80"]);
+    assert!(printed.starts_with(expected), "{printed}");
+}
+
+#[test]
+fn seventeen_published_bytes_are_explained_with_a_schema() {
+    let directory = tempfile::tempdir().unwrap();
+    let proto = file(&directory, "person.proto", PERSON.as_bytes());
+    let expected = r#"--hex: 17 bytes, read as one message without framing, because all bytes are
+  fields of one message
+the message is a zoo.Person
+
+     0  0A                       string name = 1  tag 10 = (1 << 3) | 2, LEN
+     1  0D                         length 13
+     2  70 6F 6C 61 72 20 70 65    "polar penguin"
+    10  6E 67 75 69 6E
+    15  10                       int32 age = 2  tag 16 = (2 << 3) | 0, VARINT
+    16  14                         20
+"#;
+    let printed =
+        printed(&["--hex", PENGUIN, "--proto", str_of(&proto), "--type", "Person", "--width", "80"]);
+    assert!(printed.starts_with(expected), "{printed}");
+}
+
+#[test]
+fn what_is_cut_off_is_shown_until_then() {
+    let outcome = inspect(&["--hex", "10 14 0a 0d 70 6f", "--width", "80"], b"");
+    assert_eq!(outcome.code, Some(FAILED));
+    let expected = r"
+     0  10                       field 2  tag 16 = (2 << 3) | 0, VARINT
+     1  14                         20 (uint, int, enum) or 10 (sint)
+     2  0A                       field 1  tag 10 = (1 << 3) | 2, LEN
+     3  0D                         length 13
+     4  70 6F                    at offset 3: the length says 13 bytes, but
+                                   there are only 2 bytes more
+";
+    assert!(outcome.text().contains(expected), "{}", outcome.text());
+    assert_eq!(
+        outcome.stderr,
+        "thalweg: --hex: at offset 3: the length says 13 bytes, but there are only 2 bytes more\n"
+    );
+}
+
+#[test]
+fn framings_are_found_said_and_forced() {
+    let message = hex(PENGUIN);
+    let directory = tempfile::tempdir().unwrap();
+    let check = |bytes: &[u8], args: &[&str], framing: &str, messages: usize| {
+        let path = file(&directory, "input", bytes);
+        let json = json(&[&[str_of(&path)], args].concat(), b"");
+        assert_eq!(json["framing"]["is"], framing, "{json}");
+        assert_eq!(json["messages"].as_array().unwrap().len(), messages, "{json}");
+        assert_eq!(json["problems"], Json::Array(Vec::new()));
+    };
+    check(&message, &[], "protobuf", 1);
+    check(&[grpc(0, &message), grpc(0, &[])].concat(), &[], "grpc", 2);
+    check(&[&[17], &message[..], &[17], &message[..]].concat(), &[], "delimited", 2);
+    // Nine fields, or two messages: the first is taken, and the second said.
+    check(&[8; 18], &[], "protobuf", 1);
+    check(&[8; 18], &["--framing", "delimited"], "delimited", 2);
+    let outcome = inspect(&["--hex", &"08".repeat(18)], b"");
+    assert!(outcome.text().contains("--framing delimited would fit as well"), "{}", outcome.text());
+}
+
+#[test]
+fn a_compressed_message_is_opened() {
+    let message = hex(PENGUIN);
+    let input = [grpc(1, &gzip(&message)), grpc(1, b"no compression")].concat();
+    let json = json(&[], &input);
+    let first = &json["messages"][0];
+    assert_eq!((&first["compressed_by"], &first["decompressed_bytes"]), (&"gzip".into(), &17.into()));
+    assert_eq!(first["fields"][0]["readings"][0]["value"], "polar penguin");
+    assert!(
+        json["messages"][1]["closed"].as_str().unwrap().contains("neither by gzip nor by deflate"),
+        "{json}"
+    );
+    let outcome = inspect(&[], &input);
+    assert_eq!(outcome.code, Some(FAILED));
+    assert!(outcome.text().contains("\"polar penguin\""), "{}", outcome.text());
+}
+
+#[test]
+fn a_schema_gives_names_types_and_remarks() {
+    let directory = tempfile::tempdir().unwrap();
+    let proto = file(&directory, "person.proto", PERSON.as_bytes());
+    let text = r#"1: {"a"} 3: {"b"} 4: {1: {"Bergen"}} 5: 1 5: 9 6: {-1z 5z} 6: 3z 7: {1: {"kg"} 2: 1.5} 8: {"m"}
+                  9: 7i64 2: 0 2: {"not a number"} 99: 1"#;
+    let bytes = inspect(&["--assemble"], text.as_bytes()).stdout;
+    let json = json(&["--proto", str_of(&proto), "--type", "zoo.Person"], &bytes);
+    let fields = json["messages"][0]["fields"].as_array().unwrap();
+    let seen: Vec<(String, Json, Vec<&str>)> = fields
+        .iter()
+        .map(|field| {
+            let remarks = field["remarks"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let declared = field["declared"].as_str().unwrap_or_default().to_owned();
+            (
+                declared,
+                field["value"].clone(),
+                remarks.iter().map(|remark| remark.as_str().unwrap()).collect(),
+            )
+        })
+        .collect();
+    let check = |index: usize, declared: &str, value: Json, remark: &str| {
+        let (found, found_value, remarks) = &seen[index];
+        assert_eq!((found.as_str(), found_value), (declared, &value), "{json}");
+        assert_eq!(remarks.len(), usize::from(!remark.is_empty()), "{remarks:?}");
+        assert!(remarks.iter().all(|found| found.contains(remark)), "{remark:?} in {remarks:?}");
+    };
+    check(0, "string name = 1", "a".into(), "");
+    check(1, "repeated string hobbies = 3", "b".into(), "");
+    check(2, "Address address = 4", Json::Null, "");
+    check(3, "Mood mood = 5", "HAPPY".into(), "");
+    check(4, "Mood mood = 5", 9.into(), "here again");
+    check(5, "repeated sint32 scores = 6", Json::Array(vec![(-1).into(), 5.into()]), "");
+    check(6, "repeated sint32 scores = 6", 3.into(), "not packed");
+    check(7, "map<string, double> weights = 7", Json::Null, "");
+    check(8, "string mail = 8", "m".into(), "");
+    check(9, "fixed64 phone = 9", 7.into(), "clears mail");
+    check(10, "int32 age = 2", 0.into(), "default");
+    check(11, "int32 age = 2", Json::Null, "written as LEN, not as VARINT");
+    check(12, "", Json::Null, "unknown");
+    assert_eq!(fields[2]["message"]["fields"][0]["value"], "Bergen");
+    assert_eq!(fields[7]["message"]["fields"][1]["value"], 1.5);
+}
+
+#[test]
+fn sizes_are_told_by_field_and_in_other_forms() {
+    let directory = tempfile::tempdir().unwrap();
+    let proto = file(&directory, "person.proto", PERSON.as_bytes());
+    let json = json(&["--hex", PENGUIN, "--proto", str_of(&proto), "--type", "Person"], b"");
+    let sizes = &json["sizes"];
+    assert_eq!((&sizes["tags"], &sizes["lengths"], &sizes["payload"]), (&2.into(), &1.into(), &14.into()));
+    let name = &sizes["fields"][0];
+    assert_eq!((&name["name"], &name["total"], &name["payload"]), (&"name".into(), &15.into(), &13.into()));
+    let forms: Vec<(&str, u64)> = sizes["forms"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|form| (form["form"].as_str().unwrap(), form["bytes"].as_u64().unwrap()))
+        .collect();
+    // {"name":"polar penguin","age":20}; a map of two, each key and the text with a byte before it.
+    assert_eq!(forms, [("Protobuf", 17), ("JSON", 33), ("MessagePack", 25)]);
+}
+
+#[test]
+fn forms_are_compressed_by_gzip_and_zstd() {
+    let directory = tempfile::tempdir().unwrap();
+    let proto = file(&directory, "person.proto", PERSON.as_bytes());
+    let bytes = inspect(&["--assemble"], format!("1: {{\"{}\"}}", "penguin ".repeat(100)).as_bytes()).stdout;
+    let json = json(&["--proto", str_of(&proto), "--type", "Person"], &bytes);
+    let forms = json["sizes"]["forms"].as_array().unwrap();
+    assert_eq!(forms.len(), 3);
+    for form in forms {
+        let bytes = |of: &str| form[of].as_u64().unwrap();
+        assert!(bytes("bytes") > 800 && (20..60).contains(&bytes("gzip")), "{form}");
+        assert!((15..60).contains(&bytes("zstd")), "{form}");
+    }
+    let table = inspect(&[], &bytes);
+    assert!(table.text().contains("as it is     gzip     zstd\nProtobuf "), "{}", table.text());
+}
+
+/// Whichever protoc is installed: one of ours, which does as protoc does with a set that protoc wrote.
+#[test]
+fn editions_are_compiled_by_protoc() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../protobuf/tests/proto");
+    let proto = sources.join("editions.proto");
+    let run = |script: Option<&str>| {
+        let directory = tempfile::tempdir().unwrap();
+        if let Some(script) = script {
+            let path = file(&directory, "protoc", script.as_bytes());
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let args = ["inspect", "--hex", "08 05", "--proto", str_of(&proto), "--type", "editions.Fields"];
+        // `cp` has to be found as well, but no other protoc.
+        let path =
+            format!("{}:{}", str_of(directory.path()), if script.is_some() { "/usr/bin:/bin" } else { "" });
+        outcome(thalweg(&args).env("PATH", path).output().unwrap())
+    };
+    let copies = format!(
+        "#!/bin/sh\nfor last; do :; done\n[ \"$last\" = editions.proto ] || exit 1\n\
+         while [ $# -gt 0 ]; do if [ \"$1\" = -o ]; then cp '{}' \"$2\"; exit; fi; shift; done\nexit 1\n",
+        sources.join("editions.binpb").display()
+    );
+    let why = "editions.proto is written in an edition, which takes protoc";
+    let (code, stdout, stderr) = run(Some(&copies));
+    assert_eq!((code, stderr), (Some(0), format!("thalweg: {why}: compiled by protoc\n")));
+    assert!(stdout.contains("int32 explicit = 1  tag 8"), "{stdout}");
+    let (code, _, stderr) = run(Some("#!/bin/sh\necho 'editions.proto:2:1: what is this?' >&2\nexit 1\n"));
+    let said =
+        format!("thalweg: {why} of 27 or later, and this one says: editions.proto:2:1: what is this?\n");
+    assert_eq!((code, stderr), (Some(FAILED), said));
+    let (code, _, stderr) = run(None);
+    assert_eq!(code, Some(FAILED));
+    assert!(
+        stderr.contains(&format!("{why}, and protoc does not start")) && stderr.contains("--descriptor-set"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn the_text_is_assembled_to_the_same_bytes() {
+    let directory = tempfile::tempdir().unwrap();
+    let proto = file(&directory, "person.proto", PERSON.as_bytes());
+    let check = |bytes: &[u8]| {
+        for schema in [&[][..], &["--proto", str_of(&proto), "--type", "Person"]] {
+            let text = inspect(&[&["-O", "text"], schema].concat(), bytes).stdout;
+            let assembled = inspect(&["--assemble"], &text);
+            assert_eq!(assembled.code, Some(0), "{}", assembled.stderr);
+            assert_eq!(assembled.stdout, bytes, "{}", String::from_utf8_lossy(&text));
+        }
+    };
+    let message = hex(PENGUIN);
+    check(&message);
+    check(b"");
+    check(&[&message, &b"garbage \x00\xff"[..]].concat());
+    check(&[grpc(0, &message), grpc(1, &gzip(&message)), grpc(0, &message)[..9].to_vec()].concat());
+    check(&hex("8a8000 8d8000 706f6c61722070656e6775696e 1b 1094 8000 1c 1014"));
+    let every_byte: Vec<u8> = (0..=255).collect();
+    check(&every_byte);
+}
+
+#[test]
+fn an_edited_text_makes_other_bytes() {
+    let text = inspect(&["--hex", PENGUIN, "-O", "text"], b"").stdout;
+    let edited = String::from_utf8(text).unwrap().replace("polar penguin", "emperor penguin");
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory, "penguin.txt", edited.as_bytes());
+    let output = directory.path().join("penguin.bin");
+    let outcome = inspect(&["--assemble", str_of(&path), "-o", str_of(&output)], b"");
+    assert_eq!((outcome.code, outcome.stderr.as_str(), &outcome.stdout[..]), (Some(0), "", &b""[..]));
+    assert_eq!(fs::read(output).unwrap(), b"\x0a\x0femperor penguin\x10\x14");
+}
+
+#[test]
+fn colours_are_not_sent_into_a_pipe() {
+    assert!(!printed(&["--hex", PENGUIN]).contains('\x1b'));
+    assert!(printed(&["--hex", PENGUIN, "--color", "always"]).contains("\x1b[36m0A\x1b[0m"));
+}
+
+#[test]
+fn lines_are_no_wider_than_they_may_be() {
+    let bytes = inspect(
+        &["--assemble"],
+        b"1: {1: {1: {1: {\"a rather long text, which is broken where lines end\"}}}}",
+    )
+    .stdout;
+    for width in [60, 80, 120] {
+        let text = inspect(&["--width", &width.to_string()], &bytes);
+        let tree = text.text().split("\nbytes by field").next().unwrap();
+        let longest = tree.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(longest <= width, "{longest} columns of {width}: {tree}");
+    }
+}
+
+/// Runs with arguments that make no run, or fail: all of `parts` in one line on stderr, nothing on stdout.
+fn check_error(args: &[&str], code: i32, parts: &[&str]) {
+    let Outcome { code: found, stdout, stderr } = inspect(args, b"");
+    assert_eq!((found, &stdout[..]), (Some(code), &b""[..]), "{args:?}: {stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "{args:?}: {part:?} is not in {stderr:?}");
+    }
+    if stderr.starts_with("thalweg: ") {
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr:?} is not one line");
+    }
+}
+
+#[test]
+fn inputs_and_flags_that_make_no_run() {
+    check_error(&["/nonexistent/file"], FAILED, &["/nonexistent/file", "No such file"]);
+    check_error(&["--hex", "0a0"], BAD_ARGUMENTS, &["--hex", "two digits", "`0a0` has 3"]);
+    check_error(&["--hex", "zz"], BAD_ARGUMENTS, &["`z` is no hex digit"]);
+    check_error(&["--base64", "a!"], BAD_ARGUMENTS, &["--base64", "`!`"]);
+    check_error(&["--hex", "00", "--base64", "00"], BAD_ARGUMENTS, &["cannot be used with"]);
+    check_error(&["--hex", "00", "x"], BAD_ARGUMENTS, &["cannot be used with"]);
+    check_error(&["--framing", "json"], BAD_ARGUMENTS, &["protobuf", "grpc", "delimited"]);
+    check_error(&["--width", "5"], BAD_ARGUMENTS, &["--width"]);
+    check_error(&["--assemble", "--full"], BAD_ARGUMENTS, &["--assemble", "cannot be used with"]);
+    check_error(&["--type", "M", "--hex", ""], BAD_ARGUMENTS, &["--type needs --proto or --descriptor-set"]);
+    check_error(&["--hex", "", "-o", "/nonexistent/out"], FAILED, &["/nonexistent/out"]);
+}
+
+#[test]
+fn schemas_that_are_none() {
+    let directory = tempfile::tempdir().unwrap();
+    let person = file(&directory, "person.proto", PERSON.as_bytes());
+    let proto = |path: &Path, rest: &[&str], code: i32, parts: &[&str]| {
+        check_error(&[&["--hex", "", "--proto", str_of(path)], rest].concat(), code, parts);
+    };
+    proto(Path::new("/nonexistent/a.proto"), &[], FAILED, &["/nonexistent/a.proto", "No such file"]);
+    proto(&person, &["--type", "Persn"], BAD_ARGUMENTS, &["`Persn`", "is it `zoo.Person`"]);
+    proto(&person, &["--type", "Qqq"], BAD_ARGUMENTS, &["`Qqq`", "zoo.Address"]);
+    proto(&person, &[], BAD_ARGUMENTS, &["--type", "zoo.Person", "zoo.Address"]);
+    let broken = file(&directory, "broken.proto", b"syntax = \"proto3\"; message A { B b = 1; }");
+    proto(&broken, &["--type", "A"], FAILED, &["broken.proto", "B"]);
+    let importing = file(&directory, "importing.proto", b"syntax = \"proto3\"; import \"gone.proto\";");
+    proto(&importing, &[], FAILED, &["gone.proto"]);
+    let set = str_of(&broken);
+    check_error(&["--hex", "", "--descriptor-set", set], FAILED, &[set]);
+    check_error(
+        &["--hex", "", "--descriptor-set", set, "--proto", set],
+        BAD_ARGUMENTS,
+        &["cannot be used with"],
+    );
+}
+
+#[test]
+fn imports_are_looked_for_beside_the_file_and_in_the_import_paths() {
+    let directory = tempfile::tempdir().unwrap();
+    let imported = directory.path().join("imported");
+    fs::create_dir(&imported).unwrap();
+    fs::write(imported.join("b.proto"), "syntax = \"proto3\"; message B { int32 x = 1; }").unwrap();
+    file(&directory, "c.proto", b"syntax = \"proto3\"; message C { int32 y = 1; }");
+    let importing =
+        b"syntax = \"proto3\"; import \"b.proto\"; import \"c.proto\"; message A { B b = 1; C c = 2; }";
+    let path = file(&directory, "a.proto", importing);
+    let args = ["--hex", "0a020801", "--proto", str_of(&path), "--type", "A", "-I", str_of(&imported)];
+    let json = json(&args, b"");
+    assert_eq!(json["messages"][0]["fields"][0]["message"]["fields"][0]["declared"], "int32 x = 1");
+}
+
+#[test]
+fn a_text_that_is_no_message_is_one_error_with_its_place() {
+    let outcome = inspect(&["--assemble"], b"1: 2\n  2: {\n");
+    assert_eq!((outcome.code, &outcome.stdout[..]), (Some(FAILED), &b""[..]));
+    assert_eq!(outcome.stderr, "thalweg: stdin: line 2, column 6: this brace is not closed\n");
+}
+
+#[test]
+fn what_is_no_protobuf_gets_a_hint() {
+    let check = |bytes: &[u8], hint: &str| {
+        let outcome = inspect(&[], bytes);
+        assert_eq!(outcome.code, Some(FAILED), "{}", outcome.text());
+        assert!(outcome.stderr.contains(hint), "{:?}", outcome.stderr);
+    };
+    check(b"0A0D706F6C\n", "looks like hex");
+    check(b"{\"a\": 1}", "looks like JSON");
+    check(&gzip(&hex(PENGUIN)), "this is gzip");
+}

@@ -1,0 +1,8 @@
+//! The command as a process: one binary for all modules.
+
+mod codec;
+mod errors;
+mod inspect;
+mod link;
+mod serve_and_load;
+mod support;

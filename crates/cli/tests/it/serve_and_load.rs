@@ -1,0 +1,199 @@
+//! The server and the driver against each other, as processes.
+
+use std::fs;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use thalweg::{Channel, Code};
+use thalweg_lab::services::health_proto::HealthCheckRequest;
+use thalweg_lab::services::health_proto::health_check_response::ServingStatus;
+use thalweg_lab::services::health_proto::health_client::HealthClient;
+
+use crate::support::{Running, outcome, thalweg};
+
+/// Drives `target` with these arguments besides; the run must succeed, and its JSON is returned.
+fn check(target: &str, args: &[&str]) -> Value {
+    let mut all = vec!["load", target, "-O", "json"];
+    all.extend(args);
+    let (code, stdout, stderr) = outcome(thalweg(&all).output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""), "thalweg {all:?}");
+    let result: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(result["schema"], "thalweg.load/1");
+    assert_eq!(result["errors"], serde_json::json!({}), "{result}");
+    assert_eq!(result["connections"]["asked"], result["connections"]["established"], "{result}");
+    result
+}
+
+#[test]
+fn every_kind_of_call_over_every_transport() {
+    let directory = tempfile::tempdir().unwrap();
+    let uds = format!("unix:{}", directory.path().join("socket").display());
+    let r#abstract = format!("unix-abstract:thalweg-test-{}", std::process::id());
+    let (server, addresses) = Running::serve(&["127.0.0.1:0", &uds, &r#abstract]);
+    assert_eq!(addresses[1..], [uds, r#abstract]);
+    assert!(!addresses[0].ends_with(":0"), "the real port is wanted: {}", addresses[0]);
+
+    for target in &addresses {
+        for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
+            // Below and above a frame, a window, and the size from which messages are timed one by one.
+            for (size, total) in [("0", 1000), ("1", 1001), ("16385", 100), ("64KiB", 50), ("1.5MB", 5)] {
+                let total_text = total.to_string();
+                let result = check(target, &["--call", call, "--size", size, "-n", &total_text, "-c", "3"]);
+                assert_eq!(result["messages"], total, "{call} {size} {target}: {result}");
+                assert!(result["latency_ns"]["max"].as_u64() > Some(0), "{result}");
+            }
+        }
+    }
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.end(), (Some(0), String::new(), String::new()));
+}
+
+/// By a client of the standard service, as load balancers are.
+#[tokio::test]
+async fn it_says_that_it_serves_and_that_it_stops() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let client = HealthClient::new(Channel::builder(&addresses[0]).connect().await.unwrap());
+    let asked = |service: &str| HealthCheckRequest { service: service.to_owned() };
+    for service in ["", "grpc.testing.BenchmarkService", "grpc.testing.TestService"] {
+        let status = client.check(asked(service)).await.unwrap().into_inner().status();
+        assert_eq!(status, ServingStatus::Serving, "{service}");
+    }
+    assert_eq!(client.check(asked("a.B")).await.unwrap_err().code(), Code::NotFound);
+
+    let mut watched = client.watch(asked("")).await.unwrap().into_inner();
+    let mut unknown = client.watch(asked("a.B")).await.unwrap().into_inner();
+    assert_eq!(watched.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+    assert_eq!(unknown.message().await.unwrap().unwrap().status(), ServingStatus::ServiceUnknown);
+    server.signal(Signal::SIGTERM);
+    assert_eq!(watched.message().await.unwrap().unwrap().status(), ServingStatus::NotServing);
+    // Watchers do not hold it up.
+    for mut stream in [watched, unknown] {
+        assert_eq!(stream.message().await.unwrap_err().code(), Code::Unavailable);
+    }
+    drop(client);
+    assert_eq!(server.end(), (Some(0), String::new(), String::new()));
+}
+
+#[test]
+fn bytes_and_connections_are_counted() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let bytes = |call: &str| {
+        let result = check(
+            &addresses[0],
+            &["--call", call, "--size", "1KiB", "-n", "40", "-c", "4", "--connections", "4"],
+        );
+        assert_eq!(result["connections"]["established"], 4);
+        (result["bytes_sent"].as_u64().unwrap(), result["bytes_received"].as_u64().unwrap())
+    };
+    assert_eq!(bytes("unary"), (40 * 1024, 40 * 1024));
+    assert_eq!(bytes("client-stream"), (40 * 1024, 0));
+    assert_eq!(bytes("server-stream"), (0, 40 * 1024));
+    assert_eq!(bytes("bidi-stream"), (40 * 1024, 40 * 1024));
+}
+
+#[test]
+fn warm_up_is_not_counted() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
+        let result = check(&addresses[0], &["--call", call, "-c", "2", "-n", "32", "--warmup", "100ms"]);
+        assert_eq!(
+            (&result["messages"], &result["settings"]["warmup_ns"]),
+            (&32.into(), &100_000_000.into())
+        );
+    }
+}
+
+#[test]
+fn several_threads_count_as_one() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
+        let result = check(&addresses[0], &["--call", call, "-c", "16", "--threads", "2", "-n", "20000"]);
+        assert_eq!(result["messages"], 20_000);
+    }
+}
+
+#[test]
+fn a_result_goes_where_it_is_wanted() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("result.txt");
+    let args = ["load", &addresses[0], "-n", "10", "-o", path.to_str().unwrap()];
+    assert_eq!(outcome(thalweg(&args).output().unwrap()), (Some(0), String::new(), String::new()));
+    let text = fs::read_to_string(path).unwrap();
+    for part in
+        ["unary, 0 B, 64 in flight", "calls/s", "p99.99", "1 asked for, 1 established", "errors        none"]
+    {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+#[test]
+fn an_interrupted_run_says_what_there_is() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
+        let args = ["load", &addresses[0], "--call", call, "-z", "1h", "--warmup", "0s", "-O", "json"];
+        let load = Running::start(&args);
+        load.until_at_work();
+        load.signal(Signal::SIGINT);
+        let (code, stdout, stderr) = load.end();
+        assert_eq!((code, stderr.as_str()), (Some(130), ""), "{call}");
+        let result: Value = serde_json::from_str(&stdout).unwrap();
+        assert!(result["messages"].as_u64() > Some(0), "{call}: {result}");
+        assert!(result["notes"].to_string().contains("interrupted"), "{call}: {result}");
+    }
+    drop(server);
+}
+
+#[test]
+fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
+    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-concurrent-streams", "3"]);
+    let line = server.line();
+    let target = line.strip_prefix("listening on ").unwrap();
+    for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
+        let result = check(target, &["--call", call, "-c", "20", "-n", "20000"]);
+        assert_eq!(result["messages"], 20_000, "{call}");
+    }
+}
+
+#[test]
+fn a_message_beyond_the_servers_limit_is_named() {
+    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-message-size", "1KiB"]);
+    let line = server.line();
+    let target = line.strip_prefix("listening on ").unwrap();
+    let (code, _, stderr) = outcome(thalweg(&["load", target, "--size", "2KiB"]).output().unwrap());
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("RESOURCE_EXHAUSTED") && stderr.contains("1024"), "{stderr}");
+}
+
+#[test]
+fn a_server_that_goes_away_is_counted_as_errors() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let load = Running::start(&["load", &addresses[0], "-z", "4s", "--warmup", "0s", "-O", "json"]);
+    load.until_at_work();
+    drop(server);
+    let (code, stdout, _) = load.end();
+    let result: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(code, Some(0), "some calls succeeded: {result}");
+    assert!(result["errors"]["UNAVAILABLE"].as_u64() > Some(0), "{result}");
+}
+
+#[test]
+fn a_server_told_to_stop_lets_its_calls_end() {
+    let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let load = Running::start(&["load", &addresses[0], "-z", "1h", "--warmup", "0s"]);
+    load.until_at_work();
+    server.signal(Signal::SIGINT);
+    assert_eq!(server.end(), (Some(0), String::new(), String::new()));
+    load.signal(Signal::SIGTERM);
+    assert_eq!(load.end().0, Some(130));
+}
+
+#[test]
+fn measuring_is_announced_before_the_result() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let args = ["load", &addresses[0], "-O", "json", "--announce", "--warmup", "10ms", "-z", "20ms"];
+    let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
+    assert_eq!((code, stderr.as_str()), (Some(0), ""));
+    let json = stdout.strip_prefix("measuring\nmeasured\n").unwrap_or_else(|| panic!("it says {stdout:?}"));
+    assert_eq!(serde_json::from_str::<Value>(json).unwrap()["schema"], "thalweg.load/1");
+}

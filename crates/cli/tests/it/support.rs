@@ -1,0 +1,148 @@
+//! The command under test, and a server of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The command with these arguments.
+pub(crate) fn thalweg(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A folder of peers with the codecs in it. Tests of the whole workspace have built them beside the command; otherwise
+/// cargo does it now.
+pub(crate) fn peers_with_codecs() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        // target/debug/thalweg, or target/PROFILE/thalweg.
+        let built = Path::new(env!("CARGO_BIN_EXE_thalweg")).parent().unwrap();
+        if !is_up_to_date(&built.join("thalweg-codec")) {
+            let profile = built.file_name().filter(|name| *name != "debug").unwrap_or("dev".as_ref());
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--locked", "--package", "thalweg-codec", "--profile"]).arg(profile);
+            let status = cargo.arg("--target-dir").arg(built.parent().unwrap()).status().unwrap();
+            assert!(status.success(), "the codecs could not be built: {status}");
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
+        fs::create_dir_all(folder.join("codec")).unwrap();
+        // Renamed, as another process of tests may be about to start it.
+        let link = folder.join(format!("peer-{}", std::process::id()));
+        symlink(built.join("thalweg-codec"), &link).unwrap();
+        fs::rename(link, folder.join("codec/peer")).unwrap();
+        folder
+    })
+}
+
+/// Whether a program is there, and no older than the files that it was built from, which cargo lists beside it.
+fn is_up_to_date(program: &Path) -> bool {
+    let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let (Some(built), Ok(list)) = (modified(program), fs::read_to_string(program.with_extension("d"))) else {
+        return false;
+    };
+    let sources = list.split_once(':').map_or("", |(_, sources)| sources).split_whitespace();
+    sources.map(Path::new).all(|source| modified(source).is_some_and(|modified| modified <= built))
+}
+
+/// What came of the command: its exit code, stdout and stderr.
+pub(crate) fn outcome(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes| String::from_utf8(bytes).expect("the command prints UTF-8");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// A running command that is killed when dropped, should it still run then.
+pub(crate) struct Running {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Running {
+    /// Starts `thalweg` with these arguments.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        Self::spawn(&mut thalweg(args))
+    }
+
+    /// Starts `thalweg` with these arguments, to be told things on its stdin.
+    pub(crate) fn start_told(args: &[&str]) -> Self {
+        Self::spawn(thalweg(args).stdin(Stdio::piped()))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdout }
+    }
+
+    /// Writes a line to its stdin, and waits for one that it answers with.
+    pub(crate) fn tell(&mut self, line: &str) -> String {
+        writeln!(self.child.stdin.as_mut().expect("it was started to be told"), "{line}").unwrap();
+        self.line()
+    }
+
+    /// Starts `thalweg serve` and waits until it listens; also the addresses that it says it listens on.
+    pub(crate) fn serve(listen: &[&str]) -> (Self, Vec<String>) {
+        let mut args = vec!["serve", "--threads", "1"];
+        args.extend(listen.iter().flat_map(|address| ["--listen", *address]));
+        let mut server = Self::start(&args);
+        let addresses = listen.iter().map(|_| {
+            let line = server.line();
+            line.strip_prefix("listening on ").unwrap_or_else(|| panic!("it says {line:?}")).to_owned()
+        });
+        let addresses = addresses.collect();
+        (server, addresses)
+    }
+
+    /// The next line of its stdout.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Waits until the command has done work for much longer than it takes to start.
+    pub(crate) fn until_at_work(&self) {
+        const AT_WORK: Duration = Duration::from_millis(200);
+        const PATIENCE: Duration = Duration::from_secs(60);
+        let began = Instant::now();
+        // The first number is the time on a processor, ns.
+        let schedstat = format!("/proc/{}/schedstat", self.child.id());
+        let used = || {
+            let text = fs::read_to_string(&schedstat).unwrap();
+            Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
+        };
+        while used() < AT_WORK {
+            assert!(began.elapsed() < PATIENCE, "the command does nothing");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits for the end: exit code, the rest of stdout, stderr.
+    pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
+        let mut stdout = String::new();
+        std::io::Read::read_to_string(&mut self.stdout, &mut stdout).unwrap();
+        let mut stderr = String::new();
+        let mut pipe: ChildStderr = self.child.stderr.take().unwrap();
+        std::io::Read::read_to_string(&mut pipe, &mut stderr).unwrap();
+        (self.child.wait().unwrap().code(), stdout, stderr)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail on a command that has ended, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

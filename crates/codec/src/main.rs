@@ -1,0 +1,84 @@
+//! Codecs beside each other: the messages of the lab's codec study, and who converts them.
+//!
+//! A peer of the laboratory, which drives it by the contract of `peers/README.md`: the study (its plan, its results,
+//! its report) is the lab's, and the loops that are timed are here. All the codecs that are compared are dependencies
+//! of this program alone: whoever uses the library or the command does not build them.
+
+mod allocations;
+mod answer;
+mod bench;
+mod codecs;
+mod contract;
+mod converter;
+mod generate;
+mod instructions;
+mod own;
+mod plain;
+mod shapes;
+mod sizes;
+
+use std::io;
+use std::process::ExitCode;
+
+use bench::{Codecs, SelectError};
+use contract::Selection;
+use instructions::count_here;
+
+/// Counts what a thread asks for, which the study reports: two additions for each block.
+#[global_allocator]
+static ALLOCATOR: allocations::Counting = allocations::Counting;
+
+/// A run that failed.
+const FAILED: u8 = 1;
+/// Arguments that make no run.
+const BAD_ARGUMENTS: u8 = 2;
+
+/// What `peer` knows, for whoever asks for something else.
+const COMMANDS: &str =
+    "the commands are `version`, `bench SELECTION` and `count SELECTION`: see peers/README.md";
+
+/// One line for stderr, and an exit code.
+struct Failure(u8, String);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match arguments[..] {
+        ["version"] => {
+            println!("codecs {}", env!("CODEC_VERSIONS").replace(' ', ", ").replace('=', " "));
+            Ok(())
+        }
+        ["bench", selection] => bench(selection),
+        ["count", selection] => count(selection),
+        [] => Err(Failure(BAD_ARGUMENTS, COMMANDS.to_owned())),
+        [command, ..] => Err(Failure(BAD_ARGUMENTS, format!("`{command}` is not understood: {COMMANDS}"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(code, message)) => {
+            eprintln!("{message}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// Answers requests until there are no more.
+fn bench(selection: &str) -> Result<(), Failure> {
+    let codecs = selected(selection)?;
+    answer::all(codecs, selection, io::stdin().lock(), io::stdout().lock())
+        .map_err(|error| Failure(FAILED, error.to_string()))
+}
+
+/// Converts for callgrind, which `bench` starts.
+fn count(selection: &str) -> Result<(), Failure> {
+    count_here(&mut selected(selection)?).map_err(|reason| Failure(FAILED, reason))
+}
+
+fn selected(selection: &str) -> Result<Codecs, Failure> {
+    let selection: Selection = serde_json::from_str(selection)
+        .map_err(|error| Failure(BAD_ARGUMENTS, format!("this is no selection of codecs: {error}")))?;
+    Codecs::select(&selection).map_err(|error| {
+        let code = if matches!(error, SelectError::NotConverted(_)) { FAILED } else { BAD_ARGUMENTS };
+        Failure(code, error.to_string())
+    })
+}

@@ -1,0 +1,10 @@
+//! The calls of a client: unary ones on the shortest way, all others as streams; and what both share.
+
+mod attempts;
+mod opening;
+mod prepared;
+mod streaming;
+mod unary;
+
+pub use streaming::Exchange;
+pub use unary::UnaryReply;

@@ -1,0 +1,51 @@
+//! Opens a stream for a call on a connection, in turn.
+
+use thalweg_http2::{self as http2, OpenError};
+
+use crate::connection::{OPENED_UNSENT_MAX, Slot, SlotKey, State};
+use crate::lanes::WaitTicket;
+
+/// Why a connection gave a call no stream.
+pub(super) enum Refused {
+    /// It takes no new ones.
+    LaneGone,
+    /// It has as many as it may.
+    LaneFull,
+}
+
+/// Opens a stream with `open`, if it is this call's turn: those who waited before go first.
+#[inline]
+pub(super) fn open_stream(
+    state: &mut State,
+    ticket: &WaitTicket<'_>,
+    open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, OpenError>,
+) -> Result<SlotKey, Refused> {
+    if state.ended().is_some() {
+        return Err(Refused::LaneGone);
+    }
+    let others_wait = !state.is_queue_empty();
+    if others_wait && !ticket.has_waited() {
+        return Err(Refused::LaneFull);
+    }
+    if state.opened_unsent >= OPENED_UNSENT_MAX {
+        // The driver opens the gate again when it has taken them.
+        state.close_gate();
+        return Err(Refused::LaneFull);
+    }
+    match state.insert_with(open) {
+        Ok(key) => {
+            state.opened_unsent += 1;
+            // The last free stream is taken, and others wait: the protocol is asked to tell of the next on their
+            // behalf.
+            if others_wait && state.http2.notify_free_stream() {
+                state.close_gate();
+            }
+            Ok(key)
+        }
+        Err(OpenError::NoFreeStream) => {
+            state.close_gate();
+            Err(Refused::LaneFull)
+        }
+        Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::LaneGone),
+    }
+}

@@ -1,0 +1,245 @@
+//! Calls that are not unary: a stream of messages in either direction.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use http::HeaderMap;
+use tokio::time::Instant;
+
+use super::attempts::Attempts;
+use super::opening::{Refused, open_stream};
+use super::prepared::{Prepared, within};
+use crate::channel::Channel;
+use crate::connection::{Connection, End, Inbox, Incoming, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
+use crate::encode::Encode;
+use crate::grpc::codec::Envelope;
+use crate::grpc::envelope::Prefix;
+use crate::lanes::WaitTicket;
+use crate::measure::CallMeasure;
+use crate::method::Method;
+use crate::options::CallOptions;
+use crate::status::{Code, Status};
+
+impl Channel {
+    /// Opens a call with a stream of requests, and waits for the response's head, sending meanwhile. With the head's
+    /// metadata.
+    ///
+    /// # Errors
+    /// The status of the call if it ends before its head and not with OK, or why it was not made.
+    pub async fn stream<S, M>(
+        &self,
+        method: &Method,
+        metadata: &HeaderMap,
+        requests: S,
+        options: &CallOptions,
+    ) -> Result<(Exchange<S>, HeaderMap), Status>
+    where
+        S: Stream<Item = Result<M, Status>> + Unpin + Send + 'static,
+        M: Encode,
+    {
+        let call = Prepared::new(self, method, metadata, options)?;
+        let begun = async {
+            let mut attempts = Attempts::new(self.lane_set(), options);
+            let (mut connection, key) = open(&mut attempts, &call, options).await?;
+            let mut exchange = Exchange::new(&connection, key, requests, &call, options);
+            loop {
+                match poll_fn(|cx| exchange.poll_head(cx)).await? {
+                    Ok(metadata) => {
+                        exchange.sender.drop_handed_over();
+                        return Ok((exchange, metadata));
+                    }
+                    Err(End::Lost { status, unprocessed: true }) if exchange.sender.can_restart() => {
+                        // All of it is sent again.
+                        call.measure.sent(attempts.unprocessed(&connection, status, &call.measure)?);
+                        let key;
+                        (connection, key) = open(&mut attempts, &call, options).await?;
+                        exchange.restart(&connection, key, options);
+                    }
+                    // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.
+                    Err(end) => return end.outcome().map(|_| (exchange, HeaderMap::new())),
+                }
+            }
+        };
+        // A call that is given up here is dropped before its outcome is known: its measure is held until then.
+        let begun = within(call.deadline, begun).await;
+        begun.inspect_err(|status| call.measure.end(status.code()))
+    }
+}
+
+/// Opens a stream whose messages are to follow.
+async fn open(
+    attempts: &mut Attempts<'_>,
+    call: &Prepared,
+    options: &CallOptions,
+) -> Result<(Arc<Connection>, SlotKey), Status> {
+    loop {
+        let connection = attempts.next_connection().await?;
+        let size_max = options.max_decoding_message_size;
+        match open_empty(&connection, &mut attempts.ticket, call, size_max) {
+            Ok(key) => return Ok((connection, key)),
+            Err(refused) => attempts.refused(&refused, &connection)?,
+        }
+    }
+}
+
+fn open_empty(
+    connection: &Arc<Connection>,
+    ticket: &mut WaitTicket<'_>,
+    call: &Prepared,
+    message_size_max: usize,
+) -> Result<SlotKey, Refused> {
+    let mut state = connection.lock();
+    let key = open_stream(&mut state, ticket, |http2, key| {
+        let stream = http2.open(key.into(), call.fields.block(), false)?;
+        Ok(Slot::of_client(stream, Inbox::new(message_size_max), WakesOn::Messages))
+    })?;
+    state.notify_driver();
+    drop(state);
+    ticket.served();
+    connection.call_started();
+    Ok(key)
+}
+
+/// A streaming call under way: both its directions. Dropping it cancels the call.
+pub struct Exchange<S> {
+    responses: Incoming,
+    sender: SendLoop<S>,
+    sending: Sending,
+    deadline: Option<Instant>,
+    measure: CallMeasure,
+}
+
+/// How far the requests are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sending {
+    UnderWay,
+    /// All of them are handed over.
+    Done,
+    /// The stream takes no more of them.
+    Stopped,
+}
+
+impl<S, M> Exchange<S>
+where
+    S: Stream<Item = Result<M, Status>> + Unpin + Send + 'static,
+    M: Encode,
+{
+    fn new(
+        connection: &Arc<Connection>,
+        key: SlotKey,
+        requests: S,
+        call: &Prepared,
+        options: &CallOptions,
+    ) -> Self {
+        let measure = call.measure.clone();
+        let mut sender =
+            SendLoop::new(Arc::clone(connection), key, requests, call.outgoing, true, measure.clone());
+        sender.keep_handed_over();
+        let responses = responses(connection, key, options, measure.clone());
+        Self { responses, sender, sending: Sending::UnderWay, deadline: call.deadline, measure }
+    }
+
+    /// The server has not looked at the call: it begins anew on another stream.
+    fn restart(&mut self, connection: &Arc<Connection>, key: SlotKey, options: &CallOptions) {
+        self.sender.restart(Arc::clone(connection), key, self.sending == Sending::Done);
+        self.sending = Sending::UnderWay;
+        self.responses = responses(connection, key, options, self.measure.clone());
+    }
+
+    /// Sends while waiting. Only an error of the requests' encoding is one here: a stream that is gone has its end
+    /// noted, and the reader finds it.
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Result<(), Status> {
+        if self.sending != Sending::UnderWay {
+            return Ok(());
+        }
+        match self.sender.poll_send(cx) {
+            Poll::Pending => {}
+            Poll::Ready(SendOutcome::Done) => self.sending = Sending::Done,
+            Poll::Ready(SendOutcome::Gone) => self.sending = Sending::Stopped,
+            Poll::Ready(SendOutcome::Failed(status)) => return Err(status),
+        }
+        Ok(())
+    }
+
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<HeaderMap, End>, Status>> {
+        self.poll_send(cx)?;
+        self.responses.poll_head(cx).map(|head| Ok(head.map(|head| head.metadata.clone())))
+    }
+
+    fn poll_prefix(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Prefix>, Status>> {
+        self.poll_send(cx)?;
+        self.responses.poll_prefix(cx).map(Option::transpose)
+    }
+
+    /// The responses; the requests go on being sent while those are read at leisure.
+    pub fn into_responses(self) -> Incoming {
+        let Self { mut responses, sender, sending, deadline, .. } = self;
+        if sending == Sending::UnderWay {
+            send_in_background(sender);
+        }
+        responses.set_deadline(deadline);
+        responses
+    }
+
+    /// The one response of a call that has no more, by `read`; and the trailing metadata.
+    ///
+    /// # Errors
+    /// The status of the call if that is not OK, what `read` says, or that there were no message or several.
+    pub async fn only_response<T>(
+        mut self,
+        read: impl FnOnce(Envelope<'_>) -> Result<T, Status>,
+    ) -> Result<(T, HeaderMap), Status> {
+        let (deadline, measure) = (self.deadline, self.measure.clone());
+        let reply = async {
+            let Some(prefix) = poll_fn(|cx| self.poll_prefix(cx)).await? else {
+                return Err(Status::internal("the server ended the call with OK, but sent no message"));
+            };
+            let message = read(self.responses.take(prefix)).map_err(|status| self.responses.fail(status))?;
+            if poll_fn(|cx| self.poll_prefix(cx)).await?.is_some() {
+                return Err(Status::internal("the server answered with more than one message"));
+            }
+            Ok((message, self.responses.take_trailers().unwrap_or_default()))
+        };
+        let outcome = within(deadline, reply).await;
+        measure.end(outcome.as_ref().map_or_else(Status::code, |_| Code::Ok));
+        outcome
+    }
+}
+
+fn responses(
+    connection: &Arc<Connection>,
+    key: SlotKey,
+    options: &CallOptions,
+    measure: CallMeasure,
+) -> Incoming {
+    Incoming::of_responses(Arc::clone(connection), key, options.max_decoding_message_size, measure)
+}
+
+fn send_in_background<S, M>(mut sender: SendLoop<S>)
+where
+    S: Stream<Item = Result<M, Status>> + Unpin + Send + 'static,
+    M: Encode,
+{
+    let mut unfinished = FailUnlessFinished(Some(sender.stream()));
+    tokio::spawn(async move {
+        let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
+        let Some((connection, key)) = unfinished.0.take() else { return };
+        if let SendOutcome::Failed(status) = outcome {
+            connection.fail(key, &status);
+        }
+    });
+}
+
+/// Ends the call when the task that sends its requests does not come to its end: the stream of requests panicked, or
+/// the runtime shuts down. The server would wait for more, and the reader for the server.
+struct FailUnlessFinished(Option<(Arc<Connection>, SlotKey)>);
+
+impl Drop for FailUnlessFinished {
+    fn drop(&mut self) {
+        if let Some((connection, key)) = self.0.take() {
+            connection.fail(key, &Status::internal("the stream of requests panicked or was dropped"));
+        }
+    }
+}

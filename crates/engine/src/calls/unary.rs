@@ -1,0 +1,319 @@
+//! The unary call: the shortest way from a message to its reply.
+
+use std::cell::RefCell;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::HeaderMap;
+use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
+use tokio::time::Instant;
+
+use super::attempts::Attempts;
+use super::opening::{Refused, open_stream};
+use super::prepared::{Prepared, within};
+use crate::channel::Channel;
+use crate::connection::{Connection, End, Inbox, Outgoing, Slot, SlotKey, WakesOn, keep_waker, send_single};
+use crate::encode::Encode;
+use crate::grpc::codec::{Envelope, Wire};
+use crate::grpc::compression::Encoding;
+use crate::grpc::envelope::PREFIX_LEN;
+use crate::grpc::response::ResponseHead;
+use crate::lanes::WaitTicket;
+use crate::measure::CallMeasure;
+use crate::method::Method;
+use crate::options::CallOptions;
+use crate::status::{Code, Status};
+
+impl Channel {
+    /// Calls a unary method. Cancel-safe: dropping the future cancels the call at the server.
+    ///
+    /// # Errors
+    /// The status of the call if that is not OK, or why it was not made.
+    pub async fn unary<M: Encode>(
+        &self,
+        method: &Method,
+        metadata: &HeaderMap,
+        message: &M,
+        options: &CallOptions,
+    ) -> Result<UnaryReply, Status> {
+        let call = Prepared::new(self, method, metadata, options)?;
+        let outcome = {
+            // Pinned here, the attempts are not moved again: their future is large, and most calls have no deadline.
+            let attempts = pin!(attempts(self, &call, message, options));
+            match call.deadline {
+                None => attempts.await,
+                deadline => within(deadline, attempts).await,
+            }
+        };
+        match outcome {
+            Ok(arrived) => Ok(UnaryReply {
+                arrived,
+                message_size_max: options.max_decoding_message_size,
+                measure: call.measure,
+            }),
+            Err(status) => {
+                call.measure.end(status.code());
+                Err(status)
+            }
+        }
+    }
+}
+
+async fn attempts<M: Encode>(
+    channel: &Channel,
+    call: &Prepared,
+    message: &M,
+    options: &CallOptions,
+) -> Result<Arrived, Status> {
+    let mut attempts = Attempts::new(channel.lane_set(), options);
+    loop {
+        let connection = match attempts.connection_at_hand() {
+            Some(connection) => connection,
+            None => attempts.next_connection().await?,
+        };
+        let attempt = UnaryAttempt {
+            connection: &connection,
+            ticket: &mut attempts.ticket,
+            call,
+            message,
+            message_size_max: options.max_decoding_message_size,
+            progress: Progress::New,
+            sent_at: None,
+        };
+        match attempt.await {
+            Attempt::Done(outcome) => return outcome,
+            Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
+            Attempt::Unprocessed(status) => {
+                attempts.unprocessed(&connection, status, &call.measure)?;
+            }
+        }
+    }
+}
+
+/// How one attempt at a call ended.
+enum Attempt {
+    Done(Result<Arrived, Status>),
+    /// The lane has not taken the call.
+    Refused(Refused),
+    /// The call was sent, but the server says that it has not looked at it.
+    Unprocessed(Status),
+}
+
+/// What came for a call that ended with OK.
+struct Arrived {
+    head: Option<Arc<ResponseHead>>,
+    body: Vec<u8>,
+    trailers: Option<Box<HeaderMap>>,
+}
+
+/// The reply of a unary call that ended with OK: read its message, then [`finish`](Self::finish) it.
+pub struct UnaryReply {
+    arrived: Arrived,
+    message_size_max: usize,
+    measure: CallMeasure,
+}
+
+/// One attempt at a unary call on one connection. Dropping it cancels the call.
+struct UnaryAttempt<'a, 'b, Req> {
+    connection: &'a Arc<Connection>,
+    ticket: &'a mut WaitTicket<'b>,
+    call: &'a Prepared,
+    message: &'a Req,
+    message_size_max: usize,
+    progress: Progress,
+    /// When it was sent, if it is timed.
+    sent_at: Option<Instant>,
+}
+
+enum Progress {
+    /// Not sent.
+    New,
+    Waiting(SlotKey),
+    Done,
+}
+
+impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
+    fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
+        let mut state = self.connection.lock();
+        let head = self.call.fields.block();
+        let (message, outgoing, measure) = (self.message, &self.call.outgoing, &self.call.measure);
+        let mut sent = Ok(());
+        let opened = open_stream(&mut state, self.ticket, |http2, key| {
+            let stream;
+            (stream, sent) = send_request(http2, key.into(), head, message, outgoing, measure)?;
+            let inbox = Inbox::with_buffer(spare_inbox(), self.message_size_max);
+            let mut slot = Slot::of_client(stream, inbox, WakesOn::End);
+            slot.send_closed = true;
+            slot.receiver = Some(cx.waker().clone());
+            Ok(slot)
+        });
+        let key = opened.map_err(Attempt::Refused)?;
+        state.notify_driver();
+        if let Err(status) = sent {
+            if let Some(slot) = state.remove(key) {
+                state.http2.reset(slot.stream, ErrorCode::Cancel);
+            }
+            drop(state);
+            self.ticket.served();
+            return Err(Attempt::Done(Err(status)));
+        }
+        let is_timed = key.is_each(state.timed_each);
+        drop(state);
+        self.ticket.served();
+        self.connection.call_started();
+        if is_timed {
+            self.sent_at = Some(Instant::now());
+        }
+        Ok(key)
+    }
+
+    fn poll_reply(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt> {
+        let mut state = self.connection.lock();
+        let Some(slot) = state.slot(key) else {
+            return Poll::Ready(Attempt::Done(Err(Status::internal("the call was polled after its end"))));
+        };
+        let Some(end) = slot.end.take() else {
+            keep_waker(&mut slot.receiver, cx.waker());
+            return Poll::Pending;
+        };
+        let (stream, body) = (slot.stream, slot.inbox.take_rest());
+        let head = slot.client().and_then(|call| call.head.take());
+        state.remove(key);
+        state.load.answered += 1;
+        if let Some(sent_at) = self.sent_at {
+            state.load.note_call(sent_at, Instant::now());
+        }
+        if state.http2.is_open(stream) {
+            // The server has answered before it had the whole request, and may never take the rest of it.
+            state.http2.reset(stream, ErrorCode::Cancel);
+            state.notify_driver();
+        }
+        drop(state);
+        self.progress = Progress::Done;
+        self.connection.call_ended();
+        Poll::Ready(match end {
+            End::Complete(outcome) => Attempt::Done(outcome.map(|trailers| Arrived { head, body, trailers })),
+            End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
+            End::Lost { status, .. } => Attempt::Done(Err(status)),
+        })
+    }
+}
+
+impl<Req: Encode> Future for UnaryAttempt<'_, '_, Req> {
+    type Output = Attempt;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match this.progress {
+            Progress::Waiting(key) => this.poll_reply(cx, key),
+            Progress::New => match this.open(cx) {
+                Ok(key) => {
+                    this.progress = Progress::Waiting(key);
+                    Poll::Pending
+                }
+                Err(ended) => Poll::Ready(ended),
+            },
+            Progress::Done => Poll::Pending,
+        }
+    }
+}
+
+impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
+    fn drop(&mut self) {
+        if let Progress::Waiting(key) = self.progress {
+            self.connection.cancel(key);
+        }
+    }
+}
+
+/// Opens a stream and sends its head and its only message. The second result is what became of the message.
+fn send_request<Req: Encode>(
+    http2: &mut http2::Connection,
+    tag: Tag,
+    head: Block<'_>,
+    message: &Req,
+    outgoing: &Outgoing,
+    measure: &CallMeasure,
+) -> Result<(StreamId, Result<(), Status>), OpenError> {
+    let small = match outgoing.small(message) {
+        Ok(small) => small,
+        // Told once there is a stream: the call waits for its stream like all others.
+        Err(status) => return Ok((http2.open(tag, head, false)?, Err(status))),
+    };
+    let stream = if let Some(small) = small {
+        let mut encoded = Ok(());
+        let (stream, is_sent) =
+            http2.open_with_message(tag, head, small.envelope_len(), |out| encoded = small.encode(out))?;
+        if is_sent {
+            measure.sent(small.envelope_len() - PREFIX_LEN);
+            return Ok((stream, encoded));
+        }
+        stream
+    } else {
+        http2.open(tag, head, false)?
+    };
+    // A stream that is gone already tells its slot how it ended.
+    let sent = send_single(http2, stream, message, outgoing, true);
+    Ok((stream, sent.map(|sent| measure.sent(sent.unwrap_or(0)))))
+}
+
+impl UnaryReply {
+    /// The message. To be asked for once: one in a buffer of its own leaves with that.
+    #[inline]
+    pub fn message(&mut self) -> Envelope<'_> {
+        let Arrived { head, body, .. } = &mut self.arrived;
+        self.measure.received(body.len().saturating_sub(PREFIX_LEN));
+        let encoding = head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
+        let wire = if body.capacity() <= SPARE_INBOX_LEN_MAX {
+            Wire::Lent(body)
+        } else {
+            Wire::Gathered(std::mem::take(body))
+        };
+        Envelope::only(wire, encoding, self.message_size_max)
+    }
+
+    /// The call ends: with OK, or with why its message can't be read. The metadata, trailers behind the head's.
+    #[inline]
+    pub fn finish(self, code: Code) -> HeaderMap {
+        let Arrived { head, body, trailers } = self.arrived;
+        if body.capacity() <= SPARE_INBOX_LEN_MAX {
+            keep_inbox(body);
+        }
+        let mut metadata = match head {
+            Some(head) if !head.metadata.is_empty() => head.metadata.clone(),
+            _ => HeaderMap::new(),
+        };
+        if let Some(trailers) = trailers {
+            metadata.extend(*trailers);
+        }
+        self.measure.end(code);
+        metadata
+    }
+}
+
+/// Inboxes of at most this many bytes are used again.
+const SPARE_INBOX_LEN_MAX: usize = 256;
+/// How many of them a thread keeps: 16 KiB.
+const SPARE_INBOXES_MAX: usize = 64;
+
+thread_local! {
+    /// Calls begin and end on the threads of their callers, while their replies come in on the driver's. What one call
+    /// of a thread leaves the next one takes, so that small replies need no memory of their own.
+    static SPARE_INBOXES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn spare_inbox() -> Vec<u8> {
+    SPARE_INBOXES.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
+}
+
+fn keep_inbox(mut inbox: Vec<u8>) {
+    inbox.clear();
+    // During a thread's end the thread-local may be gone: then the inbox is simply freed.
+    let _ = SPARE_INBOXES.try_with(|spare| {
+        let mut spare = spare.borrow_mut();
+        if spare.len() < SPARE_INBOXES_MAX && inbox.capacity() > 0 {
+            spare.push(inbox);
+        }
+    });
+}

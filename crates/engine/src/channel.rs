@@ -1,0 +1,294 @@
+//! A handle to a gRPC target, whatever its messages are: [`Channel`].
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+use thalweg_http2::FixedFields;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use crate::connection::{self, Connection};
+use crate::executor::{ExecutorError, ExecutorOptions};
+use crate::grpc::compression::EncodingSet;
+use crate::grpc::request;
+use crate::grpc::user_agent::{self, InvalidUserAgent};
+use crate::lanes::{
+    ConnectionOptions, Connector, Lane, LaneSet, Lanes, ServiceConfig, ServiceConfigError, Target,
+    TargetError, Tended, Transport,
+};
+use crate::measure::{self, CallMeasure, ChannelMeasure};
+use crate::method::Method;
+use crate::request_heads::RequestHeads;
+
+/// A handle to a gRPC target. Cheap to clone; clones share its connections.
+///
+/// Dropping the last clone closes the connections once the calls on them have ended.
+#[derive(Clone)]
+pub struct Channel {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    lanes: Arc<LaneSet>,
+    authority: String,
+    user_agent: String,
+    heads: RequestHeads,
+    measure: ChannelMeasure,
+}
+
+/// How a [`Channel`] is set up. A face gives each field the words in which its users know it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ChannelConfig {
+    /// How many connections it keeps; [`Lanes::adaptive`].
+    pub lanes: Lanes,
+    /// A service config in JSON; none.
+    pub service_config: Option<String>,
+    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s, as gRPC's
+    /// connection backoff has it.
+    pub connect_timeout: Duration,
+    /// Put before Thalweg's own in the `user-agent` of calls; empty.
+    pub user_agent: String,
+    /// The `:authority` of calls, if it is not to follow from the target.
+    pub authority: Option<String>,
+    /// Windows, frame size and limits of the connections.
+    pub http2: thalweg_http2::Config,
+    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero.
+    pub busy_poll: Duration,
+    /// Threads of the channel's own; none.
+    pub threads: Option<usize>,
+    /// The processors that they are kept on, in turn; any.
+    pub cpus: Vec<usize>,
+    transport: Transport,
+    jitter: fn() -> f64,
+    measure: measure::Setup,
+}
+
+/// What a channel's lane is doing.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LaneSnapshot {
+    /// Names the lane; never given twice in a channel.
+    pub id: u64,
+    /// gRPC's connectivity state: `IDLE`, `CONNECTING`, `READY`, `TRANSIENT_FAILURE` or, while the last calls of a lane
+    /// end that takes no more, `SHUTDOWN`.
+    pub state: &'static str,
+    /// The address that it is connected to.
+    pub peer: Option<String>,
+    /// Calls in flight.
+    pub in_flight: usize,
+    /// The share of time, in 0..=1, in which the task that moves the connection's bytes was at work, as last looked at.
+    /// Lanes of a fixed number are not looked at.
+    pub busy_share: Option<f64>,
+    /// How long ago it was opened. Its connection may be younger.
+    pub age: Duration,
+    /// It takes no more calls, and closes when the last of them has ended.
+    pub is_draining: bool,
+    /// Why it was opened, or, of one that closes, why it does.
+    pub reason: String,
+}
+
+/// Time for one attempt to connect, as gRPC's connection backoff has it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+
+impl Default for ChannelConfig {
+    fn default() -> Self {
+        Self {
+            lanes: Lanes::default(),
+            service_config: None,
+            connect_timeout: CONNECT_TIMEOUT,
+            user_agent: String::new(),
+            authority: None,
+            http2: thalweg_http2::Config::default(),
+            busy_poll: Duration::ZERO,
+            threads: None,
+            cpus: Vec::new(),
+            transport: Transport::Sockets,
+            jitter: random_unit,
+            measure: measure::Setup::default(),
+        }
+    }
+}
+
+impl ChannelConfig {
+    /// Makes the connections with `connect`, over any byte stream. The target then only gives the server its name. It
+    /// is called again when a connection breaks, and once for each lane.
+    pub fn set_connector<F, Fut, IO>(&mut self, connect: F)
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<IO>> + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.transport = Transport::custom(connect);
+    }
+
+    /// Where in 0..=1 each pause between two attempts to connect lies in its range of ±20 %, in place of a random
+    /// number: for simulations that must replay.
+    #[cfg(feature = "testing")]
+    pub fn set_backoff_jitter(&mut self, unit: fn() -> f64) {
+        self.jitter = unit;
+    }
+
+    /// Measures calls, connections and lanes.
+    #[cfg(feature = "opentelemetry")]
+    pub fn set_metrics(&mut self, metrics: crate::Metrics) {
+        self.measure = Some(metrics);
+    }
+}
+
+impl Channel {
+    /// A channel to `target`, a [gRPC target URI]; it connects when the first call comes.
+    ///
+    /// # Errors
+    /// When the target, the authority, the user agent or the service config can't be understood, or the channel's own
+    /// threads can't run. Whether there is a server is not looked at.
+    ///
+    /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
+    pub fn new(target: &str, config: ChannelConfig) -> Result<Self, ConnectError> {
+        let target = Target::parse(target)?;
+        let measure = ChannelMeasure::new(&config.measure, || target.canonical());
+        let authority = config.authority.unwrap_or_else(|| target.authority());
+        let legal = |b: u8| b.is_ascii_graphic() && b != b'/';
+        if authority.is_empty() || !authority.bytes().all(legal) {
+            return Err(ConnectError::Authority(authority));
+        }
+        let user_agent = user_agent::for_application(&config.user_agent)?;
+        let service_config = config.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
+        let mut lanes = config.lanes;
+        if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
+            lanes.limit(scaling.max_connections_per_subchannel);
+        }
+        let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus };
+        let connector = Connector {
+            target,
+            transport: config.transport,
+            timeout: config.connect_timeout,
+            connection: ConnectionOptions {
+                http2: connection::fit(config.http2),
+                busy_poll: config.busy_poll,
+                executor: executor.start("thalweg-channel")?.map(Arc::new),
+                queue: Arc::default(),
+            },
+            jitter: config.jitter,
+            measure: measure.clone(),
+        };
+        let lanes = LaneSet::new(&lanes, connector);
+        let heads = RequestHeads::default();
+        let shared = Shared { lanes, authority, user_agent, heads, measure };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Connects the lanes that the channel begins with.
+    ///
+    /// # Errors
+    /// When there is no server that speaks HTTP/2.
+    pub async fn connect(&self) -> Result<(), ConnectError> {
+        let connected = self.shared.lanes.connect_all().await;
+        connected.map_err(|status| ConnectError::Unavailable(status.message().to_owned()))
+    }
+
+    /// The lanes as they are now, in the order of their opening; behind them those that close.
+    pub fn lanes(&self) -> Vec<LaneSnapshot> {
+        let (lanes, closing) = self.shared.lanes.list();
+        let now = Instant::now();
+        let snapshot =
+            |lane: &Lane, connection: Option<Arc<Connection>>, closes: Option<&str>| LaneSnapshot {
+                id: lane.id,
+                state: if closes.is_some() { "SHUTDOWN" } else { lane.state_name() },
+                peer: connection.as_ref().map(|connection| connection.peer.clone()),
+                in_flight: connection.map_or(0, |connection| connection.in_flight()),
+                busy_share: lane.busy_permille().map(|permille| f64::from(permille) / 1000.0),
+                age: now - lane.opened_at,
+                is_draining: closes.is_some(),
+                reason: closes.unwrap_or(&lane.reason).to_owned(),
+            };
+        let open = lanes.iter().map(|lane| snapshot(lane, lane.ready(), None));
+        let closing = closing.iter().map(|closing| {
+            snapshot(&closing.lane, Some(Arc::clone(&closing.connection)), Some(&closing.reason))
+        });
+        open.chain(closing).collect()
+    }
+
+    /// How many calls wait because no lane has a stream free for them
+    /// (the server's SETTINGS_MAX_CONCURRENT_STREAMS).
+    pub fn waiting(&self) -> usize {
+        self.shared.lanes.queue().len()
+    }
+
+    /// Opens `count` lanes more, whatever helps.
+    #[cfg(feature = "testing")]
+    pub fn open_lanes(&self, count: usize, reason: &str) {
+        self.shared.lanes.open(count, reason);
+    }
+
+    /// Lets these lanes close after their last calls, but for the last one of the channel.
+    #[cfg(feature = "testing")]
+    pub fn close_lanes(&self, ids: &[u64], reason: &str) {
+        self.shared.lanes.close(ids, reason);
+    }
+
+    #[inline]
+    pub(crate) fn lane_set(&self) -> &LaneSet {
+        &self.shared.lanes
+    }
+
+    /// A call of `method` begins.
+    #[inline]
+    pub(crate) fn measure_call(&self, method: &Method) -> CallMeasure {
+        self.shared.measure.call(method)
+    }
+
+    #[inline]
+    pub(crate) fn request_head(&self, method: &Method, accepts: EncodingSet) -> Arc<FixedFields> {
+        self.shared.heads.get(method, accepts, || {
+            request::Method {
+                scheme: "http",
+                authority: &self.shared.authority,
+                path: method.path(),
+                user_agent: &self.shared.user_agent,
+                accepts,
+            }
+            .fixed_fields()
+        })
+    }
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Channel")
+            .field("authority", &self.shared.authority)
+            .field("lanes", &self.lanes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no channel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The target can't be understood.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The authority can't be sent.
+    #[error("`{0}` is not an authority: write host:port")]
+    Authority(String),
+    /// The user agent can't be sent.
+    #[error(transparent)]
+    UserAgent(#[from] InvalidUserAgent),
+    /// The service config can't be understood.
+    #[error(transparent)]
+    ServiceConfig(#[from] ServiceConfigError),
+    /// The channel's own threads can't run.
+    #[error("the channel's threads: {0}")]
+    Threads(#[from] ExecutorError),
+    /// No address of the target could be connected to.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// A number in 0..1 for jitter; needs no quality beyond not being the same everywhere.
+fn random_unit() -> f64 {
+    RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
+}

@@ -1,0 +1,35 @@
+//! Drives an HTTP/2 connection over a byte stream and carries gRPC messages on it.
+//!
+//! ```text
+//!   callers, handlers ──lock──► State { http2, slots } ◄──lock── Driver ◄──► socket
+//! ```
+//!
+//! One [`Driver`] task per connection reads, hands what arrived to the protocol, wakes whom it concerns, and writes.
+//! Callers and handlers do not talk to it through a queue: under a short lock they encode straight into the
+//! connection's output, and wake the driver only if it sleeps. What arrives for a stream is gathered in its
+//! [`Slot`]; the one who waits for it is woken when a whole message is there, and decodes outside the lock.
+
+mod busy_poll;
+mod driver;
+mod inbox;
+mod incoming;
+mod load;
+mod outgoing;
+mod read_chunks;
+mod send_loop;
+mod slot;
+mod state;
+mod stream_wait_queue;
+mod work;
+
+pub(crate) use driver::{Driver, Endpoint};
+pub(crate) use inbox::Inbox;
+pub use incoming::Incoming;
+pub(crate) use load::Load;
+pub(crate) use outgoing::{Outgoing, SmallMessage, send_single};
+#[cfg(feature = "testing")]
+pub use read_chunks::settle_alone;
+pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
+pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn, keep_waker};
+pub(crate) use state::{Connection, OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
+pub(crate) use stream_wait_queue::{Gate, StreamWaitQueue};

@@ -1,0 +1,416 @@
+//! The task that moves a connection's bytes: drain what has arrived, let what became ready run, write once.
+
+mod read;
+mod read_buffer;
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use thalweg_http2::{ConnectionError, Event, ExpectedData, Output};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Sleep};
+
+use super::busy_poll::BusyPoll;
+use super::read_chunks::{self, ReadChunks};
+use super::state::{Connection, DriverState, OPENED_UNSENT_MAX, State};
+use super::work::Work;
+use crate::buffers;
+use crate::status::Status;
+
+/// What tells a client's connection from a server's: who is told of an event, and what runs because of it.
+pub(crate) trait Endpoint: Send + Unpin + 'static {
+    /// Whether somebody reads what its connection did: a channel takes samples of its lanes, a server of nothing.
+    const IS_SAMPLED: bool;
+
+    /// Takes note of one event, under the connection's lock. `input_start` is where the input that it was found in
+    /// starts in the buffer: the `start` of a DATA event counts from there.
+    fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize);
+
+    /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read.
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]);
+
+    /// Gives spare memory back: the connection is idle.
+    fn shrink(&mut self) {}
+}
+
+/// How many reads one poll of the driver does before it lets other tasks run.
+const ROUNDS_MAX: usize = 16;
+/// Parts of one vectored write; Linux takes at most 1024 and gains little beyond some dozens.
+const PARTS_MAX: usize = 64;
+/// How long a connection that was closed by us waits for the peer to read its GOAWAY and close, too. Closing at once
+/// with unread bytes would make the kernel send RST, which can overtake the GOAWAY.
+const LINGER: Duration = Duration::from_secs(1);
+/// How long the last answers of a connection that has been drained wait for a peer that does not read on. A server's
+/// shutdown grace cuts this short.
+const FLUSH_STALL_MAX: Duration = Duration::from_secs(30);
+
+/// Drives one connection until it is over. As a future it never fails: why the connection ended is told to the calls
+/// on it, as their status.
+pub(crate) struct Driver<IO, E> {
+    io: IO,
+    endpoint: E,
+    connection: Arc<Connection>,
+    /// The beginning of a frame whose rest has not arrived, or what has not been taken in of a batch that is cut.
+    leftover: Vec<u8>,
+    chunks: ReadChunks,
+    /// This thread drove no other connection since this one's last poll.
+    is_alone: bool,
+    /// What the next bytes are, if they are the rest of a DATA frame.
+    expected: Option<ExpectedData>,
+    /// The last read went straight to a large message: the next frame's head tells where most of what comes belongs.
+    is_gathering: bool,
+    /// Bytes on their way into the socket.
+    output: Output,
+    /// Empty between two reads: whom the last one woke.
+    wakers: Vec<Waker>,
+    has_woken: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+    busy_poll: BusyPoll,
+    phase: Phase,
+    /// When a connection that is no longer open last came a step nearer to its end.
+    stepped_at: Instant,
+    work: Work,
+    /// When this poll began: all that happens in it happens then, for the protocol.
+    polled_at: Instant,
+}
+
+#[derive(Debug, PartialEq)]
+enum Phase {
+    Open,
+    /// Everything has been said: flush, close our direction, and wait for the peer's end of file.
+    Closing,
+    /// Our direction is closed; what still comes is dropped.
+    Lingering,
+}
+
+enum Progress {
+    /// Went on; try again.
+    Made,
+    /// Nothing to do until woken.
+    None,
+    /// The connection is over.
+    Over,
+}
+
+impl<IO, E> Driver<IO, E>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Endpoint,
+{
+    /// In a box, since a task holds what it awaits once for each future on the way there. Before it sleeps it goes on
+    /// trying to read for `busy_poll`.
+    pub(crate) fn new(io: IO, endpoint: E, connection: Arc<Connection>, busy_poll: Duration) -> Box<Self> {
+        let now = Instant::now();
+        Box::new(Self {
+            io,
+            endpoint,
+            connection,
+            leftover: Vec::new(),
+            chunks: ReadChunks::default(),
+            is_alone: false,
+            expected: None,
+            is_gathering: false,
+            output: Output::default(),
+            wakers: Vec::new(),
+            has_woken: false,
+            timer: None,
+            busy_poll: BusyPoll::new(busy_poll),
+            phase: Phase::Open,
+            stepped_at: now,
+            work: Work::default(),
+            polled_at: now,
+        })
+    }
+
+    /// Writes until nothing is left or the socket is full.
+    fn write(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        let mut progress = Progress::None;
+        loop {
+            if self.output.is_empty() {
+                let mut state = self.connection.lock();
+                if !state.http2.take_output(&mut self.output) {
+                    return Ok(progress);
+                }
+                if std::mem::take(&mut state.opened_unsent) >= OPENED_UNSENT_MAX {
+                    state.admit();
+                }
+                if E::IS_SAMPLED {
+                    state.note_taken(self.polled_at);
+                }
+                // What has left a stream's queue may have freed space in it: its sender hears of that now, not with the
+                // next read.
+                let now = self.polled_at.into_std();
+                while let Ok(Some(event)) = state.http2.poll_event(&mut &[][..], now) {
+                    self.endpoint.on_event(&mut state, &event, 0);
+                }
+            }
+            let mut parts = [IoSlice::new(&[]); PARTS_MAX];
+            let count = self.output.slices(&mut parts);
+            match Pin::new(&mut self.io).poll_write_vectored(cx, &parts[..count]) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(written)) => {
+                    self.output.advance(written);
+                    self.work.has_moved = true;
+                    progress = Progress::Made;
+                }
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(progress),
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
+        let mut state = self.connection.lock();
+        let identified =
+            if state.http2.settings_received() { None } else { identify_non_http2_peer(arrived) };
+        let status = match identified {
+            Some(what) => Status::unavailable(format!("{}: {what}", self.connection.peer)),
+            None => Status::unavailable(format!("connection to {} lost: {error}", self.connection.peer)),
+        };
+        state.end_all(&status);
+        drop(state);
+        self.enter(Phase::Closing);
+    }
+
+    fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.stepped_at = Instant::now();
+        self.timer = None;
+    }
+
+    /// The protocol's own timeouts: SETTINGS not acknowledged, draining that takes too long.
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> Progress {
+        if self.phase != Phase::Open {
+            return Progress::None;
+        }
+        let Some(at) = self.connection.lock().http2.timeout().map(Instant::from_std) else {
+            self.timer = None;
+            return Progress::None;
+        };
+        if self.poll_sleep_until(at, cx).is_pending() {
+            return Progress::None;
+        }
+        let outcome = self.connection.lock().http2.handle_timeout(Instant::now().into_std());
+        if let Err(error) = outcome {
+            self.fail(&error, &[]);
+        }
+        Progress::Made
+    }
+
+    /// Bounds how long a connection that is no longer open waits for its peer, whatever that keeps sending.
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Progress {
+        let is_over = self.phase == Phase::Lingering || self.connection.lock().http2.is_closed();
+        let at = self.stepped_at + if is_over { LINGER } else { FLUSH_STALL_MAX };
+        match self.poll_sleep_until(at, cx) {
+            Poll::Ready(()) => Progress::Over,
+            Poll::Pending => Progress::None,
+        }
+    }
+
+    fn poll_sleep_until(&mut self, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+        if timer.deadline() != at {
+            timer.as_mut().reset(at);
+        }
+        timer.as_mut().poll(cx)
+    }
+
+    /// One round: write, read, and see whether the connection is over.
+    fn round(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        let wrote = match self.write(cx) {
+            Ok(wrote) => wrote,
+            Err(error) => {
+                // A peer that says its last and closes refuses what we write, but what it said is there to be read.
+                for _ in 0..ROUNDS_MAX {
+                    if matches!(self.read(cx)?, Progress::None) {
+                        break;
+                    }
+                }
+                return Err(error);
+            }
+        };
+        if self.phase != Phase::Open {
+            if matches!(wrote, Progress::Made) {
+                self.stepped_at = Instant::now();
+            }
+            if matches!(self.poll_linger(cx), Progress::Over) {
+                return Ok(Progress::Over);
+            }
+        }
+        match self.phase {
+            Phase::Open => {
+                let mut state = self.connection.lock();
+                if state.http2.is_drained() {
+                    // Nothing more comes. Where calls are left, the connection was closed over their heads.
+                    let peer = &self.connection.peer;
+                    state.end_all(&Status::unavailable(format!("connection to {peer} was closed")));
+                    drop(state);
+                    self.enter(Phase::Closing);
+                    return Ok(Progress::Made);
+                }
+            }
+            Phase::Closing if self.output.is_empty() => {
+                if Pin::new(&mut self.io).poll_shutdown(cx)?.is_ready() {
+                    self.enter(Phase::Lingering);
+                    return Ok(Progress::Made);
+                }
+            }
+            Phase::Closing | Phase::Lingering => {}
+        }
+        let read = self.read(cx)?;
+        if matches!(wrote, Progress::Made) || matches!(read, Progress::Made) {
+            return Ok(Progress::Made);
+        }
+        Ok(self.poll_timer(cx))
+    }
+
+    /// Goes to sleep, unless a caller has left something to write since it last saw the output.
+    fn sleep(&mut self, cx: &Context<'_>) -> bool {
+        let mut state = self.connection.lock();
+        // With output of our own still blocked, more of it can't leave either: the socket's waker will come. But the
+        // connection may have been drained or closed meanwhile, which sets a time to all waiting.
+        let has_news = if self.output.is_empty() {
+            state.http2.wants_write()
+        } else {
+            matches!(state.driver, DriverState::Notified)
+        };
+        if has_news {
+            state.driver = DriverState::Running;
+            return false;
+        }
+        state.driver = DriverState::Asleep(cx.waker().clone());
+        self.chunks.note_sleep();
+        if E::IS_SAMPLED && state.http2.is_window_blocked() {
+            self.work.blocked_since = Some(Instant::now());
+            self.work.is_due = true;
+        }
+        if state.shrunk {
+            self.output.shrink();
+            self.leftover.shrink_to_fit();
+            self.wakers.shrink_to_fit();
+            self.endpoint.shrink();
+            buffers::shrink();
+        }
+        true
+    }
+
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.polled_at = Instant::now();
+        self.is_alone = read_chunks::is_alone(Arc::as_ptr(&self.connection).addr());
+        let mut state = self.connection.lock();
+        // Woken by the socket rather than by a caller, it need not be woken by one as well.
+        state.driver = DriverState::Running;
+        if E::IS_SAMPLED {
+            if self.work.is_due {
+                self.work.tell(&mut state.load, self.polled_at);
+            }
+            state.tell_watcher(self.polled_at);
+        }
+        drop(state);
+        let mut rounds = 0;
+        let outcome = self.poll_rounds(cx, &mut rounds);
+        if E::IS_SAMPLED {
+            self.work.note_poll(self.polled_at, rounds);
+        }
+        outcome
+    }
+
+    fn poll_rounds(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {
+        while *rounds < ROUNDS_MAX {
+            *rounds += 1;
+            match self.round(cx)? {
+                Progress::Made => {
+                    self.busy_poll.begin();
+                    if self.chunks.is_underway() && self.has_woken {
+                        // Whom this chunk woke runs, and leaves what it has to send, before the next.
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
+                Progress::Over => return Poll::Ready(Ok(())),
+                Progress::None if self.phase == Phase::Open && self.busy_poll.goes_on() => {
+                    self.busy_poll.give_way(cx);
+                    return Poll::Pending;
+                }
+                Progress::None => {
+                    if self.sleep(cx) {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        if E::IS_SAMPLED {
+            self.work.gave_way_at = Some(Instant::now());
+            self.work.is_due = true;
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<IO, E> Future for Driver<IO, E>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Endpoint,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let outcome = ready!(self.poll_over(cx));
+        let peer = &self.connection.peer;
+        let mut state = self.connection.lock();
+        // A TLS alert is shorter than a frame's head: what said it may be told only by what is left over.
+        let identified =
+            if state.http2.settings_received() { None } else { identify_non_http2_peer(&self.leftover) };
+        let message = match (outcome, identified) {
+            (Ok(()), _) => format!("connection to {peer} was closed"),
+            (Err(_), Some(what)) => format!("{peer}: {what}"),
+            (Err(error), None) => {
+                self.connection.measure.note_error(error.kind());
+                let how = match error.kind() {
+                    io::ErrorKind::UnexpectedEof => format!("{peer} closed the connection"),
+                    _ => format!("connection to {peer} lost: {error}"),
+                };
+                let hint = if state.http2.settings_received() {
+                    ""
+                } else {
+                    " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
+                };
+                how + hint
+            }
+        };
+        let status = Status::unavailable(message);
+        state.end_all(&status);
+        Poll::Ready(())
+    }
+}
+
+impl<IO, E> Drop for Driver<IO, E> {
+    /// A runtime that shuts down drops its tasks: calls elsewhere must still hear of it.
+    fn drop(&mut self) {
+        let status = Status::unavailable(format!("connection to {} was dropped", self.connection.peer));
+        let mut state = self.connection.lock();
+        if state.ended().is_none() {
+            state.end_all(&status);
+        }
+        drop(state);
+        buffers::shrink();
+    }
+}
+
+/// Names what is at the other end, if its first bytes are not HTTP/2's but well known.
+fn identify_non_http2_peer(first: &[u8]) -> Option<&'static str> {
+    if first.starts_with(b"HTTP/1.") {
+        return Some("the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?");
+    }
+    // TLS records: alert (21) or handshake (22), version 3.x.
+    if let [0x15 | 0x16, 0x03, ..] = first {
+        return Some("the server speaks TLS, and this channel does not");
+    }
+    None
+}

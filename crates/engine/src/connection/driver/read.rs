@@ -1,0 +1,162 @@
+//! How a driver reads: to the thread's buffer, or to where a large message is gathered.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::BufMut;
+use thalweg_http2::{ConnectionError, Event, ExpectedData};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
+
+use super::read_buffer::ReadBuffer;
+use super::{Driver, Endpoint, Phase, Progress};
+use crate::connection::inbox::{BEHIND_LEN, Lent};
+use crate::connection::read_chunks::ReadChunks;
+
+impl<IO, E> Driver<IO, E>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    E: Endpoint,
+{
+    /// Reads once, unless there is a chunk left of the last read, and lets the protocol, and what it made ready, run.
+    pub(super) fn read(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
+        if self.chunks.is_underway() {
+            let mut rest = std::mem::take(&mut self.leftover);
+            let done = self.take_chunk(&rest);
+            rest.drain(..done);
+            self.leftover = rest;
+            return Ok(Progress::Made);
+        }
+        if let Some(expected) = self.expected
+            && self.phase == Phase::Open
+        {
+            let key = expected.tag.into();
+            let lent = self.connection.lock().slot(key).and_then(|slot| slot.inbox.lend(expected.len));
+            if let Some(lent) = lent {
+                return self.read_to_message(cx, expected, lent);
+            }
+        }
+        let kept = self.leftover.len();
+        let mut buffer = ReadBuffer::take(kept);
+        let bytes = buffer.bytes();
+        bytes[..kept].copy_from_slice(&self.leftover);
+        let end = if self.is_gathering { kept + BEHIND_LEN } else { bytes.len() };
+        let outcome = self.poll_read(|io| {
+            let mut unread = ReadBuf::new(&mut bytes[kept..end]);
+            io.poll_read(cx, &mut unread).map_ok(|()| unread.filled().len())
+        });
+        let Poll::Ready(read) = outcome? else { return Ok(Progress::None) };
+        self.is_gathering = false;
+        let arrived = &bytes[..kept + read];
+        self.chunks.begin(arrived, self.is_alone);
+        let done = self.take_chunk(arrived);
+        self.leftover.clear();
+        self.leftover.extend_from_slice(&arrived[done..]);
+        Ok(Progress::Made)
+    }
+
+    /// Reads what belongs to a large message to where the message is gathered, and a little behind it. A byte so goes
+    /// from the socket to its destination in one step.
+    fn read_to_message(
+        &mut self,
+        cx: &mut Context<'_>,
+        expected: ExpectedData,
+        lent: Lent,
+    ) -> io::Result<Progress> {
+        let Lent { bytes: mut inbox, len_max } = lent;
+        let mut unread = (&mut inbox).limit(len_max + BEHIND_LEN);
+        let outcome = self.poll_read(|io| poll_read_buf(io, cx, &mut unread));
+        let read = if let Ok(Poll::Ready(read)) = outcome { read } else { 0 };
+        let placed = read.min(len_max);
+        let mut buffer = ReadBuffer::take(0);
+        let behind = &mut buffer.bytes()[..read - placed];
+        behind.copy_from_slice(&inbox[inbox.len() - behind.len()..]);
+        inbox.truncate(inbox.len() - behind.len());
+        self.bring_back(expected, inbox, placed);
+        if outcome?.is_pending() {
+            return Ok(Progress::None);
+        }
+        self.is_gathering = true;
+        let unfinished = self.take_in(behind);
+        self.leftover.clear();
+        self.leftover.extend_from_slice(unfinished);
+        Ok(Progress::Made)
+    }
+
+    /// Gives the inbox back to its slot with `placed` bytes more, as if they had been an event.
+    fn bring_back(&mut self, expected: ExpectedData, bytes: Vec<u8>, placed: usize) {
+        let ExpectedData { stream, tag, .. } = expected;
+        let mut state = self.connection.lock();
+        match state.parts(tag.into()) {
+            Some((slot, http2, _)) => slot.inbox.bring_back(bytes, placed, slot.stream, http2),
+            None => state.http2.release(stream, placed),
+        }
+        if placed > 0 {
+            let event = state.http2.data_placed(placed);
+            let event = event.unwrap_or(Event::Data { stream, tag, bytes: &[], start: 0, end_stream: false });
+            self.endpoint.on_event(&mut state, &event, 0);
+        }
+    }
+
+    /// Reads once, at least a byte; again if the system was interrupted.
+    fn poll_read(
+        &mut self,
+        mut read: impl FnMut(Pin<&mut IO>) -> Poll<io::Result<usize>>,
+    ) -> io::Result<Poll<usize>> {
+        loop {
+            match read(Pin::new(&mut self.io)) {
+                Poll::Pending => return Ok(Poll::Pending),
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Poll::Ready(Ok(read)) => {
+                    self.work.has_moved = true;
+                    return Ok(Poll::Ready(read));
+                }
+            }
+        }
+    }
+
+    /// Takes in the next chunk of `rest`. How many bytes are done with; a connection that is no longer open drops all.
+    fn take_chunk(&mut self, rest: &[u8]) -> usize {
+        let end = self.chunks.end(rest);
+        let unfinished = if self.phase == Phase::Open { self.take_in(&rest[..end]).len() } else { 0 };
+        if self.phase != Phase::Open {
+            self.chunks = ReadChunks::default();
+            return rest.len();
+        }
+        self.chunks.note_taken(unfinished, rest.len() - end);
+        end - unfinished
+    }
+
+    /// Lets the protocol, and what it made ready, run on what arrived. What it returns is the beginning of a frame.
+    fn take_in<'a>(&mut self, arrived: &'a [u8]) -> &'a [u8] {
+        let mut input = arrived;
+        if let Err(error) = self.receive(&mut input) {
+            input = &[];
+            self.fail(&error, arrived);
+        }
+        self.endpoint.run_ready(&self.connection, arrived);
+        input
+    }
+
+    fn receive(&mut self, input: &mut &[u8]) -> Result<(), ConnectionError> {
+        let now = self.polled_at.into_std();
+        let arrived_len = input.len();
+        let mut state = self.connection.lock();
+        state.activity = state.activity.wrapping_add(1);
+        state.shrunk = false;
+        loop {
+            let input_start = arrived_len - input.len();
+            let Some(event) = state.http2.poll_event(input, now)? else { break };
+            self.endpoint.on_event(&mut state, &event, input_start);
+        }
+        self.expected = state.http2.expected_data();
+        state.take_wakers(&mut self.wakers);
+        drop(state);
+        self.has_woken = !self.wakers.is_empty();
+        self.wakers.drain(..).for_each(Waker::wake);
+        Ok(())
+    }
+}

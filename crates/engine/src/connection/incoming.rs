@@ -1,0 +1,293 @@
+//! Messages of one stream, as their reader takes them from the connection.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::HeaderMap;
+use tokio::time::{Instant, Sleep};
+
+use super::slot::{End, SlotKey, WakesOn, keep_waker};
+use super::state::Connection;
+use crate::grpc::codec::{self, Envelope, Wire};
+use crate::grpc::compression::Encoding;
+use crate::grpc::envelope::{EnvelopeError, Prefix};
+use crate::grpc::response::ResponseHead;
+use crate::measure::CallMeasure;
+use crate::status::{Code, Status};
+
+/// Bytes behind a large message that are copied, so that it can keep the buffer.
+const TAIL_MAX: usize = 4 * 1024;
+
+/// The messages of a stream, in the order of their sending: a server's view of the requests, or a client's of the
+/// responses.
+///
+/// Bytes are taken from the connection in bulk, and cut into messages here, on the reader's own time. To read gives the
+/// peer window to send more: a stream that is not read holds the peer back after one receive window.
+///
+/// Dropped before its end, a client's cancels the call; a server's only says that the rest of the requests is not
+/// wanted.
+pub struct Incoming {
+    connection: Arc<Connection>,
+    key: SlotKey,
+    buffer: Vec<u8>,
+    /// How much of `buffer` has been read.
+    position: usize,
+    message_size_max: usize,
+    encoding: Encoding,
+    measure: CallMeasure,
+    side: Side,
+    is_finished: bool,
+    trailers: Option<HeaderMap>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+/// Who reads, which decides what dropping means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Side {
+    /// Dropping cancels the call.
+    Client,
+    /// Dropping only says that the rest of the requests is not wanted: the handler may still answer.
+    Server,
+}
+
+impl Incoming {
+    /// A client's view; how the messages are compressed is known with the head.
+    pub(crate) fn of_responses(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        message_size_max: usize,
+        measure: CallMeasure,
+    ) -> Self {
+        Self::new(connection, key, message_size_max, Encoding::Identity, measure, Side::Client)
+    }
+
+    /// A server's view.
+    pub(crate) fn of_requests(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        message_size_max: usize,
+        encoding: Encoding,
+        measure: CallMeasure,
+    ) -> Self {
+        Self::new(connection, key, message_size_max, encoding, measure, Side::Server)
+    }
+
+    fn new(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        message_size_max: usize,
+        encoding: Encoding,
+        measure: CallMeasure,
+        side: Side,
+    ) -> Self {
+        Self {
+            connection,
+            key,
+            buffer: Vec::new(),
+            position: 0,
+            message_size_max,
+            encoding,
+            measure,
+            side,
+            is_finished: false,
+            trailers: None,
+            deadline: None,
+        }
+    }
+
+    /// Waits until the next message is there whole, and gives its prefix: [`take`](Self::take) it then. `None` when the
+    /// peer has sent its last.
+    ///
+    /// # Errors
+    /// On a client the status of the call if that is not OK, a lost connection (UNAVAILABLE), the deadline; on a server
+    /// the call's cancellation. After an error there are no more messages.
+    #[inline]
+    pub fn poll_prefix(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
+        if self.is_finished {
+            return Poll::Ready(None);
+        }
+        let ended = loop {
+            match self.find_whole() {
+                Ok(Some(prefix)) => return Poll::Ready(Some(Ok(prefix))),
+                Ok(None) => {}
+                Err(error) => break Err(error.into()),
+            }
+            match self.poll_refill(cx) {
+                Poll::Ready(Ok(None)) => {}
+                Poll::Ready(Ok(Some(end))) => break end.outcome(),
+                Poll::Ready(Err(status)) => break Err(status),
+                Poll::Pending => match self.poll_deadline(cx) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(status) => break Err(status),
+                },
+            }
+        };
+        Poll::Ready(self.finish(ended).err().map(Err))
+    }
+
+    /// The prefix of the next message, if that lies whole in the buffer.
+    #[inline]
+    fn find_whole(&self) -> Result<Option<Prefix>, EnvelopeError> {
+        let unread = &self.buffer[self.position..];
+        let prefix = Prefix::parse(unread, self.message_size_max)?;
+        Ok(prefix.filter(|prefix| unread.len() >= prefix.envelope_len()))
+    }
+
+    /// Takes the message whose prefix [`poll_prefix`](Self::poll_prefix) has just given.
+    ///
+    /// Inlined, as its callers should be: a message is some hundred bytes of small fields, and each time that one is
+    /// moved right after it was made the processor waits for their stores.
+    #[inline]
+    pub fn take(&mut self, prefix: Prefix) -> Envelope<'_> {
+        self.measure.received(prefix.len);
+        let unread = self.buffer.len() - self.position;
+        if self.position == 0 && codec::keeps_buffer(prefix.len) && unread - prefix.envelope_len() <= TAIL_MAX
+        {
+            return self.take_buffer(prefix);
+        }
+        let start = self.position;
+        self.position += prefix.envelope_len();
+        Envelope::first(prefix, Wire::Lent(&self.buffer[start..]), self.encoding, self.message_size_max)
+    }
+
+    /// Gives the buffer to the message that (almost) fills it; the few bytes behind it are copied.
+    #[cold]
+    fn take_buffer(&mut self, prefix: Prefix) -> Envelope<'_> {
+        let tail = self.buffer[prefix.envelope_len()..].to_vec();
+        let wire = Wire::Gathered(std::mem::replace(&mut self.buffer, tail));
+        Envelope::first(prefix, wire, self.encoding, self.message_size_max)
+    }
+
+    /// A message that was taken is not what was expected: the call ends with `status`, and the peer hears of it.
+    #[cold]
+    pub fn fail(&mut self, status: Status) -> Status {
+        self.finish(Err(status.clone())).err().unwrap_or(status)
+    }
+
+    /// The trailing metadata, once the messages have ended.
+    pub fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+
+    /// Takes what has arrived. `Some` when nothing more will.
+    fn poll_refill(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<End>, Status>> {
+        let mut state = self.connection.lock();
+        let Some((slot, http2, _)) = state.parts(self.key) else {
+            return Poll::Ready(Err(Status::internal("the stream was read after its end")));
+        };
+        let tail = if self.position == self.buffer.len() {
+            self.buffer.clear();
+            Vec::new()
+        } else {
+            let mut tail = std::mem::take(&mut self.buffer);
+            tail.drain(..self.position);
+            tail
+        };
+        self.position = 0;
+        if slot.inbox.put_back(tail, slot.stream, http2)? {
+            slot.inbox.take(&mut self.buffer, slot.stream, http2);
+            // Given-back window may be a WINDOW_UPDATE by now.
+            if http2.wants_write() {
+                state.notify_driver();
+            }
+            return Poll::Ready(Ok(None));
+        }
+        match &slot.end {
+            Some(End::Complete(Ok(_))) if !slot.inbox.is_empty() => {
+                Poll::Ready(Err(EnvelopeError::Truncated { received: slot.inbox.len() }.into()))
+            }
+            Some(end) => Poll::Ready(Ok(Some(end.clone()))),
+            None => {
+                keep_waker(&mut slot.receiver, cx.waker());
+                if http2.wants_write() {
+                    state.notify_driver();
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Client: the head of the response, or the end that came instead.
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+        let mut state = self.connection.lock();
+        let Some(slot) = state.slot(self.key) else {
+            let status = Status::internal("the stream was read after its end");
+            return Poll::Ready(Err(End::Lost { status, unprocessed: false }));
+        };
+        let Some(call) = slot.client() else { return Poll::Pending };
+        if let Some(head) = &call.head {
+            self.encoding = head.encoding;
+            return Poll::Ready(Ok(Arc::clone(head)));
+        }
+        call.wakes_on = WakesOn::Head;
+        if let Some(end) = &slot.end {
+            return Poll::Ready(Err(end.clone()));
+        }
+        keep_waker(&mut slot.receiver, cx.waker());
+        Poll::Pending
+    }
+
+    /// Client: from now on the deadline ends the stream.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+    }
+
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
+        match &mut self.deadline {
+            None => Poll::Pending,
+            Some(sleep) => sleep.as_mut().poll(cx).map(|()| Status::deadline_exceeded()),
+        }
+    }
+
+    /// Also after an error of our own making (a message too large or broken, the deadline): the peer must hear of it,
+    /// and a client that has its answer need not send the rest of its requests.
+    #[cold]
+    fn finish(&mut self, ended: Result<HeaderMap, Status>) -> Result<(), Status> {
+        self.is_finished = true;
+        if self.side == Side::Client {
+            self.measure.end(ended.as_ref().map_or_else(Status::code, |_| Code::Ok));
+        }
+        self.stop();
+        self.trailers = Some(ended?);
+        Ok(())
+    }
+
+    /// Stops receiving: on a client that ends the call, on a server the rest of the requests is dropped. Does nothing
+    /// the second time.
+    fn stop(&mut self) {
+        match self.side {
+            // A call that is still going on is reset with CANCEL.
+            Side::Client => self.connection.cancel(self.key),
+            Side::Server => self.discard(),
+        }
+    }
+
+    /// A server's handler reads no more requests.
+    fn discard(&mut self) {
+        let mut state = self.connection.lock();
+        if let Some((slot, http2, _)) = state.parts(self.key) {
+            slot.inbox.discard(slot.stream, http2);
+            if http2.wants_write() {
+                state.notify_driver();
+            }
+        }
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming")
+            .field("key", &self.key)
+            .field("side", &self.side)
+            .field("buffered", &self.buffer.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! What a connection has done: totals that only grow. Who wants to know how busy it is takes two samples.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Kept under the connection's lock, where most of it arises anyway. Times are in nanoseconds, which are cheaper to add
+/// than
+/// [`Duration`]s.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Load {
+    /// The time that the driver was at work, by a sample: polls in which nothing moved are not counted.
+    pub(crate) busy_ns: u64,
+    /// Unary calls whose callers have their answers.
+    pub(crate) answered: u64,
+    /// What those of them took that were timed, and how many these are.
+    pub(crate) calls_ns: u64,
+    pub(crate) timed: u64,
+    /// Calls that ended, and DATA of streams that came or went.
+    pub(crate) completed: u64,
+    /// The time from output being there to its being taken for the socket, over `waits` samples.
+    pub(crate) waited_ns: u64,
+    pub(crate) waits: u64,
+    /// The time in which data was kept back by the connection's window.
+    pub(crate) blocked_ns: u64,
+}
+
+impl Load {
+    /// What was done since `before`.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        Self {
+            busy_ns: self.busy_ns - before.busy_ns,
+            answered: self.answered - before.answered,
+            calls_ns: self.calls_ns - before.calls_ns,
+            timed: self.timed - before.timed,
+            completed: self.completed - before.completed,
+            waited_ns: self.waited_ns - before.waited_ns,
+            waits: self.waits - before.waits,
+            blocked_ns: self.blocked_ns - before.blocked_ns,
+        }
+    }
+
+    /// A call that was timed has its answer.
+    pub(crate) fn note_call(&mut self, sent_at: Instant, now: Instant) {
+        self.calls_ns += nanoseconds(sent_at, now);
+        self.timed += 1;
+    }
+
+    /// One sample of how long output waited.
+    pub(crate) fn note_wait(&mut self, nanoseconds: u64) {
+        self.waited_ns += nanoseconds;
+        self.waits += 1;
+    }
+
+    /// How many unary calls were in flight on average in so many seconds: as many as were answered in the time that one
+    /// takes (Little's law).
+    pub(crate) fn mean_unary_in_flight(&self, seconds: f64) -> f64 {
+        let each_s = self.calls_ns as f64 / 1e9 / (self.timed.max(1)) as f64;
+        each_s * self.answered as f64 / seconds
+    }
+
+    /// Mean time from output being there to its being taken; zero if there was no sample.
+    pub(crate) fn mean_wait(&self) -> Duration {
+        Duration::from_nanos(self.waited_ns.checked_div(self.waits).unwrap_or(0))
+    }
+}
+
+/// Nanoseconds between two times; 0 if they are the wrong way round. 2^64 of them are 584 years.
+#[inline]
+pub(crate) fn nanoseconds(from: Instant, to: Instant) -> u64 {
+    let between = to.saturating_duration_since(from);
+    between.as_secs() * 1_000_000_000 + u64::from(between.subsec_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means() {
+        let before = Load { answered: 5, calls_ns: 77, timed: 1, waited_ns: 50, waits: 5, ..Load::default() };
+        let now =
+            Load { answered: 1005, calls_ns: 20_000_077, timed: 11, waited_ns: 950, waits: 8, ..before };
+        let load = now.since(&before);
+        // 1000 calls of 2 ms each in half a second.
+        assert!((load.mean_unary_in_flight(0.5) - 4.0).abs() < 1e-9);
+        assert_eq!(load.mean_wait(), Duration::from_nanos(300));
+        assert!(Load::default().mean_unary_in_flight(1.0).abs() < 1e-9);
+        assert_eq!(Load::default().mean_wait(), Duration::ZERO);
+    }
+}

@@ -1,0 +1,191 @@
+//! Messages of one stream, from their source to the connection.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+use super::outgoing::{Outgoing, hand_over};
+use super::slot::{SlotKey, keep_waker};
+use super::state::Connection;
+use crate::chain::Chain;
+use crate::encode::Encode;
+use crate::grpc::envelope::PREFIX_LEN;
+use crate::measure::CallMeasure;
+use crate::status::Status;
+
+/// Messages are packed until a batch has this many bytes: enough for a system call to be worth it, little enough
+/// that the peer can start on the first while the rest is encoded.
+const BATCH_LEN: usize = 64 * 1024;
+/// A stream with this many bytes queued in the protocol takes no more until it has fallen below the low-water mark.
+const QUEUE_HIGH_WATER: usize = 256 * 1024;
+/// Batches that one poll sends before it lets other tasks run.
+const BATCHES_PER_POLL: usize = 8;
+
+/// `config` with the marks that a [`SendLoop`] can work with: with a low-water mark above its own bound, or of 0, a
+/// stream would never become writable again.
+pub(crate) fn fit(config: thalweg_http2::Config) -> thalweg_http2::Config {
+    let send_queue_low_water = config.send_queue_low_water.clamp(1, QUEUE_HIGH_WATER);
+    thalweg_http2::Config { send_queue_low_water, output_target: config.output_target.max(1), ..config }
+}
+
+/// How a [`SendLoop`] ended.
+#[derive(Debug)]
+pub(crate) enum SendOutcome {
+    /// The source has ended and all its messages are handed over.
+    Done,
+    /// The source, or encoding one of its messages, failed.
+    Failed(Status),
+    /// The stream is gone: reset, or its connection lost.
+    Gone,
+}
+
+/// Moves messages from a source to a stream, as flow control permits: never more than a batch and the stream's queue
+/// are in memory.
+///
+/// Messages that are ready together are packed together and go out when the source has no more at hand, or the batch
+/// is full.
+pub(crate) struct SendLoop<S> {
+    connection: Arc<Connection>,
+    key: SlotKey,
+    source: S,
+    outgoing: Outgoing,
+    batch: Chain,
+    /// The source has ended; what is left is to hand the last batch over.
+    ended: Option<Result<(), Status>>,
+    /// Whether END_STREAM goes with the last batch (a client's half-close) or trailers follow (a server).
+    end_stream: bool,
+    /// Client: what was handed over so far, for as long as the call may begin anew on another connection.
+    handed_over: Option<Vec<u8>>,
+    measure: CallMeasure,
+}
+
+/// A call that has handed more bytes over than this does not begin anew.
+const HANDED_OVER_LEN_MAX: usize = 64 * 1024;
+
+impl<S, T> SendLoop<S>
+where
+    S: Stream<Item = Result<T, Status>> + Unpin,
+    T: Encode,
+{
+    pub(crate) fn new(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        source: S,
+        outgoing: Outgoing,
+        end_stream: bool,
+        measure: CallMeasure,
+    ) -> Self {
+        let batch = Chain::default();
+        let (ended, handed_over) = (None, None);
+        Self { connection, key, source, outgoing, batch, ended, end_stream, handed_over, measure }
+    }
+
+    /// Keeps what it hands over, within a bound, until it is told that nobody needs it again.
+    pub(crate) fn keep_handed_over(&mut self) {
+        self.handed_over = Some(Vec::new());
+    }
+
+    /// From now on the call stays where it is.
+    pub(crate) fn drop_handed_over(&mut self) {
+        self.handed_over = None;
+    }
+
+    /// Whether all that was handed over is still there.
+    pub(crate) fn can_restart(&self) -> bool {
+        self.handed_over.is_some()
+    }
+
+    /// Sends everything again, on another stream, and goes on from there. `is_done`: the source has ended.
+    pub(crate) fn restart(&mut self, connection: Arc<Connection>, key: SlotKey, is_done: bool) {
+        let rest = self.batch.take_parts();
+        self.batch.push(Bytes::from(self.handed_over.take().unwrap_or_default()));
+        for part in rest {
+            self.batch.push(part);
+        }
+        if is_done {
+            self.ended = Some(Ok(()));
+        }
+        (self.connection, self.key) = (connection, key);
+    }
+
+    /// The stream that it sends to.
+    pub(crate) fn stream(&self) -> (Arc<Connection>, SlotKey) {
+        (Arc::clone(&self.connection), self.key)
+    }
+
+    pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<SendOutcome> {
+        for _ in 0..BATCHES_PER_POLL {
+            let pending = self.fill(cx);
+            match self.poll_flush(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Err(Gone)) => return Poll::Ready(SendOutcome::Gone),
+                Poll::Ready(Ok(())) => {}
+            }
+            match self.ended.take() {
+                Some(Ok(())) => return Poll::Ready(SendOutcome::Done),
+                Some(Err(status)) => return Poll::Ready(SendOutcome::Failed(status)),
+                None if pending => return Poll::Pending,
+                None => {}
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Packs messages until the batch is full or the source has none at hand; whether it was the latter.
+    fn fill(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.ended.is_none() && self.batch.len() < BATCH_LEN {
+            match Pin::new(&mut self.source).poll_next(cx) {
+                Poll::Pending => return true,
+                Poll::Ready(None) => self.ended = Some(Ok(())),
+                Poll::Ready(Some(Err(status))) => self.ended = Some(Err(status)),
+                Poll::Ready(Some(Ok(message))) => {
+                    let before = self.batch.len();
+                    match self.outgoing.encode(&message, &mut self.batch) {
+                        Ok(()) => self.measure.sent(self.batch.len() - before - PREFIX_LEN),
+                        Err(status) => self.ended = Some(Err(status)),
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// Hands the batch over when the stream takes it. Also notes who is to be woken when the stream is reset.
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let last = self.end_stream && matches!(self.ended, Some(Ok(())));
+        let mut state = self.connection.lock();
+        let Some((slot, http2, _)) = state.parts(self.key) else { return Poll::Ready(Err(Gone)) };
+        if slot.send_closed {
+            return Poll::Ready(Err(Gone));
+        }
+        keep_waker(&mut slot.sender, cx.waker());
+        if self.batch.is_empty() && !last {
+            return Poll::Ready(Ok(()));
+        }
+        if http2.queued(slot.stream) >= QUEUE_HIGH_WATER {
+            return Poll::Pending;
+        }
+        if last {
+            slot.send_closed = true;
+        }
+        let stream = slot.stream;
+        if let Some(handed_over) = &mut self.handed_over {
+            if handed_over.len() + self.batch.len() <= HANDED_OVER_LEN_MAX {
+                self.batch.copy_to(handed_over);
+            } else {
+                self.handed_over = None;
+            }
+        }
+        let sent = hand_over(http2, stream, &mut self.batch, last);
+        state.load.completed += 1;
+        state.notify_driver();
+        Poll::Ready(sent.map_err(|_| Gone))
+    }
+}
+
+/// The stream is gone.
+struct Gone;

@@ -1,0 +1,387 @@
+//! What a connection is to its driver and to the calls on it: [`State`], and the lock around it.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::task::Waker;
+use std::time::Duration;
+
+use slab::Slab;
+use thalweg_http2::{self as http2, ErrorCode, Tag};
+use tokio::time::Instant;
+
+use super::load::{Load, nanoseconds};
+use super::slot::{End, Slot, SlotKey};
+use super::stream_wait_queue::Gate;
+use crate::measure::ConnectionMeasure;
+use crate::status::Status;
+
+/// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls
+/// that time out, each of which frees a stream for the next, to fill the memory with heads and resets.
+pub(crate) const OPENED_UNSENT_MAX: usize = 4096;
+
+/// One connection, shared by its driver and the calls on it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    state: Mutex<State>,
+    /// Calls in flight, readable without the lock: lanes are chosen by it.
+    in_flight: AtomicUsize,
+    /// How often the lock was not free at once.
+    contended: AtomicU64,
+    /// Client: where calls come in.
+    gate: Option<Arc<Gate>>,
+    /// The network's round trip, if it is known.
+    round_trip: OnceLock<Duration>,
+    /// Client: what is measured of the connection.
+    pub(crate) measure: ConnectionMeasure,
+    /// What the other end is called in messages, such as `127.0.0.1:50051`.
+    pub(crate) peer: String,
+}
+
+impl Connection {
+    /// A server's connection has no gate.
+    pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State {
+                http2,
+                slots: Slab::new(),
+                generation: 0,
+                driver: DriverState::Running,
+                ended: None,
+                gate: gate.clone(),
+                opener: None,
+                watcher: None,
+                opened_unsent: 0,
+                wake: Vec::new(),
+                activity: 0,
+                shrunk: false,
+                load: Load::default(),
+                timed_each: TIMED_EACH_MAX,
+                wakes: 0,
+                waiting_since: None,
+            }),
+            in_flight: AtomicUsize::new(0),
+            contended: AtomicU64::new(0),
+            gate,
+            round_trip: OnceLock::new(),
+            measure: ConnectionMeasure::default(),
+            peer,
+        })
+    }
+
+    /// The lock under which callers encode. Never held while user code runs.
+    #[inline]
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::WouldBlock) => self.wait_for_lock(),
+            // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        };
+        Locked { state: Some(state) }
+    }
+
+    #[cold]
+    fn wait_for_lock(&self) -> MutexGuard<'_, State> {
+        self.contended.fetch_add(1, Ordering::Relaxed);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the lock was not free at once, so far.
+    pub(crate) fn contended(&self) -> u64 {
+        self.contended.load(Ordering::Relaxed)
+    }
+
+    /// Client: whether a stream may be free; see [`Gate::may_have_free_stream`].
+    pub(crate) fn may_have_free_stream(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.may_have_free_stream())
+    }
+
+    /// Gives up a client's stream: a call that has not ended is reset with CANCEL (never END_STREAM, which the server
+    /// could take for a whole request).
+    pub(crate) fn cancel(&self, key: SlotKey) {
+        let mut state = self.lock();
+        let Some(mut slot) = state.remove(key) else { return };
+        self.call_ended();
+        state.wake_all_of(&mut slot);
+        state.http2.reset(slot.stream, ErrorCode::Cancel);
+        if state.http2.wants_write() {
+            state.notify_driver();
+        }
+    }
+
+    /// Ends a client's stream for a reason of its own; its reader gets `status`.
+    pub(crate) fn fail(&self, key: SlotKey, status: &Status) {
+        let mut state = self.lock();
+        let Some((slot, http2, wake)) = state.parts(key) else { return };
+        slot.end(End::Lost { status: status.clone(), unprocessed: false });
+        slot.wake_all(wake);
+        http2.reset(slot.stream, ErrorCode::Cancel);
+        state.notify_driver();
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.get().copied()
+    }
+
+    /// Only the first counts.
+    pub(crate) fn set_round_trip(&self, round_trip: Duration) {
+        let _ = self.round_trip.set(round_trip);
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn call_started(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn call_ended(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What the lock of a [`Connection`] guards.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) http2: http2::Connection,
+    slots: Slab<Slot>,
+    generation: u32,
+    pub(super) driver: DriverState,
+    /// Why the connection is over, once it is.
+    ended: Option<Status>,
+    /// Client: where calls come in.
+    pub(crate) gate: Option<Arc<Gate>>,
+    /// Client: who waits for the server's SETTINGS.
+    pub(crate) opener: Option<Waker>,
+    /// Who is to know when something moves here from a time on.
+    pub(crate) watcher: Option<(Instant, Waker)>,
+    /// Client: streams opened since the driver last took output.
+    pub(crate) opened_unsent: usize,
+    /// Woken when the lock is given back, never under it.
+    wake: Vec<Waker>,
+    /// Counts the driver's reads: whether anything moved.
+    pub(crate) activity: u64,
+    /// Spare memory has been given back, and nothing has moved since.
+    pub(crate) shrunk: bool,
+    pub(crate) load: Load,
+    /// Client: one of so many unary calls is timed, a power of two.
+    pub(crate) timed_each: u32,
+    /// How often the driver was woken for output; see [`WAKES_PER_SAMPLE`].
+    wakes: u32,
+    /// Since when the output waits for the driver, if that is sampled.
+    waiting_since: Option<Instant>,
+}
+
+/// Fewer calls are not timed however many there are: to read the clock twice in 64 calls costs some two instructions a
+/// call.
+pub(crate) const TIMED_EACH_MAX: u32 = 64;
+
+/// Every Nth wake-up of the driver is timed: to read the clock costs some 40 instructions.
+const WAKES_PER_SAMPLE: u32 = 32;
+
+/// Whether the driver has to be woken for output to leave.
+#[derive(Debug)]
+pub(super) enum DriverState {
+    /// It is running or already woken, and will look for output before it sleeps.
+    Running,
+    /// As `Running`; and somebody had something for it to see since it began.
+    Notified,
+    Asleep(Waker),
+}
+
+impl State {
+    /// Adds the slot that `make` gives, unless it fails.
+    pub(crate) fn insert_with<E>(
+        &mut self,
+        make: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, E>,
+    ) -> Result<SlotKey, E> {
+        let entry = self.slots.vacant_entry();
+        let generation = self.generation.wrapping_add(1);
+        let key = SlotKey { index: entry.key() as u32, generation };
+        let slot = entry.insert(make(&mut self.http2, key)?);
+        slot.generation = generation;
+        self.generation = generation;
+        Ok(key)
+    }
+
+    /// Client: calls under way that are not unary.
+    pub(crate) fn streaming_calls(&self) -> usize {
+        self.slots.iter().filter(|(_, slot)| slot.is_streaming_call() && slot.end.is_none()).count()
+    }
+
+    /// None once the slot was removed: a key is never taken for a later stream's.
+    pub(crate) fn slot(&mut self, key: SlotKey) -> Option<&mut Slot> {
+        self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)
+    }
+
+    /// The slot together with the protocol, for work that needs both.
+    pub(crate) fn parts(
+        &mut self,
+        key: SlotKey,
+    ) -> Option<(&mut Slot, &mut http2::Connection, &mut Vec<Waker>)> {
+        let slot = self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)?;
+        Some((slot, &mut self.http2, &mut self.wake))
+    }
+
+    pub(crate) fn remove(&mut self, key: SlotKey) -> Option<Slot> {
+        self.slot(key)?;
+        Some(self.slots.remove(key.index as usize))
+    }
+
+    /// Wakes `waker` when the lock is given back.
+    pub(crate) fn wake_later(&mut self, waker: Option<Waker>) {
+        self.wake.extend(waker);
+    }
+
+    /// Wakes all who wait on a stream when the lock is given back.
+    pub(crate) fn wake_all_of(&mut self, slot: &mut Slot) {
+        slot.wake_all(&mut self.wake);
+    }
+
+    /// There is output, or something else for the driver to see: makes sure that it looks.
+    pub(crate) fn notify_driver(&mut self) {
+        match std::mem::replace(&mut self.driver, DriverState::Notified) {
+            DriverState::Asleep(waker) => {
+                self.wake.push(waker);
+                // A server's connection, which has no gate, has nobody who asks.
+                if self.gate.is_some() {
+                    self.note_wake();
+                }
+            }
+            DriverState::Running | DriverState::Notified => {}
+        }
+    }
+
+    #[inline]
+    fn note_wake(&mut self) {
+        self.wakes = self.wakes.wrapping_add(1);
+        if self.wakes.is_multiple_of(WAKES_PER_SAMPLE) {
+            self.waiting_since = Some(Instant::now());
+        }
+    }
+
+    #[inline]
+    pub(super) fn tell_watcher(&mut self, now: Instant) {
+        if self.watcher.as_ref().is_some_and(|(from, _)| *from <= now) {
+            let watcher = self.watcher.take().map(|(_, waker)| waker);
+            self.wake.extend(watcher);
+        }
+    }
+
+    /// The driver takes the output.
+    #[inline]
+    pub(super) fn note_taken(&mut self, now: Instant) {
+        if let Some(since) = self.waiting_since.take() {
+            self.load.note_wait(nanoseconds(since, now));
+        }
+    }
+
+    /// Client: whether others wait for a stream.
+    #[inline]
+    pub(crate) fn is_queue_empty(&self) -> bool {
+        self.gate.as_ref().is_none_or(|gate| gate.queue().is_empty())
+    }
+
+    /// Client: a stream may be free, or the connection takes no more; whoever waits has to look.
+    pub(crate) fn admit(&mut self) {
+        let next = self.gate.as_ref().and_then(|gate| gate.admit());
+        self.wake.extend(next);
+    }
+
+    /// Client: no stream is free, and the protocol was asked to tell of the next.
+    pub(crate) fn close_gate(&self) {
+        if let Some(gate) = &self.gate {
+            gate.close();
+        }
+    }
+
+    pub(crate) fn ended(&self) -> Option<&Status> {
+        self.ended.as_ref()
+    }
+
+    /// The connection is over: every call that has not ended yet ends with `status`.
+    pub(crate) fn end_all(&mut self, status: &Status) {
+        if self.ended.is_none() {
+            self.ended = Some(status.clone());
+        }
+        for (_, slot) in &mut self.slots {
+            slot.end_of_connection(status);
+            slot.wake_all(&mut self.wake);
+        }
+        self.wake.extend(self.opener.take());
+        self.admit();
+    }
+
+    /// Exchanges the wakers of those to be woken for an empty list, so that both keep their capacity.
+    pub(super) fn take_wakers(&mut self, empty: &mut Vec<Waker>) {
+        debug_assert!(empty.is_empty());
+        std::mem::swap(&mut self.wake, empty);
+    }
+
+    /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
+    pub(crate) fn shrink(&mut self) {
+        self.http2.shrink();
+        self.wake.shrink_to_fit();
+        if self.slots.is_empty() {
+            self.slots.shrink_to_fit();
+        }
+        self.shrunk = true;
+        self.notify_driver();
+    }
+}
+
+/// The guard of [`Connection::lock`]; wakes on release whom [`State::wake_later`] named.
+pub(crate) struct Locked<'a> {
+    /// `Some` until dropped.
+    state: Option<MutexGuard<'a, State>>,
+}
+
+impl std::ops::Deref for Locked<'_> {
+    type Target = State;
+    #[inline]
+    fn deref(&self) -> &State {
+        self.state.as_ref().expect("held until dropped")
+    }
+}
+
+impl std::ops::DerefMut for Locked<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("held until dropped")
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.wake.is_empty() {
+            self.release_and_wake();
+        }
+    }
+}
+
+impl Locked<'_> {
+    #[cold]
+    fn release_and_wake(&mut self) {
+        let Some(mut state) = self.state.take() else { return };
+        // To wake one, mostly the driver, takes no memory.
+        let last = state.wake.pop();
+        let others = if state.wake.is_empty() { Vec::new() } else { std::mem::take(&mut state.wake) };
+        drop(state);
+        others.into_iter().chain(last).for_each(Waker::wake);
+    }
+}
+
+/// A slot's key as the tag that the protocol gives back with each event of the stream.
+impl From<SlotKey> for Tag {
+    fn from(key: SlotKey) -> Self {
+        Tag(u64::from(key.generation) << 32 | u64::from(key.index))
+    }
+}
+
+impl From<Tag> for SlotKey {
+    fn from(tag: Tag) -> Self {
+        Self { index: tag.0 as u32, generation: (tag.0 >> 32) as u32 }
+    }
+}

@@ -1,0 +1,211 @@
+//! Calls that wait for a free stream, on whichever connection of their channel that comes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// The calls of a channel that wait for a free stream, in the order of their coming.
+///
+/// Who is woken looks for a connection with a free stream ([`Gate::may_have_free_stream`]) and, having opened its
+/// stream, wakes the next if there is another: a burst of free streams is used up without waking everyone for each. No
+/// free stream is forgotten: a connection that gets one says so at its gate *before* it wakes the first in the queue,
+/// and who joins the queue looks at the gates *after* it has joined.
+#[derive(Debug, Default)]
+pub(crate) struct StreamWaitQueue {
+    /// How many wait, readable without the lock.
+    len: AtomicUsize,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    next_ticket: u64,
+    /// Sorted by ticket.
+    calls: VecDeque<(u64, Waker)>,
+}
+
+impl StreamWaitQueue {
+    /// Joins the queue: where `ticket` says, also after a wake-up in vain, or at its end.
+    pub(crate) fn wait(&self, ticket: &mut Option<u64>, waker: &Waker) {
+        let mut waiting = self.waiting();
+        let number = *ticket.get_or_insert_with(|| {
+            waiting.next_ticket += 1;
+            waiting.next_ticket
+        });
+        match waiting.find(number) {
+            Ok(index) => waiting.calls[index].1.clone_from(waker),
+            Err(index) => waiting.calls.insert(index, (number, waker.clone())),
+        }
+        self.note_len(&waiting);
+    }
+
+    /// Leaves the queue; whether the call had already been woken.
+    pub(crate) fn leave(&self, ticket: u64) -> bool {
+        let mut waiting = self.waiting();
+        let found = waiting.find(ticket).map(|index| waiting.calls.remove(index));
+        self.note_len(&waiting);
+        found.is_err()
+    }
+
+    /// The first in the queue, who leaves it for now.
+    pub(crate) fn next(&self) -> Option<Waker> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut waiting = self.waiting();
+        let next = waiting.calls.pop_front();
+        self.note_len(&waiting);
+        next.map(|(_, waker)| waker)
+    }
+
+    pub(crate) fn wake_next(&self) {
+        if let Some(waker) = self.next() {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn wake_all(&self) {
+        let mut waiting = self.waiting();
+        let woken = std::mem::take(&mut waiting.calls);
+        self.note_len(&waiting);
+        drop(waiting);
+        for (_, waker) in woken {
+            waker.wake();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Ordering::SeqCst)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_len(&self, waiting: &Waiting) {
+        self.len.store(waiting.calls.len(), Ordering::SeqCst);
+    }
+}
+
+impl Waiting {
+    fn find(&self, ticket: u64) -> Result<usize, usize> {
+        self.calls.binary_search_by_key(&ticket, |(other, _)| *other)
+    }
+}
+
+/// Where calls come in to a client's connection, seen without its lock.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    queue: Arc<StreamWaitQueue>,
+    may_have_free_stream: AtomicBool,
+}
+
+impl Gate {
+    pub(crate) fn new(queue: Arc<StreamWaitQueue>) -> Self {
+        Self { queue, may_have_free_stream: AtomicBool::new(true) }
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> &StreamWaitQueue {
+        &self.queue
+    }
+
+    /// Whether a stream may be free. If not, [`admit`](Self::admit) will be called when one is.
+    pub(crate) fn may_have_free_stream(&self) -> bool {
+        self.may_have_free_stream.load(Ordering::SeqCst)
+    }
+
+    /// There may be a free stream: whom to wake, if anybody waits.
+    pub(crate) fn admit(&self) -> Option<Waker> {
+        self.may_have_free_stream.store(true, Ordering::SeqCst);
+        self.queue.next()
+    }
+
+    /// A call found no stream free, and the protocol was asked to tell of the next.
+    pub(crate) fn close(&self) {
+        self.may_have_free_stream.store(false, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Woken(AtomicU32);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Five who wait, then what happens in the queue, then how often each was woken.
+    #[track_caller]
+    fn check(happens: impl Fn(&StreamWaitQueue, &mut [Option<u64>], &[Waker]), expected: [u32; 5]) {
+        let queue = StreamWaitQueue::default();
+        let woken: [Arc<Woken>; 5] = Default::default();
+        let wakers = woken.clone().map(Waker::from);
+        let mut tickets = [None; 5];
+        for (ticket, waker) in tickets.iter_mut().zip(&wakers) {
+            queue.wait(ticket, waker);
+        }
+        assert_eq!(queue.len(), 5);
+        happens(&queue, &mut tickets, &wakers);
+        assert_eq!(woken.map(|woken| woken.0.load(Ordering::SeqCst)), expected);
+    }
+
+    #[test]
+    fn the_first_comes_first() {
+        check(
+            |queue, _, _| {
+                queue.wake_next();
+                queue.wake_next();
+                assert_eq!(queue.len(), 3);
+            },
+            [1, 1, 0, 0, 0],
+        );
+        check(|queue, _, _| queue.wake_all(), [1; 5]);
+        check(
+            |queue, tickets, wakers| {
+                // The first is woken in vain and is in the queue again, before all the others.
+                queue.wake_next();
+                queue.wait(&mut tickets[0], &wakers[0]);
+                queue.wake_next();
+                queue.wake_next();
+            },
+            [2, 1, 0, 0, 0],
+        );
+        check(
+            |queue, tickets, _| {
+                assert!(!queue.leave(tickets[1].expect("it waits")));
+                queue.wake_next();
+                assert!(queue.leave(tickets[0].expect("it waited")), "it was woken, and must pass that on");
+                queue.wake_next();
+            },
+            [1, 0, 1, 0, 0],
+        );
+    }
+
+    #[test]
+    fn a_gate_tells_of_free_streams_and_wakes_the_first() {
+        let queue = Arc::new(StreamWaitQueue::default());
+        let gate = Gate::new(Arc::clone(&queue));
+        assert!(gate.may_have_free_stream() && gate.admit().is_none());
+        gate.close();
+        let mut ticket = None;
+        queue.wait(&mut ticket, Waker::noop());
+        assert!(!gate.may_have_free_stream());
+        assert!(gate.admit().is_some() && gate.may_have_free_stream() && queue.is_empty());
+    }
+}

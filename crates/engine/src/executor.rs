@@ -1,0 +1,166 @@
+//! Threads of a server's or a channel's own, each with a single-threaded runtime: an executor per core.
+//!
+//! What runs on one of them never moves to another, and no other thread's wake-ups interrupt it. It is off unless asked
+//! for: then everything runs on the runtime of the caller.
+
+mod error;
+mod pin;
+
+pub use error::ExecutorError;
+pub(crate) use pin::current_cpu;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use std::{io, thread};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+
+use error::THREADS_MAX;
+
+/// How many threads, and where.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExecutorOptions {
+    /// `None`: one for each processor that is named below, and none at all if there are none.
+    pub(crate) threads: Option<usize>,
+    /// The processors that threads are pinned to, in turn; empty: wherever the system likes.
+    pub(crate) cpus: Vec<usize>,
+}
+
+/// How long a thread that was told to end is waited for: one that a handler blocks ends when it can.
+const END_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// Running threads. They end when this is dropped: what then still runs on them is dropped with their runtimes.
+#[derive(Debug)]
+pub(crate) struct Executor {
+    threads: Vec<Worker>,
+    /// Where the next search for a thread begins.
+    next: AtomicUsize,
+    /// Threads hold receivers: that this is gone ends them as well as its being true.
+    ending: watch::Sender<bool>,
+    running: watch::Receiver<usize>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    runtime: Handle,
+    cpu: Option<usize>,
+    load: Arc<AtomicUsize>,
+}
+
+/// A seat on a thread, for something long-lived such as a connection.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) runtime: Handle,
+    /// The processor that the thread is pinned to.
+    pub(crate) cpu: Option<usize>,
+    load: Arc<AtomicUsize>,
+}
+
+impl ExecutorOptions {
+    /// The threads, running, each with `name` and its number for a name; `None` when there are to be none.
+    pub(crate) fn start(&self, name: &'static str) -> Result<Option<Executor>, ExecutorError> {
+        let count = match self.threads {
+            None if self.cpus.is_empty() => return Ok(None),
+            None => self.cpus.len(),
+            Some(count) => count,
+        };
+        match count {
+            0 => Err(ExecutorError::NoThreads),
+            1..=THREADS_MAX => Executor::start(name, count, &self.cpus).map(Some),
+            _ => Err(ExecutorError::TooManyThreads(count)),
+        }
+    }
+}
+
+impl Executor {
+    fn start(name: &'static str, count: usize, cpus: &[usize]) -> Result<Self, ExecutorError> {
+        let ending = watch::Sender::new(false);
+        let (alive, running) = watch::channel(0);
+        let alive = Arc::new(alive);
+        let start = |index: usize| {
+            let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
+            let (told, hear) = mpsc::sync_channel(1);
+            let (ending, alive) = (ending.subscribe(), Alive::new(&alive));
+            thread::Builder::new()
+                .name(format!("{name}-{index}"))
+                .spawn(move || run(index, cpu, &told, ending, alive))
+                .map_err(|source| ExecutorError::Start { index, source })?;
+            let gone = || ExecutorError::Start { index, source: io::Error::other("it panicked") };
+            let runtime = hear.recv().map_err(|_| gone())??;
+            Ok(Worker { runtime, cpu, load: Arc::default() })
+        };
+        let threads = (0..count).map(start).collect::<Result<_, _>>()?;
+        Ok(Self { threads, next: AtomicUsize::new(0), ending, running })
+    }
+
+    /// A seat on the thread that has the fewest; among equals each is taken once before the first again.
+    pub(crate) fn seat(&self) -> Seat {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        let count = self.threads.len();
+        let in_turn = (0..count).map(|step| &self.threads[first.wrapping_add(step) % count]);
+        let worker = in_turn.min_by_key(|worker| worker.load.load(Ordering::Relaxed));
+        let Worker { runtime, cpu, load } = worker.expect("there is at least one thread");
+        load.fetch_add(1, Ordering::Relaxed);
+        Seat { runtime: runtime.clone(), cpu: *cpu, load: Arc::clone(load) }
+    }
+
+    /// Ends the threads and waits for that, but not for those that are blocked.
+    pub(crate) async fn end(&self) {
+        self.ending.send_replace(true);
+        let mut running = self.running.clone();
+        let ended = running.wait_for(|&count| count == 0);
+        // Elapsed: a handler blocks its thread. It ends once the handler lets it.
+        let _ = tokio::time::timeout(END_WAIT_MAX, ended).await;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.load.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The life of one thread.
+fn run(
+    index: usize,
+    cpu: Option<usize>,
+    told: &mpsc::SyncSender<Result<Handle, ExecutorError>>,
+    mut ending: watch::Receiver<bool>,
+    alive: Alive,
+) {
+    let pinned = cpu.map_or(Ok(()), pin::pin_this_thread);
+    let runtime = pinned.and_then(|()| {
+        let built = Builder::new_current_thread().enable_all().build();
+        built.map_err(|source| ExecutorError::Start { index, source })
+    });
+    // Whoever starts threads waits for each of them: somebody hears.
+    match runtime {
+        Err(error) => drop(told.send(Err(error))),
+        Ok(runtime) => {
+            drop(told.send(Ok(runtime.handle().clone())));
+            // An error: the executor was dropped.
+            let _ = runtime.block_on(ending.wait_for(|&is_ending| is_ending));
+            // Not by dropping it, which would wait for blocking work of handlers.
+            runtime.shutdown_background();
+        }
+    }
+    drop(alive);
+}
+
+/// Counts a thread for as long as it runs, even if it ends by a panic.
+struct Alive(Arc<watch::Sender<usize>>);
+
+impl Alive {
+    fn new(count: &Arc<watch::Sender<usize>>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}

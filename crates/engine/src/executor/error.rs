@@ -1,0 +1,36 @@
+//! Why threads can't run: [`ExecutorError`].
+
+use std::io;
+
+/// The most threads that a server or a channel can be given.
+pub(super) const THREADS_MAX: usize = 1024;
+
+/// Why an executor's threads can't run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExecutorError {
+    /// `threads(0)`.
+    #[error("0 threads can't run anything: ask for 1 or more, or for none to use the caller's runtime")]
+    NoThreads,
+    /// More than any machine has use for.
+    #[error("{0} threads are too many: {THREADS_MAX} are the most")]
+    TooManyThreads(usize),
+    /// A thread can't be kept on its processor.
+    #[error("can't keep a thread on processor {cpu}: {source} (the processors of this process: {allowed})")]
+    Pin {
+        /// The processor that was asked for.
+        cpu: usize,
+        /// What the system said.
+        source: io::Error,
+        /// Where the process may run, such as `0-3,8`.
+        allowed: String,
+    },
+    /// The system gives no thread, or no epoll instance for its runtime.
+    #[error("can't start thread {index}: {source}")]
+    Start {
+        /// Which of the threads, from 0.
+        index: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+}

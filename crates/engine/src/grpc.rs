@@ -1,0 +1,20 @@
+//! What gRPC puts into HTTP/2 fields and DATA, as pure functions: no socket, no task, no clock.
+//!
+//! The rules are those of [PROTOCOL-HTTP2]; one file has one of its nouns.
+//!
+//! [PROTOCOL-HTTP2]: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+
+pub(crate) mod code;
+pub(crate) mod codec;
+pub(crate) mod compression;
+pub(crate) mod content_type;
+pub(crate) mod envelope;
+pub(crate) mod metadata;
+mod percent;
+pub(crate) mod request;
+pub(crate) mod response;
+pub(crate) mod status;
+#[cfg(test)]
+pub(crate) mod testing;
+pub(crate) mod timeout;
+pub(crate) mod user_agent;

@@ -1,0 +1,259 @@
+//! Between messages and envelopes: prefix and compression in one step.
+
+use bytes::Bytes;
+
+use super::{
+    compression::Encoding,
+    envelope::{self, EnvelopeError, MessageTooLong, PREFIX_LEN, Prefix},
+};
+use crate::buffers;
+use crate::chain::Chain;
+use crate::encode::Encode;
+use crate::status::Status;
+
+/// Appends `message`, whose encoded length is `len`, with its prefix to `out`, compressed where that makes it smaller.
+fn encode<M: Encode>(
+    message: &M,
+    len: usize,
+    encoding: Encoding,
+    out: &mut Vec<u8>,
+) -> Result<(), MessageTooLong> {
+    if encoding.compresses() && len > 0 {
+        let mut plain = Vec::with_capacity(len);
+        message.encode(&mut plain);
+        return compress(&plain, encoding, out);
+    }
+    out.reserve(PREFIX_LEN + len);
+    envelope::emit(out, false, |out| message.encode(out))
+}
+
+/// A message of at least this many bytes may consist of parts that are better kept than copied.
+const CHAINED_LEN_MIN: usize = 4 * 1024;
+
+/// As [`encode`], where large parts of `message` need not be copied.
+///
+/// On an error `out` is as it was.
+pub(crate) fn encode_chained<M: Encode>(
+    message: &M,
+    len: usize,
+    encoding: Encoding,
+    out: &mut Chain,
+) -> Result<(), MessageTooLong> {
+    if len < CHAINED_LEN_MIN || encoding.compresses() {
+        return encode(message, len, encoding, out.buffer());
+    }
+    let (mark, before) = (out.mark(), out.len());
+    out.buffer().extend_from_slice(&[0; PREFIX_LEN]);
+    message.encode_chained(out);
+    match envelope::prefix(false, out.len() - before - PREFIX_LEN) {
+        Ok(prefix) => {
+            out.buffer()[mark.buffer_len..mark.buffer_len + PREFIX_LEN].copy_from_slice(&prefix);
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(mark);
+            Err(error)
+        }
+    }
+}
+
+/// Received bytes, from the prefix of a message on.
+#[derive(Debug)]
+pub(crate) enum Wire<'a> {
+    /// They lie in a buffer that goes on to be used: what is kept of them is copied.
+    Lent(&'a [u8]),
+    /// They were gathered in a buffer of their own: a large message may keep that.
+    Gathered(Vec<u8>),
+}
+
+/// A gathered message of this many bytes keeps its buffer; a smaller one is cheaper to copy than to count references
+/// to.
+const KEPT_LEN_MIN: usize = 4 * 1024;
+
+impl Wire<'_> {
+    #[inline]
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Wire::Lent(bytes) => bytes,
+            Wire::Gathered(bytes) => bytes,
+        }
+    }
+}
+
+/// Whether a message of `len` bytes is worth a buffer of its own.
+#[inline]
+pub(crate) fn keeps_buffer(len: usize) -> bool {
+    len >= KEPT_LEN_MIN
+}
+
+/// A message as it was received: prefix and bytes, perhaps compressed.
+#[derive(Debug)]
+pub struct Envelope<'a> {
+    wire: Wire<'a>,
+    /// `None`: it must be the only message of the wire, which is still to be looked at.
+    prefix: Option<Prefix>,
+    encoding: Encoding,
+    message_size_max: usize,
+}
+
+/// The bytes of a message, without its prefix, and not compressed any more.
+#[derive(Debug)]
+pub enum Payload<'a> {
+    /// They lie in a buffer that goes on to be used: what is kept of them is copied.
+    Lent(&'a [u8]),
+    /// They lie in a buffer of their own, which a message may keep parts of.
+    Kept(Bytes),
+}
+
+impl<'a> Envelope<'a> {
+    /// The message at the front of `wire`, of which `prefix` told; it must be there whole.
+    ///
+    /// `encoding` is the sender's `grpc-encoding`; `message_size_max` bounds the message after decompression, in bytes.
+    #[inline]
+    pub(crate) fn first(prefix: Prefix, wire: Wire<'a>, encoding: Encoding, message_size_max: usize) -> Self {
+        Self { wire, prefix: Some(prefix), encoding, message_size_max }
+    }
+
+    /// The message that is all there is in one direction of a call.
+    #[inline]
+    pub(crate) fn only(wire: Wire<'a>, encoding: Encoding, message_size_max: usize) -> Self {
+        Self { wire, prefix: None, encoding, message_size_max }
+    }
+
+    /// The message's own bytes, decompressed if need be.
+    ///
+    /// # Errors
+    /// The status that the call ends with, if this is not one whole message of the size and the encoding agreed on.
+    #[inline]
+    pub fn open(&mut self) -> Result<Payload<'_>, Status> {
+        let prefix = match self.prefix {
+            Some(prefix) => prefix,
+            None => self.only_prefix()?,
+        };
+        let span = PREFIX_LEN..prefix.envelope_len();
+        if prefix.compressed {
+            return self.decompress(prefix);
+        }
+        if let Wire::Gathered(bytes) = &mut self.wire
+            && keeps_buffer(prefix.len)
+        {
+            return Ok(Payload::Kept(buffers::lend(std::mem::take(bytes)).slice(span)));
+        }
+        Ok(Payload::Lent(&self.wire.as_bytes()[span]))
+    }
+
+    fn decompress(&self, prefix: Prefix) -> Result<Payload<'_>, Status> {
+        if !self.encoding.compresses() {
+            return Err(EnvelopeError::UnexpectedCompression.into());
+        }
+        let compressed = &self.wire.as_bytes()[PREFIX_LEN..prefix.envelope_len()];
+        let plain = self.encoding.decompress(compressed, self.message_size_max)?;
+        Ok(Payload::Kept(Bytes::from(plain)))
+    }
+
+    #[inline]
+    fn only_prefix(&self) -> Result<Prefix, Status> {
+        let received = self.wire.as_bytes().len();
+        match Prefix::parse(self.wire.as_bytes(), self.message_size_max)? {
+            None if received == 0 => Err(Status::internal("one message was expected, and none came")),
+            Some(prefix) if received == prefix.envelope_len() => Ok(prefix),
+            Some(prefix) if received > prefix.envelope_len() => {
+                Err(Status::internal("one message was expected, and more than one came"))
+            }
+            _ => Err(EnvelopeError::Truncated { received }.into()),
+        }
+    }
+}
+
+impl Payload<'_> {
+    /// The message's own bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Payload::Lent(bytes) => bytes,
+            Payload::Kept(bytes) => bytes,
+        }
+    }
+}
+
+fn compress(plain: &[u8], encoding: Encoding, out: &mut Vec<u8>) -> Result<(), MessageTooLong> {
+    let start = out.len();
+    envelope::emit(out, true, |out| encoding.compress(plain, out))?;
+    if out.len() - start - PREFIX_LEN >= plain.len() {
+        out.truncate(start);
+        return envelope::emit(out, false, |out| out.extend_from_slice(plain));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grpc::testing::{Plain, Seeded};
+    use crate::status::Code;
+
+    /// What `message` becomes on the wire, and that it comes back from there.
+    fn check(message: &[u8], encoding: Encoding, compressed: bool) {
+        let message = Plain(message);
+        let mut wire = b"before".to_vec();
+        encode(&message, message.encoded_len(), encoding, &mut wire).unwrap();
+        assert_eq!(&wire[..6], b"before");
+        let prefix = Prefix::parse(&wire[6..], usize::MAX).unwrap().unwrap();
+        assert_eq!((prefix.compressed, prefix.envelope_len()), (compressed, wire.len() - 6));
+        let mut chain = Chain::default();
+        chain.buffer().extend_from_slice(b"before");
+        encode_chained(&message, message.0.len(), encoding, &mut chain).unwrap();
+        assert_eq!(chain.take_parts().concat(), wire);
+        let check_opened = |wire, is_kept: bool| {
+            let mut envelope = Envelope::first(prefix, wire, encoding, message.0.len());
+            let payload = envelope.open().unwrap();
+            assert_eq!(payload.as_bytes(), message.0);
+            assert_eq!(matches!(payload, Payload::Kept(_)), is_kept);
+        };
+        check_opened(Wire::Lent(&wire[6..]), compressed);
+        check_opened(Wire::Gathered(wire[6..].to_vec()), compressed || message.0.len() >= KEPT_LEN_MIN);
+    }
+
+    #[test]
+    fn messages_are_compressed_where_it_pays() {
+        check(b"", Encoding::Identity, false);
+        check(&[7; 1_000], Encoding::Identity, false);
+        check(&[7; 10_000], Encoding::Identity, false);
+        check(b"", Encoding::Gzip, false);
+        check(&[7; 10_000], Encoding::Gzip, true);
+        check(&[7; 1_000], Encoding::Gzip, true);
+        check(&Seeded(4).bytes(1_000..1_001), Encoding::Gzip, false);
+    }
+
+    #[test]
+    fn errors_have_codes() {
+        let check = |encoding, compressed, bytes: &[u8], expected: (Code, &str)| {
+            let mut wire = envelope::prefix(compressed, bytes.len()).unwrap().to_vec();
+            wire.extend_from_slice(bytes);
+            let mut envelope = Envelope::only(Wire::Gathered(wire), encoding, 100);
+            let status = envelope.open().err().unwrap();
+            assert_eq!((status.code(), status.message()), expected);
+        };
+        let mut zeros = Vec::new();
+        Encoding::Gzip.compress(&[0; 101], &mut zeros);
+        let too_large = "received message after decompression larger than max 100";
+        check(Encoding::Gzip, true, &zeros, (Code::ResourceExhausted, too_large));
+        let unexpected = "received a message with the compressed flag set, with identity or no grpc-encoding";
+        check(Encoding::Identity, true, b"", (Code::Internal, unexpected));
+    }
+
+    #[test]
+    fn one_message_alone() {
+        let check = |wire: &[u8], expected: Result<&[u8], &str>| {
+            let mut envelope = Envelope::only(Wire::Lent(wire), Encoding::Identity, 100);
+            let outcome = envelope.open();
+            let outcome = outcome.as_ref().map(Payload::as_bytes).map_err(Status::message);
+            assert_eq!(outcome, expected, "{wire:?}");
+        };
+        check(b"\0\0\0\0\x02hi", Ok(b"hi"));
+        check(b"", Err("one message was expected, and none came"));
+        check(b"\0\0\0\0\0\0\0\0\0\0", Err("one message was expected, and more than one came"));
+        check(b"\0\0", Err("the stream ended inside a message, 2 bytes after its start"));
+        check(b"\0\0\0\0\x02h", Err("the stream ended inside a message, 6 bytes after its start"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Length-prefixed messages: `Compressed-Flag (1 byte) Message-Length (4 bytes, big-endian) Message`.
+
+use crate::status::Status;
+
+/// Length of the prefix before each message, in bytes: the compressed flag and the length.
+pub(crate) const PREFIX_LEN: usize = 5;
+
+/// The prefix of a message of `len` bytes.
+#[inline]
+pub(crate) fn prefix(compressed: bool, len: usize) -> Result<[u8; PREFIX_LEN], MessageTooLong> {
+    let [a, b, c, d] = u32::try_from(len).map_err(|_| MessageTooLong { len })?.to_be_bytes();
+    Ok([u8::from(compressed), a, b, c, d])
+}
+
+/// Appends one message, whose bytes `encode` appends, with its prefix.
+///
+/// On an error `out` is as it was.
+#[inline]
+pub(crate) fn emit(
+    out: &mut Vec<u8>,
+    compressed: bool,
+    encode: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), MessageTooLong> {
+    let start = out.len();
+    out.extend_from_slice(&[0; PREFIX_LEN]);
+    encode(out);
+    match prefix(compressed, out.len() - start - PREFIX_LEN) {
+        Ok(prefix) => {
+            out[start..start + PREFIX_LEN].copy_from_slice(&prefix);
+            Ok(())
+        }
+        Err(error) => {
+            out.truncate(start);
+            Err(error)
+        }
+    }
+}
+
+/// A message to send is longer than its prefix can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message of {len} bytes cannot be sent: gRPC's length prefix ends at 4294967295")]
+pub struct MessageTooLong {
+    /// The length of the message, in bytes.
+    pub len: usize,
+}
+
+impl From<MessageTooLong> for Status {
+    fn from(error: MessageTooLong) -> Status {
+        Status::resource_exhausted(error.to_string())
+    }
+}
+
+/// The prefix of a received message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Whether the message is compressed with the call's `grpc-encoding`.
+    pub compressed: bool,
+    /// The length of the message, in bytes.
+    pub len: usize,
+}
+
+impl Prefix {
+    /// Reads the prefix at the front of `input`; `None` when it has not arrived whole.
+    ///
+    /// A message of more than `size_max` bytes is refused as soon as its prefix is there.
+    #[inline]
+    pub fn parse(input: &[u8], size_max: usize) -> Result<Option<Prefix>, EnvelopeError> {
+        let Some(&[flag, a, b, c, d]) = input.first_chunk() else { return Ok(None) };
+        let size = u32::from_be_bytes([a, b, c, d]) as usize;
+        if flag > 1 {
+            return Err(EnvelopeError::UnknownFlag(flag));
+        }
+        if size > size_max {
+            return Err(EnvelopeError::TooLarge { size, size_max });
+        }
+        Ok(Some(Prefix { compressed: flag == 1, len: size }))
+    }
+
+    /// The length of the message with its prefix, in bytes.
+    #[inline]
+    pub fn envelope_len(self) -> usize {
+        PREFIX_LEN + self.len
+    }
+}
+
+/// What is wrong with a received body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EnvelopeError {
+    /// A prefix declares more than is accepted.
+    #[error("received message larger than max ({size} vs. {size_max})")]
+    TooLarge {
+        /// The declared size, in bytes.
+        size: usize,
+        /// The largest accepted, in bytes.
+        size_max: usize,
+    },
+    /// The compressed flag is neither 0 nor 1.
+    #[error("received unexpected payload format {0}: the compressed flag must be 0 or 1")]
+    UnknownFlag(u8),
+    /// The compressed flag is set although the call has no encoding.
+    #[error("received a message with the compressed flag set, with identity or no grpc-encoding")]
+    UnexpectedCompression,
+    /// The body ended inside a message.
+    #[error("the stream ended inside a message, {received} bytes after its start")]
+    Truncated {
+        /// What had arrived of the message, its prefix included, in bytes.
+        received: usize,
+    },
+}
+
+impl From<EnvelopeError> for Status {
+    fn from(error: EnvelopeError) -> Status {
+        match error {
+            EnvelopeError::TooLarge { .. } => Status::resource_exhausted(error.to_string()),
+            EnvelopeError::UnknownFlag(_)
+            | EnvelopeError::UnexpectedCompression
+            | EnvelopeError::Truncated { .. } => Status::internal(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_come_back() {
+        let check = |compressed, len: usize| {
+            let wire = prefix(compressed, len).unwrap();
+            assert_eq!(Prefix::parse(&wire, usize::MAX), Ok(Some(Prefix { compressed, len })));
+            assert_eq!(Prefix::parse(&wire[..4], usize::MAX), Ok(None));
+        };
+        check(false, 0);
+        check(true, 1);
+        check(false, 0x0102_0304);
+        check(false, u32::MAX as usize);
+        assert_eq!(prefix(false, 1 << 32), Err(MessageTooLong { len: 1 << 32 }));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let check = |wire: &[u8], expected| assert_eq!(Prefix::parse(wire, 1000), Err(expected));
+        check(&[0, 0, 0, 3, 233], EnvelopeError::TooLarge { size: 1001, size_max: 1000 });
+        check(&[2, 0, 0, 0, 0], EnvelopeError::UnknownFlag(2));
+        check(&[255, 0, 0, 19, 136], EnvelopeError::UnknownFlag(255));
+    }
+
+    #[test]
+    fn emitted_messages_have_their_length() {
+        let mut out = b"before".to_vec();
+        emit(&mut out, true, |out| out.extend_from_slice(b"abc")).unwrap();
+        assert_eq!(out, b"before\x01\0\0\0\x03abc");
+    }
+}

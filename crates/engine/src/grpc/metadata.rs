@@ -1,0 +1,428 @@
+//! Custom metadata: between a [`HeaderMap`] and the fields of a header block.
+
+use base64::{
+    Engine,
+    alphabet::STANDARD,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{InvalidHeaderName, InvalidHeaderValue},
+};
+use thalweg_http2::fields::{Field, FieldList, Indexing};
+
+use crate::status::Status;
+
+/// Base64 as gRPC sends it, without padding. Received values may be padded, and the unused bits of the last character
+/// may be anything, as other stacks have it; tonic's reader, which an application may put its values through, is
+/// stricter.
+pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_encode_padding(false)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// The most metadata that one call sends, in bytes as RFC 9113 §10.5.1 counts them: what most servers accept.
+pub(crate) const SENT_SIZE_MAX: usize = 16 * 1024;
+
+/// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
+pub(super) const FIELD_OVERHEAD: usize = 32;
+
+/// The largest header list that is sent, in bytes, whatever a caller or a peer allows: 1 GiB. It keeps the arithmetic
+/// within the 4 GiB that a [`FieldList`] holds.
+pub(super) const LIST_SIZE_MAX: usize = 1 << 30;
+
+/// Appends the custom metadata of a request or response to `fields`.
+///
+/// Left out are the fields which gRPC or HTTP/2 itself writes: an application that sets them would contradict the
+/// transport. Binary values go out without padding, text without surrounding spaces, values marked as sensitive as
+/// never indexed. Nothing is allocated but the space in `fields`.
+///
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it is as it was.
+pub(crate) fn emit(
+    metadata: &HeaderMap,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge> {
+    if metadata.is_empty() {
+        return Ok(());
+    }
+    if fields.size() + outgoing(metadata).map(|field| field_size(&field)).sum::<usize>()
+        > size_max.min(LIST_SIZE_MAX)
+    {
+        return Err(MetadataTooLarge { size_max });
+    }
+    outgoing(metadata).for_each(|field| fields.push(field.name, field.value, field.indexing));
+    Ok(())
+}
+
+/// Collects the custom metadata of one received header block, field by field: all but the fields that gRPC itself
+/// defines.
+///
+/// `user-agent` belongs to it, as in other stacks. Of a binary field with several values joined by commas each becomes
+/// an entry of its own. Fields marked as never indexed become sensitive values, so that a proxy keeps the mark (RFC
+/// 7541 §6.2.3). Nothing is allocated when there is no custom metadata.
+#[derive(Default)]
+pub(super) struct Collector(HeaderMap);
+
+impl Collector {
+    /// The metadata with that in `field`, if any.
+    pub(super) fn with(mut self, field: &Field<'_>) -> Result<Collector, MetadataError> {
+        if !is_read_by_transport(field.name) {
+            self.append(field)?;
+        }
+        Ok(self)
+    }
+
+    fn append(&mut self, field: &Field<'_>) -> Result<(), MetadataError> {
+        let sensitive = field.indexing == Indexing::Never;
+        let name = HeaderName::from_bytes(field.name)
+            .map_err(|cause| MetadataError::Name { name: lossy(field.name), cause })?;
+        if !field.name.ends_with(b"-bin") {
+            return self.append_value(name, HeaderValue::from_bytes(field.value), sensitive);
+        }
+        for encoded in field.value.split(|byte| *byte == b',') {
+            let encoded = encoded.trim_ascii();
+            let decoded = decode_binary(field.name, encoded)?;
+            // Readers of the application that are stricter about the last bits find them as they want them.
+            let canonical = BASE64.encode(decoded);
+            self.append_value(name.clone(), HeaderValue::try_from(canonical), sensitive)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> HeaderMap {
+        self.0
+    }
+
+    fn append_value(
+        &mut self,
+        name: HeaderName,
+        value: Result<HeaderValue, InvalidHeaderValue>,
+        sensitive: bool,
+    ) -> Result<(), MetadataError> {
+        let mut value =
+            value.map_err(|cause| MetadataError::Value { name: name.as_str().to_owned(), cause })?;
+        value.set_sensitive(sensitive);
+        match self.0.try_append(name, value) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(MetadataError::TooMany),
+        }
+    }
+}
+
+/// Decodes one binary value, padded or not.
+pub(super) fn decode_binary(name: &[u8], encoded: &[u8]) -> Result<Vec<u8>, MetadataError> {
+    BASE64.decode(encoded).map_err(|cause| MetadataError::Binary { name: lossy(name), cause })
+}
+
+/// Metadata is larger than the peer accepts, or than we are willing to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the metadata to send exceeds the header list size of {size_max} bytes")]
+pub(crate) struct MetadataTooLarge {
+    /// The bound, in bytes.
+    pub size_max: usize,
+}
+
+impl From<MetadataTooLarge> for Status {
+    fn from(error: MetadataTooLarge) -> Status {
+        Status::resource_exhausted(error.to_string())
+    }
+}
+
+/// Received metadata that breaks the rules.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum MetadataError {
+    /// A binary value is not Base64.
+    #[error("malformed binary metadata in {name:?}: {cause}")]
+    Binary {
+        /// The name of the field.
+        name: String,
+        /// What is wrong with its value.
+        cause: base64::DecodeError,
+    },
+    /// A name that no header field can have.
+    #[error("malformed metadata name {name:?}: {cause}")]
+    Name {
+        /// The name of the field.
+        name: String,
+        /// What is wrong with it.
+        cause: InvalidHeaderName,
+    },
+    /// A value that no header field can have.
+    #[error("malformed metadata value of {name:?}: {cause}")]
+    Value {
+        /// The name of the field.
+        name: String,
+        /// What is wrong with its value.
+        cause: InvalidHeaderValue,
+    },
+    /// More entries than a [`HeaderMap`] takes (32,768).
+    #[error("too many metadata entries")]
+    TooMany,
+}
+
+impl From<MetadataError> for Status {
+    fn from(error: MetadataError) -> Status {
+        match error {
+            MetadataError::TooMany => Status::resource_exhausted(error.to_string()),
+            _ => Status::internal(error.to_string()),
+        }
+    }
+}
+
+/// The fields that carry `metadata`.
+fn outgoing(metadata: &HeaderMap) -> impl Iterator<Item = Field<'_>> {
+    metadata.iter().filter_map(|(name, value)| {
+        let (encoded, indexing) = if name.as_str().ends_with("-bin") {
+            // Mostly trace contexts and the like, new with every call: not worth an entry in the dynamic table.
+            let encoded = value.as_bytes();
+            let len = encoded.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
+            (&encoded[..len], Indexing::Literal)
+        } else {
+            (value.as_bytes(), Indexing::Insert)
+        };
+        (!is_written_by_transport(name.as_str())).then(|| Field {
+            name: name.as_str().as_bytes(),
+            // RFC 9113 §8.2.1: a value that starts or ends with white space makes the whole message malformed.
+            value: encoded.trim_ascii(),
+            indexing: if value.is_sensitive() { Indexing::Never } else { indexing },
+        })
+    })
+}
+
+/// What RFC 9113 §6.5.2 counts for one field, in bytes: `te: trailers` counts 2 + 8 + 32.
+fn field_size(field: &Field<'_>) -> usize {
+    field.name.len() + field.value.len() + FIELD_OVERHEAD
+}
+
+/// Fields of the application that are not sent, because the transport writes them.
+fn is_written_by_transport(name: &str) -> bool {
+    matches!(
+        name,
+        "te" | "content-type"
+            | "user-agent"
+            | "grpc-timeout"
+            | "grpc-encoding"
+            | "grpc-accept-encoding"
+            | "grpc-status"
+            | "grpc-message"
+            | "grpc-message-type"
+            | "grpc-status-details-bin"
+            // RFC 9113 §8.3.1: `:authority` replaces it, and must not differ.
+            | "host"
+            // RFC 9113 §8.1.1: wrong, it makes the message malformed; and only the transport knows the length.
+            | "content-length"
+            // RFC 9113 §8.2.2: connection-specific.
+            | "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
+
+/// Fields that are no metadata to the receiving application, because the transport reads them.
+fn is_read_by_transport(name: &[u8]) -> bool {
+    matches!(
+        name,
+        [b':', ..]
+            | b"te"
+            | b"content-type"
+            | b"grpc-timeout"
+            | b"grpc-encoding"
+            | b"grpc-accept-encoding"
+            | b"grpc-status"
+            | b"grpc-message"
+            | b"grpc-message-type"
+            | b"grpc-status-details-bin"
+    )
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grpc::testing::{Seeded, fields};
+    use crate::status::Code;
+
+    fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, MetadataError> {
+        let collected =
+            fields.into_iter().try_fold(Collector::default(), |collector, field| collector.with(&field));
+        collected.map(Collector::finish)
+    }
+
+    fn metadata(list: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in list {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn sent_metadata() {
+        let check = |metadata: &HeaderMap, expected: &[(&str, &str, Indexing)]| {
+            let mut fields = FieldList::new();
+            emit(metadata, usize::MAX, &mut fields).unwrap();
+            let emitted: Vec<_> =
+                fields.iter().map(|field| (lossy(field.name), lossy(field.value), field.indexing)).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(name, value, indexing)| (name.to_string(), value.to_string(), *indexing))
+                .collect();
+            assert_eq!(emitted, expected);
+        };
+        check(&HeaderMap::new(), &[]);
+        check(
+            &metadata(&[("x-a", "1"), ("x-b", "b"), ("x-a", "2")]),
+            &[("x-a", "1", Indexing::Insert), ("x-a", "2", Indexing::Insert), ("x-b", "b", Indexing::Insert)],
+        );
+        check(
+            &metadata(&[("x-bin", "YQ=="), ("y-bin", "YWI"), ("z-bin", "")]),
+            &[
+                ("x-bin", "YQ", Indexing::Literal),
+                ("y-bin", "YWI", Indexing::Literal),
+                ("z-bin", "", Indexing::Literal),
+            ],
+        );
+        check(
+            &metadata(&[("x-spaces", " a b\t"), ("x-empty", "  ")]),
+            &[("x-spaces", "a b", Indexing::Insert), ("x-empty", "", Indexing::Insert)],
+        );
+        check(
+            &metadata(&[
+                ("te", "x"),
+                ("content-type", "x"),
+                ("user-agent", "x"),
+                ("grpc-timeout", "1S"),
+                ("grpc-encoding", "x"),
+                ("grpc-accept-encoding", "x"),
+                ("grpc-status", "1"),
+                ("grpc-message", "x"),
+                ("host", "x"),
+                ("grpc-message-type", "x"),
+                ("grpc-status-details-bin", "YQ"),
+                ("content-length", "1"),
+                ("connection", "x"),
+                ("keep-alive", "x"),
+                ("transfer-encoding", "x"),
+                ("upgrade", "x"),
+                ("grpc-trace-bin", "YQ"),
+                ("authorization", "x"),
+            ]),
+            &[("grpc-trace-bin", "YQ", Indexing::Literal), ("authorization", "x", Indexing::Insert)],
+        );
+        let mut secret = metadata(&[("authorization", "secret")]);
+        secret.get_mut("authorization").unwrap().set_sensitive(true);
+        check(&secret, &[("authorization", "secret", Indexing::Never)]);
+    }
+
+    #[test]
+    fn sent_metadata_is_bounded() {
+        // 3 + 4 + 32 bytes beside the 4 + 1 + 32 that are there.
+        let check = |size_max: usize, expected| {
+            let mut fields = fields(&[(":pth", "/")]);
+            assert_eq!(emit(&metadata(&[("x-a", "four")]), size_max, &mut fields), expected);
+            assert_eq!(fields.len(), if expected.is_ok() { 2 } else { 1 });
+        };
+        check(76, Ok(()));
+        check(75, Err(MetadataTooLarge { size_max: 75 }));
+        check(0, Err(MetadataTooLarge { size_max: 0 }));
+    }
+
+    #[test]
+    fn received_metadata() {
+        let check = |received: &[(&str, &str)], expected: &[(&'static str, &str)]| {
+            let metadata_received = receive(fields(received).iter()).unwrap();
+            assert_eq!(metadata_received, metadata(expected));
+        };
+        check(&[], &[]);
+        check(
+            &[("x-a", "1, 2"), ("user-agent", "me"), ("x-a", "3")],
+            &[("x-a", "1, 2"), ("user-agent", "me"), ("x-a", "3")],
+        );
+        check(&[("x-bin", "YQ==")], &[("x-bin", "YQ")]);
+        check(
+            &[("x-bin", "YQ"), ("x-bin", "YWI=, YWJj,")],
+            &[("x-bin", "YQ"), ("x-bin", "YWI"), ("x-bin", "YWJj"), ("x-bin", "")],
+        );
+        // The last character has bits that no byte needs.
+        check(&[("x-bin", "YX")], &[("x-bin", "YQ")]);
+        check(
+            &[
+                (":path", "/"),
+                ("te", "trailers"),
+                ("content-type", "application/grpc"),
+                ("grpc-timeout", "1S"),
+                ("grpc-encoding", "gzip"),
+                ("grpc-accept-encoding", "gzip"),
+                ("grpc-status", "0"),
+                ("grpc-message", ""),
+                ("grpc-message-type", "x"),
+                ("grpc-status-details-bin", "?"),
+                ("grpc-trace-bin", "YQ"),
+            ],
+            &[("grpc-trace-bin", "YQ")],
+        );
+    }
+
+    #[test]
+    fn never_indexed_fields_are_sensitive() {
+        let mut fields = FieldList::new();
+        fields.push(b"x-token", b"secret", Indexing::Never);
+        fields.push(b"x-token-bin", b"YQ", Indexing::Never);
+        let received = receive(fields.iter()).unwrap();
+        assert!(received.get("x-token").unwrap().is_sensitive());
+        assert!(received.get("x-token-bin").unwrap().is_sensitive());
+    }
+
+    #[test]
+    fn malformed_metadata_is_an_error() {
+        let check = |name: &str, value: &str, expected: &str| {
+            let status = Status::from(receive(fields(&[(name, value)]).iter()).unwrap_err());
+            assert_eq!(status.code(), Code::Internal);
+            assert!(status.message().starts_with(expected), "{status:?}");
+        };
+        check("x-bin", "Y", "malformed binary metadata in \"x-bin\": ");
+        check("x-bin", "YQ,?", "malformed binary metadata in \"x-bin\": ");
+        check("x-bin", "YQ===", "malformed binary metadata in \"x-bin\": ");
+        check("x-bin", "-_", "malformed binary metadata in \"x-bin\": ");
+        check("x y", "z", "malformed metadata name \"x y\": ");
+        check(&"x".repeat(70_000), "z", "malformed metadata name \"xxx");
+        check("x", "a\nb", "malformed metadata value of \"x\": ");
+        let mut crowd = FieldList::new();
+        (0..40_000)
+            .for_each(|number: u32| crowd.push(format!("x{number}").as_bytes(), b"", Indexing::Literal));
+        let status = Status::from(receive(crowd.iter()).unwrap_err());
+        assert_eq!(status.code(), Code::ResourceExhausted);
+    }
+
+    #[test]
+    fn random_metadata_comes_back() {
+        for seed in 0..500 {
+            let mut seeded = Seeded(seed);
+            let mut sent = HeaderMap::new();
+            for _ in 0..seeded.below(10) {
+                let key = seeded.below(4);
+                let bytes = seeded.bytes(0..30);
+                if seeded.below(2) == 0 {
+                    let key = ["a-bin", "b-bin", "grpc-tags-bin", "-bin"][key];
+                    sent.append(key, BASE64.encode(&bytes).parse().unwrap());
+                } else {
+                    let text: String = bytes.iter().map(|byte| char::from(b'!' + byte % 94)).collect();
+                    sent.append(["a", "b", "authorization", "user-id"][key], text.parse().unwrap());
+                }
+            }
+            let mut fields = FieldList::new();
+            emit(&sent, usize::MAX, &mut fields).unwrap();
+            let received = receive(fields.iter()).unwrap();
+            assert_eq!(received, sent, "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The header block of a request.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use thalweg_http2::fields::{Field, FieldList, Indexing};
+
+use super::{
+    compression::{Encoding, EncodingSet},
+    content_type,
+    metadata::{self, Collector, MetadataTooLarge},
+    timeout::{self, TimeoutValue},
+};
+use crate::status::Status;
+
+/// What all requests to one method over one channel have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Method<'a> {
+    /// `http` or `https`.
+    pub scheme: &'a str,
+    /// `host:port`, without user info.
+    pub authority: &'a str,
+    /// `/package.Service/Method`.
+    pub path: &'a str,
+    /// See [`user_agent`](super::user_agent).
+    pub user_agent: &'a str,
+    /// How the responses may be compressed.
+    pub accepts: EncodingSet,
+}
+
+impl Method<'_> {
+    /// The fields that every request begins with.
+    pub(crate) fn fixed_fields(&self) -> FieldList {
+        let mut fields = FieldList::new();
+        let mut push =
+            |name: &str, value: &str| fields.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+        push(":method", "POST");
+        push(":scheme", self.scheme);
+        push(":path", self.path);
+        push(":authority", self.authority);
+        push("te", "trailers");
+        push("content-type", content_type::GRPC);
+        push("user-agent", self.user_agent);
+        push("grpc-accept-encoding", self.accepts.value());
+        fields
+    }
+}
+
+/// Appends what differs between requests: the time left, the encoding of the messages, the metadata.
+///
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
+pub(crate) fn emit(
+    timeout: Option<Duration>,
+    encoding: Encoding,
+    metadata: &HeaderMap,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge> {
+    if let Some(timeout) = timeout {
+        // Another value with every call: in the dynamic table it would only displace what comes again.
+        fields.push(timeout::NAME.as_bytes(), TimeoutValue::new(timeout).as_bytes(), Indexing::Literal);
+    }
+    encoding.emit(fields);
+    metadata::emit(metadata, size_max, fields)
+}
+
+/// What the head of a request says to a server.
+#[derive(Clone, Debug)]
+pub struct RequestHead {
+    /// The time that the caller waits, from when the head arrived.
+    pub timeout: Option<Duration>,
+    /// How messages flagged as compressed are compressed.
+    pub encoding: Encoding,
+    /// How the response may be compressed.
+    pub accepts: EncodingSet,
+    /// The metadata, `user-agent` included.
+    pub metadata: HeaderMap,
+}
+
+/// Reads a request head. `accepts` is how a server lets requests be compressed.
+pub(crate) fn receive<'a>(
+    method: Option<&[u8]>,
+    accepts: EncodingSet,
+    fields: impl IntoIterator<Item = Field<'a>>,
+) -> Result<RequestHead, Refusal> {
+    if method != Some(b"POST") {
+        return Err(Refusal::MethodNotAllowed);
+    }
+    let mut is_grpc = false;
+    let mut timeout = Ok(None);
+    let mut encoding = Ok(Encoding::Identity);
+    let mut peer_accepts = EncodingSet::IDENTITY;
+    let mut collector = Ok(Collector::default());
+    for field in fields {
+        match field.name {
+            b"content-type" => is_grpc = content_type::subtype(field.value).is_some(),
+            b"grpc-timeout" => timeout = timeout::parse(field.value).map(Some),
+            b"grpc-encoding" => encoding = accepts.choose(field.value),
+            b"grpc-accept-encoding" => peer_accepts = EncodingSet::parse(field.value),
+            _ => collector = collector.and_then(|collector| collector.with(&field)),
+        }
+    }
+    if !is_grpc {
+        return Err(Refusal::UnsupportedMediaType);
+    }
+    Ok(RequestHead {
+        timeout: timeout.map_err(Status::from)?,
+        encoding: encoding.map_err(Status::from)?,
+        accepts: peer_accepts,
+        metadata: collector.map_err(Status::from)?.finish(),
+    })
+}
+
+/// Why a server does not take a request as a call.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// Not gRPC: HTTP status 405, with `allow: POST`.
+    #[error("gRPC requests are POST requests")]
+    MethodNotAllowed,
+    /// Not gRPC: HTTP status 415.
+    #[error("the content type of gRPC requests is application/grpc")]
+    UnsupportedMediaType,
+    /// gRPC, but malformed or unsupported: the call ends with this status.
+    #[error(transparent)]
+    Status(#[from] Status),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grpc::testing::fields;
+
+    const GRPC: (&str, &str) = ("content-type", "application/grpc");
+
+    #[test]
+    fn requests_that_are_refused() {
+        let check = |method: &str, list: &[(&str, &str)], expected: &str| {
+            let refusal =
+                receive(Some(method.as_bytes()), EncodingSet::IDENTITY, fields(list).iter()).unwrap_err();
+            let refusal = match refusal {
+                Refusal::Status(status) => format!("{:?}: {}", status.code(), status.message()),
+                Refusal::MethodNotAllowed => "405".to_owned(),
+                Refusal::UnsupportedMediaType => "415".to_owned(),
+            };
+            assert!(refusal.starts_with(expected), "{refusal}");
+        };
+        check("GET", &[GRPC], "405");
+        check("POST", &[], "415");
+        check("POST", &[("content-type", "application/json")], "415");
+        check("POST", &[("grpc-timeout", "x"), ("content-type", "text/plain")], "415");
+        check("POST", &[GRPC, ("grpc-timeout", "1x")], "Internal: malformed grpc-timeout \"1x\"");
+        check(
+            "POST",
+            &[GRPC, ("grpc-encoding", "gzip")],
+            "Unimplemented: grpc-encoding \"gzip\" is not supported",
+        );
+        check("POST", &[GRPC, ("x-bin", "?")], "Internal: malformed binary metadata in \"x-bin\"");
+    }
+
+    #[test]
+    fn what_a_client_sends_is_what_a_server_reads() {
+        let check = |timeout: Option<Duration>, encoding: Encoding, metadata: &HeaderMap| {
+            let method = Method {
+                scheme: "http",
+                authority: "localhost:50051",
+                path: "/package.Service/Method",
+                user_agent: "test/1",
+                accepts: EncodingSet::ALL,
+            };
+            let mut fields = method.fixed_fields();
+            emit(timeout, encoding, metadata, usize::MAX, &mut fields).unwrap();
+            assert_eq!(fields.get(b":path"), Some(&b"/package.Service/Method"[..]));
+            assert_eq!(fields.get(b"te"), Some(&b"trailers"[..]));
+            let head = receive(fields.get(b":method"), EncodingSet::ALL, fields.iter()).unwrap();
+            assert_eq!((head.timeout, head.encoding, head.accepts), (timeout, encoding, EncodingSet::ALL));
+            let mut received = head.metadata;
+            assert_eq!(received.remove("user-agent").unwrap(), "test/1");
+            assert_eq!(received, *metadata);
+        };
+        let mut metadata = HeaderMap::new();
+        check(None, Encoding::Identity, &metadata);
+        metadata.insert("x-a", "b".parse().unwrap());
+        check(Some(Duration::from_millis(100)), Encoding::Gzip, &metadata);
+    }
+
+    #[test]
+    fn a_plain_request_needs_no_room_of_its_own() {
+        let mut extra = FieldList::new();
+        emit(None, Encoding::Identity, &HeaderMap::new(), 0, &mut extra).unwrap();
+        assert!(extra.is_empty());
+        let head = receive(Some(b"POST"), EncodingSet::ALL, fields(&[GRPC]).iter()).unwrap();
+        assert_eq!((head.accepts, head.metadata.capacity()), (EncodingSet::IDENTITY, 0));
+    }
+}

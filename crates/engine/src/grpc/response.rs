@@ -1,0 +1,207 @@
+//! The header blocks of a response: its head, and the trailers that end it.
+
+use http::HeaderMap;
+use thalweg_http2::fields::{Field, FieldList, Indexing};
+
+use super::{
+    code,
+    compression::{Encoding, EncodingSet},
+    content_type,
+    metadata::{self, Collector, MetadataError, MetadataTooLarge},
+    status::StatusFields,
+};
+use crate::status::Status;
+
+/// The fields that every response of a server begins with, Trailers-Only included.
+///
+/// `accepts` is in each of them: a client whose encoding is refused must be told (PROTOCOL-HTTP2), and HPACK makes a
+/// byte of a field that never changes.
+pub(crate) fn fixed_fields(accepts: EncodingSet) -> FieldList {
+    let mut fields = FieldList::new();
+    fields.push(b":status", b"200", Indexing::Insert);
+    fields.push(b"content-type", content_type::GRPC.as_bytes(), Indexing::Insert);
+    fields.push(b"grpc-accept-encoding", accepts.value().as_bytes(), Indexing::Insert);
+    fields
+}
+
+/// Appends what differs between responses: the encoding of the messages and the initial metadata.
+///
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
+pub(crate) fn emit_head(
+    encoding: Encoding,
+    metadata: &HeaderMap,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge> {
+    encoding.emit(fields);
+    metadata::emit(metadata, size_max, fields)
+}
+
+/// What the head of a response says to a client.
+#[derive(Clone, Debug)]
+pub(crate) struct ResponseHead {
+    /// How messages flagged as compressed are compressed.
+    pub encoding: Encoding,
+    /// The initial metadata.
+    pub metadata: HeaderMap,
+}
+
+/// Reads a response head that does not end the stream.
+///
+/// # Errors
+///
+/// The status that the call ends with, when the head is not that of a gRPC response, when its metadata is malformed, or
+/// when its encoding is not among those that the client `accepts` (INTERNAL: the server has been told).
+pub(crate) fn receive_head<'a>(
+    http_status: Option<u16>,
+    accepts: EncodingSet,
+    fields: impl IntoIterator<Item = Field<'a>>,
+) -> Result<ResponseHead, Status> {
+    let received = ResponseFields::receive(fields);
+    let is_grpc = received.content_type.is_some_and(|value| content_type::subtype(value).is_some());
+    if !is_grpc || http_status != Some(200) {
+        return Err(received.refusal(http_status));
+    }
+    let encoding = match received.encoding {
+        Some(name) => accepts.choose(name).map_err(|error| Status::internal(error.to_string()))?,
+        None => Encoding::Identity,
+    };
+    Ok(ResponseHead { encoding, metadata: received.metadata? })
+}
+
+/// Reads a response head that ends the stream (Trailers-Only): the metadata of a success, or the status of a failure.
+pub(crate) fn receive_trailers_only<'a>(
+    http_status: Option<u16>,
+    fields: impl IntoIterator<Item = Field<'a>>,
+) -> Result<HeaderMap, Status> {
+    let received = ResponseFields::receive(fields);
+    received.status.outcome(http_status, received.metadata)
+}
+
+/// Reads trailers: the trailing metadata of a success, or the status of a failure.
+///
+/// Nothing is allocated for `grpc-status: 0` alone.
+pub(crate) fn receive_trailers<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, Status> {
+    receive_trailers_only(None, fields)
+}
+
+/// A header block of a response, sorted.
+struct ResponseFields<'a> {
+    status: StatusFields<'a>,
+    content_type: Option<&'a [u8]>,
+    encoding: Option<&'a [u8]>,
+    metadata: Result<HeaderMap, MetadataError>,
+}
+
+impl<'a> ResponseFields<'a> {
+    fn receive(fields: impl IntoIterator<Item = Field<'a>>) -> ResponseFields<'a> {
+        let (mut status, mut content_type, mut encoding) = (StatusFields::default(), None, None);
+        let mut collector = Ok(Collector::default());
+        for field in fields {
+            match field.name {
+                b"content-type" => content_type = Some(field.value),
+                b"grpc-encoding" => encoding = Some(field.value),
+                _ if status.take(&field) => {}
+                _ => collector = collector.and_then(|collector| collector.with(&field)),
+            }
+        }
+        ResponseFields { status, content_type, encoding, metadata: collector.map(Collector::finish) }
+    }
+
+    /// The status of a call that something other than gRPC has answered, unless that gave one itself.
+    fn refusal(self, http_status: Option<u16>) -> Status {
+        if self.status.is_present()
+            && let Err(status) = self.status.outcome(http_status, self.metadata)
+        {
+            return status;
+        }
+        let content_type = String::from_utf8_lossy(self.content_type.unwrap_or(b"none"));
+        let http_status = http_status.unwrap_or_default();
+        Status::new(
+            code::from_http_status(http_status),
+            format!("not a gRPC response: HTTP status {http_status}, content type {content_type}"),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grpc::testing::fields;
+    use crate::status::Code;
+
+    fn error(status: &Status) -> (Code, &str) {
+        (status.code(), status.message())
+    }
+
+    #[test]
+    fn trailers() {
+        let check = |http_status, list: &[(&str, &str)], expected: Result<usize, (Code, &str)>| {
+            let fields = fields(list);
+            let outcome = receive_trailers_only(http_status, fields.iter());
+            assert_eq!(outcome.as_ref().map(HeaderMap::len).map_err(error), expected, "{list:?}");
+        };
+        check(None, &[("grpc-status", "0")], Ok(0));
+        check(None, &[("grpc-status", "0"), ("grpc-message", "fine"), ("x-a", "b")], Ok(1));
+        check(None, &[("grpc-status", "00")], Ok(0));
+        check(
+            None,
+            &[("grpc-status", "5"), ("grpc-message", "no%20way"), ("x-a", "b")],
+            Err((Code::NotFound, "no way")),
+        );
+        check(None, &[("grpc-status", "99")], Err((Code::Unknown, "")));
+        check(None, &[("grpc-status", "4294967295")], Err((Code::Unknown, "")));
+        let malformed = "the server sent a malformed grpc-status: \"-1\"";
+        check(None, &[("grpc-status", "-1")], Err((Code::Unknown, malformed)));
+        let missing = "the server ended the call without grpc-status";
+        check(None, &[("x-a", "b")], Err((Code::Unknown, missing)));
+        check(Some(200), &[], Err((Code::Unknown, missing)));
+        let unavailable = "the server answered with HTTP status 503 and no grpc-status";
+        check(Some(503), &[], Err((Code::Unavailable, unavailable)));
+        // A status that is there counts, whatever HTTP says.
+        check(Some(503), &[("grpc-status", "7")], Err((Code::PermissionDenied, "")));
+        let binary = "malformed binary metadata in \"x-bin\": Invalid symbol 63, offset 0.";
+        check(None, &[("grpc-status", "0"), ("x-bin", "??")], Err((Code::Internal, binary)));
+        let details =
+            "malformed binary metadata in \"grpc-status-details-bin\": Invalid symbol 63, offset 0.";
+        check(
+            None,
+            &[("grpc-status", "5"), ("grpc-status-details-bin", "??")],
+            Err((Code::Internal, details)),
+        );
+    }
+
+    #[test]
+    fn heads() {
+        const GRPC: (&str, &str) = ("content-type", "application/grpc+proto");
+        let check =
+            |http_status, list: &[(&str, &str)], expected: Result<(Encoding, usize), (Code, &str)>| {
+                let fields = fields(list);
+                let head = receive_head(http_status, EncodingSet::ALL, fields.iter());
+                let head = head.as_ref().map(|head| (head.encoding, head.metadata.len())).map_err(error);
+                assert_eq!(head, expected, "{list:?}");
+            };
+        check(Some(200), &[GRPC], Ok((Encoding::Identity, 0)));
+        check(Some(200), &[GRPC, ("grpc-encoding", "gzip"), ("x-a", "b")], Ok((Encoding::Gzip, 1)));
+        let snappy = "grpc-encoding \"snappy\" is not supported; accepted are identity,gzip";
+        check(Some(200), &[GRPC, ("grpc-encoding", "snappy")], Err((Code::Internal, snappy)));
+        let html = "not a gRPC response: HTTP status 200, content type text/html";
+        check(Some(200), &[("content-type", "text/html")], Err((Code::Unknown, html)));
+        let not_found = "not a gRPC response: HTTP status 404, content type none";
+        check(Some(404), &[], Err((Code::Unimplemented, not_found)));
+        check(Some(403), &[GRPC, ("grpc-status", "16")], Err((Code::Unauthenticated, "")));
+        let bad_gateway = "not a gRPC response: HTTP status 502, content type application/grpc+proto";
+        check(Some(502), &[GRPC, ("grpc-status", "0")], Err((Code::Unavailable, bad_gateway)));
+    }
+
+    #[test]
+    fn what_a_server_sends_is_what_a_client_reads() {
+        let mut fields = fixed_fields(EncodingSet::ALL);
+        let mut metadata = HeaderMap::new();
+        metadata.insert("x-a", "b".parse().unwrap());
+        emit_head(Encoding::Gzip, &metadata, usize::MAX, &mut fields).unwrap();
+        let head = receive_head(Some(200), EncodingSet::ALL, fields.iter()).unwrap();
+        assert_eq!(head.encoding, Encoding::Gzip);
+        assert_eq!(head.metadata, metadata);
+    }
+}

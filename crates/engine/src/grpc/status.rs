@@ -1,0 +1,233 @@
+//! How a call ends: `grpc-status`, `grpc-message` and `grpc-status-details-bin`.
+
+use base64::Engine;
+use http::HeaderMap;
+use thalweg_http2::fields::{Field, FieldList, Indexing};
+
+use super::{
+    code,
+    metadata::{self, BASE64, FIELD_OVERHEAD, LIST_SIZE_MAX, MetadataError},
+    percent,
+};
+use crate::status::{Code, Status, StatusParts};
+
+const STATUS: &[u8] = b"grpc-status";
+const MESSAGE: &[u8] = b"grpc-message";
+const DETAILS: &[u8] = b"grpc-status-details-bin";
+
+/// Appends what ends a call to `fields`: the trailing metadata of one that succeeded, or the status of one that failed
+/// with the metadata in it. The same fields serve as trailers and behind a response head (Trailers-Only).
+///
+/// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts. A status that does not fit loses its metadata
+/// and details, and its message is cut: the code always arrives. A success whose metadata does not fit becomes
+/// RESOURCE_EXHAUSTED.
+pub(crate) fn emit(outcome: Result<&HeaderMap, &Status>, size_max: usize, fields: &mut FieldList) {
+    match outcome {
+        Ok(trailers) => match metadata::emit(trailers, size_max.saturating_sub(CODE_SIZE), fields) {
+            Ok(()) => push_code(Code::Ok, fields),
+            Err(error) => emit_failure(&Status::from(error), size_max, fields),
+        },
+        // A handler may fail with `Code::Ok`: its caller sees a success, as with tonic.
+        Err(status) => emit_failure(status, size_max, fields),
+    }
+}
+
+/// What the field `grpc-status` counts at most: `grpc-status: 16`.
+const CODE_SIZE: usize = STATUS.len() + 2 + FIELD_OVERHEAD;
+
+fn emit_failure(status: &Status, size_max: usize, fields: &mut FieldList) {
+    let message = percent::encode(status.message());
+    let details = BASE64.encode(status.details());
+    let optional_size = |name: &[u8], value: &[u8]| match value {
+        [] => 0,
+        _ => name.len() + value.len() + FIELD_OVERHEAD,
+    };
+    let own_size = CODE_SIZE + optional_size(MESSAGE, &message) + optional_size(DETAILS, details.as_bytes());
+    let free = size_max.min(LIST_SIZE_MAX).saturating_sub(fields.size());
+    let fits = own_size <= free && metadata::emit(status.metadata(), size_max - own_size, fields).is_ok();
+
+    push_code(status.code(), fields);
+    if fits {
+        push_if_any(MESSAGE, &message, fields);
+        push_if_any(DETAILS, details.as_bytes(), fields);
+    } else if CODE_SIZE + optional_size(MESSAGE, &message) <= free {
+        push_if_any(MESSAGE, &message, fields);
+    } else {
+        // Percent coding makes up to three bytes of one.
+        let len = free.saturating_sub(CODE_SIZE + MESSAGE.len() + FIELD_OVERHEAD) / 3;
+        push_if_any(MESSAGE, &percent::encode(cut(status.message(), len)), fields);
+    }
+}
+
+fn push_code(code: Code, fields: &mut FieldList) {
+    let code = code.number();
+    let digits = [b'0' + code / 10, b'0' + code % 10];
+    let start = usize::from(code < 10);
+    fields.push(STATUS, &digits[start..], Indexing::Insert);
+}
+
+fn push_if_any(name: &[u8], value: &[u8], fields: &mut FieldList) {
+    if !value.is_empty() {
+        fields.push(name, value, Indexing::Literal);
+    }
+}
+
+/// At most `len` bytes from the front of `text`, whole characters.
+fn cut(text: &str, len: usize) -> &str {
+    let len = len.min(text.len());
+    let boundary = (0..=len).rev().find(|index| text.is_char_boundary(*index));
+    &text[..boundary.unwrap_or(0)]
+}
+
+/// The fields of a received header block that make up a status, as they came.
+#[derive(Default)]
+pub(super) struct StatusFields<'a> {
+    code: Option<&'a [u8]>,
+    message: &'a [u8],
+    details: &'a [u8],
+}
+
+impl<'a> StatusFields<'a> {
+    /// Takes `field` if it belongs to the status.
+    pub(super) fn take(&mut self, field: &Field<'a>) -> bool {
+        match field.name {
+            STATUS => self.code = Some(field.value),
+            MESSAGE => self.message = field.value,
+            DETAILS => self.details = field.value,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Whether the peer gave a status at all.
+    pub(super) fn is_present(&self) -> bool {
+        self.code.is_some()
+    }
+
+    /// How the call ended: with the metadata, or with a status that has it.
+    ///
+    /// Without `grpc-status` it is made from `http_status`, of a head that ended the stream.
+    pub(super) fn outcome(
+        self,
+        http_status: Option<u16>,
+        metadata: Result<HeaderMap, MetadataError>,
+    ) -> Result<HeaderMap, Status> {
+        let Some(code) = self.code else {
+            return Err(missing(http_status));
+        };
+        if code == b"0" {
+            return metadata.map_err(Status::from);
+        }
+        let Some(code) = parse_code(code) else {
+            let code = String::from_utf8_lossy(code);
+            return Err(Status::unknown(format!("the server sent a malformed grpc-status: {code:?}")));
+        };
+        let metadata = metadata?;
+        let details = metadata::decode_binary(DETAILS, self.details)?;
+        if code == Code::Ok {
+            return Ok(metadata);
+        }
+        let message = percent::decode(self.message);
+        Err(Status::from(StatusParts {
+            code,
+            message: message.into_owned().into(),
+            details: details.into(),
+            metadata,
+        }))
+    }
+}
+
+/// Reads `grpc-status`. A number that no code has is UNKNOWN: the peer may be newer.
+fn parse_code(value: &[u8]) -> Option<Code> {
+    let number: u32 = str::from_utf8(value).ok()?.parse().ok()?;
+    Some(Code::from_number(number))
+}
+
+fn missing(http_status: Option<u16>) -> Status {
+    match http_status {
+        None | Some(200) => Status::unknown("the server ended the call without grpc-status"),
+        Some(http_status) => Status::new(
+            code::from_http_status(http_status),
+            format!("the server answered with HTTP status {http_status} and no grpc-status"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::grpc::{response, testing::Seeded};
+
+    fn text(fields: &FieldList) -> Vec<String> {
+        let lossy = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        fields.iter().map(|field| format!("{}: {}", lossy(field.name), lossy(field.value))).collect()
+    }
+
+    fn metadata_of(name: &'static str, value: &str) -> HeaderMap {
+        let mut metadata = HeaderMap::new();
+        metadata.insert(name, value.parse().unwrap());
+        metadata
+    }
+
+    #[test]
+    fn sent_statuses() {
+        let check = |outcome: Result<&HeaderMap, &Status>, size_max: usize, expected: &[&str]| {
+            let mut fields = FieldList::new();
+            emit(outcome, size_max, &mut fields);
+            assert_eq!(text(&fields), expected);
+        };
+        let metadata = metadata_of("x-a", "b");
+        let status = Status::from(StatusParts {
+            code: Code::NotFound,
+            message: "no caf\u{e9}".into(),
+            details: Bytes::from_static(b"ab"),
+            metadata: metadata.clone(),
+        });
+        let whole =
+            ["x-a: b", "grpc-status: 5", "grpc-message: no caf%C3%A9", "grpc-status-details-bin: YWI"];
+        check(Ok(&HeaderMap::new()), usize::MAX, &["grpc-status: 0"]);
+        check(Ok(&metadata), usize::MAX, &["x-a: b", "grpc-status: 0"]);
+        check(Err(&Status::new(Code::Unauthenticated, "")), usize::MAX, &["grpc-status: 16"]);
+        check(Err(&status), usize::MAX, &whole);
+        // 36 for x-a, 45 for the code, 56 for the message, 58 for the details.
+        check(Err(&status), 195, &whole);
+        check(Err(&status), 194, &["grpc-status: 5", "grpc-message: no caf%C3%A9"]);
+        check(Err(&status), 101, &["grpc-status: 5", "grpc-message: no caf%C3%A9"]);
+        check(Err(&status), 100, &["grpc-status: 5", "grpc-message: no%20"]);
+        check(Err(&status), 0, &["grpc-status: 5"]);
+        check(Ok(&metadata), 81, &["x-a: b", "grpc-status: 0"]);
+        check(Ok(&metadata), 80, &["grpc-status: 8"]);
+    }
+
+    #[test]
+    fn statuses_come_back_and_keep_to_the_size() {
+        for seed in 0..500_u64 {
+            let mut seeded = Seeded(seed);
+            let code = Code::from_number((seed % 17) as u32);
+            let message = String::from_utf8_lossy(&seeded.bytes(0..30)).into_owned();
+            let details = Bytes::from(seeded.bytes(0..20));
+            let metadata = metadata_of("x-a", "b");
+            let sent = Status::from(StatusParts { code, message: message.into(), details, metadata });
+            let mut fields = FieldList::new();
+            emit(Err(&sent), usize::MAX, &mut fields);
+            match response::receive_trailers(fields.iter()) {
+                Ok(metadata) => {
+                    assert_eq!(code, Code::Ok);
+                    assert_eq!(metadata.get("x-a").unwrap(), "b");
+                }
+                Err(received) => {
+                    assert_eq!(received.code(), sent.code());
+                    assert_eq!(received.message(), sent.message());
+                    assert_eq!(received.details(), sent.details());
+                    assert_eq!(received.metadata().get("x-a").unwrap(), "b");
+                }
+            }
+            let size_max = CODE_SIZE + seeded.below(200);
+            fields.clear();
+            emit(Err(&sent), size_max, &mut fields);
+            assert!(fields.size() <= size_max, "seed {seed}");
+        }
+    }
+}

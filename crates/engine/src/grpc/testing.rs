@@ -1,0 +1,51 @@
+//! What the tests of this crate share: header blocks as tables, random numbers that a seed replays, messages that are
+//! bytes.
+
+use std::ops::Range;
+
+use thalweg_http2::fields::{FieldList, Indexing};
+
+use crate::encode::Encode;
+
+/// A header block as a table.
+pub(crate) fn fields(list: &[(&str, &str)]) -> FieldList {
+    let mut fields = FieldList::new();
+    for (name, value) in list {
+        fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+    }
+    fields
+}
+
+/// `SplitMix64`: small, and good enough to choose test data.
+pub(crate) struct Seeded(pub(crate) u64);
+
+impl Seeded {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    pub(crate) fn bytes(&mut self, len: Range<usize>) -> Vec<u8> {
+        let len = len.start + self.below(len.len());
+        (0..len).map(|_| self.next() as u8).collect()
+    }
+}
+
+/// A message that is its bytes.
+pub(crate) struct Plain<'a>(pub(crate) &'a [u8]);
+
+impl Encode for Plain<'_> {
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0);
+    }
+}

@@ -1,0 +1,30 @@
+//! The lanes of a channel: connections of a client, how many there are, and which of them a call takes.
+//!
+//! ```text
+//!   calls ──pick──► LaneSet ──► Lane ──► Connector ──► Connection, with its driver
+//!     └──wait──► WaitTicket ──► the queue for a free stream
+//! ```
+
+mod backoff;
+mod connecting;
+mod endpoint;
+mod lane;
+mod number;
+mod owner;
+mod policy;
+mod service_config;
+mod set;
+mod target;
+mod ticker;
+mod wait_ticket;
+
+pub(crate) use connecting::{ConnectionOptions, Connector, Transport};
+pub(crate) use lane::Lane;
+pub use number::Lanes;
+pub(crate) use service_config::ServiceConfig;
+pub use service_config::ServiceConfigError;
+pub(crate) use set::LaneSet;
+pub(crate) use target::Target;
+pub use target::TargetError;
+pub(crate) use ticker::Tended;
+pub(crate) use wait_ticket::WaitTicket;

@@ -1,0 +1,227 @@
+//! From a target to a connection that has spoken HTTP/2.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+use std::{fmt, io};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::endpoint::ClientEndpoint;
+use super::owner::ConnectionOwner;
+use super::target::Target;
+use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, keep_waker};
+use crate::executor::Executor;
+use crate::grpc::compression::EncodingSet;
+use crate::measure::ChannelMeasure;
+use crate::net::{Accepted, Endpoint};
+use crate::status::Status;
+
+/// Makes the connections of one channel.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    pub(crate) target: Target,
+    pub(crate) transport: Transport,
+    /// For one attempt over all addresses, from the name to the server's SETTINGS.
+    pub(crate) timeout: Duration,
+    pub(crate) connection: ConnectionOptions,
+    /// Where in 0..=1 the next pause between two attempts lies in its range.
+    pub(crate) jitter: fn() -> f64,
+    pub(crate) measure: ChannelMeasure,
+}
+
+/// What the connections of one channel have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct ConnectionOptions {
+    pub(crate) http2: thalweg_http2::Config,
+    pub(crate) busy_poll: Duration,
+    /// The threads that connections run on, if not on the caller's runtime. Each connection keeps them.
+    pub(crate) executor: Option<Arc<Executor>>,
+    /// Calls that wait for a stream on any of them.
+    pub(crate) queue: Arc<StreamWaitQueue>,
+}
+
+/// What carries the bytes of a channel's connections.
+#[derive(Clone)]
+pub(crate) enum Transport {
+    /// Sockets, to the addresses of the target.
+    Sockets,
+    /// What the application connects by itself.
+    Custom(Arc<OpenCustom>),
+}
+
+type OpenCustom = dyn Fn(String, ConnectionOptions, Owner) -> Opening + Send + Sync;
+type Owner = Weak<dyn ConnectionOwner>;
+type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
+
+impl Transport {
+    pub(crate) fn custom<F, Fut, IO>(connect: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<IO>> + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        Self::Custom(Arc::new(move |peer, options, owner| {
+            let connecting = connect();
+            Box::pin(async move {
+                let io = connecting.await.map_err(|error| refused(&peer, &error))?;
+                open(io, peer, options, owner).await
+            })
+        }))
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sockets => "Sockets",
+            Self::Custom(_) => "Custom",
+        })
+    }
+}
+
+impl Connector {
+    pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
+        let deadline = Instant::now() + self.timeout;
+        if let Transport::Custom(open) = &self.transport {
+            let opening = open(self.target.to_string(), self.connection.clone(), owner.clone());
+            let outcome = timeout_at(deadline, opening).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out("the other end had not answered")));
+            return self.measured(outcome);
+        }
+        let endpoints = match timeout_at(deadline, self.target.resolve()).await {
+            Ok(Ok(endpoints)) => endpoints,
+            Ok(Err(error)) => {
+                return Err(Status::unavailable(format!("can't resolve {}: {error}", self.target)));
+            }
+            Err(_) => return Err(self.timed_out("its name was being resolved")),
+        };
+        let mut failure = Status::unavailable(format!("{} has no address", self.target));
+        let count = endpoints.len() as u32;
+        for (tried, endpoint) in (0..).zip(endpoints) {
+            // Of 20 s and two addresses, the first gets 10 s: one that is silent must not use up the time of the
+            // others.
+            let share = deadline.saturating_duration_since(Instant::now()) / (count - tried);
+            let outcome = timeout(share, self.connect_to(&endpoint, owner)).await;
+            let outcome =
+                outcome.unwrap_or_else(|_| Err(self.timed_out(&format!("{endpoint} had not answered"))));
+            match self.measured(outcome) {
+                Ok(connection) => return Ok(connection),
+                Err(status) => failure = status,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Counts an attempt to connect to one address.
+    fn measured(&self, outcome: Result<Arc<Connection>, Status>) -> Result<Arc<Connection>, Status> {
+        match &outcome {
+            Ok(connection) => connection.measure.opened(&self.measure),
+            Err(_) => self.measure.attempt_failed(),
+        }
+        outcome
+    }
+
+    async fn connect_to(&self, endpoint: &Endpoint, owner: &Owner) -> Result<Arc<Connection>, Status> {
+        let connected = async {
+            let socket = Accepted::connect(endpoint).await?;
+            let round_trip = socket.round_trip();
+            Ok::<_, io::Error>((socket.watch(!self.connection.busy_poll.is_zero())?, round_trip))
+        };
+        let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
+        let connection = open(socket, endpoint.to_string(), self.connection.clone(), owner.clone()).await?;
+        if let Some(round_trip) = round_trip {
+            connection.set_round_trip(round_trip);
+        }
+        Ok(connection)
+    }
+
+    fn timed_out(&self, when: &str) -> Status {
+        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.target, self.timeout))
+    }
+}
+
+/// Speaks HTTP/2 on a byte stream, and returns when the server's SETTINGS have arrived: before that nobody knows
+/// whether there is a server behind the socket.
+async fn open<IO>(
+    io: IO,
+    peer: String,
+    options: ConnectionOptions,
+    owner: Owner,
+) -> Result<Arc<Connection>, Status>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let ConnectionOptions { http2, busy_poll, executor, queue } = options;
+    let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
+    let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone());
+    let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
+    let ended = LostAtEnd { owner, connection: Arc::clone(&connection) };
+    tokio::spawn(async move {
+        driver.await;
+        drop(ended);
+        // A channel that was dropped leaves its threads to the calls that are still under way.
+        drop(executor);
+    });
+    let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
+    poll_fn(|cx| {
+        let mut state = connection.lock();
+        if let Some(status) = state.ended() {
+            return Poll::Ready(Err(status.clone()));
+        }
+        if state.http2.settings_received() {
+            return Poll::Ready(Ok(()));
+        }
+        keep_waker(&mut state.opener, cx.waker());
+        Poll::Pending
+    })
+    .await?;
+    abandoned.opened();
+    Ok(connection)
+}
+
+/// Tells its owner when a connection is over, also when the runtime drops the driver's task.
+struct LostAtEnd {
+    owner: Owner,
+    connection: Arc<Connection>,
+}
+
+impl Drop for LostAtEnd {
+    fn drop(&mut self) {
+        self.connection.measure.disconnected();
+        if let Some(owner) = self.owner.upgrade() {
+            owner.lost(&self.connection);
+        }
+    }
+}
+
+/// Closes the connection of an attempt that is given up.
+struct CloseUnlessOpened(Option<Arc<Connection>>);
+
+impl CloseUnlessOpened {
+    fn opened(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CloseUnlessOpened {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            let mut state = connection.lock();
+            state.http2.close(thalweg_http2::ErrorCode::NoError, b"");
+            state.notify_driver();
+        }
+    }
+}
+
+fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
+    let hint = match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (is the server running?)",
+        _ => "",
+    };
+    Status::unavailable(format!("can't connect to {endpoint}: {error}{hint}"))
+}

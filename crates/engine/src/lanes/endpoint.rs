@@ -1,0 +1,190 @@
+//! The client's side of a connection: takes responses apart and gives them to the calls that wait for them.
+
+use std::sync::{Arc, Weak};
+
+use http::HeaderMap;
+use thalweg_http2::{ErrorCode, Event, ResetCause};
+
+use super::owner::ConnectionOwner;
+use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
+use crate::grpc::code;
+use crate::grpc::compression::EncodingSet;
+use crate::grpc::response::{self, ResponseHead};
+use crate::status::{Code, Status};
+
+pub(crate) struct ClientEndpoint {
+    accepts: EncodingSet,
+    /// The last parsed head: a server's heads are mostly all the same.
+    last_head: Option<(u64, Arc<ResponseHead>)>,
+    /// The last trailers that were no more than a plain OK.
+    last_plain_trailers: Option<u64>,
+    owner: Weak<dyn ConnectionOwner>,
+    /// The server takes no more calls, as it said with this, and the owner is to know it.
+    going_away: Option<ErrorCode>,
+}
+
+impl ClientEndpoint {
+    pub(crate) fn new(accepts: EncodingSet, owner: Weak<dyn ConnectionOwner>) -> Self {
+        Self { accepts, last_head: None, last_plain_trailers: None, owner, going_away: None }
+    }
+
+    fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
+        let head = state.http2.fields();
+        if let Some((id, parsed)) = &self.last_head
+            && *id == head.id()
+        {
+            return Ok(Arc::clone(parsed));
+        }
+        let parsed = Arc::new(response::receive_head(head.status(), self.accepts, head.iter())?);
+        self.last_head = Some((head.id(), Arc::clone(&parsed)));
+        Ok(parsed)
+    }
+
+    fn parse_trailers(&mut self, state: &State) -> Result<Option<Box<HeaderMap>>, Status> {
+        let head = state.http2.fields();
+        if self.last_plain_trailers == Some(head.id()) {
+            return Ok(None);
+        }
+        let trailers = boxed(response::receive_trailers(head.iter())?);
+        if trailers.is_none() {
+            self.last_plain_trailers = Some(head.id());
+        }
+        Ok(trailers)
+    }
+}
+
+impl Endpoint for ClientEndpoint {
+    const IS_SAMPLED: bool = true;
+
+    fn on_event(&mut self, state: &mut State, event: &Event<'_>, _input_start: usize) {
+        match *event {
+            Event::Headers { tag, end_stream: true, .. } => {
+                let head = state.http2.fields();
+                let outcome = response::receive_trailers_only(head.status(), head.iter());
+                complete(state, tag.into(), outcome.map(boxed));
+            }
+            Event::Headers { tag, .. } => {
+                let parsed = self.parse_head(state);
+                let key = tag.into();
+                match parsed {
+                    Err(status) => fail(state, key, status),
+                    Ok(head) => {
+                        let Some((slot, _, wake)) = state.parts(key) else { return };
+                        let Some(call) = slot.client() else { return };
+                        call.head = Some(head);
+                        if call.wakes_on == WakesOn::Head {
+                            wake.extend(slot.receiver.take());
+                        }
+                    }
+                }
+            }
+            Event::Data { stream, tag, bytes, end_stream, .. } => {
+                let key = tag.into();
+                let Some((slot, http2, wake)) = state.parts(key) else {
+                    state.http2.release(stream, bytes.len());
+                    return;
+                };
+                match slot.inbox.receive(bytes, slot.stream, http2) {
+                    Ok(is_whole) if slot.is_streaming_call() => {
+                        if is_whole {
+                            wake.extend(slot.receiver.take());
+                        }
+                        state.load.completed += 1;
+                    }
+                    Ok(_) => {}
+                    Err(error) => return fail(state, key, error.into()),
+                }
+                if end_stream {
+                    // PROTOCOL-HTTP2: a response ends with trailers.
+                    complete(
+                        state,
+                        key,
+                        Err(Status::internal("the server ended the response without trailers")),
+                    );
+                }
+            }
+            Event::Trailers { tag, .. } => {
+                let outcome = self.parse_trailers(state);
+                complete(state, tag.into(), outcome);
+            }
+            Event::Reset { tag, cause, .. } => {
+                let status = status_of_reset(&cause);
+                end(state, tag.into(), End::Lost { status, unprocessed: cause.unprocessed });
+                // A stream is free again: a call may be waiting for it.
+                state.admit();
+            }
+            Event::Writable { tag, .. } => {
+                if let Some((slot, _, wake)) = state.parts(tag.into()) {
+                    wake.extend(slot.sender.take());
+                }
+            }
+            Event::StreamsFree => {
+                state.admit();
+                let opener = state.opener.take();
+                state.wake_later(opener);
+            }
+            Event::GoAway { code, .. } => self.going_away = Some(code),
+            _ => {}
+        }
+    }
+
+    fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8]) {
+        let Some(code) = self.going_away.take() else { return };
+        connection.measure.note_going_away(code);
+        connection.measure.disconnected();
+        if let Some(owner) = self.owner.upgrade() {
+            owner.lost(connection);
+        }
+    }
+}
+
+fn boxed(metadata: HeaderMap) -> Option<Box<HeaderMap>> {
+    if metadata.is_empty() { None } else { Some(Box::new(metadata)) }
+}
+
+fn complete(state: &mut State, key: SlotKey, outcome: Result<Option<Box<HeaderMap>>, Status>) {
+    end(state, key, End::Complete(outcome));
+}
+
+#[inline]
+fn end(state: &mut State, key: SlotKey, how: End) {
+    let Some((slot, _, wake)) = state.parts(key) else { return };
+    slot.end(how);
+    slot.wake_all(wake);
+    state.load.completed += 1;
+}
+
+/// The response is of no use: the call ends here, and the server is told.
+fn fail(state: &mut State, key: SlotKey, status: Status) {
+    let Some((slot, http2, _)) = state.parts(key) else { return };
+    http2.reset(slot.stream, ErrorCode::Cancel);
+    end(state, key, End::Lost { status, unprocessed: false });
+}
+
+fn status_of_reset(cause: &ResetCause) -> Status {
+    let message = format!("the stream was reset with {}: {}", cause.code, cause.reason);
+    // A server that goes away gracefully says NO_ERROR: for calls that it has not looked at it was not there.
+    let code = if cause.unprocessed { Code::Unavailable } else { code::from_error_code(cause.code) };
+    Status::new(code, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_http2::{Initiator, ResetReason};
+
+    use super::*;
+
+    #[test]
+    fn resets_become_statuses() {
+        let check = |code, unprocessed, expected| {
+            let cause =
+                ResetCause { initiator: Initiator::Peer, code, unprocessed, reason: ResetReason::PeerReset };
+            assert_eq!(status_of_reset(&cause).code(), expected, "{cause:?}");
+        };
+        check(ErrorCode::Cancel, false, Code::Cancelled);
+        check(ErrorCode::RefusedStream, true, Code::Unavailable);
+        // Found by simulation: GOAWAY of a server that restarts.
+        check(ErrorCode::NoError, true, Code::Unavailable);
+        check(ErrorCode::NoError, false, Code::Internal);
+    }
+}

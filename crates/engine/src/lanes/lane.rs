@@ -1,0 +1,291 @@
+//! A lane: one connection of a channel, through all its connecting, breaking and connecting again.
+//!
+//! ```text
+//!                     a call comes              SETTINGS arrive
+//!            ┌─► Idle ─────────────► Connecting ───────────────► Ready ─┐
+//!            │                       ▲        │ all addresses failed    │ closed, lost,
+//!            │          a call comes,│        ▼                         │ or told GOAWAY
+//!            │       backoff is over └───── Failed                      │
+//!            └──────────────────────────────────────────────────────────┘
+//! ```
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use super::backoff;
+use super::connecting::Connector;
+use super::owner::{ConnectionOwner, LaneOwner};
+use crate::connection::Connection;
+use crate::executor::Seat;
+use crate::status::Status;
+
+pub(crate) struct Lane {
+    /// Never given twice in a channel.
+    pub(crate) id: u64,
+    /// Why there is this lane.
+    pub(crate) reason: String,
+    pub(crate) opened_at: Instant,
+    /// The lanes among which it is.
+    owner: Weak<dyn LaneOwner>,
+    connector: Arc<Connector>,
+    /// Where it connects and its connection runs, if not where the call runs that asks for it.
+    seat: Option<Seat>,
+    state: RwLock<State>,
+    /// Calls that wait for another state. They go on in the order of their coming: with tokio's `watch` it would be a
+    /// random one, and a simulation would not replay.
+    changed: Notify,
+    /// [`UNKNOWN`], or in thousandths.
+    busy_permille: AtomicU32,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+enum State {
+    Idle,
+    Connecting,
+    Ready(Arc<Connection>),
+    /// `attempt` counts failures in a row.
+    Failed {
+        status: Status,
+        attempt: u32,
+        retry_at: Instant,
+    },
+}
+
+impl Lane {
+    pub(super) fn new(
+        id: u64,
+        reason: String,
+        owner: Weak<dyn LaneOwner>,
+        connector: Arc<Connector>,
+    ) -> Self {
+        let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
+        Self {
+            id,
+            reason,
+            opened_at: Instant::now(),
+            owner,
+            connector,
+            seat,
+            state: RwLock::new(State::Idle),
+            changed: Notify::new(),
+            busy_permille: AtomicU32::new(UNKNOWN),
+        }
+    }
+
+    /// The connection, if there is one at this moment.
+    pub(crate) fn ready(&self) -> Option<Arc<Connection>> {
+        match &*self.state() {
+            State::Ready(connection) => Some(Arc::clone(connection)),
+            _ => None,
+        }
+    }
+
+    /// Waits for the lane's connection, making one if need be.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when connecting fails, or has failed and is not to be tried again yet; with `wait_for_ready`
+    /// never.
+    pub(super) async fn connection(
+        self: &Arc<Self>,
+        wait_for_ready: bool,
+    ) -> Result<Arc<Connection>, Status> {
+        loop {
+            // Made before the look at the state: a change after it is not missed.
+            let changed = self.changed.notified();
+            let state = self.state().clone();
+            match state {
+                State::Ready(connection) => return Ok(connection),
+                State::Idle => self.start_connecting(),
+                State::Connecting => {
+                    changed.await;
+                    // A call that saw the attempt fail fails with it, even if another one restarts it meanwhile.
+                    if let State::Failed { status, .. } = &*self.state()
+                        && !wait_for_ready
+                    {
+                        return Err(status.clone());
+                    }
+                }
+                State::Failed { retry_at, .. } if retry_at <= Instant::now() => self.start_connecting(),
+                State::Failed { status, .. } if !wait_for_ready => return Err(status),
+                State::Failed { retry_at, .. } => tokio::select! {
+                    biased;
+                    () = tokio::time::sleep_until(retry_at) => {}
+                    () = changed => {}
+                },
+            }
+        }
+    }
+
+    /// The connection can take no more calls: the next one makes another, and it closes when its last call has ended.
+    pub(super) fn give_up(&self, connection: &Arc<Connection>) {
+        let dismissed = self.change(|state| {
+            let dismissed = matches!(state, State::Ready(current) if Arc::ptr_eq(current, connection));
+            dismissed.then(|| *state = State::Idle)
+        });
+        if dismissed.is_some() {
+            drain(connection);
+            let ended = connection.lock().ended().map(|status| status.message().to_owned());
+            let why = ended.as_deref().unwrap_or("it takes no more calls");
+            let (channel, peer) = (&self.connector.target, &*connection.peer);
+            tracing::debug!(%channel, lane = self.id, peer, why, "disconnected");
+        }
+    }
+
+    /// As [`give_up`](Self::give_up), for the connection that there is.
+    pub(super) fn dismiss(&self) -> Option<Arc<Connection>> {
+        let connection = self.ready()?;
+        shut_down(&connection);
+        self.give_up(&connection);
+        Some(connection)
+    }
+
+    pub(crate) fn state_name(&self) -> &'static str {
+        match &*self.state() {
+            State::Idle => "IDLE",
+            State::Connecting => "CONNECTING",
+            State::Ready(_) => "READY",
+            State::Failed { .. } => "TRANSIENT_FAILURE",
+        }
+    }
+
+    /// There is no connection, no attempt under way, and no failure too young to try again.
+    pub(super) fn is_due(&self) -> bool {
+        match &*self.state() {
+            State::Idle => true,
+            State::Failed { retry_at, .. } => *retry_at <= Instant::now(),
+            State::Connecting | State::Ready(_) => false,
+        }
+    }
+
+    /// Where its connection runs: on the channel's own thread, or where the caller does.
+    pub(super) fn runtime(&self) -> Option<Handle> {
+        self.seat.as_ref().map_or_else(|| Handle::try_current().ok(), |seat| Some(seat.runtime.clone()))
+    }
+
+    /// The processor that it is pinned to.
+    pub(super) fn cpu(&self) -> Option<usize> {
+        self.seat.as_ref().and_then(|seat| seat.cpu)
+    }
+
+    /// The share of time that its driver was busy, in thousandths, as last seen.
+    pub(crate) fn busy_permille(&self) -> Option<u32> {
+        let busy = self.busy_permille.load(Ordering::Relaxed);
+        (busy != UNKNOWN).then_some(busy)
+    }
+
+    pub(super) fn set_busy(&self, share: Option<f64>) {
+        let permille = share.map_or(UNKNOWN, |share| (share * 1000.0).clamp(0.0, 1000.0) as u32);
+        self.busy_permille.store(permille, Ordering::Relaxed);
+    }
+
+    pub(super) fn start_connecting(self: &Arc<Self>) {
+        let begun = self.change(|state| {
+            let failures = match state {
+                State::Idle => 0,
+                State::Failed { attempt, .. } => *attempt,
+                State::Connecting | State::Ready(_) => return None,
+            };
+            *state = State::Connecting;
+            Some(failures)
+        });
+        let Some(failures) = begun else { return };
+        let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
+        let runtime = self.runtime().expect("calls are made on a tokio runtime");
+        runtime.spawn(async move {
+            let connector = &attempt.lane.connector;
+            let lane: Weak<dyn ConnectionOwner> = Arc::<Lane>::downgrade(&attempt.lane);
+            let status = match connector.connect(&lane).await {
+                Ok(connection) => {
+                    let (lane, peer) = (attempt.lane.id, &*connection.peer);
+                    tracing::debug!(channel = %connector.target, lane, peer, "connected");
+                    return attempt.end(State::Ready(connection));
+                }
+                Err(status) => status,
+            };
+            let owner = attempt.lane.owner.clone();
+            let failures = failures.saturating_add(1);
+            let retry_at = Instant::now() + backoff::pause(failures, (connector.jitter)());
+            let (lane, why) = (attempt.lane.id, status.message());
+            tracing::debug!(channel = %connector.target, lane, why, failures, "can't connect");
+            attempt.end(State::Failed { status, attempt: failures, retry_at });
+            // Calls take the lanes that there are, and none of them waits for this one.
+            if owner.upgrade().is_some_and(|owner| owner.has_several_lanes()) {
+                sleep_until(retry_at).await;
+                if let Some(owner) = owner.upgrade() {
+                    owner.refresh();
+                }
+            }
+        });
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state, or leaves it as it is and says `None`.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
+        let changed = change(&mut self.state.write().unwrap_or_else(PoisonError::into_inner));
+        if changed.is_some() {
+            self.changed.notify_waiters();
+            if let Some(owner) = self.owner.upgrade() {
+                owner.refresh();
+            }
+        }
+        changed
+    }
+}
+
+/// An attempt to connect. It keeps its lane alive, so that a channel which is dropped meanwhile closes the connection
+/// that comes of it; and it never leaves the lane connecting, whatever becomes of the task.
+struct Attempt {
+    lane: Arc<Lane>,
+    outcome: State,
+}
+
+impl Attempt {
+    fn end(mut self, outcome: State) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let outcome = std::mem::replace(&mut self.outcome, State::Idle);
+        self.lane.change(|state| Some(std::mem::replace(state, outcome)));
+    }
+}
+
+impl ConnectionOwner for Lane {
+    fn lost(&self, connection: &Arc<Connection>) {
+        self.give_up(connection);
+    }
+}
+
+impl Drop for Lane {
+    /// Calls under way go on; the connection closes after the last of them.
+    fn drop(&mut self) {
+        if let Some(connection) = self.ready() {
+            shut_down(&connection);
+            drain(&connection);
+        }
+    }
+}
+
+/// The connection ends because the channel wants it no more.
+fn shut_down(connection: &Connection) {
+    connection.measure.note_shutdown();
+    connection.measure.disconnected();
+}
+
+/// The connection closes when its last call has ended.
+fn drain(connection: &Connection) {
+    let mut state = connection.lock();
+    state.http2.drain(Instant::now().into_std());
+    state.notify_driver();
+}

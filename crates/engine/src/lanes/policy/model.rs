@@ -1,0 +1,572 @@
+//! A channel in virtual time: callers, drivers and a server on modelled cores, with a network between them.
+//!
+//! ```text
+//!   client machine: a run queue and its cores          server machine: the same
+//!   callers ─► lane's output ─► driver ─── half a round trip ───► connection's task, which runs the handlers
+//!      ▲                          │ ▲                                   │
+//!      └──── woken, all at once ──┘ └──────── half a round trip ────────┘
+//! ```
+//!
+//! It is a simulation of events, but a call is not an event: calls move in the batches that form by themselves, because
+//! a driver takes all that has arrived and all that waits to leave. What is modelled is what decides how many lanes
+//! pay: a lane's driver and its connection on the server run on one core at a time; a poll costs system calls whatever
+//! it moves; a core that sleeps takes time to wake; drivers and callers of a machine compete for its cores, first come
+//! first served. So is the server's limit of streams on a connection. What is not: contention for a lane's lock and
+//! flow control (they make a lane slower than its costs say, which a trial finds whatever the reason; as signals they
+//! only have a trial made), caches, a link that is full.
+
+mod changes;
+mod cores;
+mod costs;
+mod grid;
+mod random;
+mod run;
+mod steady;
+mod streams;
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use super::{LaneSample, LaneState, Samples};
+use crate::lanes::ticker::share_waiting;
+use cores::{Cores, Task};
+pub(super) use costs::Costs;
+use random::Random;
+
+/// What the channel runs on, and what it is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct World {
+    pub(super) client_cores: usize,
+    pub(super) server_cores: usize,
+    pub(super) round_trip: Duration,
+    pub(super) costs: Costs,
+    pub(super) load: Load,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Load {
+    /// So many callers, each with one call at a time and the next at once.
+    Closed { in_flight: usize },
+    /// Calls come evenly, whatever becomes of those before.
+    Open { calls_per_s: u64 },
+}
+
+impl Load {
+    /// In flight, or some.
+    fn calls(self) -> usize {
+        match self {
+            Self::Closed { in_flight } => in_flight,
+            Self::Open { .. } => 100,
+        }
+    }
+}
+
+pub(super) struct Model {
+    world: World,
+    now_ns: u64,
+    events: BinaryHeap<Reverse<Due>>,
+    events_made: u64,
+    client: Cores,
+    server: Cores,
+    lanes: Vec<Lane>,
+    /// The lanes that take calls.
+    taking: Vec<usize>,
+    next: usize,
+    /// Streams that the server permits on a connection, and the calls that wait for one.
+    stream_limit: usize,
+    line: usize,
+    /// Calls that exist, on a lane or in a caller's hands; and those that have ended.
+    calls: usize,
+    ended: u64,
+    /// Answered calls whose callers have not run yet, the sum of such times, and until when.
+    unclaimed: usize,
+    unclaimed_ns: u64,
+    unclaimed_counted_ns: u64,
+    arriving: bool,
+    sampled_ns: u64,
+    random: Random,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    ClientAwake,
+    ServerAwake,
+    ClientDone(Task),
+    ServerDone(Task),
+    /// Requests reach the server.
+    Requests {
+        lane: u16,
+        calls: u16,
+    },
+    Answers {
+        lane: u16,
+        calls: u16,
+    },
+    LaneReady {
+        lane: u16,
+    },
+    /// The next calls of an open loop.
+    Arrivals,
+}
+
+/// An event and its time; those of one time come in the order of their making, so that the same model replays.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    /// Nanoseconds, and below them the number of the event.
+    key: u64,
+    event: Event,
+}
+
+/// Bits of an event's number in its key: what is left holds five hours.
+const NUMBER_BITS: u32 = 20;
+
+impl Due {
+    fn at_ns(&self) -> u64 {
+        self.key >> NUMBER_BITS
+    }
+}
+
+impl Ord for Due {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Due {}
+
+#[derive(Debug, Default)]
+struct Lane {
+    state: LaneState,
+    gone: bool,
+    in_flight: usize,
+    client: End,
+    server: End,
+    /// Requests that wait to be written, and the sum of the times since when.
+    output: usize,
+    output_since_ns: u128,
+    sample: Counters,
+    /// Until when the calls in flight are counted, and how many there were then.
+    counted_ns: u64,
+    noted_in_flight: usize,
+}
+
+/// One end of a connection.
+#[derive(Debug, Default)]
+struct End {
+    /// Calls whose bytes have arrived.
+    arrived: usize,
+    /// Its task runs or waits for a core.
+    scheduled: bool,
+    /// What the poll under way has read.
+    reading: usize,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    busy_ns: u64,
+    completed: u64,
+    in_flight_ns: u64,
+    written: u64,
+    write_delay_ns: u128,
+}
+
+/// Callers who are woken together are so many tasks at most; what one of them stands for runs in one go, as if a thread
+/// had taken them together. Few make one task.
+const CALLER_TASKS_MAX: usize = 16;
+const CALLERS_A_TASK_MIN: usize = 4;
+/// The calls of an open loop come in groups this far apart, or one by one.
+const ARRIVALS_NS_MIN: u64 = 20_000;
+/// In an open loop that can't be served, calls beyond these are not made.
+const CALLS_MAX: usize = 20_000;
+
+impl Model {
+    pub(super) fn new(world: World, lanes: usize) -> Self {
+        Self::seeded(world, lanes, 1)
+    }
+
+    pub(super) fn seeded(world: World, lanes: usize, seed: u64) -> Self {
+        let mut model = Self {
+            world,
+            now_ns: 0,
+            events: BinaryHeap::new(),
+            events_made: 0,
+            client: Cores::new(world.client_cores),
+            server: Cores::new(world.server_cores),
+            lanes: Vec::new(),
+            taking: Vec::new(),
+            next: 0,
+            stream_limit: usize::MAX,
+            line: 0,
+            calls: 0,
+            ended: 0,
+            unclaimed: 0,
+            unclaimed_ns: 0,
+            unclaimed_counted_ns: 0,
+            arriving: false,
+            sampled_ns: 0,
+            random: Random::new(seed),
+        };
+        for lane in 0..lanes {
+            model.lanes.push(Lane { state: LaneState::Ready, ..Lane::default() });
+            model.taking.push(lane);
+        }
+        model.set_load(world.load);
+        model
+    }
+
+    /// From now on; callers too many end with their calls.
+    pub(super) fn set_load(&mut self, load: Load) {
+        self.world.load = load;
+        match load {
+            Load::Closed { in_flight } => {
+                let missing = in_flight.saturating_sub(self.calls);
+                self.calls += missing;
+                self.wake_callers(missing);
+            }
+            Load::Open { .. } if !self.arriving => {
+                self.arriving = true;
+                self.after(0, Event::Arrivals);
+            }
+            Load::Open { .. } => {}
+        }
+        self.dispatch();
+    }
+
+    pub(super) fn set_round_trip(&mut self, round_trip: Duration) {
+        self.world.round_trip = round_trip;
+    }
+
+    pub(super) fn set_stream_limit(&mut self, streams: usize) {
+        self.stream_limit = streams;
+    }
+
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// Opens lanes: ready after TCP's and HTTP/2's handshakes.
+    pub(super) fn open(&mut self, count: usize) {
+        for _ in 0..count {
+            let lane = self.lanes.len() as u16;
+            self.lanes.push(Lane::default());
+            let connect = 2 * nanos(self.world.round_trip) + self.world.costs.connect_ns;
+            self.after(connect, Event::LaneReady { lane });
+        }
+    }
+
+    /// The lane takes no more calls, and is gone when the last has ended.
+    pub(super) fn close(&mut self, id: u64) {
+        let lane = &mut self.lanes[id as usize];
+        assert!(!lane.gone && lane.state != LaneState::Draining, "lane {id} was closed already");
+        lane.state = LaneState::Draining;
+        lane.gone = lane.in_flight == 0;
+        self.taking.retain(|&taking| taking != id as usize);
+        assert!(!self.taking.is_empty(), "the last lane was closed");
+    }
+
+    pub(super) fn lanes_taking(&self) -> usize {
+        self.taking.len()
+    }
+
+    /// Runs until so many calls have ended, or for `most`.
+    pub(super) fn run_calls(&mut self, calls: u64, most: Duration) {
+        let end = self.now_ns + nanos(most);
+        let ended = self.ended + calls;
+        while let Some(&Reverse(due)) = self.events.peek()
+            && due.at_ns() <= end
+            && self.ended < ended
+        {
+            self.events.pop();
+            self.now_ns = due.at_ns();
+            self.handle(due.event);
+            self.dispatch();
+        }
+        if self.ended < ended {
+            self.now_ns = end;
+        }
+    }
+
+    /// What the lanes did since this was last called.
+    pub(super) fn sample(&mut self) -> Samples {
+        let interval = Duration::from_nanos(self.now_ns - self.sampled_ns);
+        self.sampled_ns = self.now_ns;
+        let round_trip = Some(self.world.round_trip);
+        let now = self.now_ns;
+        self.claim(0, 0);
+        let mut unclaimed = std::mem::take(&mut self.unclaimed_ns);
+        let lanes = self.lanes.iter_mut().enumerate().filter(|(_, lane)| !lane.gone).map(|(id, lane)| {
+            lane.count(now);
+            let mut counters = std::mem::take(&mut lane.sample);
+            counters.in_flight_ns += std::mem::take(&mut unclaimed);
+            let write_delay = counters.write_delay_ns.checked_div(u128::from(counters.written)).unwrap_or(0);
+            LaneSample {
+                id: id as u64,
+                state: lane.state,
+                busy: Duration::from_nanos(counters.busy_ns),
+                completed: counters.completed,
+                in_flight: lane.in_flight,
+                in_flight_mean: counters.in_flight_ns as f64 / interval.as_nanos() as f64,
+                write_delay: Duration::from_nanos(write_delay as u64),
+                round_trip: round_trip.filter(|_| lane.state != LaneState::Connecting),
+                ..LaneSample::default()
+            }
+        });
+        let mut samples = Samples { interval, lanes: lanes.collect() };
+        share_waiting(self.line, &mut samples.lanes);
+        samples
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::ClientAwake => self.client.awake(),
+            Event::ServerAwake => self.server.awake(),
+            Event::ClientDone(task) => {
+                self.client.release();
+                match task {
+                    Task::Lane(lane) => self.driver_done(lane),
+                    Task::Callers(calls) => self.callers_done(usize::from(calls)),
+                }
+            }
+            Event::ServerDone(task) => {
+                self.server.release();
+                let Task::Lane(lane) = task else { unreachable!("callers run on the client") };
+                self.answer(lane);
+            }
+            Event::Requests { lane, calls } => {
+                let simulated = &mut self.lanes[usize::from(lane)];
+                simulated.server.arrived += usize::from(calls);
+                schedule(&mut simulated.server, &mut self.server, lane);
+            }
+            Event::Answers { lane, calls } => {
+                let simulated = &mut self.lanes[usize::from(lane)];
+                simulated.client.arrived += usize::from(calls);
+                schedule(&mut simulated.client, &mut self.client, lane);
+            }
+            Event::LaneReady { lane } => {
+                let simulated = &mut self.lanes[usize::from(lane)];
+                if simulated.state == LaneState::Connecting {
+                    simulated.state = LaneState::Ready;
+                    self.taking.push(usize::from(lane));
+                    self.admit();
+                }
+            }
+            Event::Arrivals => self.arrivals(),
+        }
+    }
+
+    /// Gives tasks to cores that are awake, and wakes others for what is left.
+    fn dispatch(&mut self) {
+        while let Some(task) = self.client.take() {
+            let duration = self.begin_on_client(task);
+            self.after(duration, Event::ClientDone(task));
+        }
+        while let Some(task) = self.server.take() {
+            let duration = self.begin_on_server(task);
+            self.after(duration, Event::ServerDone(task));
+        }
+        for _ in 0..self.client.wake() {
+            let wake = self.wake_ns();
+            self.after(wake, Event::ClientAwake);
+        }
+        for _ in 0..self.server.wake() {
+            let wake = self.wake_ns();
+            self.after(wake, Event::ServerAwake);
+        }
+    }
+
+    /// Begins a task; says how long it takes.
+    fn begin_on_client(&mut self, task: Task) -> u64 {
+        let costs = self.world.costs;
+        let jitter = self.jitter();
+        let lane = match task {
+            Task::Callers(calls) => {
+                self.claim(0, usize::from(calls));
+                return jitter(costs.task_ns + u64::from(calls) * costs.caller_ns);
+            }
+            Task::Lane(lane) => lane,
+        };
+        let simulated = &mut self.lanes[usize::from(lane)];
+        simulated.count(self.now_ns);
+        let written = std::mem::take(&mut simulated.output);
+        let since = std::mem::take(&mut simulated.output_since_ns);
+        simulated.client.reading = simulated.client.arrived.min(costs.turn_calls_max);
+        simulated.client.arrived -= simulated.client.reading;
+        let writing = jitter(costs.task_ns + costs.writing(written));
+        let duration = writing + jitter(costs.reading(simulated.client.reading, costs.client_receive_ns));
+        simulated.sample.busy_ns += duration;
+        if written > 0 {
+            let leaves = self.now_ns + writing;
+            simulated.sample.written += written as u64;
+            simulated.sample.write_delay_ns += u128::from(leaves) * written as u128 - since;
+            let arrive = writing + self.one_way();
+            self.after(arrive, Event::Requests { lane, calls: written as u16 });
+        }
+        duration
+    }
+
+    fn begin_on_server(&mut self, task: Task) -> u64 {
+        let costs = self.world.costs;
+        let jitter = self.jitter();
+        let Task::Lane(lane) = task else { unreachable!("callers run on the client") };
+        let end = &mut self.lanes[usize::from(lane)].server;
+        end.reading = end.arrived.min(costs.turn_calls_max);
+        end.arrived -= end.reading;
+        jitter(costs.task_ns + costs.reading(end.reading, costs.server_ns) + costs.write_ns)
+    }
+
+    /// The driver has read answers: their callers go on.
+    fn driver_done(&mut self, lane: u16) {
+        let simulated = &mut self.lanes[usize::from(lane)];
+        let ended = std::mem::take(&mut simulated.client.reading);
+        simulated.in_flight -= ended;
+        simulated.sample.completed += ended as u64;
+        simulated.count(self.now_ns);
+        simulated.gone = simulated.state == LaneState::Draining && simulated.in_flight == 0;
+        simulated.client.scheduled = false;
+        if simulated.client.arrived > 0 || simulated.output > 0 {
+            schedule(&mut simulated.client, &mut self.client, lane);
+        }
+        let go_on = match self.world.load {
+            Load::Closed { in_flight } => ended.min(in_flight.saturating_sub(self.calls - ended)),
+            Load::Open { .. } => 0,
+        };
+        self.ended += ended as u64;
+        self.calls -= ended - go_on;
+        self.claim(go_on, 0);
+        self.wake_callers(go_on);
+        self.admit();
+    }
+
+    fn wake_callers(&mut self, calls: usize) {
+        let tasks = calls.div_ceil(CALLERS_A_TASK_MIN).min(CALLER_TASKS_MAX);
+        for task in 0..tasks {
+            self.client.ready(Task::Callers((calls * (task + 1) / tasks - calls * task / tasks) as u16));
+        }
+    }
+
+    /// Callers have made their next calls: each takes the less loaded of two neighbours.
+    fn callers_done(&mut self, calls: usize) {
+        for _ in 0..calls {
+            let first = if self.next < self.taking.len() { self.next } else { 0 };
+            self.next = first + 1;
+            let second = if self.next < self.taking.len() { self.next } else { 0 };
+            let (first, second) = (self.taking[first], self.taking[second]);
+            let less =
+                if self.lanes[second].in_flight < self.lanes[first].in_flight { second } else { first };
+            if self.lanes[less].in_flight < self.stream_limit {
+                self.send(less);
+            } else {
+                self.line += 1;
+            }
+        }
+        self.admit();
+    }
+
+    /// Calls that wait take the lanes that have a free stream.
+    fn admit(&mut self) {
+        while self.line > 0 {
+            let lanes = self.taking.iter().copied();
+            let Some(least) = lanes.min_by_key(|&lane| self.lanes[lane].in_flight) else { return };
+            if self.lanes[least].in_flight >= self.stream_limit {
+                return;
+            }
+            self.line -= 1;
+            self.send(least);
+        }
+    }
+
+    fn send(&mut self, lane: usize) {
+        let simulated = &mut self.lanes[lane];
+        simulated.in_flight += 1;
+        simulated.output += 1;
+        simulated.output_since_ns += u128::from(self.now_ns);
+        schedule(&mut simulated.client, &mut self.client, lane as u16);
+    }
+
+    /// Counts the calls that wait for their callers to run; those of an open loop have no caller who waits.
+    fn claim(&mut self, answered: usize, claimed: usize) {
+        self.unclaimed_ns += (self.now_ns - self.unclaimed_counted_ns) * self.unclaimed as u64;
+        self.unclaimed_counted_ns = self.now_ns;
+        self.unclaimed = (self.unclaimed + answered).saturating_sub(claimed);
+    }
+
+    fn answer(&mut self, lane: u16) {
+        let end = &mut self.lanes[usize::from(lane)].server;
+        let calls = std::mem::take(&mut end.reading);
+        end.scheduled = false;
+        if end.arrived > 0 {
+            schedule(end, &mut self.server, lane);
+        }
+        self.after(self.one_way(), Event::Answers { lane, calls: calls as u16 });
+    }
+
+    fn arrivals(&mut self) {
+        let Load::Open { calls_per_s } = self.world.load else {
+            self.arriving = false;
+            return;
+        };
+        let gap = (1_000_000_000 / calls_per_s.max(1)).max(ARRIVALS_NS_MIN);
+        let calls = (calls_per_s * gap / 1_000_000_000).max(1) as usize;
+        let calls = calls.min(CALLS_MAX.saturating_sub(self.calls));
+        self.calls += calls;
+        self.wake_callers(calls);
+        self.after(gap, Event::Arrivals);
+    }
+
+    /// How long a sleeping core takes to wake, this time.
+    fn wake_ns(&mut self) -> u64 {
+        let range = self.world.costs.wake_ns;
+        self.random.between(range.0, range.1)
+    }
+
+    /// How fast a core is for the task at hand: a fifth faster or slower than stated. Without that, lanes fall into
+    /// step.
+    fn jitter(&mut self) -> impl Fn(u64) -> u64 + use<> {
+        let percent = self.random.between(80, 121);
+        move |time_ns| time_ns * percent / 100
+    }
+
+    fn one_way(&self) -> u64 {
+        nanos(self.world.round_trip) / 2
+    }
+
+    fn after(&mut self, time_ns: u64, event: Event) {
+        self.events_made += 1;
+        let number = self.events_made & ((1 << NUMBER_BITS) - 1);
+        self.events.push(Reverse(Due { key: (self.now_ns + time_ns) << NUMBER_BITS | number, event }));
+    }
+}
+
+impl Lane {
+    /// What the driver of a real lane can do cheaply: it looks at the beginning and the end of its polls, not at each
+    /// call.
+    fn count(&mut self, now_ns: u64) {
+        self.sample.in_flight_ns += (now_ns - self.counted_ns) * self.noted_in_flight as u64;
+        self.counted_ns = now_ns;
+        self.noted_in_flight = self.in_flight;
+    }
+}
+
+fn schedule(end: &mut End, cores: &mut Cores, lane: u16) {
+    if !end.scheduled {
+        end.scheduled = true;
+        cores.ready(Task::Lane(lane));
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}

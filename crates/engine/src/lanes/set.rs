@@ -1,0 +1,416 @@
+//! The lanes of one channel: which a call takes, how they come and go.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::connecting::Connector;
+use super::lane::Lane;
+use super::number::Lanes;
+use super::owner::LaneOwner;
+use super::policy::Trial;
+use super::ticker::{Closing, Tended, Ticker};
+use crate::connection::{Connection, StreamWaitQueue};
+use crate::executor::current_cpu;
+use crate::status::Status;
+
+/// The lanes of one channel. Dropping it closes each after its last call.
+pub(crate) struct LaneSet {
+    /// The lanes that calls take.
+    ready: RwLock<Ready>,
+    /// With which lanes the next call begins.
+    next: AtomicU32,
+    /// Some lane has become ready.
+    became_ready: Notify,
+    connector: Arc<Connector>,
+    all: Mutex<All>,
+    ticker: Option<Ticker>,
+    weak: Weak<Self>,
+}
+
+/// The lanes that take calls.
+#[derive(Default)]
+struct Ready {
+    lanes: Vec<ReadyLane>,
+    /// They run on threads that are pinned to processors.
+    are_pinned: bool,
+    /// Some other lane has no connection, and may try to make one: the next call has it do so.
+    is_repair_due: bool,
+}
+
+struct ReadyLane {
+    lane: Arc<Lane>,
+    connection: Arc<Connection>,
+}
+
+/// Changed under the lock of [`LaneSet::all`] alone; which of them are ready follows by [`LaneSet::refresh`].
+struct All {
+    /// In the order of their opening; never empty.
+    lanes: Vec<Arc<Lane>>,
+    closing: Vec<Closing>,
+    next_id: u64,
+}
+
+impl LaneSet {
+    pub(crate) fn new(lanes: &Lanes, connector: Connector) -> Arc<Self> {
+        let connector = Arc::new(connector);
+        connector.measure.lanes(lanes.initial().cast_signed());
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Arc::new_cyclic(|weak: &Weak<Self>| {
+            let ids = 0..lanes.initial() as u64;
+            let lane =
+                |id| Arc::new(Lane::new(id, "initial".to_owned(), weak.clone() as _, Arc::clone(&connector)));
+            Self {
+                ready: RwLock::default(),
+                next: AtomicU32::new(0),
+                became_ready: Notify::new(),
+                all: Mutex::new(All {
+                    next_id: ids.end,
+                    lanes: ids.map(lane).collect(),
+                    closing: Vec::new(),
+                }),
+                ticker: lanes.policy(cores).map(Ticker::new),
+                connector,
+                weak: weak.clone(),
+            }
+        })
+    }
+
+    /// The connection for the next call; `None` while there is none at all.
+    #[inline]
+    pub(crate) fn pick(&self, affinity: Option<u64>) -> Option<Arc<Connection>> {
+        let ready = self.ready();
+        // Most channels have one lane.
+        if let [only] = ready.lanes.as_slice()
+            && !ready.is_repair_due
+        {
+            return Some(Arc::clone(&only.connection));
+        }
+        self.pick_of(ready, affinity)
+    }
+
+    fn pick_of<'a>(
+        &'a self,
+        mut ready: RwLockReadGuard<'a, Ready>,
+        affinity: Option<u64>,
+    ) -> Option<Arc<Connection>> {
+        if ready.is_repair_due {
+            drop(ready);
+            self.repair();
+            ready = self.ready();
+        }
+        let lanes = ready.lanes.as_slice();
+        let chosen = match affinity {
+            Some(key) => lanes.iter().max_by_key(|ready| affinity_of(key, ready.lane.id))?,
+            None => self.less_loaded(lanes, ready.are_pinned)?,
+        };
+        Some(Arc::clone(&chosen.connection))
+    }
+
+    /// The less loaded of two, or one on the caller's processor. They change with each call, through all pairs.
+    fn less_loaded<'a>(&self, lanes: &'a [ReadyLane], are_pinned: bool) -> Option<&'a ReadyLane> {
+        let count = lanes.len() as u32;
+        if count < 2 {
+            return lanes.first();
+        }
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let first = number % count;
+        let second = (first + 1 + (number / count) % (count - 1)) % count;
+        let (first, second) = (&lanes[first as usize], &lanes[second as usize]);
+        let less = if second.load() < first.load() { second } else { first };
+        if are_pinned && let Some(cpu) = current_cpu() {
+            let cpus_and_loads = lanes.iter().map(|ready| (ready.lane.cpu(), ready.load()));
+            return Some(on_processor(cpu, less.load(), cpus_and_loads).map_or(less, |own| &lanes[own]));
+        }
+        Some(less)
+    }
+
+    /// Waits for a connection, making one if need be.
+    ///
+    /// # Errors
+    /// UNAVAILABLE when connecting fails, or has failed and is not to be tried again yet; with `wait_for_ready` never.
+    pub(crate) async fn connected(&self, wait_for_ready: bool) -> Result<Arc<Connection>, Status> {
+        loop {
+            // Made before the look at what is ready: a change after it is not missed.
+            let became_ready = self.became_ready.notified();
+            if let Some(connection) = self.pick(None) {
+                return Ok(connection);
+            }
+            // One lane alone tries to reach a server that is gone. The others follow it.
+            let lead = Arc::clone(&self.all().lanes[0]);
+            tokio::select! {
+                biased;
+                outcome = lead.connection(wait_for_ready) => return outcome,
+                () = became_ready => {}
+            }
+        }
+    }
+
+    /// Connects every lane, one after the other.
+    pub(crate) async fn connect_all(&self) -> Result<(), Status> {
+        let lanes = self.all().lanes.clone();
+        for lane in lanes {
+            lane.connection(false).await?;
+        }
+        Ok(())
+    }
+
+    /// A connection on which a stream may be free.
+    pub(super) fn with_free_stream(&self) -> FreeStream {
+        let ready = self.ready();
+        if ready.lanes.is_empty() {
+            return FreeStream::NoLane;
+        }
+        let open = ready.lanes.iter().filter(|ready| ready.connection.may_have_free_stream());
+        match open.min_by_key(|ready| ready.load()) {
+            Some(ready) => FreeStream::MaybeOn(Arc::clone(&ready.connection)),
+            None => FreeStream::None,
+        }
+    }
+
+    /// A connection can take no more calls: its lane makes another for the next one.
+    pub(crate) fn lost(&self, connection: &Arc<Connection>) {
+        let is_its = |lane: &&Arc<Lane>| lane.ready().is_some_and(|ready| Arc::ptr_eq(&ready, connection));
+        let lane = self.all().lanes.iter().find(is_its).cloned();
+        match lane {
+            Some(lane) => lane.give_up(connection),
+            // Another call has found that, too, and may not have come to telling: until it has, calls would be given
+            // this connection.
+            None => self.refresh(),
+        }
+    }
+
+    /// Has the lanes connect that lost their connections.
+    #[cold]
+    fn repair(&self) {
+        let due: Vec<_> = self.all().lanes.iter().filter(|lane| lane.is_due()).cloned().collect();
+        for lane in &due {
+            lane.start_connecting();
+        }
+        if due.is_empty() {
+            self.refresh();
+        }
+    }
+
+    /// A call has to wait for a stream: that may be a reason for another lane.
+    pub(super) fn note_waiting(&self) {
+        if let Some(ticker) = &self.ticker {
+            ticker.sample_now();
+        }
+    }
+
+    /// How many lanes there are, those that close left out.
+    pub(super) fn len(&self) -> usize {
+        self.all().lanes.len()
+    }
+
+    /// Where the first lane runs, if it can run anywhere.
+    fn runtime(&self) -> Option<Handle> {
+        self.all().lanes[0].runtime()
+    }
+
+    fn ready(&self) -> RwLockReadGuard<'_, Ready> {
+        self.ready.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the ticker sees and does.
+impl Tended for LaneSet {
+    fn queue(&self) -> &StreamWaitQueue {
+        &self.connector.connection.queue
+    }
+
+    fn connections(&self) -> Vec<Arc<Connection>> {
+        self.ready().lanes.iter().map(|ready| Arc::clone(&ready.connection)).collect()
+    }
+
+    fn list(&self) -> (Vec<Arc<Lane>>, Vec<Closing>) {
+        let mut all = self.all();
+        all.closing.retain(|closing| closing.connection.lock().ended().is_none());
+        (all.lanes.clone(), all.closing.clone())
+    }
+
+    fn open(&self, count: usize, reason: &str) {
+        let opened: Vec<_> = {
+            let mut all = self.all();
+            let ids = all.next_id..all.next_id + count as u64;
+            all.next_id = ids.end;
+            let lane = |id| {
+                Arc::new(Lane::new(
+                    id,
+                    reason.to_owned(),
+                    self.weak.clone() as _,
+                    Arc::clone(&self.connector),
+                ))
+            };
+            let opened: Vec<_> = ids.map(lane).collect();
+            all.lanes.extend_from_slice(&opened);
+            opened
+        };
+        self.connector.measure.lanes(count.cast_signed());
+        for lane in &opened {
+            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane opens");
+            lane.start_connecting();
+        }
+    }
+
+    fn note_trial(&self, trial: &Trial) {
+        let message = if trial.is_kept { "lanes are kept" } else { "a trial was in vain" };
+        tracing::debug!(channel = %self.connector.target, lanes = trial.tried.lanes, reason = %trial, "{message}");
+    }
+
+    fn close(&self, ids: &[u64], reason: &str) {
+        let closed: Vec<_> = {
+            let mut all = self.all();
+            let close = |id: &u64| {
+                let index = all.lanes.iter().position(|lane| lane.id == *id)?;
+                (all.lanes.len() > 1).then(|| all.lanes.remove(index))
+            };
+            ids.iter().filter_map(close).collect()
+        };
+        self.connector.measure.lanes(-closed.len().cast_signed());
+        for lane in closed {
+            tracing::debug!(channel = %self.connector.target, lane = lane.id, reason, "a lane closes");
+            if let Some(connection) = lane.dismiss() {
+                let reason = reason.to_owned();
+                self.all().closing.push(Closing { lane, connection, reason });
+            }
+        }
+        self.refresh();
+    }
+}
+
+impl LaneOwner for LaneSet {
+    fn refresh(&self) {
+        let all = self.all();
+        let mut ready = self.ready.write().unwrap_or_else(PoisonError::into_inner);
+        let connected = |lane: &Arc<Lane>| {
+            let connection = lane.ready()?;
+            Some(ReadyLane { lane: Arc::clone(lane), connection })
+        };
+        let former = std::mem::replace(&mut ready.lanes, all.lanes.iter().filter_map(connected).collect());
+        // Without any, a call that finds none has the first one connect.
+        ready.are_pinned = ready.lanes.iter().any(|ready| ready.lane.cpu().is_some());
+        ready.is_repair_due = !ready.lanes.is_empty() && all.lanes.iter().any(|lane| lane.is_due());
+        let is_empty = ready.lanes.is_empty();
+        drop((ready, all));
+        // What was the last to hold a connection's lane drops it without a lock.
+        drop(former);
+        if is_empty {
+            // They see to it that a lane connects, or fail.
+            self.queue().wake_all();
+        } else {
+            self.became_ready.notify_waiters();
+            self.queue().wake_next();
+        }
+        if let Some(ticker) = &self.ticker {
+            ticker.ensure_running(|| Some((self.runtime()?, self.weak.clone() as _)));
+        }
+    }
+
+    fn has_several_lanes(&self) -> bool {
+        self.len() > 1
+    }
+}
+
+impl Drop for LaneSet {
+    fn drop(&mut self) {
+        self.connector.measure.lanes(-self.len().cast_signed());
+    }
+}
+
+/// Whether a connection has a free stream for a call that waits.
+pub(super) enum FreeStream {
+    MaybeOn(Arc<Connection>),
+    None,
+    /// There is no connection at all.
+    NoLane,
+}
+
+impl ReadyLane {
+    /// Calls in flight, one more counted for the call that asks, weighed by how busy the driver was: half as much again
+    /// where it was at work for half of the time, twice where it had none left. By halves: of two that are about as
+    /// busy, the one with fewer per mille is not to get all calls until the next sample.
+    fn load(&self) -> u64 {
+        let busy = u64::from(self.lane.busy_permille().unwrap_or(0));
+        (self.connection.in_flight() as u64 + 1) * (1000 + busy / 500 * 500)
+    }
+}
+
+/// The lane on the caller's own processor, unless it has much more to do than the one that has `load`: to wake a thread
+/// of the same processor takes none out of its sleep. Of each lane there are its processor and its load.
+fn on_processor(cpu: usize, load: u64, lanes: impl Iterator<Item = (Option<usize>, u64)>) -> Option<usize> {
+    let own = lanes.enumerate().filter(|(_, (lane, _))| *lane == Some(cpu));
+    let (index, (_, own)) = own.min_by_key(|(_, (_, load))| *load)?;
+    (own <= OWN_LOAD_MAX * load).then_some(index)
+}
+
+/// Callers of one processor alone give two thirds of their calls to its lane.
+const OWN_LOAD_MAX: u64 = 2;
+
+/// How well a key and a lane go together: a key takes the lane with the highest value (rendezvous hashing). When a lane
+/// comes or goes, only those keys move for which it is the highest.
+fn affinity_of(key: u64, lane: u64) -> u64 {
+    // The finalizer of SplitMix64.
+    let mut mixed = key ^ lane.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl fmt::Debug for LaneSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaneSet").field("lanes", &self.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 10,000 keys, how many change their lane when `before` lanes become `after`.
+    fn moved(before: u64, after: u64) -> usize {
+        let lane = |key, lanes| (0..lanes).max_by_key(|&lane| affinity_of(key, lane));
+        (0..10_000).filter(|&key| lane(key, before) != lane(key, after)).count()
+    }
+
+    #[test]
+    fn few_keys_move_when_the_number_changes() {
+        let check = |before, after, expected: std::ops::Range<usize>| {
+            let moved = moved(before, after);
+            assert!(expected.contains(&moved), "{before} to {after} lanes: {moved} keys moved");
+        };
+        check(1, 2, 4800..5200);
+        check(4, 5, 1800..2200);
+        check(5, 4, 1800..2200);
+        check(15, 16, 500..750);
+    }
+
+    #[test]
+    fn a_caller_takes_the_lane_of_its_processor_unless_that_has_much_more_to_do() {
+        let check = |cpu, load, lanes: &[(Option<usize>, u64)], expected: Option<usize>| {
+            assert_eq!(on_processor(cpu, load, lanes.iter().copied()), expected, "{cpu}, {load}: {lanes:?}");
+        };
+        check(1, 5, &[(Some(0), 5), (Some(1), 10)], Some(1));
+        check(1, 5, &[(Some(0), 5), (Some(1), 11)], None);
+        check(0, 5, &[(Some(0), 9), (Some(1), 5), (Some(0), 8)], Some(2));
+        check(2, 5, &[(Some(0), 5), (None, 0)], None);
+    }
+
+    #[test]
+    fn keys_are_spread_evenly() {
+        let mut keys = [0; 8];
+        for key in 0..8000 {
+            let lane = (0..8).max_by_key(|&lane| affinity_of(key, lane)).expect("eight of them");
+            keys[lane as usize] += 1;
+        }
+        assert!(keys.iter().all(|count| (850..1150).contains(count)), "{keys:?}");
+    }
+}

@@ -1,0 +1,227 @@
+//! gRPC target URIs: which addresses a channel connects to, and what it calls the server.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::net::Endpoint;
+
+/// A parsed gRPC target, in the syntax of gRPC's [naming document].
+///
+/// | target | addresses |
+/// | --- | --- |
+/// | `host:port`, `dns:host:port`, `dns:///host:port` | what the system's resolver says, asked anew for each connection |
+/// | `ipv4:1.2.3.4:80,…`, `ipv6:[::1]:80,…` | those, in this order |
+/// | `unix:path`, `unix:///absolute/path` | a UNIX domain socket |
+/// | `unix-abstract:name` | one in Linux's abstract namespace |
+///
+/// Without a port, 443 is meant. `http://host:port` is understood as `host:port`, for those who come from tonic.
+///
+/// [naming document]: https://github.com/grpc/grpc/blob/master/doc/naming.md
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    text: String,
+    addresses: Addresses,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Addresses {
+    Dns { host: String, port: u16 },
+    Fixed(Vec<Endpoint>),
+}
+
+/// The port of a target that names none, as in every gRPC implementation.
+const DEFAULT_PORT: u16 = 443;
+/// Addresses in one `ipv4:` or `ipv6:` target.
+const ADDRESSES_MAX: usize = 64;
+
+/// A text that is no target.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{target}` is not a gRPC target ({reason}): write host:port, dns:///host:port, ipv4:…, ipv6:…, unix:PATH or \
+     unix-abstract:NAME"
+)]
+pub struct TargetError {
+    target: String,
+    reason: &'static str,
+}
+
+impl Target {
+    pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
+        let addresses =
+            parse_addresses(text).map_err(|reason| TargetError { target: text.to_owned(), reason })?;
+        Ok(Self { text: text.to_owned(), addresses })
+    }
+
+    /// With its scheme, as gRFC A66 wants it: `dns:///` before a target that was given without one.
+    pub(crate) fn canonical(&self) -> String {
+        match &self.addresses {
+            Addresses::Dns { .. } if !self.text.starts_with("dns:") => format!("dns:///{}", self.authority()),
+            _ => self.text.clone(),
+        }
+    }
+
+    /// The `:authority` of calls, unless the channel is given another.
+    pub(crate) fn authority(&self) -> String {
+        match &self.addresses {
+            Addresses::Dns { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            Addresses::Dns { host, port } => format!("{host}:{port}"),
+            Addresses::Fixed(endpoints) => match endpoints.first() {
+                Some(Endpoint::Tcp(address)) => address.to_string(),
+                // gRFC and the other implementations say so for UNIX sockets.
+                _ => "localhost".to_owned(),
+            },
+        }
+    }
+
+    /// The addresses to try, in this order; never empty.
+    pub(crate) async fn resolve(&self) -> io::Result<Vec<Endpoint>> {
+        match &self.addresses {
+            Addresses::Fixed(endpoints) => Ok(endpoints.clone()),
+            Addresses::Dns { host, port } => {
+                let addresses = tokio::net::lookup_host((host.as_str(), *port)).await?;
+                let endpoints: Vec<_> = addresses.map(Endpoint::Tcp).collect();
+                if endpoints.is_empty() {
+                    return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+                }
+                Ok(endpoints)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
+    if let Some(name) = text.strip_prefix("unix-abstract:") {
+        return match name {
+            "" => Err("the name of the abstract socket is missing"),
+            name => Ok(Addresses::Fixed(vec![Endpoint::UnixAbstract(name.to_owned())])),
+        };
+    }
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = path.strip_prefix("//").unwrap_or(path);
+        return match path {
+            "" => Err("the path of the UNIX socket is missing"),
+            path => Ok(Addresses::Fixed(vec![Endpoint::Unix(PathBuf::from(path))])),
+        };
+    }
+    if let Some(list) = text.strip_prefix("ipv4:") {
+        return parse_fixed(list, std::net::SocketAddr::is_ipv4);
+    }
+    if let Some(list) = text.strip_prefix("ipv6:") {
+        return parse_fixed(list, std::net::SocketAddr::is_ipv6);
+    }
+    if text.starts_with("https://") {
+        return Err("TLS is not supported yet");
+    }
+    let name = match text.strip_prefix("dns:") {
+        Some(rest) => match rest.strip_prefix("//") {
+            // dns://authority/host:port names a DNS server; only the system's is asked.
+            Some(rest) => match rest.split_once('/') {
+                Some(("", name)) => name,
+                _ => return Err("a DNS server can't be chosen: write dns:///host:port"),
+            },
+            None => rest,
+        },
+        None => text.strip_prefix("http://").map_or(text, |rest| rest.trim_end_matches('/')),
+    };
+    parse_name(name)
+}
+
+fn parse_name(name: &str) -> Result<Addresses, &'static str> {
+    let (host, port) = match name.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']').ok_or("the closing bracket is missing")?;
+            (
+                host,
+                rest.strip_prefix(':')
+                    .or(rest.is_empty().then_some("443"))
+                    .ok_or("a port must follow the bracket")?,
+            )
+        }
+        None => match name.split_once(':') {
+            None => (name, "443"),
+            Some((_, port)) if port.contains(':') => return Err("an IPv6 address is written in brackets"),
+            Some(pair) => pair,
+        },
+    };
+    if host.is_empty() {
+        return Err("the host is missing");
+    }
+    if host.bytes().any(|b| !b.is_ascii_graphic() || b == b'/' || b == b'@') {
+        return Err("the host has a character that no host name has");
+    }
+    let port = port.parse().map_err(|_| "the port is not a number from 0 to 65535")?;
+    Ok(Addresses::Dns { host: host.to_owned(), port })
+}
+
+fn parse_fixed(
+    list: &str,
+    is_family: impl Fn(&std::net::SocketAddr) -> bool,
+) -> Result<Addresses, &'static str> {
+    let parse = |text: &str| {
+        let address = text
+            .parse()
+            .or_else(|_| {
+                text.trim_matches(['[', ']']).parse().map(|ip| std::net::SocketAddr::new(ip, DEFAULT_PORT))
+            })
+            .map_err(|_| "an address is malformed")?;
+        if is_family(&address) {
+            Ok(Endpoint::Tcp(address))
+        } else {
+            Err("an address is of the other IP version")
+        }
+    };
+    let endpoints: Vec<_> = list.split(',').take(ADDRESSES_MAX).map(parse).collect::<Result<_, _>>()?;
+    Ok(Addresses::Fixed(endpoints))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets() {
+        let check = |text: &str, expected: Result<(&str, usize), &str>| match (Target::parse(text), expected)
+        {
+            (Ok(target), Ok((authority, fixed))) => {
+                let endpoints = match &target.addresses {
+                    Addresses::Fixed(endpoints) => endpoints.len(),
+                    Addresses::Dns { .. } => 0,
+                };
+                assert_eq!((target.authority().as_str(), endpoints), (authority, fixed), "{text}");
+            }
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+            (parsed, expected) => panic!("{text}: {parsed:?}, not {expected:?}"),
+        };
+        check("localhost:50051", Ok(("localhost:50051", 0)));
+        check("localhost", Ok(("localhost:443", 0)));
+        check("dns:///localhost:1", Ok(("localhost:1", 0)));
+        check("dns:localhost:1", Ok(("localhost:1", 0)));
+        check("http://127.0.0.1:80/", Ok(("127.0.0.1:80", 0)));
+        check("[::1]:80", Ok(("[::1]:80", 0)));
+        check("[::1]", Ok(("[::1]:443", 0)));
+        check("ipv4:1.2.3.4:5,1.2.3.4", Ok(("1.2.3.4:5", 2)));
+        check("ipv6:[::1]:5", Ok(("[::1]:5", 1)));
+        check("ipv6:[::1]", Ok(("[::1]:443", 1)));
+        check("unix:relative/path", Ok(("localhost", 1)));
+        check("unix:///tmp/a", Ok(("localhost", 1)));
+        check("unix-abstract:a", Ok(("localhost", 1)));
+        check("", Err("host is missing"));
+        check(":1", Err("host is missing"));
+        check("a:b", Err("not a number"));
+        check("a b:1", Err("character"));
+        check("::1:80", Err("brackets"));
+        check("[::1:80", Err("closing bracket"));
+        check("[::1]80", Err("must follow"));
+        check("ipv4:[::1]:5", Err("other IP version"));
+        check("ipv4:hello", Err("malformed"));
+        check("dns://8.8.8.8/a:1", Err("DNS server"));
+        check("https://a:1", Err("TLS"));
+        check("unix:", Err("path"));
+    }
+}

@@ -1,0 +1,65 @@
+//! gRPC over HTTP/2, as heads, message bytes and endings.
+//!
+//! The engine of Thalweg's faces: it knows connections over sockets, the lanes of a channel, the endpoint of a server,
+//! draining and limits. It knows no message type, and no type of a face: metadata is an [`http::HeaderMap`], what is
+//! sent writes itself ([`Encode`]), and what was received are bytes ([`Envelope`]), lent from the read buffer or
+//! gathered.
+//!
+//! # The way of a unary request, at the server
+//!
+//! 1. `connection/driver/read.rs`: a read, to the thread's buffer, and the protocol's events.
+//! 2. `server/endpoint.rs`: the head becomes a route (one for all equal heads), the message a ready call.
+//! 3. `server/dispatch.rs`: the calls that one read has made ready, method by method.
+//! 4. `server/unary.rs`: the face's handler reads the message from the buffer, and is polled at once.
+//! 5. `server/respond.rs`: head, message and trailers go into the output, in one operation where they can.
+//! 6. `connection/driver.rs`: one write for all of them.
+//!
+//! # The way of a unary call, at the client
+//!
+//! 1. `calls/unary.rs`: the call begins.
+//! 2. `calls/prepared.rs`: what stays the same over its attempts; the head's fixed part is cached.
+//! 3. `calls/attempts.rs`: which connection it goes to, by `lanes/set.rs`.
+//! 4. `calls/opening.rs`: a stream, if one is free, under the connection's lock.
+//! 5. `connection/outgoing.rs`: the message is encoded straight into the connection's output.
+//! 6. `connection/driver.rs`: a write; later a read, and the protocol's events.
+//! 7. `lanes/endpoint.rs`: head, message and trailers come to the call's slot, and its caller is woken.
+
+mod buffers;
+mod calls;
+mod chain;
+mod channel;
+mod connection;
+mod encode;
+mod executor;
+mod grpc;
+mod lanes;
+mod measure;
+mod method;
+mod net;
+mod options;
+mod request_heads;
+pub mod server;
+mod status;
+
+pub use thalweg_http2 as http2;
+
+pub use calls::{Exchange, UnaryReply};
+pub use chain::Chain;
+pub use channel::{Channel, ChannelConfig, ConnectError, LaneSnapshot};
+pub use connection::Incoming;
+#[cfg(feature = "testing")]
+pub use connection::settle_alone;
+pub use encode::Encode;
+pub use executor::ExecutorError;
+pub use grpc::codec::{Envelope, Payload};
+pub use grpc::compression::{Encoding, EncodingSet};
+pub use grpc::envelope::Prefix;
+pub use grpc::request::RequestHead;
+pub use grpc::user_agent::InvalidUserAgent;
+pub use lanes::{Lanes, ServiceConfigError, TargetError};
+#[cfg(feature = "opentelemetry")]
+pub use measure::Metrics;
+pub use method::{InvalidPath, Method};
+pub use net::{InvalidAddress, ListenAddress};
+pub use options::{CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
+pub use status::{Code, Status, StatusParts};

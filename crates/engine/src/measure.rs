@@ -1,0 +1,30 @@
+//! What is measured of calls, connections and lanes, if the feature `opentelemetry` is on and the application asks for
+//! it.
+//!
+//! Callers of this module know nothing of the feature: without it the same types hold nothing, and do nothing.
+
+#[cfg(feature = "opentelemetry")]
+mod call;
+#[cfg(feature = "opentelemetry")]
+mod client;
+#[cfg(feature = "opentelemetry")]
+mod connection;
+#[cfg(feature = "opentelemetry")]
+mod instruments;
+#[cfg(feature = "opentelemetry")]
+mod metrics;
+#[cfg(not(feature = "opentelemetry"))]
+mod noop;
+
+#[cfg(feature = "opentelemetry")]
+pub use metrics::Metrics;
+
+#[cfg(feature = "opentelemetry")]
+pub(crate) use {
+    call::{CallMeasure, ServerMeasure},
+    connection::{ChannelMeasure, ConnectionMeasure},
+    metrics::Setup,
+};
+
+#[cfg(not(feature = "opentelemetry"))]
+pub(crate) use noop::{CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, Setup};

@@ -1,0 +1,82 @@
+//! Instead of what measures, where the feature `opentelemetry` is off: nothing.
+
+#![allow(
+    clippy::unused_self,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "these stand for what has a state"
+)]
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use thalweg_http2::ErrorCode;
+
+use crate::method::Method;
+use crate::status::Code;
+
+pub(crate) type Setup = ();
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChannelMeasure(());
+
+impl ChannelMeasure {
+    pub(crate) fn new(_setup: &Setup, _target: impl FnOnce() -> String) -> Self {
+        Self(())
+    }
+
+    #[inline]
+    pub(crate) fn call(&self, _method: &Method) -> CallMeasure {
+        CallMeasure(())
+    }
+
+    pub(crate) fn attempt_failed(&self) {}
+
+    pub(crate) fn lanes(&self, _change: isize) {}
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionMeasure(());
+
+impl ConnectionMeasure {
+    pub(crate) fn opened(&self, _channel: &ChannelMeasure) {}
+
+    pub(crate) fn note_going_away(&self, _code: ErrorCode) {}
+
+    pub(crate) fn note_error(&self, _kind: ErrorKind) {}
+
+    pub(crate) fn note_shutdown(&self) {}
+
+    pub(crate) fn disconnected(&self) {}
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ServerMeasure(());
+
+impl ServerMeasure {
+    pub(crate) fn new(_setup: &Setup) -> Self {
+        Self(())
+    }
+
+    #[inline]
+    pub(crate) fn call(&self, _method: Option<&Arc<str>>) -> CallMeasure {
+        CallMeasure(())
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallMeasure(());
+
+impl CallMeasure {
+    #[inline]
+    pub(crate) fn sent(&self, _bytes: usize) {}
+
+    #[inline]
+    pub(crate) fn received(&self, _bytes: usize) {}
+
+    pub(crate) fn again(&self, _code: Code) -> usize {
+        0
+    }
+
+    #[inline]
+    pub(crate) fn end(&self, _code: Code) {}
+}

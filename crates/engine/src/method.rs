@@ -1,0 +1,107 @@
+//! The name of a method, as clients call it.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// One method of a service: `/package.Service/Method`.
+///
+/// Generated clients keep theirs in `static`s; tools make them at run time with [`Method::from_path`].
+///
+/// ```
+/// # use thalweg_engine as thalweg;
+/// static SAY_HELLO: thalweg::Method = thalweg::Method::new("/helloworld.Greeter/SayHello");
+/// assert_eq!(SAY_HELLO.service(), "helloworld.Greeter");
+/// assert_eq!(SAY_HELLO.name(), "SayHello");
+/// ```
+#[derive(Debug)]
+pub struct Method {
+    path: Cow<'static, str>,
+    /// 0 until asked for: names the method in the caches of channels.
+    id: AtomicU32,
+}
+
+impl Method {
+    /// The method at `path`, which must be `/service/method`; [`Method::from_path`] checks it.
+    pub const fn new(path: &'static str) -> Self {
+        Self { path: Cow::Borrowed(path), id: AtomicU32::new(0) }
+    }
+
+    /// The method at a path given at run time: `/service/method`, `service/method` or `service.method`.
+    pub fn from_path(path: &str) -> Result<Self, InvalidPath> {
+        let invalid = || InvalidPath { path: path.to_owned() };
+        let bare = path.strip_prefix('/').unwrap_or(path);
+        let (service, name) = bare.split_once('/').or_else(|| bare.rsplit_once('.')).ok_or_else(invalid)?;
+        let legal = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_graphic() && b != b'/');
+        if !legal(service) || !legal(name) {
+            return Err(invalid());
+        }
+        Ok(Self { path: Cow::Owned(format!("/{service}/{name}")), id: AtomicU32::new(0) })
+    }
+
+    /// `/package.Service/Method`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The path of a method that was known when the program was written.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn static_path(&self) -> Option<&'static str> {
+        match self.path {
+            Cow::Borrowed(path) => Some(path),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// `package.Service`.
+    pub fn service(&self) -> &str {
+        self.path.trim_start_matches('/').split_once('/').map_or("", |(service, _)| service)
+    }
+
+    /// `Method`.
+    pub fn name(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(_, name)| name)
+    }
+
+    /// A number of the process that is this method's alone.
+    pub(crate) fn id(&self) -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        match self.id.load(Ordering::Relaxed) {
+            0 => {
+                let fresh = NEXT.fetch_add(1, Ordering::Relaxed);
+                match self.id.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => fresh,
+                    Err(known) => known,
+                }
+            }
+            known => known,
+        }
+    }
+}
+
+/// A path that names no method.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{path}` is not a method: write package.Service/Method")]
+pub struct InvalidPath {
+    path: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let check = |given: &str, path: Option<&str>| {
+            assert_eq!(Method::from_path(given).ok().as_ref().map(Method::path), path, "{given}");
+        };
+        check("/a.B/C", Some("/a.B/C"));
+        check("a.B/C", Some("/a.B/C"));
+        check("a.B.C", Some("/a.B/C"));
+        check("B/C", Some("/B/C"));
+        check("C", None);
+        check("/a.B/", None);
+        check("/a.B/C/D", None);
+        check("a b/C", None);
+        check("", None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Addresses, as people write them.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where a server listens: `HOST:PORT`, `unix:PATH` or `unix-abstract:NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ListenAddress {
+    /// A host name or address, and a port; port 0 lets the system choose.
+    Tcp(String),
+    /// The path of a UNIX domain socket.
+    Unix(PathBuf),
+    /// The name of a UNIX domain socket in Linux's abstract namespace, without the leading NUL.
+    UnixAbstract(String),
+}
+
+impl FromStr for ListenAddress {
+    type Err = InvalidAddress;
+
+    fn from_str(text: &str) -> Result<Self, InvalidAddress> {
+        let invalid = |reason| InvalidAddress { address: text.to_owned(), reason };
+        if let Some(name) = text.strip_prefix("unix-abstract:") {
+            if name.is_empty() || name.len() > UNIX_PATH_MAX {
+                return Err(invalid("the name of an abstract socket has 1 to 107 bytes"));
+            }
+            return Ok(Self::UnixAbstract(name.to_owned()));
+        }
+        if let Some(path) = text.strip_prefix("unix:") {
+            let path = path.strip_prefix("//").unwrap_or(path);
+            if path.is_empty() || path.len() > UNIX_PATH_MAX {
+                return Err(invalid("the path of a UNIX socket has 1 to 107 bytes"));
+            }
+            return Ok(Self::Unix(path.into()));
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(|| invalid("the port is missing"))?;
+        if host.is_empty() {
+            return Err(invalid("the host is missing: 0.0.0.0 listens on every IPv4 address"));
+        }
+        if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {
+            return Err(invalid("an IPv6 address is written in brackets"));
+        }
+        port.parse::<u16>().map_err(|_| invalid("the port is not a number from 0 to 65535"))?;
+        Ok(Self::Tcp(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ListenAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => f.write_str(address),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::UnixAbstract(name) => write!(f, "unix-abstract:{name}"),
+        }
+    }
+}
+
+/// `sockaddr_un` has 108 bytes for the path, of which one ends it.
+const UNIX_PATH_MAX: usize = 107;
+
+/// A text that is no address to listen on.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{address}` is not an address ({reason}): write HOST:PORT, unix:PATH or unix-abstract:NAME")]
+pub struct InvalidAddress {
+    address: String,
+    reason: &'static str,
+}
+
+/// One server of a target, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+    UnixAbstract(String),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::UnixAbstract(name) => write!(f, "unix-abstract:{name}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listen_addresses() {
+        let check = |text: &str, expected: Result<ListenAddress, &str>| {
+            let parsed = text.parse::<ListenAddress>();
+            match (&parsed, expected) {
+                (Ok(address), Ok(expected)) => assert_eq!(*address, expected, "{text}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
+                (parsed, expected) => panic!("{text}: {parsed:?}, not {expected:?}"),
+            }
+        };
+        check("127.0.0.1:50051", Ok(ListenAddress::Tcp("127.0.0.1:50051".into())));
+        check("[::1]:0", Ok(ListenAddress::Tcp("[::1]:0".into())));
+        check("localhost:1", Ok(ListenAddress::Tcp("localhost:1".into())));
+        check("unix:/tmp/a", Ok(ListenAddress::Unix("/tmp/a".into())));
+        check("unix:///tmp/a", Ok(ListenAddress::Unix("/tmp/a".into())));
+        check("unix-abstract:a", Ok(ListenAddress::UnixAbstract("a".into())));
+        check("localhost", Err("port is missing"));
+        check(":80", Err("host is missing"));
+        check("::1:80", Err("brackets"));
+        check("localhost:http", Err("not a number"));
+        check("localhost:65536", Err("not a number"));
+        check("unix:", Err("1 to 107 bytes"));
+        check(&format!("unix:/{}", "x".repeat(107)), Err("1 to 107 bytes"));
+    }
+}

@@ -1,0 +1,336 @@
+//! TCP and UNIX domain sockets behind one type.
+
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::os::unix::net as unix;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+
+use super::address::{Endpoint, ListenAddress};
+use super::round_trip;
+
+/// A connected socket that no runtime watches yet.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    socket: socket2::Socket,
+    /// What the other end is called in messages.
+    pub(crate) peer_name: String,
+}
+
+/// A connected socket, watched by the runtime in which it was made.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    /// `Some` but while it is being watched anew.
+    fd: Option<AsyncFd<socket2::Socket>>,
+    write_watch: WriteWatch,
+    /// A read asks the kernel itself, whether or not the runtime has heard of anything: it only hears when it polls.
+    is_eager: bool,
+}
+
+/// Whether the runtime watches for space to write.
+#[derive(Debug)]
+enum WriteWatch {
+    /// Always. TCP tells of space only after a write that found none.
+    Watched,
+    /// A UNIX socket that was never full. It tells of space whenever the peer takes something, which wakes a thread
+    /// that sleeps once more for each batch. With a call or two under way that is a gain: it is awake when the answer
+    /// comes. With many it is a loss, so they are told apart by how much is written at once.
+    Adaptive { is_watched: bool, mean_bytes: usize },
+}
+
+/// The send buffer of a UNIX socket, in bytes: what is framed ahead fits into it. The kernel's default of 208 KiB has a
+/// writer of large messages sleep until three quarters of it are read, and the reader then has too little to go on
+/// with. The kernel grants at most `net.core.wmem_max`, and counts its own overhead in twice the number. TCP sizes its
+/// buffers by itself.
+const UNIX_SEND_BUFFER_LEN: usize = 512 * 1024;
+
+/// Writes of more bytes than this, on average, carry many calls: space to write is watched no longer. An empty call
+/// takes some 45 bytes.
+const BATCH_BYTES_MIN: usize = 384;
+/// Below this they carry few, and it is watched again.
+const SINGLE_BYTES_MAX: usize = 192;
+
+impl WriteWatch {
+    /// Takes note of a write; what is to be watched from now on if that changes.
+    fn note(&mut self, written: usize) -> Option<Interest> {
+        let Self::Adaptive { is_watched, mean_bytes } = self else { return None };
+        // Over the last 16 writes or so, in which one large message does not count as many: 64 KiB / 16 is 4 KiB.
+        *mean_bytes = *mean_bytes - *mean_bytes / 16 + written.min(BATCH_BYTES_MIN * 2) / 16;
+        let changes =
+            if *is_watched { *mean_bytes > BATCH_BYTES_MIN } else { *mean_bytes < SINGLE_BYTES_MAX };
+        if !changes {
+            return None;
+        }
+        *is_watched = !*is_watched;
+        Some(if *is_watched { BOTH } else { Interest::READABLE })
+    }
+}
+
+const BOTH: Interest = Interest::READABLE.add(Interest::WRITABLE);
+
+impl Accepted {
+    /// Connects, with the runtime that this is called in.
+    pub(crate) async fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                // Thalweg batches by itself and flushes when there is nothing more to add: Nagle would only delay.
+                stream.set_nodelay(true)?;
+                Self::tcp(stream)
+            }
+            Endpoint::Unix(path) => Self::unix(UnixStream::connect(path).await?),
+            Endpoint::UnixAbstract(name) => Self::unix(UnixStream::connect(abstract_path(name)).await?),
+        }
+    }
+
+    fn tcp(stream: TcpStream) -> io::Result<Self> {
+        let peer_name = stream.peer_addr().map_or_else(|_| "a TCP peer".to_owned(), |at| at.to_string());
+        Ok(Self { socket: stream.into_std()?.into(), peer_name })
+    }
+
+    fn unix(stream: UnixStream) -> io::Result<Self> {
+        let socket: socket2::Socket = stream.into_std()?.into();
+        socket.set_send_buffer_size(UNIX_SEND_BUFFER_LEN)?;
+        Ok(Self { socket, peer_name: "a UNIX socket's peer".to_owned() })
+    }
+
+    /// The shortest round trip on the network so far, if it is known.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        round_trip::shortest(&self.socket)
+    }
+
+    /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
+    pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
+        let write_watch = if self.socket.local_addr()?.is_unix() {
+            WriteWatch::Adaptive { is_watched: true, mean_bytes: 0 }
+        } else {
+            WriteWatch::Watched
+        };
+        Ok(Socket { fd: Some(watch(self.socket, BOTH)?), write_watch, is_eager })
+    }
+}
+
+impl Socket {
+    fn fd(&self) -> io::Result<&AsyncFd<socket2::Socket>> {
+        self.fd.as_ref().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+
+    fn watch_for(&mut self, interest: Interest, cx: &Context<'_>) -> io::Result<()> {
+        if let Some(fd) = self.fd.take() {
+            self.fd = Some(watch(fd.into_inner(), interest)?);
+            // Whoever waited to read is forgotten with the old registration, and has to ask again.
+            cx.waker().wake_by_ref();
+        }
+        Ok(())
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        if let WriteWatch::Adaptive { is_watched, .. } = self.write_watch {
+            if let Some(written) = unless_it_would_block(send(self.fd()?.get_ref(), slices))? {
+                return Poll::Ready(Ok(written));
+            }
+            self.write_watch = WriteWatch::Watched;
+            if !is_watched {
+                self.watch_for(BOTH, cx)?;
+            }
+        }
+        let fd = self.fd()?;
+        loop {
+            let mut writable = ready!(fd.poll_write_ready(cx))?;
+            if let Ok(outcome) = writable.try_io(|fd| send(fd.get_ref(), slices)) {
+                return Poll::Ready(outcome);
+            }
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let fd = self.fd()?;
+        if self.is_eager && unless_it_would_block(receive(fd.get_ref(), buf))?.is_some() {
+            return Poll::Ready(Ok(()));
+        }
+        loop {
+            let mut readable = ready!(fd.poll_read_ready(cx))?;
+            let capacity = buf.remaining();
+            match readable.try_io(|fd| receive(fd.get_ref(), buf)) {
+                Ok(Ok(read)) => {
+                    if 0 < read && read < capacity {
+                        // The socket is drained: to find that out by another read would cost a system call.
+                        readable.clear_ready();
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(error)) => return Poll::Ready(Err(error)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(self.poll_send(cx, slices))?;
+        if let Some(interest) = self.write_watch.note(written) {
+            self.watch_for(interest, cx)?;
+        }
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.fd()?.get_ref().shutdown(Shutdown::Write) {
+            // The peer was faster.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            outcome => Poll::Ready(outcome),
+        }
+    }
+}
+
+fn watch(socket: socket2::Socket, interest: Interest) -> io::Result<AsyncFd<socket2::Socket>> {
+    // SAFETY: the socket owns its descriptor, which is open and the same until the socket is dropped; `AsyncFd` owns
+    // the socket, and lends it out by `&` only, through which it can't be closed or replaced.
+    Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
+}
+
+/// Reads to where nothing has been written yet: to clear that first would cost as much as the copy itself.
+fn receive(socket: &socket2::Socket, buf: &mut ReadBuf<'_>) -> io::Result<usize> {
+    // SAFETY: `recv` writes bytes there or leaves them as they are.
+    let read = socket.recv(unsafe { buf.unfilled_mut() })?;
+    // SAFETY: so many bytes from the start have been written.
+    unsafe { buf.assume_init(read) };
+    buf.advance(read);
+    Ok(read)
+}
+
+fn send(socket: &socket2::Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    match slices {
+        [slice] => socket.send(slice),
+        slices => socket.send_vectored(slices),
+    }
+}
+
+fn unless_it_would_block(moved: io::Result<usize>) -> io::Result<Option<usize>> {
+    match moved {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        moved => moved.map(Some),
+    }
+}
+
+/// A listening socket. A UNIX socket's file is removed with it.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Tcp(TcpListener),
+    Unix { listener: UnixListener, path: Option<PathBuf> },
+}
+
+impl Listener {
+    pub(crate) async fn bind(address: &ListenAddress) -> io::Result<Self> {
+        match address {
+            ListenAddress::Tcp(address) => Ok(Self::Tcp(TcpListener::bind(address).await?)),
+            ListenAddress::Unix(path) => {
+                let listener = match UnixListener::bind(path) {
+                    // A socket that nobody listens on is left over from a server that was killed.
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_dead_socket(path) => {
+                        std::fs::remove_file(path)?;
+                        UnixListener::bind(path)?
+                    }
+                    bound => bound?,
+                };
+                Ok(Self::Unix { listener, path: Some(path.clone()) })
+            }
+            ListenAddress::UnixAbstract(name) => {
+                Ok(Self::Unix { listener: UnixListener::bind(abstract_path(name))?, path: None })
+            }
+        }
+    }
+
+    /// The address with the port that the system chose.
+    pub(crate) fn local_address(&self, asked: &ListenAddress) -> io::Result<ListenAddress> {
+        match self {
+            Self::Tcp(listener) => Ok(ListenAddress::Tcp(listener.local_addr()?.to_string())),
+            Self::Unix { .. } => Ok(asked.clone()),
+        }
+    }
+
+    pub(crate) async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // It fails for a client that is gone already, which the first read finds out.
+                let _ = stream.set_nodelay(true);
+                Accepted::tcp(stream)
+            }
+            Self::Unix { listener, .. } => Accepted::unix(listener.accept().await?.0),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix { path: Some(path), .. } = self {
+            // Already gone is as good.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn is_dead_socket(path: &PathBuf) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|meta| meta.file_type().is_socket());
+    is_socket
+        && unix::UnixStream::connect(path)
+            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// The name of an abstract socket as tokio takes it; only Linux has such sockets, elsewhere it is an error.
+fn abstract_path(name: &str) -> String {
+    format!("\0{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_is_watched_while_writes_are_small() {
+        let mut watch = WriteWatch::Adaptive { is_watched: true, mean_bytes: 0 };
+        let mut check = |writes: usize, bytes: usize, expected: Option<Interest>| {
+            let changes: Vec<Interest> = (0..writes).filter_map(|_| watch.note(bytes)).collect();
+            assert_eq!(changes, Vec::from_iter(expected), "{writes} writes of {bytes} bytes");
+        };
+        check(100, 45, None);
+        check(1, 1 << 20, None);
+        check(100, 45, None);
+        check(100, 720, Some(Interest::READABLE));
+        check(100, 720, None);
+        // Between the two thresholds it stays as it is.
+        check(100, 300, None);
+        check(100, 45, Some(BOTH));
+        check(100, 300, None);
+
+        let mut full = WriteWatch::Watched;
+        assert!((0..100).all(|_| full.note(720).is_none()), "one that was full is watched for good");
+    }
+}

@@ -1,0 +1,82 @@
+//! What can be set for the calls of a client, and for the methods of a service.
+
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use std::time::Duration;
+
+use crate::grpc::compression::{Encoding, EncodingSet};
+
+/// Bytes of the largest message that is accepted unless said otherwise, as in every gRPC implementation.
+pub const MAX_DECODING_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
+
+/// Options of a client's calls.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CallOptions {
+    /// Bytes of the largest message accepted, after decompression; 4 MiB by default.
+    pub max_decoding_message_size: usize,
+    /// Bytes of the largest message sent; unlimited by default.
+    pub max_encoding_message_size: usize,
+    /// How messages are compressed; not at all by default.
+    pub send_compressed: Option<Encoding>,
+    /// How the server is told that it may compress: in all ways that this library knows.
+    pub accept_compressed: EncodingSet,
+    /// Whether a call waits for a connection that can't be made at the moment, rather than failing with UNAVAILABLE.
+    pub wait_for_ready: bool,
+    /// The deadline of calls that set none of their own (`Request::set_timeout`).
+    pub timeout: Option<Duration>,
+    /// Calls with an equal one take the same lane while that takes calls; see
+    /// [`affinity_key`](Self::affinity_key).
+    pub affinity: Option<u64>,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        Self {
+            max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
+            max_encoding_message_size: usize::MAX,
+            send_compressed: None,
+            accept_compressed: EncodingSet::ALL,
+            wait_for_ready: false,
+            timeout: None,
+            affinity: None,
+        }
+    }
+}
+
+impl CallOptions {
+    /// Keeps calls with equal keys on one lane, and so on one connection: where a server behind it has something at
+    /// hand for them, say. Another lane, more or fewer, moves few keys.
+    ///
+    /// It is a preference: a call whose lane has no stream free takes another one rather than wait. And it makes no
+    /// order, which calls on one connection don't have either: what must stay in order belongs into one stream.
+    pub fn affinity_key(mut self, key: impl Hash) -> Self {
+        // Equal in all processes and versions: nothing is gained by a key of the hash's own.
+        self.affinity = Some(BuildHasherDefault::<DefaultHasher>::default().hash_one(key));
+        self
+    }
+}
+
+/// Options of a service's methods.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServiceOptions {
+    /// Bytes of the largest message accepted, after decompression; 4 MiB by default.
+    pub max_decoding_message_size: usize,
+    /// Bytes of the largest message sent; unlimited by default.
+    pub max_encoding_message_size: usize,
+    /// How responses are compressed for clients that accept it; not at all by default.
+    pub send_compressed: Option<Encoding>,
+    /// The compression that requests may have: all that this library knows.
+    pub accept_compressed: EncodingSet,
+}
+
+impl Default for ServiceOptions {
+    fn default() -> Self {
+        Self {
+            max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
+            max_encoding_message_size: usize::MAX,
+            send_compressed: None,
+            accept_compressed: EncodingSet::ALL,
+        }
+    }
+}

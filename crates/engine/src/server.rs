@@ -1,0 +1,22 @@
+//! The server's side: listening sockets, the endpoint of each connection, and how calls of methods run.
+//!
+//! A face says which methods there are ([`Router`]), what runs a unary call ([`UnaryHandler`]) and what runs one with a
+//! stream ([`StreamingHandler`]).
+
+mod acceptor;
+mod connections;
+mod dispatch;
+mod endpoint;
+mod handler_cost;
+mod http_answer;
+mod respond;
+mod serve;
+mod streaming_call;
+mod task;
+mod unary;
+
+pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
+pub use respond::Answer;
+pub use serve::{BindError, BoundServer, ServeError, ServerConfig, bind, serve_connection, serve_incoming};
+pub use streaming_call::StreamingCall;
+pub use unary::UnaryHandler;

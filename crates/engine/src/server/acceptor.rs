@@ -1,0 +1,95 @@
+//! From a socket that was accepted to a connection that is served.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
+use tokio::time::Instant;
+
+use super::connections::Connections;
+use super::dispatch::Router;
+use super::endpoint::ServerEndpoint;
+use crate::connection::{Connection, Driver};
+use crate::executor::Executor;
+use crate::measure::ServerMeasure;
+use crate::net::{Accepted, Listener};
+
+/// What every connection of a server is made from.
+#[derive(Clone, Debug)]
+pub(super) struct Acceptor {
+    pub(super) router: Arc<dyn Router>,
+    pub(super) http2: thalweg_http2::Config,
+    pub(super) shutdown_grace: Duration,
+    pub(super) busy_poll: Duration,
+    pub(super) connections: Arc<Connections>,
+    pub(super) measure: ServerMeasure,
+}
+
+/// How long accepting pauses when the process has no file descriptors left: calls that end give some back.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+impl Acceptor {
+    /// Accepts for as long as that goes well; what it returns is why it does no more.
+    pub(super) async fn accept(self, listener: Listener, executor: Option<&Executor>) -> io::Error {
+        loop {
+            let started = match listener.accept().await {
+                Ok(socket) => self.start(socket, executor),
+                Err(error) => Err(error),
+            };
+            match started {
+                Ok(()) => {}
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if is_passing(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                Err(error) => return error,
+            }
+        }
+    }
+
+    /// Serves a socket in a task, here or on one of the threads.
+    fn start(&self, socket: Accepted, executor: Option<&Executor>) -> io::Result<()> {
+        let seat = executor.map(Executor::seat);
+        let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
+        let peer = socket.peer_name.clone();
+        let socket = {
+            let _watched_by_it = runtime.enter();
+            socket.watch(!self.busy_poll.is_zero())?
+        };
+        // It is in the list before the task runs: a shutdown at this moment waits for it.
+        let serving = self.serve(socket, peer);
+        runtime.spawn(async move {
+            serving.await;
+            drop(seat);
+        });
+        Ok(())
+    }
+
+    pub(super) fn serve<IO>(&self, io: IO, peer: String) -> impl Future<Output = ()> + Send + use<IO>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
+        let connection = Connection::new(http2, peer, None);
+        let registered = self.connections.register(&connection);
+        let endpoint = ServerEndpoint::new(Arc::clone(&self.router), self.measure.clone());
+        let driver = Driver::new(io, endpoint, connection, self.busy_poll);
+        async move {
+            driver.await;
+            drop(registered);
+        }
+    }
+}
+
+/// The client was gone before it was accepted: nothing to do with the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
+    )
+}
+
+/// Out of descriptors or memory: EMFILE, ENFILE, ENOBUFS, ENOMEM.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(24 | 23 | 105 | 12))
+}

@@ -1,0 +1,153 @@
+//! The methods of a server, and the calls of them that one read has made ready.
+
+use std::fmt;
+use std::iter::Peekable;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::vec;
+
+use tokio::time::Instant;
+
+use super::handler_cost::HandlerCost;
+use super::respond::Reply;
+use super::streaming_call::StreamingCall;
+use crate::connection::{Connection, Outgoing};
+use crate::grpc::codec::Wire;
+use crate::grpc::request::RequestHead;
+use crate::options::ServiceOptions;
+use crate::status::Status;
+
+/// Which method a request is for.
+pub trait Router: Send + Sync + fmt::Debug + 'static {
+    /// The method at `path`, as it was sent: `/package.Service/Method`. Of equal heads only the first is asked about.
+    ///
+    /// # Errors
+    /// The status that the call ends with, mostly UNIMPLEMENTED.
+    fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, Status>;
+}
+
+/// One method of a server.
+pub struct ServerMethod {
+    /// `package.Service/Method`, as metrics name it.
+    pub(super) name: Arc<str>,
+    pub(super) options: ServiceOptions,
+    pub(super) handler: Handler,
+    pub(super) cost: HandlerCost,
+}
+
+/// What runs a method's calls; [`Handler::unary`] and [`Handler::streaming`] make one.
+pub struct Handler(pub(super) HandlerKind);
+
+pub(super) enum HandlerKind {
+    /// It starts when the request is there.
+    Unary(Box<dyn RunUnary>),
+    /// It starts with the head.
+    Streaming(Box<dyn StreamingHandler>),
+}
+
+/// A unary method, whatever its messages.
+pub(super) trait RunUnary: Send + Sync {
+    /// Runs the calls of `method` that stand first in `batch`. The answers of those that are ready join the output, the
+    /// others go on in tasks.
+    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>);
+}
+
+/// What runs a method of one of the other three call types.
+pub trait StreamingHandler: Send + Sync + 'static {
+    /// Calls the handler; the future ends with the call.
+    fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+impl ServerMethod {
+    /// The method `name`: `package.Service/Method`.
+    pub fn new(name: &str, options: ServiceOptions, handler: Handler) -> Self {
+        Self { name: name.into(), options, handler, cost: HandlerCost::default() }
+    }
+
+    /// Whether its calls start when their request is there, and not with the head.
+    #[inline]
+    pub(super) fn is_unary(&self) -> bool {
+        matches!(self.handler.0, HandlerKind::Unary(_))
+    }
+}
+
+impl Handler {
+    /// For a method that takes its requests, sends its answers, or both, as a stream.
+    pub fn streaming(handler: impl StreamingHandler) -> Self {
+        Self(HandlerKind::Streaming(Box::new(handler)))
+    }
+}
+
+/// A request's head, understood: shared by all requests whose heads were the same.
+pub(super) struct Route {
+    pub(super) method: Arc<ServerMethod>,
+    pub(super) head: RequestHead,
+    pub(super) outgoing: Outgoing,
+}
+
+/// A unary call whose request is there.
+pub(super) struct ReadyCall {
+    pub(super) route: Arc<Route>,
+    pub(super) reply: Reply,
+    pub(super) body: Body,
+}
+
+/// Where the request's message lies, prefix included.
+pub(super) enum Body {
+    /// In the connection's read buffer: it is decoded from there.
+    InPlace { start: usize, len: usize },
+    /// It came in pieces.
+    Gathered(Vec<u8>),
+}
+
+impl Body {
+    #[inline]
+    pub(super) fn wire(self, buffer: &[u8]) -> Wire<'_> {
+        match self {
+            Body::InPlace { start, len } => Wire::Lent(&buffer[start..start + len]),
+            Body::Gathered(wire) => Wire::Gathered(wire),
+        }
+    }
+}
+
+/// The calls that one read has made ready.
+///
+/// Most handlers are ready when first polled. Their answers then join the output that is about to be written: no task,
+/// no wake-up, no queue. One that has to wait moves to a task of its own. A method whose handlers keep the processor
+/// long is given tasks from the start, so that one connection's calls don't wait for each other.
+pub(super) struct Batch<'a> {
+    pub(super) connection: &'a Arc<Connection>,
+    /// What was read.
+    pub(super) buffer: &'a [u8],
+    /// When the handler before was done.
+    pub(super) clock: Instant,
+    calls: Peekable<vec::Drain<'a, ReadyCall>>,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn new(
+        connection: &'a Arc<Connection>,
+        buffer: &'a [u8],
+        calls: vec::Drain<'a, ReadyCall>,
+    ) -> Self {
+        Self { connection, buffer, clock: Instant::now(), calls: calls.peekable() }
+    }
+
+    /// The next call, if it is one of `method`.
+    #[inline]
+    pub(super) fn next_of(&mut self, method: &ServerMethod) -> Option<ReadyCall> {
+        self.calls.next_if(|call| std::ptr::eq(&raw const *call.route.method, method))
+    }
+
+    /// Runs all calls.
+    pub(super) fn run(mut self) {
+        while let Some(next) = self.calls.peek() {
+            let method = Arc::clone(&next.route.method);
+            match &method.handler.0 {
+                HandlerKind::Unary(handler) => handler.run(&method, &mut self),
+                // Only unary calls wait for their request.
+                HandlerKind::Streaming(_) => drop(self.calls.next()),
+            }
+        }
+    }
+}

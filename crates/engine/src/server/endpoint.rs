@@ -1,0 +1,283 @@
+//! The server's side of a connection: takes requests apart and finds the methods they are for.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use thalweg_http2::{Event, StreamId};
+
+use super::dispatch::{Batch, Body, HandlerKind, ReadyCall, Route, Router};
+use super::http_answer::HttpAnswer;
+use super::respond::{self, Reply};
+use super::streaming_call::StreamingCall;
+use super::task::CallTask;
+use crate::connection::{
+    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, ServerCall, Slot, SlotKey, State,
+};
+use crate::grpc::code;
+use crate::grpc::compression::{Encoding, EncodingSet};
+use crate::grpc::envelope::PREFIX_LEN;
+use crate::grpc::request::{self, Refusal, RequestHead};
+use crate::measure::{CallMeasure, ServerMeasure};
+use crate::status::Status;
+
+/// What a request head asks for.
+#[derive(Clone)]
+enum Asked {
+    Call(Arc<Route>),
+    /// gRPC, but not to be had.
+    Refused(Status),
+    /// Not gRPC.
+    Http(Arc<HttpAnswer>),
+}
+
+pub(crate) struct ServerEndpoint {
+    router: Arc<dyn Router>,
+    /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
+    heads: [Option<(u64, Asked)>; HEADS_KEPT],
+    ready: Vec<ReadyCall>,
+    streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
+    measure: ServerMeasure,
+}
+
+/// Clients call a handful of methods in turn; each is one head.
+const HEADS_KEPT: usize = 8;
+
+impl ServerEndpoint {
+    pub(super) fn new(router: Arc<dyn Router>, measure: ServerMeasure) -> Self {
+        Self {
+            router,
+            heads: [const { None }; HEADS_KEPT],
+            ready: Vec::new(),
+            streams_ready: Vec::new(),
+            measure,
+        }
+    }
+
+    fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
+        let asked = self.asked(state);
+        let measure = match &asked {
+            Asked::Call(route) => self.measure.call(Some(&route.method.name)),
+            Asked::Refused(_) => self.measure.call(None),
+            Asked::Http(_) => CallMeasure::default(),
+        };
+        let inbox = match &asked {
+            Asked::Call(route) => Inbox::new(route.method.options.max_decoding_message_size),
+            Asked::Refused(_) | Asked::Http(_) => Inbox::discarded(),
+        };
+        let on_end: Option<OnEnd> = match &asked {
+            Asked::Call(route) if route.method.is_unary() => Some(Arc::clone(route) as OnEnd),
+            Asked::Http(answer) => Some(Arc::clone(answer) as OnEnd),
+            Asked::Call(_) | Asked::Refused(_) => None,
+        };
+        let inserted = state.insert_with(|http2, key| {
+            http2.set_tag(stream, key.into());
+            let call = ServerCall { on_end, measure: measure.clone(), ..ServerCall::default() };
+            Ok::<_, Infallible>(Slot::of_server(stream, inbox, call))
+        });
+        let Ok(key) = inserted;
+        match asked {
+            Asked::Refused(status) => {
+                let reply = Reply { key, stream, outgoing: Outgoing::default() };
+                respond::send_status(state, &reply, &status);
+                return;
+            }
+            Asked::Call(route) if !route.method.is_unary() => {
+                let reply = Reply { key, stream, outgoing: route.outgoing };
+                self.streams_ready.push((route, reply, measure));
+            }
+            Asked::Call(_) | Asked::Http(_) => {}
+        }
+        if end_stream {
+            self.on_end(state, key);
+        }
+    }
+
+    /// What the head at hand asks for; equal heads are taken apart once.
+    fn asked(&mut self, state: &State) -> Asked {
+        let head = state.http2.fields();
+        let id = head.id();
+        let entry = &mut self.heads[id as usize % HEADS_KEPT];
+        if let Some((known, asked)) = entry
+            && *known == id
+        {
+            return asked.clone();
+        }
+        let asked = parse(&*self.router, head);
+        *entry = Some((id, asked.clone()));
+        asked
+    }
+
+    fn on_data(
+        &mut self,
+        state: &mut State,
+        key: SlotKey,
+        stream: StreamId,
+        bytes: &[u8],
+        start: usize,
+        end_stream: bool,
+    ) {
+        let Some((slot, http2, wake)) = state.parts(key) else {
+            state.http2.release(stream, bytes.len());
+            return;
+        };
+        // The usual unary request: its message, whole, in one piece.
+        if end_stream
+            && slot.inbox.is_empty()
+            && bytes.len() >= PREFIX_LEN
+            && let Some(route) = take_route(slot)
+        {
+            slot.end(End::received());
+            if let Some(measure) = slot.measure() {
+                measure.received(bytes.len() - PREFIX_LEN);
+            }
+            let reply = Reply { key, stream, outgoing: route.outgoing };
+            self.ready.push(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
+            return;
+        }
+        match slot.inbox.receive(bytes, stream, http2) {
+            Ok(true) => wake.extend(slot.receiver.take()),
+            Ok(false) => {}
+            Err(error) => {
+                Self::refuse(state, key, stream, &error.into());
+                return;
+            }
+        }
+        if end_stream {
+            self.on_end(state, key);
+        }
+    }
+
+    /// The request is complete.
+    fn on_end(&mut self, state: &mut State, key: SlotKey) {
+        let Some((slot, _, wake)) = state.parts(key) else { return };
+        slot.end(End::received());
+        wake.extend(slot.receiver.take());
+        let stream = slot.stream;
+        if let Some(route) = take_route(slot) {
+            if let Some(measure) = slot.measure() {
+                measure.received(slot.inbox.len().saturating_sub(PREFIX_LEN));
+            }
+            let body = Body::Gathered(slot.inbox.take_rest());
+            let reply = Reply { key, stream, outgoing: route.outgoing };
+            self.ready.push(ReadyCall { route, reply, body });
+        } else if let Some(answer) = take_on_end::<HttpAnswer>(slot) {
+            answer.send(&mut state.http2, stream);
+            state.remove(key);
+        }
+    }
+
+    /// The request broke a rule of gRPC.
+    fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
+        let Some((slot, http2, wake)) = state.parts(key) else { return };
+        if take_route(slot).is_some() {
+            let reply = Reply { key, stream, outgoing: Outgoing::default() };
+            respond::send_status(state, &reply, status);
+            return;
+        }
+        // A handler is running: it finds the error where it reads, and answers with it.
+        slot.inbox.discard(stream, http2);
+        slot.end(End::Complete(Err(status.clone())));
+        wake.extend(slot.receiver.take());
+    }
+}
+
+/// The unary call that the end of the request starts.
+#[inline]
+fn take_route(slot: &mut Slot) -> Option<Arc<Route>> {
+    take_on_end(slot)
+}
+
+/// What the end of the request sets off, if that is a `T`.
+#[inline]
+fn take_on_end<T: Any + Send + Sync>(slot: &mut Slot) -> Option<Arc<T>> {
+    let on_end = &mut slot.server()?.on_end;
+    match on_end.take()?.downcast() {
+        Ok(found) => Some(found),
+        Err(other) => {
+            *on_end = Some(other);
+            None
+        }
+    }
+}
+
+impl Endpoint for ServerEndpoint {
+    const IS_SAMPLED: bool = false;
+
+    fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize) {
+        match *event {
+            Event::Headers { stream, end_stream, .. } => self.on_request(state, stream, end_stream),
+            Event::Data { stream, tag, bytes, start, end_stream } => {
+                self.on_data(state, tag.into(), stream, bytes, input_start + start, end_stream);
+            }
+            Event::Trailers { tag, .. } => self.on_end(state, tag.into()),
+            Event::Reset { tag, cause, .. } => {
+                let key = tag.into();
+                let status = Status::new(
+                    code::from_error_code(cause.code),
+                    format!("the client ended the call: {}", cause.reason),
+                );
+                let Some((slot, _, wake)) = state.parts(key) else { return };
+                slot.end_lost(status);
+                slot.wake_all(wake);
+                if slot.server().is_some_and(|call| call.task_running) {
+                    return;
+                }
+                // No handler has begun: nobody else would take the slot away.
+                state.remove(key);
+            }
+            Event::Writable { tag, .. } => {
+                if let Some((slot, _, wake)) = state.parts(tag.into()) {
+                    wake.extend(slot.sender.take());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]) {
+        for (route, reply, measure) in self.streams_ready.drain(..) {
+            let HandlerKind::Streaming(handler) = &route.method.handler.0 else { continue };
+            let size_max = route.method.options.max_decoding_message_size;
+            let call =
+                StreamingCall::new(Arc::clone(connection), reply, size_max, route.head.encoding, measure);
+            let task = CallTask::streaming(Arc::clone(connection), reply, &route, || {
+                handler.start(&route.head, call)
+            });
+            tokio::spawn(task);
+        }
+        if !self.ready.is_empty() {
+            Batch::new(connection, buffer, self.ready.drain(..)).run();
+        }
+    }
+
+    fn shrink(&mut self) {
+        self.heads = [const { None }; HEADS_KEPT];
+        self.ready.shrink_to_fit();
+        self.streams_ready.shrink_to_fit();
+    }
+}
+
+fn parse(router: &dyn Router, head: &thalweg_http2::Head) -> Asked {
+    let path = head.path().unwrap_or_default();
+    let found = router.find(path);
+    let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
+    let received = match request::receive(head.method(), accepts, head.iter()) {
+        Ok(received) => received,
+        Err(Refusal::Status(status)) => return Asked::Refused(status),
+        Err(refusal) => return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path))),
+    };
+    match found {
+        Err(status) => Asked::Refused(status),
+        Ok(method) => {
+            let encoding = response_encoding(method.options.send_compressed, &received);
+            let outgoing = Outgoing { message_size_max: method.options.max_encoding_message_size, encoding };
+            Asked::Call(Arc::new(Route { method, head: received, outgoing }))
+        }
+    }
+}
+
+/// How the response of a call may be compressed.
+fn response_encoding(wanted: Option<Encoding>, head: &RequestHead) -> Encoding {
+    wanted.filter(|encoding| head.accepts.contains(*encoding)).unwrap_or_default()
+}

@@ -1,0 +1,53 @@
+//! Answers to requests that are not gRPC.
+
+use bytes::Bytes;
+use thalweg_http2::{Block, Connection, FieldList, Indexing, StreamId};
+
+use crate::grpc::request::Refusal;
+
+/// A whole HTTP response.
+#[derive(Clone, Debug)]
+pub(super) struct HttpAnswer {
+    status: &'static str,
+    body: &'static str,
+    /// Which methods the resource has, for 405.
+    allow: Option<&'static str>,
+    head_only: bool,
+}
+
+const FRONT_PAGE: &str = concat!(
+    "This is a gRPC server (Thalweg ",
+    env!("CARGO_PKG_VERSION"),
+    "). Call its methods with a gRPC client over HTTP/2.\n"
+);
+
+impl HttpAnswer {
+    /// A person who looks what is here gets a line of text; everything else the HTTP status that says what is wrong.
+    pub(super) fn to(refusal: &Refusal, method: Option<&[u8]>, path: &[u8]) -> Self {
+        let head_only = method == Some(b"HEAD");
+        let (status, body, allow) = match (method, path, refusal) {
+            (Some(b"GET" | b"HEAD"), b"/", _) => ("200", FRONT_PAGE, None),
+            (_, path, _) if !path.starts_with(b"/") => ("400", "The path must begin with a slash.\n", None),
+            (_, _, Refusal::MethodNotAllowed) => ("405", "gRPC calls are POST requests.\n", Some("POST")),
+            _ => ("415", "gRPC calls have the content type application/grpc.\n", None),
+        };
+        Self { status, body, allow, head_only }
+    }
+
+    pub(super) fn send(&self, http2: &mut Connection, stream: StreamId) {
+        let mut fields = FieldList::new();
+        let mut push =
+            |name: &str, value: &str| fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+        push(":status", self.status);
+        push("content-type", "text/plain; charset=utf-8");
+        push("content-length", &self.body.len().to_string());
+        if let Some(allow) = self.allow {
+            push("allow", allow);
+        }
+        // A stream that is gone needs no answer.
+        let sent = http2.send_headers(stream, Block { fixed: None, extra: &fields }, self.head_only);
+        if sent.is_ok() && !self.head_only {
+            let _ = http2.send_data(stream, [Bytes::from_static(self.body.as_bytes())], true);
+        }
+    }
+}

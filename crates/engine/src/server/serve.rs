@@ -1,0 +1,210 @@
+//! Services behind listening sockets: what binds, accepts and drains.
+
+use std::future::{Future, pending, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinSet;
+
+use super::acceptor::Acceptor;
+use super::dispatch::Router;
+use crate::connection;
+use crate::executor::{Executor, ExecutorError, ExecutorOptions};
+use crate::measure::{self, ServerMeasure};
+use crate::net::{ListenAddress, Listener};
+
+/// How a server is set up. A face gives each field the words in which its users know it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// Windows, frame size and limits of the connections.
+    pub http2: thalweg_http2::Config,
+    /// How long calls may go on after the server was told to stop; 30 s.
+    pub shutdown_grace: Duration,
+    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero.
+    pub busy_poll: Duration,
+    /// Threads of the server's own; none.
+    pub threads: Option<usize>,
+    /// The processors that they are kept on, in turn; any.
+    pub cpus: Vec<usize>,
+    measure: measure::Setup,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            http2: thalweg_http2::Config::default(),
+            shutdown_grace: Duration::from_secs(30),
+            busy_poll: Duration::ZERO,
+            threads: None,
+            cpus: Vec::new(),
+            measure: measure::Setup::default(),
+        }
+    }
+}
+
+impl ServerConfig {
+    /// Measures calls.
+    #[cfg(feature = "opentelemetry")]
+    pub fn set_metrics(&mut self, metrics: crate::Metrics) {
+        self.measure = Some(metrics);
+    }
+
+    fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
+        Acceptor {
+            router,
+            http2: connection::fit(self.http2),
+            shutdown_grace: self.shutdown_grace,
+            busy_poll: self.busy_poll,
+            connections: Arc::default(),
+            measure: ServerMeasure::new(&self.measure),
+        }
+    }
+}
+
+/// Takes the addresses. From here on clients can connect; they are answered once the server serves.
+///
+/// # Errors
+/// Names the address that could not be had, and why; or what keeps the threads from running.
+pub async fn bind(
+    config: ServerConfig,
+    router: Arc<dyn Router>,
+    addresses: &[ListenAddress],
+) -> Result<BoundServer, BindError> {
+    let mut listeners = Vec::with_capacity(addresses.len());
+    let mut local = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        let failed = |source| BindError::Listen { address: address.clone(), source };
+        let listener = Listener::bind(address).await.map_err(failed)?;
+        local.push(listener.local_address(address).map_err(failed)?);
+        listeners.push(listener);
+    }
+    let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus.clone() };
+    let executor = executor.start("thalweg-server")?.map(Arc::new);
+    Ok(BoundServer { listeners, local, executor, acceptor: config.acceptor(router) })
+}
+
+/// Serves one connection over any byte stream until it is over.
+pub async fn serve_connection<IO>(config: ServerConfig, router: Arc<dyn Router>, io: IO)
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    config.acceptor(router).serve(io, "a byte stream".to_owned()).await;
+}
+
+/// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is ready
+/// and the connections there were are drained, or until `incoming` has ended and its connections are over.
+pub async fn serve_incoming<IO>(
+    config: ServerConfig,
+    router: Arc<dyn Router>,
+    incoming: impl Stream<Item = IO>,
+    shutdown: impl Future<Output = ()>,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let acceptor = config.acceptor(router);
+    let accepting = async {
+        let mut incoming = pin!(incoming);
+        while let Some(io) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
+            tokio::spawn(acceptor.serve(io, "a byte stream".to_owned()));
+        }
+        acceptor.connections.emptied().await;
+    };
+    let sweeping = tokio::spawn(acceptor.connections.clone().sweep());
+    tokio::select! {
+        biased;
+        () = shutdown => acceptor.connections.drain(acceptor.shutdown_grace).await,
+        () = accepting => {}
+    }
+    sweeping.abort();
+}
+
+/// Why a server can't serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// An address that can't be listened on.
+    #[error("can't listen on {address}: {source}{}", hint(source))]
+    Listen {
+        /// The address as it was given.
+        address: ListenAddress,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server's own threads can't run.
+    #[error("the server's threads: {0}")]
+    Threads(#[from] ExecutorError),
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => " (another process has it: stop that, or choose another)",
+        io::ErrorKind::PermissionDenied => " (ports below 1024 and some folders are for privileged users)",
+        _ => "",
+    }
+}
+
+/// A server that has its addresses.
+#[derive(Debug)]
+pub struct BoundServer {
+    listeners: Vec<Listener>,
+    local: Vec<ListenAddress>,
+    /// The threads that connections run on, if not on the caller's runtime.
+    executor: Option<Arc<Executor>>,
+    acceptor: Acceptor,
+}
+
+/// Serving ended by an error.
+#[derive(Debug, thiserror::Error)]
+#[error("can't accept connections on {address}: {source}")]
+pub struct ServeError {
+    address: ListenAddress,
+    source: io::Error,
+}
+
+impl BoundServer {
+    /// The addresses, with the ports that the system chose where port 0 was asked for.
+    pub fn local_addresses(&self) -> &[ListenAddress] {
+        &self.local
+    }
+
+    /// Serves until the process ends.
+    pub async fn serve(self) -> Result<(), ServeError> {
+        self.serve_until(pending()).await
+    }
+
+    /// Serves until `shutdown` is ready, then gracefully stops: no new connections, no new calls on those there are
+    /// (two GOAWAYs, as in RFC 9113 §6.8), and calls under way may end within the grace period.
+    pub async fn serve_until(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
+        let Self { listeners, local, executor, acceptor } = self;
+        let mut accepting = JoinSet::new();
+        for (listener, address) in listeners.into_iter().zip(local) {
+            let (acceptor, executor) = (acceptor.clone(), executor.clone());
+            accepting.spawn(async move {
+                let source = acceptor.accept(listener, executor.as_deref()).await;
+                ServeError { address, source }
+            });
+        }
+        let sweeping = tokio::spawn(acceptor.connections.clone().sweep());
+        let mut outcome = Ok(());
+        tokio::select! {
+            () = shutdown => {}
+            Some(ended) = accepting.join_next() => {
+                if let Ok(error) = ended {
+                    outcome = Err(error);
+                }
+            }
+        }
+        accepting.shutdown().await;
+        acceptor.connections.drain(acceptor.shutdown_grace).await;
+        sweeping.abort();
+        if let Some(executor) = executor {
+            executor.end().await;
+        }
+        outcome
+    }
+}

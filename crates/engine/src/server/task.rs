@@ -1,0 +1,148 @@
+//! Calls that run as tasks of their own: all streaming ones, and unary ones that have to wait.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use thalweg_http2::ErrorCode;
+use tokio::time::{Instant, Sleep};
+
+use super::dispatch::Route;
+use super::respond::{self, Reply};
+use crate::connection::{Connection, End, Slot, State, keep_waker};
+use crate::status::Status;
+
+type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Runs one call until it is answered, cancelled, or out of time.
+///
+/// When the client cancels, the handler's future is dropped where it stands.
+pub(super) struct CallTask {
+    connection: Arc<Connection>,
+    reply: Reply,
+    /// None once it has ended.
+    future: Option<CallFuture>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl CallTask {
+    /// `running` is the handler's future, which was not ready at once, or was not polled yet.
+    /// `respond` answers with what it comes to.
+    pub(super) fn unary<Fut>(
+        connection: &Arc<Connection>,
+        reply: Reply,
+        route: &Arc<Route>,
+        mut running: Pin<Box<Option<Fut>>>,
+        respond: fn(&mut State, &Reply, &Fut::Output),
+    ) -> Self
+    where
+        Fut: Future<Output: Send> + Send + 'static,
+    {
+        let shared = Arc::clone(connection);
+        let handler = Arc::clone(route);
+        let future = Box::pin(async move {
+            let output = poll_fn(|cx| {
+                let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
+                let mut clock = Instant::now();
+                let polled = future.poll(cx);
+                handler.method.cost.note(&mut clock);
+                polled
+            })
+            .await;
+            let mut state = shared.lock();
+            respond(&mut state, &reply, &output);
+            state.notify_driver();
+        });
+        Self::new(Arc::clone(connection), reply, route, Some(future))
+    }
+
+    /// `start` calls the handler, which may panic before it has a future.
+    pub(super) fn streaming(
+        connection: Arc<Connection>,
+        reply: Reply,
+        route: &Route,
+        start: impl FnOnce() -> CallFuture,
+    ) -> Self {
+        let future = catch_unwind(AssertUnwindSafe(start)).ok();
+        Self::new(connection, reply, route, future)
+    }
+
+    fn new(connection: Arc<Connection>, reply: Reply, route: &Route, future: Option<CallFuture>) -> Self {
+        let deadline = route.head.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+        let mut state = connection.lock();
+        if let Some(call) = state.slot(reply.key).and_then(Slot::server) {
+            call.task_running = true;
+        }
+        drop(state);
+        Self { connection, reply, future, deadline }
+    }
+
+    /// Whether the client has given the call up; if not, the task is woken when it does.
+    fn is_cancelled(&self, cx: &Context<'_>) -> bool {
+        let mut state = self.connection.lock();
+        match state.slot(self.reply.key) {
+            None => true,
+            Some(slot) if matches!(slot.end, Some(End::Lost { .. })) => true,
+            Some(slot) => {
+                if let Some(call) = slot.server() {
+                    keep_waker(&mut call.task, cx.waker());
+                }
+                false
+            }
+        }
+    }
+
+    fn poll_future(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        let Some(future) = &mut self.future else { return Poll::Ready(Err(Status::panicked())) };
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Err(_) => Poll::Ready(Err(Status::panicked())),
+            Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
+            Ok(Poll::Pending) => match &mut self.deadline {
+                Some(deadline) => deadline.as_mut().poll(cx).map(|()| Err(Status::deadline_exceeded())),
+                None => Poll::Pending,
+            },
+        }
+    }
+}
+
+impl Future for CallTask {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        if this.is_cancelled(cx) {
+            this.future = None;
+            return Poll::Ready(());
+        }
+        match this.poll_future(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(())) => {
+                this.future = None;
+                Poll::Ready(())
+            }
+            Poll::Ready(Err(status)) => {
+                this.future = None;
+                let mut state = this.connection.lock();
+                respond::end_with(&mut state, &this.reply, &status);
+                state.notify_driver();
+                Poll::Ready(())
+            }
+        }
+    }
+}
+
+impl Drop for CallTask {
+    /// Whatever ended the task, the slot goes with it; a call without an answer is reset.
+    fn drop(&mut self) {
+        self.future = None;
+        let mut state = self.connection.lock();
+        let Some(slot) = state.remove(self.reply.key) else { return };
+        if !matches!(slot.end, Some(End::Lost { .. })) {
+            state.http2.reset(slot.stream, ErrorCode::Cancel);
+            state.notify_driver();
+        }
+    }
+}

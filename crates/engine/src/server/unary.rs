@@ -1,0 +1,109 @@
+//! Unary calls: run where they stand in their batch, on the connection's own task, when they are quick.
+//!
+//! A handler is polled at once, and its answer encoded straight into the connection's output.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tokio::time::Instant;
+
+use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunUnary, ServerMethod};
+use super::respond::{self, Answer, Reply};
+use super::task::CallTask;
+use crate::connection::State;
+use crate::encode::Encode;
+use crate::grpc::codec::{Envelope, Wire};
+use crate::grpc::request::RequestHead;
+use crate::status::Status;
+
+/// What runs a unary method's calls.
+pub trait UnaryHandler: Send + Sync + 'static {
+    /// A call under way.
+    type Future: Future<Output = Self::Output> + Send + 'static;
+    /// What a call comes to.
+    type Output: Send;
+
+    /// Reads the request and calls the handler.
+    ///
+    /// # Errors
+    /// The status that the call ends with, when its message can't be read.
+    fn start(&self, head: &RequestHead, request: Envelope<'_>) -> Result<Self::Future, Status>;
+
+    /// What a call's output answers.
+    ///
+    /// # Errors
+    /// The status that the call ends with.
+    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status>;
+}
+
+impl Handler {
+    /// For a method with one request and one response.
+    pub fn unary(handler: impl UnaryHandler) -> Self {
+        Self(HandlerKind::Unary(Box::new(Runner(handler))))
+    }
+}
+
+struct Runner<H>(H);
+
+impl<H: UnaryHandler> Runner<H> {
+    /// Takes one call as far as it goes at once: its output, or its future in `place`.
+    fn attempt(
+        &self,
+        route: &Route,
+        wire: Wire<'_>,
+        place: &mut Pin<Box<Option<H::Future>>>,
+        clock: &mut Instant,
+    ) -> Option<Result<H::Output, Status>> {
+        let size_max = route.method.options.max_decoding_message_size;
+        match self.0.start(&route.head, Envelope::only(wire, route.head.encoding, size_max)) {
+            Ok(future) => place.set(Some(future)),
+            Err(status) => return Some(Err(status)),
+        }
+        let cost = &route.method.cost;
+        if !cost.is_quick() {
+            return None;
+        }
+        // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = place.as_mut().as_pin_mut()?.poll(&mut cx);
+        cost.note(clock);
+        match polled {
+            Poll::Pending => None,
+            Poll::Ready(output) => {
+                place.set(None);
+                Some(Ok(output))
+            }
+        }
+    }
+}
+
+impl<H: UnaryHandler> RunUnary for Runner<H> {
+    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
+        // One place in memory for all futures that are ready at once.
+        let mut place = Box::pin(None);
+        while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
+            let wire = body.wire(batch.buffer);
+            let attempt = || self.attempt(&route, wire, &mut place, &mut batch.clock);
+            match catch_unwind(AssertUnwindSafe(attempt)) {
+                Ok(Some(Ok(output))) => {
+                    respond::send_result(&mut batch.connection.lock(), &reply, &H::answer(&output));
+                }
+                Ok(Some(Err(status))) => {
+                    respond::send_status(&mut batch.connection.lock(), &reply, &status);
+                }
+                Ok(None) => {
+                    let running = std::mem::replace(&mut place, Box::pin(None));
+                    let respond = |state: &mut State, reply: &Reply, output: &H::Output| {
+                        respond::send_result(state, reply, &H::answer(output));
+                    };
+                    tokio::spawn(CallTask::unary(batch.connection, reply, &route, running, respond));
+                }
+                Err(_) => {
+                    place.set(None);
+                    respond::send_status(&mut batch.connection.lock(), &reply, &Status::panicked());
+                }
+            }
+        }
+    }
+}

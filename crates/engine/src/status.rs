@@ -1,0 +1,183 @@
+//! How a call ended: a code, and what a person or a program needs besides.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+/// gRPC's [status codes], by their numbers.
+///
+/// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the document says what each means")]
+pub enum Code {
+    Ok = 0,
+    Cancelled = 1,
+    Unknown = 2,
+    InvalidArgument = 3,
+    DeadlineExceeded = 4,
+    NotFound = 5,
+    AlreadyExists = 6,
+    PermissionDenied = 7,
+    ResourceExhausted = 8,
+    FailedPrecondition = 9,
+    Aborted = 10,
+    OutOfRange = 11,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    DataLoss = 15,
+    Unauthenticated = 16,
+}
+
+impl Code {
+    const ALL: [Self; 17] = [
+        Self::Ok,
+        Self::Cancelled,
+        Self::Unknown,
+        Self::InvalidArgument,
+        Self::DeadlineExceeded,
+        Self::NotFound,
+        Self::AlreadyExists,
+        Self::PermissionDenied,
+        Self::ResourceExhausted,
+        Self::FailedPrecondition,
+        Self::Aborted,
+        Self::OutOfRange,
+        Self::Unimplemented,
+        Self::Internal,
+        Self::Unavailable,
+        Self::DataLoss,
+        Self::Unauthenticated,
+    ];
+
+    /// The code with this number. One that no code has is UNKNOWN: the peer may be newer.
+    pub fn from_number(number: u32) -> Self {
+        Self::ALL.get(number as usize).copied().unwrap_or(Self::Unknown)
+    }
+
+    /// Its number on the wire.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+}
+
+/// The status of a call that did not end with OK (or of one whose handler failed with OK).
+///
+/// In a box, so that results which mostly hold none stay small.
+#[derive(Clone)]
+pub struct Status(Box<StatusParts>);
+
+/// What a [`Status`] consists of.
+#[derive(Clone, Debug)]
+pub struct StatusParts {
+    /// What kind of failure it is.
+    pub code: Code,
+    /// What happened, for people.
+    pub message: Cow<'static, str>,
+    /// What happened, for programs: `grpc-status-details-bin`, decoded.
+    pub details: Bytes,
+    /// The metadata that came, or goes, with it. Values of `-bin` fields are in Base64.
+    pub metadata: HeaderMap,
+}
+
+impl Status {
+    /// A status without details or metadata.
+    #[cold]
+    pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        Self::from(StatusParts {
+            code,
+            message: message.into(),
+            details: Bytes::new(),
+            metadata: HeaderMap::new(),
+        })
+    }
+
+    /// What kind of failure it is.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// What happened, for people.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What happened, for programs.
+    pub fn details(&self) -> &[u8] {
+        &self.0.details
+    }
+
+    /// The metadata that came, or goes, with it.
+    pub fn metadata(&self) -> &HeaderMap {
+        &self.0.metadata
+    }
+
+    /// All of it.
+    pub fn into_parts(self) -> StatusParts {
+        *self.0
+    }
+
+    pub(crate) fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Unavailable, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+
+    pub(crate) fn unimplemented(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Unimplemented, message)
+    }
+
+    pub(crate) fn unknown(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::Unknown, message)
+    }
+
+    pub(crate) fn resource_exhausted(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::ResourceExhausted, message)
+    }
+
+    pub(crate) fn deadline_exceeded() -> Self {
+        Self::new(Code::DeadlineExceeded, "the deadline of the call has passed")
+    }
+
+    pub(crate) fn panicked() -> Self {
+        Self::internal("the handler panicked")
+    }
+}
+
+impl From<StatusParts> for Status {
+    fn from(parts: StatusParts) -> Self {
+        Self(Box::new(parts))
+    }
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.code(), self.message())
+    }
+}
+
+impl std::error::Error for Status {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_their_numbers() {
+        for (number, code) in (0..).zip(Code::ALL) {
+            assert_eq!((Code::from_number(number), u32::from(code.number())), (code, number));
+        }
+        assert_eq!(Code::from_number(17), Code::Unknown);
+        assert_eq!(Code::from_number(u32::MAX), Code::Unknown);
+    }
+}

@@ -1,0 +1,263 @@
+//! One HTTP/2 connection.
+
+mod end;
+mod open;
+mod receive;
+mod receive_control;
+mod receive_headers;
+mod send;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use crate::abuse_budget::AbuseBudget;
+use crate::config::Config;
+use crate::error::{ConnectionError, ErrorCode, Initiator, StreamError};
+use crate::event::{Event, ResetCause, ResetReason};
+use crate::flow::{ReceiveWindow, WINDOW_DEFAULT, WINDOW_MAX};
+use crate::frame::{self, Setting};
+use crate::handshake::Handshake;
+use crate::headers::Head;
+use crate::hpack::{DEFAULT_TABLE_SIZE, Decoder};
+use crate::receiving::{Expect, Receiving};
+use crate::sending::Sending;
+use crate::shutdown::Shutdown;
+use crate::stream::{Local, Remote, StreamId, Tag};
+use crate::stream_table::{Absent, Key, StreamTable};
+
+/// One HTTP/2 connection, client or server: bytes and a time in, events and bytes out.
+///
+/// The run loop, after anything happened: call [`poll_event`](Connection::poll_event) with what has arrived
+/// until it gives `None`; do what the events ask for; call [`take_output`](Connection::take_output) and write
+/// until there is nothing; if output was taken, poll events once more, since queues may have become writable;
+/// then wait for input, for the socket, or for [`timeout`](Connection::timeout).
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    config: Config,
+    handshake: Handshake,
+    receiving: Receiving,
+    sending: Sending,
+    streams: StreamTable,
+    /// Events that are not of the frame at hand: at most two per stream and one `StreamsFree`.
+    pending: VecDeque<Event<'static>>,
+    /// The owner waits for `StreamsFree`.
+    free_stream_wanted: bool,
+    budget: AbuseBudget,
+    shutdown: Shutdown,
+}
+
+/// Which end of the connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Client,
+    Server,
+}
+
+impl Connection {
+    /// The client's end. The preface and SETTINGS are already in the output.
+    pub fn client(config: Config, now: Instant) -> Self {
+        let mut connection = Connection::new(Role::Client, config, now);
+        connection.sending.output.buffer().extend_from_slice(frame::PREFACE);
+        connection.emit_settings();
+        connection
+    }
+
+    /// The server's end. SETTINGS are already in the output; the client's preface is awaited.
+    pub fn server(config: Config, now: Instant) -> Self {
+        let mut connection = Connection::new(Role::Server, config, now);
+        connection.emit_settings();
+        connection
+    }
+
+    fn new(role: Role, config: Config, now: Instant) -> Connection {
+        let config = Config {
+            stream_window: config.stream_window.min(WINDOW_MAX),
+            connection_window: config.connection_window.clamp(WINDOW_DEFAULT, WINDOW_MAX),
+            max_frame_size: config.max_frame_size.clamp(frame::MAX_FRAME_SIZE_MIN, frame::MAX_FRAME_SIZE_MAX),
+            ..config
+        };
+        Connection {
+            role,
+            // A time beyond all times is no deadline.
+            handshake: Handshake::new(now.checked_add(config.settings_timeout)),
+            receiving: Receiving::new(
+                if role == Role::Server { Expect::Preface { matched: 0 } } else { Expect::Frame },
+                Decoder::new(DEFAULT_TABLE_SIZE),
+                ReceiveWindow::new(config.connection_window),
+                // A peer that has not seen our SETTINGS assumes the default; a larger window it cannot overrun.
+                config.stream_window.max(WINDOW_DEFAULT),
+            ),
+            sending: Sending::new(),
+            streams: StreamTable::default(),
+            pending: VecDeque::new(),
+            free_stream_wanted: false,
+            budget: AbuseBudget::new(&config, now),
+            shutdown: Shutdown::NONE,
+            config,
+        }
+    }
+
+    /// Our SETTINGS, as far as they differ from what the peer assumes anyway, and the connection's window.
+    fn emit_settings(&mut self) {
+        let config = &self.config;
+        let mut settings = Vec::with_capacity(6);
+        match self.role {
+            Role::Client => settings.push(Setting::EnablePush(0)),
+            Role::Server => settings.push(Setting::MaxConcurrentStreams(config.max_concurrent_streams)),
+        }
+        if config.header_table_size as usize != DEFAULT_TABLE_SIZE {
+            settings.push(Setting::HeaderTableSize(config.header_table_size));
+        }
+        if config.stream_window != WINDOW_DEFAULT {
+            settings.push(Setting::InitialWindowSize(config.stream_window));
+        }
+        if config.max_frame_size != frame::MAX_FRAME_SIZE_MIN {
+            settings.push(Setting::MaxFrameSize(config.max_frame_size));
+        }
+        settings.push(Setting::MaxHeaderListSize(config.max_header_list_size));
+        frame::settings(&settings, self.sending.output.buffer());
+        if config.connection_window > WINDOW_DEFAULT {
+            let increment = config.connection_window - WINDOW_DEFAULT;
+            frame::window_update(StreamId::CONNECTION, increment, self.sending.output.buffer());
+        }
+    }
+
+    /// The head of the last [`Event::Headers`], [`Event::Informational`] or [`Event::Trailers`]; valid until
+    /// the next [`poll_event`](Connection::poll_event).
+    pub fn fields(&self) -> &Head {
+        self.receiving.heads.current()
+    }
+
+    /// Hangs a number on a stream; its further events carry it. Does nothing on streams that are gone.
+    pub fn set_tag(&mut self, stream: StreamId, tag: Tag) {
+        if let Some((_, stream)) = self.streams.find_mut(stream) {
+            stream.tag = tag;
+        }
+    }
+
+    /// Gives receive window back: the owner has used up `bytes` of [`Event::Data`]. Does nothing on streams
+    /// that are gone or whose peer sends nothing more.
+    pub fn release(&mut self, stream: StreamId, bytes: usize) {
+        let Some((_, stream)) = self.streams.find_mut(stream) else { return };
+        if !stream.state.can_receive() {
+            return;
+        }
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if let Some(increment) = stream.receive_window.release(bytes) {
+            frame::window_update(stream.id, increment, self.sending.output.buffer());
+        }
+    }
+
+    /// Ends a stream with RST_STREAM: what is queued is dropped, no event follows. Does nothing on streams
+    /// that are gone.
+    ///
+    /// A server that has finished its answer while the request is still open says `NoError` (RFC 9113 §8.1).
+    pub fn reset(&mut self, stream: StreamId, code: ErrorCode) {
+        if let Some(key) = self.streams.find(stream) {
+            self.remove(key, Absent::Forgotten);
+            frame::rst_stream(stream, code, self.sending.output.buffer());
+        }
+    }
+
+    /// Whether the stream is open in one direction at least.
+    pub fn is_open(&self, stream: StreamId) -> bool {
+        self.streams.find(stream).is_some()
+    }
+
+    /// Sends a PING; [`Event::Pong`] follows.
+    pub fn ping(&mut self, payload: [u8; 8]) {
+        if !self.is_closed() {
+            frame::ping(false, payload, self.sending.output.buffer());
+        }
+    }
+
+    /// How many streams are open in one direction at least.
+    pub fn active_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether the peer's first SETTINGS have arrived.
+    pub fn settings_received(&self) -> bool {
+        self.handshake.settings_received
+    }
+
+    /// Gives memory back while the connection is idle: buffers, spare capacity, remembered heads. What
+    /// [`fields`](Connection::fields) gave is among them.
+    pub fn shrink(&mut self) {
+        self.receiving.shrink();
+        self.sending.shrink();
+        self.streams.shrink();
+        self.pending.shrink_to_fit();
+    }
+
+    /// Takes a stream out of the table, with all that it has queued.
+    fn remove(&mut self, key: Key, how: Absent) -> Tag {
+        let Some(stream) = self.streams.get_mut(key) else { return Tag::default() };
+        let tag = stream.tag;
+        self.sending.forget(key, stream);
+        self.take_out(key, how);
+        tag
+    }
+
+    /// Takes a stream out of the table that has nothing queued.
+    #[inline]
+    fn take_out(&mut self, key: Key, how: Absent) {
+        self.streams.remove(key, how);
+        if self.free_stream_wanted {
+            self.offer_stream();
+        }
+    }
+
+    /// The peer sent END_STREAM.
+    fn end_received(&mut self, key: Key) {
+        let Some(stream) = self.streams.get_mut(key) else { return };
+        stream.state.remote = Remote::Ended;
+        if stream.state.is_closed() {
+            self.sending.forget(key, stream);
+            self.take_out(key, Absent::Ended);
+        }
+    }
+
+    /// This endpoint has framed END_STREAM.
+    fn end_sent(&mut self, key: Key) {
+        let Some(stream) = self.streams.get_mut(key) else { return };
+        stream.state.local = Local::Ended;
+        if stream.state.is_closed() {
+            self.sending.forget(key, stream);
+            self.take_out(key, Absent::Ended);
+        }
+    }
+
+    /// Ends a stream for a fault of the peer's (RFC 9113 §5.4.2). RST_STREAM may not be sent on an idle
+    /// stream, so there the connection ends.
+    fn stream_error(
+        &mut self,
+        id: StreamId,
+        error: StreamError,
+        now: Instant,
+    ) -> Result<Option<Event<'static>>, ConnectionError> {
+        let key = self.streams.find(id);
+        if key.is_none() && self.streams.absent(id) == Absent::Idle {
+            return Err(ConnectionError::local(error.code, error.violation));
+        }
+        // A stream that is refused before the peer can know the bound is no fault of the peer's.
+        if error.code != ErrorCode::RefusedStream || self.handshake.is_acknowledged() {
+            self.budget.stream_error(error.violation, now)?;
+        }
+        self.budget.count_reply()?;
+        frame::rst_stream(id, error.code, self.sending.output.buffer());
+        Ok(key.map(|key| {
+            let tag = self.remove(key, Absent::Forgotten);
+            let cause = ResetCause {
+                initiator: Initiator::Local,
+                code: error.code,
+                unprocessed: false,
+                reason: ResetReason::Violation(error.violation),
+            };
+            Event::Reset { stream: id, tag, cause }
+        }))
+    }
+}

@@ -1,0 +1,140 @@
+//! The end of a connection: GOAWAY (RFC 9113 §6.8), draining, deadlines.
+
+use std::time::Instant;
+
+use super::{Connection, Role};
+use crate::error::{ConnectionError, ErrorCode};
+use crate::frame::{self, GoAway};
+use crate::shutdown::{Closed, Drain};
+use crate::stream::StreamId;
+use crate::violation::Violation;
+
+/// What the PING between the two GOAWAYs of a drain carries.
+const DRAIN_PING: [u8; 8] = *b"thalweg\0";
+
+impl Connection {
+    /// Lets the connection end when its streams have ended.
+    ///
+    /// A server sends GOAWAY(2^31 - 1) and a PING; when the PING is acknowledged, or after
+    /// [`Config::drain_timeout`](crate::Config::drain_timeout), GOAWAY with the last stream that it serves. A
+    /// client opens no more streams.
+    pub fn drain(&mut self, now: Instant) {
+        if self.is_closed() || self.shutdown.is_draining() {
+            return;
+        }
+        match self.role {
+            Role::Client => self.send_last_goaway(),
+            Role::Server => {
+                self.emit_goaway(StreamId::MAX, ErrorCode::NoError, b"");
+                frame::ping(false, DRAIN_PING, self.sending.output.buffer());
+                self.shutdown.drain =
+                    Drain::AwaitingPong { deadline: now.checked_add(self.config.drain_timeout) };
+            }
+        }
+    }
+
+    /// Ends the connection now: GOAWAY goes out, all streams are gone, nothing more is accepted. `debug` is
+    /// for a person who looks at the wire.
+    pub fn close(&mut self, code: ErrorCode, debug: &[u8]) {
+        self.shut(code, debug, Closed::ByOwner);
+    }
+
+    /// Whether nothing is left to do: closed, or going away (either side) without streams. Flush, then close
+    /// the socket.
+    pub fn is_drained(&self) -> bool {
+        self.is_closed()
+            || (self.shutdown.is_going_away() && self.streams.len() == 0 && self.pending.is_empty())
+    }
+
+    /// Whether the peer sent GOAWAY.
+    pub fn peer_going_away(&self) -> bool {
+        self.shutdown.peer_going_away()
+    }
+
+    /// Whether the connection is over: [`close`](Connection::close) was called, or the peer broke the
+    /// protocol.
+    pub fn is_closed(&self) -> bool {
+        self.shutdown.is_closed()
+    }
+
+    /// When [`handle_timeout`](Connection::handle_timeout) is to be called.
+    pub fn timeout(&self) -> Option<Instant> {
+        if self.is_closed() {
+            return None;
+        }
+        match (self.handshake.deadline(), self.shutdown.drain_deadline()) {
+            (Some(settings), Some(drain)) => Some(settings.min(drain)),
+            (settings, drain) => settings.or(drain),
+        }
+    }
+
+    /// Does what is due at `now`; nothing if it is called early.
+    ///
+    /// # Errors
+    ///
+    /// The peer did not acknowledge SETTINGS in time. GOAWAY is in the output.
+    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), ConnectionError> {
+        if self.is_closed() {
+            return Ok(());
+        }
+        if self.handshake.deadline().is_some_and(|deadline| deadline <= now) {
+            let error =
+                ConnectionError::local(ErrorCode::SettingsTimeout, Violation::SettingsNotAcknowledged);
+            self.fail(error);
+            return Err(error);
+        }
+        if self.shutdown.drain_deadline().is_some_and(|deadline| deadline <= now) {
+            self.send_last_goaway();
+        }
+        Ok(())
+    }
+
+    /// The acknowledgement of a PING came: was it the drain's? It may come after the wait for it was over; the owner
+    /// did not send that PING then either.
+    pub(super) fn finish_drain_on_pong(&mut self, payload: [u8; 8]) -> bool {
+        if payload != DRAIN_PING || self.role == Role::Client || !self.shutdown.is_draining() {
+            return false;
+        }
+        if matches!(self.shutdown.drain, Drain::AwaitingPong { .. }) {
+            self.send_last_goaway();
+        }
+        true
+    }
+
+    /// Ends the connection for a fault of the peer's.
+    #[cold]
+    pub(super) fn fail(&mut self, error: ConnectionError) {
+        self.shut(error.code, error.violation.to_string().as_bytes(), Closed::ByFault(error));
+    }
+
+    fn shut(&mut self, code: ErrorCode, debug: &[u8], closed: Closed) {
+        if self.is_closed() {
+            return;
+        }
+        self.shutdown.closed = closed;
+        self.emit_goaway(self.last_served(), code, debug);
+        self.streams.clear();
+        self.sending.clear();
+        self.pending.clear();
+    }
+
+    fn send_last_goaway(&mut self) {
+        let last = self.last_served();
+        self.emit_goaway(last, ErrorCode::NoError, b"");
+        self.shutdown.drain = Drain::Last(last);
+    }
+
+    /// The last stream of the peer's that is or was served.
+    fn last_served(&self) -> StreamId {
+        match (self.role, self.shutdown.drain) {
+            // Servers open no streams.
+            (Role::Client, _) => StreamId::CONNECTION,
+            (Role::Server, Drain::Last(last)) => last,
+            (Role::Server, _) => self.streams.highest(),
+        }
+    }
+
+    fn emit_goaway(&mut self, last_stream: StreamId, code: ErrorCode, debug: &[u8]) {
+        GoAway { last_stream, code }.emit(debug, self.sending.output.buffer());
+    }
+}

@@ -1,0 +1,130 @@
+//! New streams (client): when there is a free one, and how it begins.
+
+use super::{Connection, Role};
+use crate::error::OpenError;
+use crate::event::Event;
+use crate::fields::Block;
+use crate::flow::{ReceiveWindow, SendWindow};
+use crate::send_queue::SendQueue;
+use crate::stream::{Scheduled, State, Stream, StreamId, Tag};
+
+impl Connection {
+    /// Whether a stream could be opened now (client).
+    pub fn can_open(&self) -> bool {
+        self.check_open().is_ok()
+    }
+
+    /// Asks for [`Event::StreamsFree`] as soon as a stream can be opened (client). `false`, and no event follows, where
+    /// one is free already, or where the connection takes no more streams at all.
+    pub fn notify_free_stream(&mut self) -> bool {
+        let is_wanted = self.check_open() == Err(OpenError::NoFreeStream);
+        self.free_stream_wanted |= is_wanted;
+        is_wanted
+    }
+
+    /// Opens a stream with a request's head (client). Servers cannot: they get `Closed`.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`]; nothing was sent. After `NoFreeStream`, [`Event::StreamsFree`] says when to try again.
+    pub fn open(&mut self, tag: Tag, head: Block<'_>, end_stream: bool) -> Result<StreamId, OpenError> {
+        let stream = self.open_stream(tag, end_stream, 0)?;
+        self.emit_headers(stream, head, end_stream);
+        Ok(stream)
+    }
+
+    /// Opens a stream with a whole small request (client): its head, and a message of `len` bytes that `encode`
+    /// appends, which ends it.
+    ///
+    /// Returns with the stream whether the message has gone too. Where that would have to wait (for a window, the
+    /// output, or because it is larger than a frame), `encode` is not called, and
+    /// [`send_data`](Connection::send_data) has to follow.
+    ///
+    /// # Panics
+    ///
+    /// When `encode` appends more or less than `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Connection::open).
+    #[inline]
+    pub fn open_with_message(
+        &mut self,
+        tag: Tag,
+        head: Block<'_>,
+        len: usize,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(StreamId, bool), OpenError> {
+        let takes_now = self.sending.takes_now(len, self.config.output_target);
+        if !takes_now || len > self.sending.peer.initial_window as usize {
+            return self.open(tag, head, false).map(|stream| (stream, false));
+        }
+        let stream = self.open_stream(tag, true, len)?;
+        self.emit_headers(stream, head, false);
+        self.emit_data(stream, len, true, encode);
+        Ok((stream, true))
+    }
+
+    fn check_open(&self) -> Result<(), OpenError> {
+        if self.shutdown.is_closed() || self.role == Role::Server {
+            return Err(OpenError::Closed);
+        }
+        if self.shutdown.peer_going_away() || self.shutdown.is_draining() {
+            return Err(OpenError::GoingAway);
+        }
+        if self.next_id() > StreamId::MAX.get() {
+            return Err(OpenError::IdsExhausted);
+        }
+        if self.streams.len() >= self.sending.peer.max_concurrent_streams as usize {
+            return Err(OpenError::NoFreeStream);
+        }
+        Ok(())
+    }
+
+    fn next_id(&self) -> u32 {
+        match self.streams.highest().get() {
+            0 => 1,
+            highest => highest + 2,
+        }
+    }
+
+    /// Puts a stream of which nothing was sent yet into the table. `len` bytes of DATA go out at once.
+    #[inline]
+    fn open_stream(&mut self, tag: Tag, end_stream: bool, len: usize) -> Result<StreamId, OpenError> {
+        debug_assert!(self.role == Role::Client, "servers do not open streams");
+        if let Err(error) = self.check_open() {
+            self.free_stream_wanted |= error == OpenError::NoFreeStream;
+            return Err(error);
+        }
+        let id = StreamId::new(self.next_id());
+        self.streams.use_id(id);
+        let mut stream = self.new_stream(id, tag, State::opened_here(end_stream), None);
+        stream.send_window.consume(len);
+        self.streams.insert(stream);
+        Ok(id)
+    }
+
+    #[inline]
+    pub(super) fn new_stream(&self, id: StreamId, tag: Tag, state: State, body_left: Option<u64>) -> Stream {
+        Stream {
+            id,
+            tag,
+            state,
+            scheduled: Scheduled::No,
+            send_window: SendWindow::new(self.sending.peer.initial_window),
+            receive_window: ReceiveWindow::new(self.receiving.stream_window),
+            queue: SendQueue::EMPTY,
+            body_left,
+            opened_in: self.receiving.batch,
+        }
+    }
+
+    /// Tells an owner who waits for a free stream when there is one.
+    #[cold]
+    pub(super) fn offer_stream(&mut self) {
+        if self.can_open() {
+            self.free_stream_wanted = false;
+            self.pending.push_back(Event::StreamsFree);
+        }
+    }
+}

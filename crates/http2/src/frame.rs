@@ -1,0 +1,13 @@
+//! Frames as they lie on the wire (RFC 9113 §4.1, §6): heads, and the payloads that have a structure.
+//!
+//! Each payload has `parse` and `emit`; DATA and header blocks have no structure but padding ([`unpad`]).
+
+mod control;
+mod head;
+pub(crate) mod padding;
+mod settings;
+
+pub use control::{GoAway, Priority, ping, rst_stream, window_update};
+pub use head::{Flags, FrameHead, HEAD_LEN, Kind, MAX_FRAME_SIZE_MAX, MAX_FRAME_SIZE_MIN, PREFACE, emit};
+pub use padding::unpad;
+pub use settings::{Setting, settings, settings_ack};

@@ -1,0 +1,295 @@
+//! What a connection has to send, and how it is framed.
+
+use crate::fields::Block;
+use crate::flow::{SendWindow, WINDOW_DEFAULT};
+use crate::frame::{Flags, FrameHead, HEAD_LEN, Kind, MAX_FRAME_SIZE_MIN};
+use crate::hpack::Encoder;
+use crate::output::Output;
+use crate::ready_queue::ReadyQueue;
+use crate::send_queue::{Queued, QueuedItems};
+use crate::stream::{Scheduled, Stream, StreamId};
+use crate::stream_table::Key;
+
+/// The largest DATA frame that is sent while several streams have something to send, in bytes, whatever the peer
+/// accepts: no small message waits for more than that behind a large one.
+const SHARED_DATA_LEN_MAX: u32 = 64 << 10;
+
+/// The largest DATA frame of a stream that has the connection to itself, in bytes: a part of what is framed ahead of
+/// the socket anyway ([`Config::output_target`](crate::Config::output_target)), so that whoever comes next waits no
+/// longer.
+const LONE_DATA_LEN_MAX: u32 = 128 << 10;
+
+/// How many streams may be open before the peer's SETTINGS say it (RFC 9113 §6.5.2 recommends no less for
+/// peers).
+const STREAMS_ASSUMED: u32 = 100;
+
+/// What goes out.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub(crate) output: Output,
+    pub(crate) encoder: Encoder,
+    pub(crate) items: QueuedItems,
+    pub(crate) ready: ReadyQueue,
+    /// The connection's.
+    pub(crate) window: SendWindow,
+    last_data: LastData,
+    pub(crate) peer: PeerSettings,
+}
+
+/// What the peer's SETTINGS say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerSettings {
+    pub(crate) max_concurrent_streams: u32,
+    pub(crate) initial_window: u32,
+    pub(crate) max_frame_size: u32,
+}
+
+impl PeerSettings {
+    /// What holds until the peer's SETTINGS arrive.
+    const INITIAL: PeerSettings = PeerSettings {
+        max_concurrent_streams: STREAMS_ASSUMED,
+        initial_window: WINDOW_DEFAULT,
+        max_frame_size: MAX_FRAME_SIZE_MIN,
+    };
+
+    fn data_len_max(self, is_alone: bool) -> usize {
+        self.max_frame_size.min(if is_alone { LONE_DATA_LEN_MAX } else { SHARED_DATA_LEN_MAX }) as usize
+    }
+}
+
+/// The DATA frame that was framed last. While nothing stands behind it in the output, more of the same stream
+/// is added to it: many small messages then cost one head, and the peer one frame.
+#[derive(Clone, Copy, Debug)]
+struct LastData {
+    stream: StreamId,
+    /// Where its head and its end are in the output's buffer.
+    head_at: usize,
+    end: usize,
+    len: usize,
+}
+
+impl LastData {
+    const NONE: LastData = LastData { stream: StreamId::CONNECTION, head_at: 0, end: usize::MAX, len: 0 };
+}
+
+impl Sending {
+    pub(crate) fn new() -> Sending {
+        Sending {
+            output: Output::default(),
+            encoder: Encoder::new(),
+            items: QueuedItems::default(),
+            ready: ReadyQueue::default(),
+            window: SendWindow::new(WINDOW_DEFAULT),
+            last_data: LastData::NONE,
+            peer: PeerSettings::INITIAL,
+        }
+    }
+
+    /// Whether a DATA frame of `len` bytes may go straight into the output if its stream allows it, past no one
+    /// whom it would take window from.
+    #[inline]
+    pub(crate) fn takes_now(&self, len: usize, output_target: usize) -> bool {
+        len <= self.window.available()
+            && len <= self.peer.data_len_max(false)
+            && self.output.len() < output_target
+            && (len == 0 || !self.ready.has_blocked())
+    }
+
+    /// Whether the output is worth taking.
+    #[inline]
+    pub(crate) fn has_output(&self) -> bool {
+        !self.output.is_empty() || self.has_next()
+    }
+
+    /// Whether a stream may send.
+    #[inline]
+    pub(crate) fn has_next(&self) -> bool {
+        self.ready.has_next(self.window_open())
+    }
+
+    /// Whether the connection's window lets any DATA go.
+    #[inline]
+    pub(crate) fn window_open(&self) -> bool {
+        self.window.available() > 0
+    }
+
+    /// Swaps all bytes to write into `out`. Returns whether there are any.
+    #[inline]
+    pub(crate) fn take_output(&mut self, out: &mut Output) -> bool {
+        if self.output.is_empty() {
+            return false;
+        }
+        std::mem::swap(&mut self.output, out);
+        self.last_data = LastData::NONE;
+        true
+    }
+
+    /// Queues something of a stream.
+    pub(crate) fn queue(&mut self, key: Key, stream: &mut Stream, item: Queued) {
+        self.items.push(&mut stream.queue, item);
+        self.schedule(key, stream);
+    }
+
+    /// Puts a stream into the ready queue, if it has something to send.
+    pub(crate) fn schedule(&mut self, key: Key, stream: &mut Stream) {
+        self.ready.schedule(key, stream, &self.items);
+    }
+
+    /// Drops all that a stream that is gone had queued.
+    #[inline]
+    pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
+        if !stream.queue.is_empty() || stream.scheduled != Scheduled::No {
+            self.items.drop_all(&mut stream.queue);
+            self.ready.forget(key, stream);
+        }
+    }
+
+    /// The connection is over: nothing that is queued will be sent.
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+        self.ready.clear();
+    }
+
+    pub(crate) fn shrink(&mut self) {
+        self.encoder.shrink();
+        self.output.shrink();
+        self.items.shrink();
+        self.ready.shrink();
+    }
+
+    /// Appends a DATA frame of its own whose payload is `len` bytes that `encode` appends. The window of the stream was
+    /// seen to.
+    #[inline]
+    pub(crate) fn emit_data(
+        &mut self,
+        stream: StreamId,
+        len: usize,
+        end_stream: bool,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.window.consume(len);
+        let buffer = self.output.buffer();
+        let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
+        FrameHead { len: len as u32, kind: Kind::Data, flags, stream }.emit(buffer);
+        let start = buffer.len();
+        encode(buffer);
+        assert_eq!(buffer.len() - start, len, "`encode` appended another number of bytes than it announced");
+    }
+
+    /// Starts a DATA frame of `len` bytes, or adds them to the one that stands last; the payload must follow.
+    #[inline]
+    pub(crate) fn begin_frame(&mut self, id: StreamId, len: usize) {
+        self.window.consume(len);
+        let len_max = self.peer.data_len_max(false);
+        let buffer = self.output.buffer();
+        let last = &mut self.last_data;
+        if last.end == buffer.len() && last.stream == id && last.len + len <= len_max {
+            last.len += len;
+        } else {
+            *last = LastData { stream: id, head_at: buffer.len(), end: 0, len };
+            buffer.extend_from_slice(&[0; HEAD_LEN]);
+        }
+    }
+
+    /// Back-fills the head of the frame that [`begin_frame`](Self::begin_frame) started, now that its payload
+    /// is there.
+    #[inline]
+    pub(crate) fn finish_frame(&mut self, end_stream: bool) {
+        let buffer = self.output.buffer();
+        let last = &mut self.last_data;
+        last.end = buffer.len();
+        let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
+        let head = FrameHead { len: last.len as u32, kind: Kind::Data, flags, stream: last.stream };
+        buffer[last.head_at..last.head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+    }
+
+    /// Appends a header block behind its frame's head. Returns how long the block is.
+    #[inline]
+    pub(crate) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) -> usize {
+        let Some(bytes) = self.encoder.ready(block) else {
+            return self.emit_encoded(stream, block, end_stream);
+        };
+        // Such blocks are shorter than the smallest frame that a peer can ask for.
+        let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
+        let head = FrameHead { len: bytes.len() as u32, kind: Kind::Headers, flags, stream };
+        let buffer = self.output.buffer();
+        head.emit(buffer);
+        buffer.extend_from_slice(bytes);
+        bytes.len()
+    }
+
+    /// Encodes a header block, its frame's head back-filled; one that is larger than a frame is cut.
+    fn emit_encoded(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) -> usize {
+        let len_max = self.peer.max_frame_size as usize;
+        let buffer = self.output.buffer();
+        let head_at = buffer.len();
+        buffer.extend_from_slice(&[0; HEAD_LEN]);
+        self.encoder.encode(block, buffer);
+        let len = buffer.len() - head_at - HEAD_LEN;
+        let flags = Flags::END_HEADERS.with_if(end_stream, Flags::END_STREAM);
+        let head = FrameHead { len: len as u32, kind: Kind::Headers, flags, stream };
+        if len > len_max {
+            cut_headers(head, head_at, len_max, buffer);
+        } else {
+            buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+        }
+        len
+    }
+
+    /// Sends one frame of a stream, as far as the windows allow. Returns how long its payload is; `None`: the stream
+    /// waits for the connection's window.
+    pub(crate) fn frame_next(&mut self, key: Key, stream: &mut Stream) -> Option<usize> {
+        if let Some(block) = self.items.pop_headers(&mut stream.queue) {
+            return Some(self.emit_headers(stream.id, block.as_block(), stream.ends_now()));
+        }
+        let frame_len_max = self.peer.data_len_max(!self.ready.has_next(true));
+        let wanted = stream.queue.bytes().min(frame_len_max).min(stream.send_window.available());
+        let len_max = wanted.min(self.window.available());
+        if len_max == 0 && wanted > 0 {
+            self.ready.block(key, stream);
+            return None;
+        }
+        Some(self.frame_data(stream, len_max))
+    }
+
+    /// Frames at most `len_max` bytes from the front of a queue. Returns how many.
+    fn frame_data(&mut self, stream: &mut Stream, len_max: usize) -> usize {
+        let head_at = self.output.buffer().len();
+        self.output.buffer().extend_from_slice(&[0; HEAD_LEN]);
+        let mut len = 0;
+        while let Some(part) = self.items.pop_data(&mut stream.queue, len_max - len) {
+            len += part.len();
+            self.output.push_payload(part);
+            if len == len_max {
+                break;
+            }
+        }
+        stream.send_window.consume(len);
+        self.window.consume(len);
+        let flags = Flags::NONE.with_if(stream.ends_now(), Flags::END_STREAM);
+        let head = FrameHead { len: len as u32, kind: Kind::Data, flags, stream: stream.id };
+        let buffer = self.output.buffer();
+        buffer[head_at..head_at + HEAD_LEN].copy_from_slice(&head.to_bytes());
+        len
+    }
+}
+
+/// Makes HEADERS, then CONTINUATIONs with nothing between them (RFC 9113 §6.10), of a header block that is too long for
+/// one frame and stands at the end of `out`, behind the place for the frame's head.
+#[cold]
+fn cut_headers(head: FrameHead, head_at: usize, len_max: usize, out: &mut Vec<u8>) {
+    let block = out.split_off(head_at + HEAD_LEN);
+    out.truncate(head_at);
+    let mut rest = &block[..];
+    let mut kind = Kind::Headers;
+    while !rest.is_empty() {
+        let (fragment, behind) = rest.split_at(rest.len().min(len_max));
+        rest = behind;
+        let end_headers = Flags::NONE.with_if(rest.is_empty(), Flags::END_HEADERS);
+        // END_STREAM stands on HEADERS.
+        let end_stream = head.flags.contains(Flags::END_STREAM) && kind == Kind::Headers;
+        let flags = end_headers.with_if(end_stream, Flags::END_STREAM);
+        crate::frame::emit(kind, flags, head.stream, fragment, out);
+        kind = Kind::Continuation;
+    }
+}

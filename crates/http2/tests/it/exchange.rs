@@ -1,0 +1,332 @@
+//! Two connections with a wire between them that cuts where it likes.
+
+use crate::hpack_support::Random;
+use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id, tag};
+use bytes::Bytes;
+use thalweg_http2::{Config, ErrorCode};
+
+/// Events with the parts of a body joined: how it was cut on the way makes no difference.
+fn joined(seen: &[Seen]) -> Vec<Seen> {
+    let mut joined: Vec<Seen> = Vec::new();
+    for event in seen {
+        match (joined.last_mut(), event) {
+            (Some(Seen::Data(stream, end, bytes)), Seen::Data(next, next_end, more))
+                if stream == next && !*end =>
+            {
+                bytes.extend(more);
+                *end = *next_end;
+            }
+            // An end that came alone joins no body.
+            _ => joined.push(event.clone()),
+        }
+    }
+    joined
+}
+
+/// What a client sends: three requests, one with a body and trailers, one with a padded body, one cancelled.
+fn requests() -> Vec<u8> {
+    let mut client = Subject::bare_client(Config::default());
+    let connection = &mut client.connection;
+    let post = fields(POST);
+    let first = connection.open(tag(1), block(&post), false).unwrap();
+    connection.send_data(first, [Bytes::from(vec![b'a'; 300])], false).unwrap();
+    connection.send_headers(first, block(&fields(TRAILERS)), true).unwrap();
+    let second = connection.open(tag(2), block(&post), false).unwrap();
+    let cancelled = connection.open(tag(3), block(&post), true).unwrap();
+    connection.reset(cancelled, ErrorCode::Cancel);
+    connection.ping(*b"pingpong");
+    connection.send_data(second, [Bytes::from(vec![b'b'; 100])], false).unwrap();
+    let mut bytes = client.sent_bytes();
+    let mut rest =
+        crate::support::Frames::new().padded_data(3, false, b"padded", 40).padded_data(3, true, b"", 5);
+    bytes.extend(rest.take());
+    bytes
+}
+
+/// What a server answers to three requests.
+fn responses() -> Vec<u8> {
+    let mut server = Subject::server(Config::default());
+    server.feed(&mut crate::support::Frames::new().request(1).request(3).request(5)).unwrap();
+    let connection = &mut server.connection;
+    let ok = fields(OK);
+    connection.send_headers(id(1), block(&fields(&[(":status", "103")])), false).unwrap();
+    for stream in [3, 1] {
+        connection.send_headers(id(stream), block(&ok), false).unwrap();
+        connection.send_data(id(stream), [Bytes::from(vec![b'c'; 50])], false).unwrap();
+    }
+    connection.reset(id(5), ErrorCode::RefusedStream);
+    connection.send_headers(id(3), block(&fields(TRAILERS)), true).unwrap();
+    connection.send_data(id(1), [Bytes::from(vec![b'd'; 50])], true).unwrap();
+    connection.drain(server.now);
+    let mut bytes = crate::support::Frames::server().take();
+    bytes.extend(server.sent_bytes());
+    bytes
+}
+
+/// Feeds `bytes` whole, in two parts cut at every place, and byte by byte: the events are the same.
+#[track_caller]
+fn check_cuts(subject: impl Fn() -> Subject, bytes: &[u8], events: usize) {
+    let mut whole = subject();
+    whole.feed_bytes(bytes).unwrap();
+    let expected = joined(&whole.seen);
+    assert_eq!(expected.len(), events, "{expected:#?}");
+    let sent = whole.sent_bytes();
+    for cut in 0..=bytes.len() {
+        let mut halved = subject();
+        halved.feed_bytes(&bytes[..cut]).unwrap();
+        halved.feed_bytes(&bytes[cut..]).unwrap();
+        assert_eq!(joined(&halved.seen), expected, "cut at {cut}");
+        assert_eq!(halved.sent_bytes(), sent, "cut at {cut}");
+    }
+    let mut drop_by_drop = subject();
+    for byte in bytes {
+        drop_by_drop.feed_bytes(std::slice::from_ref(byte)).unwrap();
+    }
+    assert_eq!(joined(&drop_by_drop.seen), expected);
+}
+
+#[test]
+fn a_server_understands_requests_however_they_are_cut() {
+    check_cuts(|| Subject::bare_server(Config::default()), &requests(), 7);
+}
+
+#[test]
+fn a_client_understands_responses_however_they_are_cut() {
+    let client = || {
+        let mut client = Subject::bare_client(Config::default());
+        for _ in 0..3 {
+            client.open();
+        }
+        client
+    };
+    check_cuts(client, &responses(), 10);
+}
+
+#[test]
+fn a_frame_that_lies_whole_in_the_input_is_one_event() {
+    let mut server = Subject::server(Config::default());
+    let frames = crate::support::Frames::new().open_request(1).padded_data(1, false, &[1; 16_000], 200);
+    server.feed(&mut { frames }).unwrap();
+    assert_eq!(server.seen.len(), 2);
+    assert_eq!(server.seen[1], Seen::Data(1, false, vec![1; 16_000]));
+}
+
+/// A client and a server that live through random operations on a wire with random cuts.
+struct World {
+    random: Random,
+    client: Subject,
+    server: Subject,
+    /// All bytes that went either way.
+    wire: Vec<u8>,
+    /// What each end has yet to read.
+    to_server: Vec<u8>,
+    to_client: Vec<u8>,
+    bodies_sent: Vec<(u32, usize)>,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut random = Random::new(seed);
+        let mut config = || Config {
+            stream_window: 1 + random.below(40_000) as u32,
+            connection_window: 65_535 + random.below(10_000) as u32,
+            output_target: 1 + random.below(40_000),
+            send_queue_low_water: 1 + random.below(10_000),
+            header_table_size: random.below(5000) as u32,
+            max_concurrent_streams: 1 + random.below(20) as u32,
+            ..Config::default()
+        };
+        let (client, server) = (Subject::bare_client(config()), Subject::bare_server(config()));
+        World {
+            random,
+            client,
+            server,
+            wire: Vec::new(),
+            to_server: Vec::new(),
+            to_client: Vec::new(),
+            bodies_sent: Vec::new(),
+        }
+    }
+
+    /// One operation of the owner of one end.
+    fn act(&mut self) {
+        match self.random.below(9) {
+            0..=2 => {
+                let end_stream = self.random.one_in(3);
+                let opened = self.client.connection.open(tag(0), block(&fields(POST)), end_stream);
+                if let (Ok(stream), false) = (opened, end_stream) {
+                    let len = self.random.below(30_000);
+                    self.bodies_sent.push((stream.get(), len));
+                    let end_stream = !self.random.one_in(5);
+                    let body = Bytes::from(vec![7; len]);
+                    self.client.connection.send_data(stream, [body], end_stream).unwrap();
+                }
+            }
+            3..=5 => {
+                let heads = self.server.seen.iter().filter_map(|seen| match seen {
+                    Seen::Headers(stream, ..) => Some(*stream),
+                    _ => None,
+                });
+                let streams: Vec<_> =
+                    heads.filter(|&stream| self.server.connection.is_open(id(stream))).collect();
+                if !streams.is_empty() {
+                    let choice = self.random.below(streams.len());
+                    self.answer(streams[choice]);
+                }
+            }
+            6 => {
+                let stream = 1 + 2 * self.random.below(60) as u32;
+                let end = if self.random.one_in(2) { &mut self.client } else { &mut self.server };
+                end.connection.reset(id(stream), ErrorCode::Cancel);
+            }
+            7 => {
+                let end = if self.random.one_in(2) { &mut self.client } else { &mut self.server };
+                end.connection.shrink();
+            }
+            _ => self.client.connection.ping([0; 8]),
+        }
+    }
+
+    fn answer(&mut self, stream: u32) {
+        let connection = &mut self.server.connection;
+        let len = self.random.below(30_000);
+        // A stream that was answered before refuses.
+        if connection.send_headers(id(stream), block(&fields(OK)), false).is_ok() {
+            connection.send_data(id(stream), [Bytes::from(vec![8; len])], false).unwrap();
+            connection.send_headers(id(stream), block(&fields(TRAILERS)), true).unwrap();
+        }
+    }
+
+    /// Moves some bytes each way. Returns whether there were any.
+    fn shovel(&mut self) -> bool {
+        self.to_server.extend(self.client.sent_bytes());
+        self.to_client.extend(self.server.sent_bytes());
+        let moved = !self.to_server.is_empty() || !self.to_client.is_empty();
+        for (end, waiting) in
+            [(&mut self.server, &mut self.to_server), (&mut self.client, &mut self.to_client)]
+        {
+            let len = if waiting.is_empty() { 0 } else { 1 + self.random.below(waiting.len()) };
+            let part: Vec<_> = waiting.drain(..len).collect();
+            self.wire.extend(&part);
+            end.feed_bytes(&part).unwrap();
+        }
+        moved
+    }
+
+    /// Lives, then ends all streams.
+    fn run(mut self) -> World {
+        for _ in 0..150 {
+            self.act();
+            self.shovel();
+        }
+        while self.shovel() {}
+        // What was left half open is cancelled, so that everything has ended.
+        for stream in (1..2000).step_by(2) {
+            self.client.connection.reset(id(stream), ErrorCode::Cancel);
+        }
+        while self.shovel() {}
+        assert_eq!(self.client.connection.active_streams(), 0);
+        assert_eq!(self.server.connection.active_streams(), 0);
+        self
+    }
+}
+
+/// The same bytes at the same times give the same events and the same bytes.
+#[test]
+fn a_seed_replays_exactly() {
+    let mut events = 0;
+    for seed in 0..20 {
+        let (mut once, mut again) = (World::new(seed), World::new(seed));
+        // The times differ between the two worlds, but not within each.
+        again.client.now += std::time::Duration::from_secs(1);
+        (once, again) = (once.run(), again.run());
+        assert_eq!(once.wire, again.wire);
+        assert_eq!(once.client.seen, again.client.seen);
+        assert_eq!(once.server.seen, again.server.seen);
+        events += once.server.seen.len();
+    }
+    assert!(events > 1000, "only {events} events");
+}
+
+/// Bodies arrive whole or are reset; nothing stalls.
+#[test]
+fn random_exchanges_end_well() {
+    for seed in 1000..1300 {
+        let world = World::new(seed).run();
+        for &(stream, len) in &world.bodies_sent {
+            let parts = world.server.seen.iter().filter_map(|seen| match seen {
+                Seen::Data(of, end, bytes) if *of == stream => Some((bytes.len(), *end)),
+                _ => None,
+            });
+            let (received, ended) = parts.fold((0, false), |sum, part| (sum.0 + part.0, sum.1 | part.1));
+            assert!(received <= len && (!ended || received == len), "seed {seed}, stream {stream}");
+        }
+        let answers = world.client.seen.iter().filter(|seen| matches!(seen, Seen::Trailers(..))).count();
+        assert!(answers > 0, "seed {seed}");
+    }
+}
+
+/// Wherever DATA is cut, what its owner puts in its place is worth as much as what is presented.
+#[test]
+fn data_can_be_placed_by_its_owner() {
+    let frames = || {
+        Frames::new()
+            .open_request(1)
+            .open_request(3)
+            .padded_data(1, false, b"padded", 9)
+            .data(3, false, b"other")
+            .padded_data(1, true, b"the end", 3)
+    };
+    let bytes = frames().take();
+    let mut whole = Subject::server(Config::default());
+    whole.feed_bytes(&bytes).unwrap();
+    for cut in 0..bytes.len() {
+        for placed_max in [1, 3, usize::MAX] {
+            let mut subject = Subject::server(Config::default());
+            subject.feed_bytes(&bytes[..cut]).unwrap();
+            let mut rest = &bytes[cut..];
+            let mut placed = Vec::new();
+            while let Some(expected) = subject.connection.expected_data() {
+                assert_eq!(subject.connection.expected_data(), Some(expected), "asking changes nothing");
+                let len = expected.len.min(placed_max);
+                let ended = subject.connection.data_placed(len);
+                placed.extend_from_slice(&rest[..len]);
+                rest = &rest[len..];
+                subject.connection.release(expected.stream, len);
+                subject.seen.push(Seen::Data(
+                    expected.stream.get(),
+                    ended.is_some(),
+                    std::mem::take(&mut placed),
+                ));
+            }
+            subject.feed_bytes(rest).unwrap();
+            assert_eq!(joined(&subject.seen), joined(&whole.seen), "cut at {cut}");
+            assert_eq!(subject.sent_bytes(), whole_output(&bytes), "cut at {cut}");
+        }
+    }
+}
+
+fn whole_output(bytes: &[u8]) -> Vec<u8> {
+    let mut subject = Subject::server(Config::default());
+    subject.feed_bytes(bytes).unwrap();
+    subject.sent_bytes()
+}
+
+#[test]
+fn nothing_is_expected_of_streams_and_connections_that_are_gone() {
+    let mut subject = Subject::server(Config::default());
+    let bytes = Frames::new().open_request(1).data(1, true, b"the whole").take();
+    let (begun, rest) = bytes.split_at(bytes.len() - 5);
+    subject.feed_bytes(begun).unwrap();
+    assert_eq!(subject.connection.expected_data().map(|expected| expected.len), Some(5));
+    subject.connection.reset(id(1), ErrorCode::Cancel);
+    assert_eq!(subject.connection.expected_data(), None);
+    assert_eq!(subject.connection.data_placed(2), None, "asked before, placed behind the reset");
+    subject.feed_bytes(&rest[2..]).unwrap();
+    subject.feed(&mut Frames::new().ping(true, [0; 8])).unwrap();
+    let mut subject = Subject::server(Config::default());
+    subject.feed_bytes(begun).unwrap();
+    subject.connection.close(ErrorCode::NoError, b"");
+    assert_eq!(subject.connection.expected_data(), None);
+    assert_eq!(subject.connection.data_placed(5), None);
+}

@@ -1,0 +1,209 @@
+//! What a peer may cost, and what honest heavy use may not be taken for.
+
+use std::time::Duration;
+
+use crate::support::{Frames, OK, POST, Subject, TRAILERS, block, fields, id};
+use thalweg_http2::frame::{Flags, Kind};
+use thalweg_http2::{Config, ConnectionError, ErrorCode, Limits};
+
+/// Feeds `frames` again and again, all of it one batch of input, until the connection ends or `times` is
+/// reached; returns how often it was let pass.
+fn let_pass(subject: &mut Subject, times: u32, mut frames: impl FnMut(Frames, u32) -> Frames) -> u32 {
+    let mut builder = Frames::new();
+    let mut batch = Vec::new();
+    let mut ends = Vec::new();
+    for n in 0..times {
+        builder = frames(builder, n);
+        batch.extend(builder.take());
+        ends.push(batch.len());
+    }
+    let mut rest = &batch[..];
+    loop {
+        let outcome = subject.connection.poll_event(&mut rest, subject.now);
+        // Whoever reads replies does not let them pile up.
+        subject.sent_bytes();
+        match outcome {
+            Ok(Some(_)) => {}
+            Ok(None) => return times,
+            Err(error) => {
+                assert_eq!(error.code, ErrorCode::EnhanceYourCalm, "{error}");
+                // Frames count as consumed when they are taken, so the last one is the one too many.
+                let consumed = batch.len() - rest.len();
+                return ends.iter().take_while(|&&end| end < consumed).count() as u32;
+            }
+        }
+    }
+}
+
+/// A server whose client repeats `frames` in one batch: so many are let pass.
+#[track_caller]
+fn check(frames: impl FnMut(Frames, u32) -> Frames, passed: u32) {
+    let limits = Limits { paid_control_frames_max: 0, glitches: 1000, ..Limits::default() };
+    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    subject.feed(&mut Frames::new().open_request(1)).unwrap();
+    // `Frames` that are fed here have an encoder of their own, whose table must not differ from the first
+    // one's.
+    assert_eq!(let_pass(&mut subject, 2000, frames), passed);
+}
+
+#[test]
+fn floods_are_cut_off() {
+    check(|f, _| f.ping(false, [0; 8]), 1000);
+    check(|f, _| f.ping(true, [0; 8]), 1000);
+    check(|f, _| f.settings(&[]), 1000);
+    check(|f, _| f.frame(Kind::Settings, Flags::ACK, 0, b""), 1000);
+    check(|f, _| f.frame(Kind::Priority, Flags::NONE, 9, &[0; 5]), 1000);
+    check(|f, _| f.frame(Kind::Unknown(99), Flags::NONE, 0, b""), 1000);
+    check(|f, _| f.window_update(1, 1), 1000);
+    check(|f, _| f.window_update(0, 1), 1000);
+    check(|f, _| f.goaway(0, ErrorCode::NoError), 1000);
+    check(|f, _| f.data(1, false, b""), 1000);
+    check(|f, _| f.data(1, false, b"tiny"), 1000);
+    check(|f, _| f.padded_data(1, false, b"", 3), 1000);
+}
+
+#[test]
+fn messages_of_five_bytes_are_no_flood() {
+    check(|f, _| f.data(1, false, &[0; 5]), 2000);
+}
+
+/// MadeYouReset (CVE-2025-8671): the peer provokes stream errors, and with them free streams.
+#[test]
+fn provoked_stream_errors_are_cut_off() {
+    let next = |n: u32| 3 + 2 * n;
+    // A WINDOW_UPDATE costs its own token besides the ten.
+    check(|f, n| f.request(next(n)).window_update(next(n), (1 << 31) - 1), 90);
+    check(|f, n| f.request(next(n)).window_update(next(n), 0), 90);
+    check(|f, n| f.request(next(n)).data(next(n), true, b"half closed"), 100);
+    check(|f, n| f.headers(next(n), true, TRAILERS), 100);
+}
+
+#[test]
+fn glitches_are_forgiven_with_time() {
+    let limits = Limits { paid_control_frames_max: 0, ..Limits::default() };
+    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    for _ in 0..100 {
+        subject.pass(Duration::from_secs(1));
+        assert_eq!(let_pass(&mut subject, 330, |f, _| f.ping(false, [0; 8])), 330);
+    }
+}
+
+/// BDP probes, keepalive, a window update for each message: what answers work is paid for by it.
+#[test]
+fn control_frames_beside_work_are_no_flood() {
+    let mut subject = Subject::server(Config::default());
+    let mut builder = Frames::new();
+    for n in 0..30_000 {
+        let stream = 1 + 2 * n;
+        let frames = builder.open_request(stream).data(stream, true, &[0; 5]);
+        let mut frames = frames.ping(false, [0; 8]).window_update(0, 7).window_update(stream, 7);
+        subject.feed(&mut frames).unwrap();
+        subject.connection.send_headers(id(stream), block(&fields(OK)), false).unwrap();
+        subject.connection.send_data_in_place(id(stream), 5, true, |out| out.extend([0; 5])).unwrap();
+        subject.sent();
+        builder = frames;
+    }
+}
+
+/// A peer that provokes replies and does not read them.
+#[test]
+fn unread_replies_are_bounded() {
+    let limits = Limits { queued_replies_max: 500, ..Limits::default() };
+    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    for _ in 0..500 {
+        subject.feed(&mut Frames::new().ping(false, [0; 8])).unwrap();
+    }
+    let error = subject.feed(&mut Frames::new().ping(false, [0; 8])).unwrap_err();
+    assert_eq!(error.code, ErrorCode::EnhanceYourCalm);
+}
+
+/// CVE-2024-27316
+#[test]
+fn continuations_are_bounded() {
+    #[track_caller]
+    fn check(limits: Limits, continuations: usize, len: usize, expected: Result<(), ErrorCode>) {
+        let mut subject = Subject::server(Config { limits, ..Config::default() });
+        let mut frames = Frames::new();
+        let block = frames.block(POST);
+        // Literals of an empty name and value, without indexing, are malformed; that is the stream's fault
+        // alone.
+        let filler = vec![0u8; len / 3 * 3];
+        frames = frames.frame(Kind::Headers, Flags::END_STREAM, 1, &block);
+        for n in 1..=continuations {
+            let flags = Flags::NONE.with_if(n == continuations, Flags::END_HEADERS);
+            frames = frames.frame(Kind::Continuation, flags, 1, &filler);
+        }
+        let outcome = subject.feed(&mut frames).map_err(|error: ConnectionError| error.code);
+        assert_eq!(outcome, expected);
+    }
+    let calm = Err(ErrorCode::EnhanceYourCalm);
+    check(Limits::default(), 8, 30, Ok(()));
+    check(Limits::default(), 9, 30, calm);
+    check(Limits::default(), 8, 16_384, Ok(()));
+    check(Limits { header_block_len_max: 60_000, ..Limits::default() }, 3, 16_384, Ok(()));
+    check(Limits { header_block_len_max: 60_000, ..Limits::default() }, 4, 16_384, calm);
+}
+
+/// CVE-2023-44487: streams that come and go within a batch.
+#[test]
+fn rapid_reset_is_cut_off() {
+    let rapid = |f: Frames, n| f.request(1 + 2 * n).rst_stream(1 + 2 * n, ErrorCode::Cancel);
+    let mut subject = Subject::server(Config::default());
+    assert_eq!(let_pass(&mut subject, 20_000, rapid), 40 * 256);
+    // Fewer streams, fewer resets, down to a floor.
+    let mut few = Subject::server(Config { max_concurrent_streams: 10, ..Config::default() });
+    assert_eq!(let_pass(&mut few, 20_000, rapid), 1000);
+    // They come back with time.
+    let mut patient = Subject::server(Config::default());
+    for n in 0..100 {
+        patient.pass(Duration::from_secs(1));
+        let next = |f, m| rapid(f, 1024 * n + m);
+        assert_eq!(let_pass(&mut patient, 1024, next), 1024);
+    }
+}
+
+/// Streams that outlived a batch were in use; those that were answered were served.
+#[test]
+fn cancels_of_calls_that_were_under_way_cost_nothing() {
+    #[track_caller]
+    fn check(answered: bool, batches: bool) {
+        let mut subject = Subject::server(Config::default());
+        let mut builder = Frames::new();
+        for n in 0..30_000 {
+            let stream = 1 + 2 * n;
+            let frames = builder.request(stream);
+            builder = frames;
+            let request = builder.take();
+            let mut input = request.as_slice();
+            assert!(subject.connection.poll_event(&mut input, subject.now).unwrap().is_some());
+            if answered {
+                subject.connection.send_headers(id(stream), block(&fields(OK)), false).unwrap();
+            }
+            if batches {
+                assert_eq!(subject.connection.poll_event(&mut input, subject.now), Ok(None));
+            }
+            builder = builder.rst_stream(stream, ErrorCode::Cancel);
+            let reset = builder.take();
+            assert!(subject.connection.poll_event(&mut &reset[..], subject.now).unwrap().is_some());
+            subject.sent_bytes();
+        }
+    }
+    check(true, false);
+    check(false, true);
+}
+
+/// A client may open more streams than are allowed until it has seen SETTINGS: they are refused without being
+/// counted.
+#[test]
+fn refusals_before_settings_are_acknowledged_are_no_fault() {
+    let limits = Limits { glitches: 0, ..Limits::default() };
+    let mut subject = Subject::bare_server(Config { max_concurrent_streams: 1, limits, ..Config::default() });
+    let frames = Frames::new().raw(thalweg_http2::frame::PREFACE).settings(&[]);
+    let mut frames = (0..100).fold(frames, |frames, n| frames.request(1 + 2 * n));
+    subject.feed(&mut frames).unwrap();
+    let refused = subject.sent().iter().filter(|frame| frame.kind == Kind::RstStream).count();
+    assert_eq!(refused, 99);
+    subject.feed(&mut frames.frame(Kind::Settings, Flags::ACK, 0, b"")).unwrap();
+    let error = subject.feed(&mut Frames::new().headers(201, true, POST)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::EnhanceYourCalm);
+}

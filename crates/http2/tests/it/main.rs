@@ -1,0 +1,15 @@
+//! Connections and HPACK from outside: one binary for all modules.
+
+mod exchange;
+mod faults;
+mod garbage;
+mod hpack_decoder;
+mod hpack_encoder;
+mod hpack_peer;
+mod hpack_random;
+mod hpack_support;
+mod hpack_vectors;
+mod limits;
+mod sending;
+mod shutdown;
+mod support;

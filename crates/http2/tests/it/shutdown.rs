@@ -1,0 +1,180 @@
+//! How connections end: GOAWAY both ways, draining, deadlines.
+
+use std::time::Duration;
+
+use crate::support::{Frames, OK, POST, Seen, Sent, Subject, block, fields, id, tag};
+use thalweg_http2::frame::{GoAway, Kind};
+use thalweg_http2::{Config, ErrorCode, Initiator, OpenError, ResetCause, ResetReason, SendError};
+
+fn goaways(sent: &[Sent]) -> Vec<(u32, ErrorCode)> {
+    let goaways = sent.iter().filter(|frame| frame.kind == Kind::GoAway);
+    let parse = |frame: &Sent| {
+        let (goaway, _) = GoAway::parse(&frame.payload).unwrap();
+        (goaway.last_stream.get(), goaway.code)
+    };
+    goaways.map(parse).collect()
+}
+
+const LAST: u32 = (1 << 31) - 1;
+
+/// Drains a server that has stream 1 open; ends the wait with `wake`.
+#[track_caller]
+fn check_drain(wake: impl FnOnce(&mut Subject, &Sent)) {
+    let mut server = Subject::server(Config::default());
+    let mut client = Frames::new().request(1);
+    server.feed(&mut client).unwrap();
+    server.connection.drain(server.now);
+    server.connection.drain(server.now);
+    let sent = server.sent();
+    assert_eq!(goaways(&sent), [(LAST, ErrorCode::NoError)]);
+    // What was on its way is still served.
+    let mut client = client.request(3);
+    server.feed(&mut client).unwrap();
+    assert_eq!(server.seen.len(), 2);
+    wake(&mut server, &sent[1]);
+    assert_eq!(goaways(&server.sent()), [(3, ErrorCode::NoError)]);
+    // What comes later is not, and is no error.
+    server.feed(&mut client.open_request(5).data(5, true, b"late!")).unwrap();
+    assert_eq!(server.seen.len(), 2);
+    assert!(!server.connection.is_drained());
+    for stream in [1, 3] {
+        server.connection.send_headers(id(stream), block(&fields(OK)), true).unwrap();
+    }
+    assert!(server.connection.is_drained() && !server.connection.is_closed());
+    assert_eq!(server.connection.timeout(), None);
+}
+
+#[test]
+fn drain_ends_when_the_ping_is_acknowledged() {
+    check_drain(|server, ping| {
+        assert_eq!(ping.kind, Kind::Ping);
+        server.feed(&mut Frames::new().ping(true, ping.payload[..].try_into().unwrap())).unwrap();
+        assert!(!server.seen.iter().any(|seen| matches!(seen, Seen::Pong(_))), "it was not the owner's ping");
+    });
+}
+
+/// Found by simulation: the owner was told of a PING that it had not sent.
+#[test]
+fn an_acknowledgement_after_the_drain_timeout_is_not_the_owners() {
+    check_drain(|server, ping| {
+        let deadline = server.connection.timeout().unwrap();
+        server.connection.handle_timeout(deadline).unwrap();
+        server.feed(&mut Frames::new().ping(true, ping.payload[..].try_into().unwrap())).unwrap();
+        assert!(!server.seen.iter().any(|seen| matches!(seen, Seen::Pong(_))), "it was not the owner's ping");
+    });
+}
+
+#[test]
+fn drain_ends_when_the_time_is_up() {
+    check_drain(|server, _| {
+        let deadline = server.connection.timeout().unwrap();
+        assert_eq!(deadline - server.now, Duration::from_secs(5));
+        let early = server.now + Duration::from_nanos(4_999_999_999);
+        server.connection.handle_timeout(early).unwrap();
+        assert_eq!(server.sent(), []);
+        server.connection.handle_timeout(deadline).unwrap();
+    });
+}
+
+#[test]
+fn a_draining_client_opens_nothing() {
+    let mut client = Subject::client(Config::default());
+    client.open();
+    client.connection.drain(client.now);
+    assert_eq!(goaways(&client.sent()), [(0, ErrorCode::NoError)]);
+    assert_eq!(client.connection.open(tag(0), block(&fields(POST)), true), Err(OpenError::GoingAway));
+    assert!(!client.connection.is_drained());
+    client.feed(&mut Frames::new().headers(1, true, OK)).unwrap();
+    assert!(client.connection.is_drained());
+}
+
+/// RFC 9113 §6.8
+#[test]
+fn goaway_resets_the_streams_that_will_not_be_served() {
+    let mut client = Subject::client(Config::default());
+    for _ in 0..4 {
+        client.open();
+    }
+    client.feed(&mut Frames::new().goaway(LAST, ErrorCode::NoError)).unwrap();
+    assert_eq!(client.seen, [Seen::GoAway(LAST, ErrorCode::NoError, b"why".to_vec())]);
+    assert!(client.connection.peer_going_away() && !client.connection.can_open());
+    client.seen.clear();
+    client.feed(&mut Frames::new().goaway(3, ErrorCode::NoError).headers(1, true, OK)).unwrap();
+    let cause = ResetCause {
+        initiator: Initiator::Peer,
+        code: ErrorCode::NoError,
+        unprocessed: true,
+        reason: ResetReason::PeerWentAway,
+    };
+    let [goaway, first, second, answer] = &client.seen[..] else { panic!("{:?}", client.seen) };
+    assert_eq!(*goaway, Seen::GoAway(3, ErrorCode::NoError, b"why".to_vec()));
+    assert_eq!([first, second], [&Seen::Reset(5, cause), &Seen::Reset(7, cause)]);
+    assert!(matches!(answer, Seen::Headers(1, true, _)));
+    assert!(!client.connection.is_drained());
+    client.connection.reset(id(3), ErrorCode::Cancel);
+    assert!(client.connection.is_drained());
+}
+
+#[test]
+fn resets_say_whether_the_request_was_processed() {
+    #[track_caller]
+    fn check(code: ErrorCode, unprocessed: bool) {
+        let mut client = Subject::client(Config::default());
+        client.open();
+        client.feed(&mut Frames::new().rst_stream(1, code)).unwrap();
+        let [Seen::Reset(1, cause)] = client.seen[..] else { panic!("{:?}", client.seen) };
+        assert_eq!((cause.code, cause.unprocessed, cause.initiator), (code, unprocessed, Initiator::Peer));
+    }
+    check(ErrorCode::RefusedStream, true);
+    check(ErrorCode::Cancel, false);
+    check(ErrorCode::Unknown(0xabc), false);
+}
+
+#[test]
+fn close_ends_everything_at_once() {
+    let mut server = Subject::server(Config::default());
+    server.feed(&mut Frames::new().request(1)).unwrap();
+    server.connection.close(ErrorCode::InternalError, b"out of order");
+    let sent = server.sent();
+    assert_eq!(goaways(&sent), [(1, ErrorCode::InternalError)]);
+    assert_eq!(&sent[0].payload[8..], b"out of order");
+    assert!(server.connection.is_closed() && server.connection.is_drained());
+    assert_eq!(server.connection.active_streams(), 0);
+    let answer = server.connection.send_headers(id(1), block(&fields(OK)), true);
+    assert_eq!(answer, Err(SendError::Closed));
+    server.seen.clear();
+    server.feed(&mut Frames::new().request(3).data(99, true, b"nonsense")).unwrap();
+    assert_eq!((server.seen, server.connection.timeout()), (vec![], None));
+}
+
+#[test]
+fn an_error_is_told_again() {
+    let mut server = Subject::server(Config::default());
+    let first = server.feed(&mut Frames::new().data(0, true, b"x")).unwrap_err();
+    server.sent();
+    assert_eq!(server.feed(&mut Frames::new().request(1)), Err(first));
+    assert_eq!(server.sent(), []);
+}
+
+/// RFC 9113 §6.5.3
+#[test]
+fn settings_must_be_acknowledged_in_time() {
+    let mut client = Subject::bare_client(Config::default());
+    client.feed(&mut Frames::new().settings(&[])).unwrap();
+    client.sent();
+    let deadline = client.connection.timeout().unwrap();
+    assert_eq!(deadline - client.now, Duration::from_secs(10));
+    let error = client.connection.handle_timeout(deadline).unwrap_err();
+    assert_eq!(error.code, ErrorCode::SettingsTimeout);
+    assert_eq!(goaways(&client.sent()), [(0, ErrorCode::SettingsTimeout)]);
+    assert_eq!(Subject::client(Config::default()).connection.timeout(), None);
+}
+
+#[test]
+fn a_time_beyond_all_times_is_no_deadline() {
+    let mut config = Config::default();
+    (config.settings_timeout, config.drain_timeout) = (Duration::MAX, Duration::MAX);
+    let mut server = Subject::bare_server(config);
+    server.connection.drain(server.now);
+    assert_eq!(server.connection.timeout(), None);
+}

@@ -1,0 +1,172 @@
+//! Driving a server in a closed loop: each of a fixed number of workers has one call under way, and begins the next
+//! when it has ended.
+//!
+//! All four kinds of call start their clocks at the same place: where the message is handed to the library, before it
+//! is encoded. What [`CallType`] says ends them.
+
+mod bidi;
+mod call;
+mod patience;
+mod run;
+mod stride;
+mod supervise;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
+use thalweg::{Channel, Method, Status};
+
+use crate::kernel::Established;
+use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
+use crate::services::PAYLOAD_BYTES_MAX;
+use call::{Call, RawMethod, client};
+
+pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
+pub use patience::{Moment, Patience};
+pub use stride::{STRIDE, STRIDE_BYTES_MAX};
+
+/// What the first call calls, if no other method is asked for.
+const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
+
+/// Why there is nothing to report.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The settings make no run.
+    #[error("{0}")]
+    Settings(&'static str),
+    /// The method cannot be read.
+    #[error("{0}")]
+    Method(String),
+    /// The target cannot be read.
+    #[error(transparent)]
+    Target(ConnectError),
+    /// Nothing to measure is there.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// Something is there, and it does not say what it is.
+    #[error("{target} did not answer as an HTTP/2 server within {patience:?}")]
+    Silent {
+        /// As it was given.
+        target: String,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// The first call, made before anything is measured, failed.
+    #[error(
+        "{target}: the first call, {method}, ended with {}",
+        run::described(.status)
+    )]
+    FirstCall {
+        /// As it was given.
+        target: String,
+        /// `package.Service/Method`.
+        method: String,
+        /// How the call ended.
+        status: Status,
+    },
+    /// The interrupt came before measuring had begun.
+    #[error("interrupted before measuring began")]
+    Interrupted,
+}
+
+/// Drives `settings.target` as `settings` say, until time or count end the run or `interrupt` comes.
+///
+/// It runs on the caller's tokio runtime; `settings.cpus` is for the record, pinning is the caller's. One call is made
+/// before the warm-up, so that a server that is not there or not this service is an error and not a run of failures.
+/// `announce` is told both [`Moment`]s when they come, on the thread that drives: it must not take long.
+///
+/// # Errors
+///
+/// When there is nothing to report: see [`DriveError`]. Failed calls are in the result.
+pub async fn drive(
+    settings: &LoadSettings,
+    patience: Patience,
+    interrupt: impl Future<Output = ()>,
+    announce: impl FnMut(Moment),
+) -> Result<LoadResult, DriveError> {
+    let size = checked(settings)?;
+    let mut interrupt = std::pin::pin!(interrupt);
+    let before = Established::now();
+
+    let method = settings.method.as_ref().map(raw_method).transpose()?.map(Arc::new);
+    let ready = async {
+        let builder = builder(settings, patience);
+        let channel = connect(builder.clone(), settings, patience).await?;
+        let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
+        let call = Call { client: client(&channel), channel, kind: settings.call, size, afresh, method };
+        first_call(&call, settings, patience).await?;
+        Ok(call)
+    };
+    // The channel stays open until its connections have been counted.
+    let call = tokio::select! {
+        ready = ready => ready?,
+        () = &mut interrupt => return Err(DriveError::Interrupted),
+    };
+
+    let mut result = supervise::supervise(settings, call.clone(), patience, interrupt, announce).await;
+    result.connections.established = Established::now().since(before);
+    supervise::note_connections(&mut result);
+    Ok(result)
+}
+
+/// The payload's size, when the settings make sense.
+fn checked(settings: &LoadSettings) -> Result<usize, DriveError> {
+    if settings.in_flight == 0 || settings.connections == 0 {
+        return Err(DriveError::Settings("at least one call in flight and one connection are needed"));
+    }
+    if settings.method.is_some() && settings.call != CallType::Unary {
+        return Err(DriveError::Settings("a method of one's own is driven with unary calls"));
+    }
+    if settings.connections > settings.in_flight {
+        return Err(DriveError::Settings("more connections than calls in flight: some would stay idle"));
+    }
+    if settings.duration_ns.is_some() == settings.total.is_some() {
+        return Err(DriveError::Settings("either a duration or a total ends the run"));
+    }
+    usize::try_from(settings.size_bytes)
+        .ok()
+        .filter(|&size| size <= PAYLOAD_BYTES_MAX)
+        .ok_or(DriveError::Settings("payloads of more than 64 MiB are not driven"))
+}
+
+fn raw_method(called: &MethodCall) -> Result<RawMethod, DriveError> {
+    let method = Method::from_path(&called.path).map_err(|error| DriveError::Method(error.to_string()))?;
+    Ok(RawMethod { method, request: called.request.clone().into() })
+}
+
+fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
+    let builder = Channel::builder(&settings.target)
+        .connect_timeout(patience.connect)
+        .busy_poll(Duration::from_nanos(settings.busy_poll_ns));
+    match settings.lanes {
+        LaneRule::Fixed => builder.lanes(Lanes::fixed(settings.connections as usize)),
+        LaneRule::Adaptive => builder.lanes(Lanes::adaptive()),
+        LaneRule::PerCall => builder.lanes(Lanes::fixed(1)),
+    }
+}
+
+async fn connect(
+    builder: ChannelBuilder,
+    settings: &LoadSettings,
+    patience: Patience,
+) -> Result<Channel, DriveError> {
+    match tokio::time::timeout(patience.connect, builder.connect()).await {
+        Ok(Ok(channel)) => Ok(channel),
+        Ok(Err(error @ ConnectError::Unavailable(_))) => Err(DriveError::Connect(error)),
+        Ok(Err(error)) => Err(DriveError::Target(error)),
+        Err(_) => Err(DriveError::Silent { target: settings.target.clone(), patience: patience.connect }),
+    }
+}
+
+/// One unary call, of the run's method or with payloads of its size.
+async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) -> Result<(), DriveError> {
+    let method = settings.method.as_ref().map_or(FIRST_METHOD, |called| called.path.trim_start_matches('/'));
+    let failed =
+        |status| DriveError::FirstCall { target: settings.target.clone(), method: method.to_owned(), status };
+    match tokio::time::timeout(patience.call, call.once()).await {
+        Ok(called) => called.map_err(failed),
+        Err(_) => Err(failed(Status::deadline_exceeded(format!("no answer within {:?}", patience.call)))),
+    }
+}

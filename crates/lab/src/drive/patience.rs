@@ -1,0 +1,44 @@
+//! What is waited for: by the driver, and by whoever watches a run from outside.
+
+use std::time::Duration;
+
+/// What the driver is patient with.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For connecting, all connections together.
+    pub connect: Duration,
+    /// For one unary call, or for a stream's next message. It is enforced here and not sent as a deadline, so that
+    /// the calls that are measured are as plain as calls can be.
+    pub call: Duration,
+    /// For calls that are under way when the run is interrupted.
+    pub interrupted: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            call: Duration::from_secs(10),
+            interrupted: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What whoever watches a run from outside waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// The warm-up is over: the measured time begins.
+    Measuring,
+    /// The measured time has ended, and what began in it.
+    Measured,
+}
+
+impl Moment {
+    /// The line that says so on a driver's stdout.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measuring => "measuring",
+            Self::Measured => "measured",
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! What a study found, and what speaks against its figures: values, and how they are worded.
+
+use std::fmt;
+
+use crate::figures::percent;
+use crate::wording::counted;
+
+/// One thing that a study found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is about.
+    pub topic: Topic,
+    /// A few sentences.
+    pub text: String,
+}
+
+/// What findings are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// How long a lone call takes, and up to which size.
+    Latency,
+    /// Bytes per second.
+    Throughput,
+    /// Operations per second.
+    Rate,
+    /// Which call type is fastest at which size.
+    CallType,
+    /// TCP beside Unix domain sockets.
+    Transports,
+    /// The longest waits.
+    Spikes,
+    /// Where Protobuf takes less time than JSON.
+    ProtobufWins,
+    /// Where it does not.
+    ProtobufLoses,
+    /// Bytes of a message, by format.
+    Bytes,
+    /// What conversions are of a call.
+    ShareOfCall,
+    /// Codecs of ProtoJSON.
+    ProtoJson,
+    /// Codecs of MessagePack.
+    MessagePack,
+    /// Codecs that learn a message's type at run time.
+    TypeAtRunTime,
+    /// Messages that borrow from the bytes that they were read from.
+    Borrowing,
+    /// The first conversions beside the later ones.
+    FirstConversions,
+    /// Codecs on the JVM.
+    Jvm,
+    /// What a line differs from itself by.
+    Noise,
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Latency => "Latency",
+            Self::Throughput => "Throughput",
+            Self::Rate => "Rate",
+            Self::CallType => "Which call",
+            Self::Transports => "TCP or UDS",
+            Self::Spikes => "Spikes",
+            Self::ProtobufWins => "Where Protobuf wins",
+            Self::ProtobufLoses => "Where it does not",
+            Self::Bytes => "Bytes",
+            Self::ShareOfCall => "Of a whole call",
+            Self::ProtoJson => "ProtoJSON",
+            Self::MessagePack => "MessagePack",
+            Self::TypeAtRunTime => "Type at run time",
+            Self::Borrowing => "Borrowing",
+            Self::FirstConversions => "The first conversions",
+            Self::Jvm => "On the JVM",
+            Self::Noise => "Noise",
+        })
+    }
+}
+
+/// What a reader must know before using the figures of a study.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Doubt {
+    /// Not all was measured.
+    CutShort {
+        /// So much was.
+        done: usize,
+        /// Of so much.
+        planned: usize,
+        /// Windows or points.
+        unit: Unit,
+    },
+    /// The program was not built for speed.
+    Build(String),
+    /// Client and server had one processor between them.
+    OneProcessor,
+    /// Other programs ran.
+    Busy {
+        /// Threads that wanted a processor, on average over the minute before.
+        load_average: f64,
+        /// How many there are.
+        cores: usize,
+    },
+    /// Something is to be said of windows.
+    Windows(Remark),
+    /// The noise floor, as a ratio, is high.
+    Noisy {
+        /// As a ratio: 1.3.
+        floor: f64,
+    },
+    /// Lines of peers whose iterations differ.
+    UnsteadyPeers {
+        /// So many.
+        unsteady: usize,
+        /// Of so many.
+        lines: usize,
+        /// By more than this share of their median.
+        by: f64,
+    },
+    /// The user's own messages leave out the codecs that generate code.
+    DynamicOnly,
+    /// Something could not be measured.
+    LeftOut {
+        /// What.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a study counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Each point is measured several times.
+    Window,
+    /// Each point is measured once.
+    Point,
+}
+
+/// A remark on one window, or on several that differ in their figures only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remark {
+    /// What it means for the figures.
+    pub weight: Weight,
+    /// The first window that it was made of.
+    pub window: String,
+    /// What was said of it.
+    pub text: String,
+    /// Of how many windows.
+    pub count: usize,
+    /// How many windows there are.
+    pub of: usize,
+    /// What they are called.
+    pub unit: Unit,
+}
+
+/// What a remark means for the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// There are none.
+    NotMeasured,
+    /// They are of the calls that did not fail.
+    CallsFailed,
+    /// They must not be used.
+    NotValid,
+    /// They may be used.
+    Note,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CutShort { done, planned, unit } => {
+                let planned = counted(*planned as u64, unit.name());
+                write!(f, "The study was cut short: {done} of {planned} were measured.")
+            }
+            Self::Build(build) => {
+                write!(f, "This is a {build} build: its figures say nothing about the speed of a release.")
+            }
+            Self::OneProcessor => {
+                f.write_str("There is only one processor: client and server competed for it.")
+            }
+            Self::Busy { load_average, cores } => write!(
+                f,
+                "Other programs ran on the machine when the study began (load average {load_average:.1} on {}): \
+                 figures of an idle machine are better.",
+                counted(*cores as u64, "core")
+            ),
+            Self::Windows(remark) => remark.fmt(f),
+            Self::Noisy { floor } => write!(
+                f,
+                "The same line, measured twice, differed by up to {}: that is the noise floor, smaller differences \
+                 are no finding.",
+                percent(floor - 1.0)
+            ),
+            Self::UnsteadyPeers { unsteady, lines, by } => write!(
+                f,
+                "Of {lines} lines of peers {unsteady} were not steady: their iterations differ by more than {}.",
+                percent(*by)
+            ),
+            Self::DynamicOnly => f.write_str(
+                "The message's type was known at run time only: codecs that generate code for a type do not take \
+                 part.",
+            ),
+            Self::LeftOut { what, reason } => write!(f, "{what}: {reason}"),
+        }
+    }
+}
+
+impl Unit {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Window => "window",
+            Self::Point => "point",
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { weight, window, text, count, of, unit } = self;
+        if *count == 1 {
+            return write!(f, "{weight}: {window}: {text}.");
+        }
+        let all = counted(*of as u64, unit.name());
+        write!(f, "{weight} in {count} of {all}, first in {window}: {text}.")
+    }
+}
+
+impl fmt::Display for Weight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotMeasured => "Not measured",
+            Self::CallsFailed => "Calls failed",
+            Self::NotValid => "Not valid",
+            Self::Note => "Note",
+        })
+    }
+}

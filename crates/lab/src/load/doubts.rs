@@ -1,0 +1,75 @@
+//! What a reader must know before using the figures of a study of calls.
+
+use super::gathered::without_figures;
+use super::results::{LabResults, Outcome, PointResult};
+use crate::findings::{Doubt, Remark, Unit, Weight};
+use crate::stack::Pair;
+
+/// With more load than this on each processor before the study, something else was at work.
+const LOAD_PER_CORE_MAX: f64 = 0.5;
+
+/// What a reader must know before using the figures. Empty in a good study.
+pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
+    let unit = if results.is_comparison() { Unit::Window } else { Unit::Point };
+    let (machine, settings) = (&results.machine, &results.settings);
+    let mut doubts = Vec::new();
+    if !results.is_complete() {
+        doubts.push(Doubt::CutShort { done: results.points.len(), planned: results.planned, unit });
+    }
+    if results.versions.build != "release" {
+        doubts.push(Doubt::Build(results.versions.build.clone()));
+    }
+    if settings.client_cpus.is_none() && settings.target.is_none() {
+        doubts.push(Doubt::OneProcessor);
+    }
+    if machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64 {
+        doubts.push(Doubt::Busy { load_average: machine.load_average, cores: machine.cores });
+    }
+    let windows = results.aa.iter().map(|aa| &aa.window).chain(&results.points);
+    let mut remarks = Remarks { all: Vec::new(), of: windows.clone().count(), unit };
+    for window in windows {
+        match &window.outcome {
+            Outcome::Failed(reason) => remarks.add(Weight::NotMeasured, window, reason),
+            Outcome::Measured(measured) => {
+                if measured.messages == 0 && measured.errors.is_empty() {
+                    remarks.add(Weight::NotMeasured, window, "no operation ended in the measured time");
+                }
+                for (code, count) in &measured.errors {
+                    remarks.add(Weight::CallsFailed, window, &format!("{count} with {code}"));
+                }
+                for note in &measured.notes {
+                    let weight = if note.invalidates { Weight::NotValid } else { Weight::Note };
+                    remarks.add(weight, window, &note.text);
+                }
+            }
+        }
+    }
+    doubts.extend(remarks.all.into_iter().map(Doubt::Windows));
+    doubts
+}
+
+/// Remarks on windows. Those that differ in their figures only are one, so that what is wrong with a hundred windows
+/// is said once.
+struct Remarks {
+    all: Vec<Remark>,
+    of: usize,
+    unit: Unit,
+}
+
+impl Remarks {
+    fn add(&mut self, weight: Weight, window: &PointResult, text: &str) {
+        let same = |remark: &&mut Remark| {
+            remark.weight == weight && without_figures(&remark.text) == without_figures(text)
+        };
+        if let Some(remark) = self.all.iter_mut().find(same) {
+            remark.count += 1;
+            return;
+        }
+        let window = match &window.pair {
+            Some(pair) if *pair != Pair::ours() => format!("{pair}, {}", window.point),
+            _ => window.point.to_string(),
+        };
+        let (text, of, unit) = (text.to_owned(), self.of, self.unit);
+        self.all.push(Remark { weight, window, text, count: 1, of, unit });
+    }
+}

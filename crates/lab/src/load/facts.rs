@@ -1,0 +1,42 @@
+//! Where a study of calls was measured, and with what.
+
+use super::results::LabResults;
+use crate::figures::span;
+use crate::report::parts::took;
+use crate::stack::Pair;
+
+/// What was measured on which machine.
+pub(crate) fn lede(results: &LabResults) -> String {
+    let machine = &results.machine;
+    let cores = if machine.cores == 1 { "core" } else { "cores" };
+    let at_both_ends = if results.is_comparison() || results.is_channels() {
+        let stacks: Vec<&str> = results.stacks.iter().map(|info| info.version.as_str()).collect();
+        let pairs =
+            if results.reference() == Pair::ours() { ", each with its own client and server" } else { "" };
+        format!("{}{pairs}", stacks.join(", "))
+    } else {
+        format!("thalweg {} at both ends", results.versions.thalweg)
+    };
+    format!("{at_both_ends}, on {} with {} {cores}, {}.", machine.cpu, machine.cores, machine.kernel)
+}
+
+/// Names, and what they are.
+pub(crate) fn facts(results: &LabResults) -> Vec<(&'static str, String)> {
+    let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
+    let memory = match machine.memory_bytes {
+        0 => "unknown".to_owned(),
+        bytes => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    };
+    vec![
+        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        ("Started", results.started.clone()),
+        ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
+        ("Points", format!("{} of {}", results.points.len(), results.planned)),
+        ("Processor", machine.cpu.clone()),
+        ("Cores", machine.cores.to_string()),
+        ("Memory", memory),
+        ("Kernel", machine.kernel.clone()),
+        ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
+        ("Schema", results.schema.clone()),
+    ]
+}

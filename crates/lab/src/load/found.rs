@@ -1,0 +1,137 @@
+//! What a window of calls finds.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::figures::{count, percent, time};
+use crate::record::LoadResult;
+
+/// What was found in a window, by what it was measured for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// Figures: of the study, or of its noise floor.
+    Figures(Box<Measured>),
+    /// System calls per operation.
+    SystemCalls(SystemCalls),
+    /// What was seen on the wire.
+    Wire(Box<Wire>),
+}
+
+/// What was driven, and what it took.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// What the driver found.
+    pub load: LoadResult,
+    /// What both processes used meanwhile; `None` where the kernel did not tell.
+    pub usage: Option<Usage>,
+}
+
+/// What the client's and the server's process used in the measured time, warm-up excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Between the two moments at which the parent looked, which are just after those at which the driver said
+    /// `measuring` and `measured`; ns. It is longer than [`LoadResult::duration_ns`] by some 0.1 ms.
+    pub window_ns: u64,
+    /// The driver's.
+    pub client: ProcessUsage,
+    /// The server's.
+    pub server: ProcessUsage,
+}
+
+/// What one process used, with all its threads. Totals: divided by [`LoadResult::messages`] they are per operation.
+/// Processor time includes that of threads that ended meanwhile; their context switches nobody knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// Processor time in user space, ns. [`Self::cpu_ns`] is exact; how it divides into user and system is sampled by
+    /// the kernel's tick, and coarse in short windows.
+    pub user_ns: u64,
+    /// Processor time in the kernel on the process's behalf, ns.
+    pub system_ns: u64,
+    /// Times that a thread gave up its processor to wait.
+    pub voluntary_switches: u64,
+    /// Times that a thread's processor was taken from it.
+    pub involuntary_switches: u64,
+    /// Time in which a thread was ready to run and others ran, added up over threads, ns.
+    #[serde(default)]
+    pub waited_ns: u64,
+}
+
+impl ProcessUsage {
+    /// Processor time, user and system, ns.
+    pub fn cpu_ns(&self) -> u64 {
+        self.user_ns + self.system_ns
+    }
+
+    /// Context switches of both kinds.
+    pub fn context_switches(&self) -> u64 {
+        self.voluntary_switches + self.involuntary_switches
+    }
+}
+
+/// System calls per operation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SystemCalls {
+    /// The driver's.
+    pub client_per_operation: f64,
+    /// The server's.
+    pub server_per_operation: f64,
+}
+
+/// What was seen on the wire in the measured time. The load is a closed loop, so calls were outstanding all the time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wire {
+    /// For how long.
+    pub watched_ns: u64,
+    /// No byte was under way, on no connection.
+    pub all: Idle,
+    /// No byte was under way on a connection, for all of them and added up.
+    pub each: Idle,
+    /// Bytes that the client sent.
+    pub sent_bytes: u64,
+    /// Bytes that the server sent.
+    pub received_bytes: u64,
+    /// The share of the time in which the hop's thread did not sleep. Near 1, the hop was the limit.
+    pub hop_busy_share: f64,
+}
+
+/// When nothing moved.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Idle {
+    /// The share of the time.
+    pub share: f64,
+    /// How many gaps there were, and how long, ns, to 1 %. The percentiles are 0 when there were none.
+    pub gaps: u64,
+    /// Half of the gaps are no longer.
+    pub p50_ns: u64,
+    /// 90 %.
+    pub p90_ns: u64,
+    /// 99 %.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How many gaps are no longer than so many ns, and longer than the bound before. Bounds without any are left out.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SystemCalls(SystemCalls { client_per_operation, server_per_operation }) => write!(
+                f,
+                "{client_per_operation:.2} system calls of the client, {server_per_operation:.2} of the server"
+            ),
+            Self::Wire(wire) => write!(f, "the wire was idle for {} of the time", percent(wire.all.share)),
+            Self::Figures(measured) => {
+                write!(f, "{}/s", count(measured.load.rate_per_s))?;
+                if let Some(latency) = measured.load.latency_ns {
+                    write!(f, ", median {}", time(latency.p50 as f64))?;
+                }
+                match measured.load.error_count() {
+                    0 => Ok(()),
+                    errors => write!(f, ", {errors} errors"),
+                }
+            }
+        }
+    }
+}

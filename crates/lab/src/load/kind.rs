@@ -1,0 +1,47 @@
+//! What is measured, whatever the size and the transport.
+
+use super::point::{Pattern, Work};
+use crate::record::CallType;
+
+/// What makes points one line: everything but the size and the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kind {
+    /// What moves the messages.
+    pub work: Work,
+    /// How many under way.
+    pub in_flight: u32,
+}
+
+impl Kind {
+    /// A lone unary call: the latency that one caller sees.
+    pub const LONE_CALL: Self = Self { work: Work::Call(CallType::Unary), in_flight: 1 };
+
+    /// The kind in a sentence, in the plural: `lone unary calls`.
+    pub fn phrase(self) -> String {
+        match (self.work, self.in_flight) {
+            (Work::Call(CallType::Unary), 1) => "lone unary calls".to_owned(),
+            (Work::Call(CallType::Unary), in_flight) => format!("{in_flight} unary calls in flight"),
+            (Work::Call(_), 1) => self.label() + "s",
+            _ => self.label(),
+        }
+    }
+
+    /// The kind's name in tables and legends.
+    pub fn label(self) -> String {
+        let in_flight = self.in_flight;
+        let under_way = match in_flight {
+            1 => "one at a time".to_owned(),
+            _ => format!("{in_flight} in flight"),
+        };
+        match self.work {
+            Work::Call(CallType::Unary) => format!("unary, {under_way}"),
+            Work::Call(call) => {
+                let name = call.name().replace('-', " ");
+                if in_flight == 1 { name } else { format!("{in_flight} {name}s") }
+            }
+            Work::Socket(Pattern::Echo) => format!("bare socket echo, {under_way}"),
+            Work::Socket(Pattern::Pipelined) => "bare socket echo, pipelined".to_owned(),
+            Work::Socket(Pattern::OneWay) => "bare socket, one way".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Windows of the same round, side by side.
+
+use std::collections::BTreeSet;
+
+use super::gathered::exclusion;
+use super::kind::Kind;
+use super::point::{Point, Transport, Work};
+use super::results::PointResult;
+use crate::size::ByteSize;
+use crate::statistics::Ratio;
+
+/// A cell of a grid, whoever measured it.
+pub(crate) type CellKey = (Kind, Transport, ByteSize);
+
+/// One window of one pair.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Window {
+    /// Which turn of the cell.
+    pub round: u32,
+    /// What it measured, or why it is in no ratio.
+    pub outcome: Result<Measured, String>,
+    /// Its figures carry a note that they are no measure of the server: its client was the limit, say. It is in the
+    /// ratio all the same, because a pair is compared as a whole.
+    pub is_limited: bool,
+}
+
+/// The figures of one window that ratios are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Measured {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Median latency, ns.
+    pub p50_ns: f64,
+}
+
+impl Window {
+    pub(crate) fn of(window: &PointResult) -> Self {
+        let outcome = match (exclusion(window), window.measured()) {
+            (None, Some(result)) => Ok(Measured {
+                rate_per_s: result.rate_per_s,
+                p50_ns: result.latency_ns.map_or(0.0, |latency| latency.p50 as f64),
+            }),
+            (reason, _) => Err(reason.unwrap_or_default()),
+        };
+        let is_limited = window.measured().is_some_and(|result| !result.is_valid());
+        Self { round: window.round, outcome, is_limited }
+    }
+}
+
+/// How many windows are in no ratio.
+pub(crate) fn excluded(windows: &[Window]) -> usize {
+    windows.iter().filter(|window| window.outcome.is_err()).count()
+}
+
+fn measured(windows: &[Window], round: u32) -> Option<Measured> {
+    let of_round = |window: &&Window| window.round == round && window.outcome.is_ok();
+    windows.iter().find(of_round)?.outcome.as_ref().ok().copied()
+}
+
+pub(crate) fn at(point: &Point) -> CellKey {
+    (Kind { work: point.work, in_flight: point.in_flight }, point.transport, point.size_bytes)
+}
+
+/// The ratio of a figure over the rounds that have a good window of both.
+pub(crate) fn ratio(ours: &[Window], theirs: &[Window], figure: impl Fn(Measured) -> f64) -> Option<Ratio> {
+    let rounds: BTreeSet<u32> = ours.iter().map(|window| window.round).collect();
+    let both = |round| Some((figure(measured(ours, round)?), figure(measured(theirs, round)?)));
+    Ratio::of_pairs(rounds.into_iter().filter_map(both))
+}
+
+/// Only calls are compared; sockets are their limit.
+pub(crate) fn is_call(kind: Kind) -> bool {
+    matches!(kind.work, Work::Call(_))
+}

@@ -1,0 +1,94 @@
+//! A point measured once, and what for.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::point::Point;
+use super::strategy::Strategy;
+use crate::stack::Pair;
+use crate::study;
+
+/// What is spent on a window besides driving: the driver's process starts, connects, and ends what is in flight.
+const WINDOW_OVERHEAD: Duration = Duration::from_millis(100);
+/// What counting system calls takes besides driving: both processes are attached to and let go, twice.
+const COUNTING_OVERHEAD: Duration = Duration::from_millis(700);
+
+/// A point measured once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// What is measured.
+    pub point: Point,
+    /// Whose client and server; `None` for a bare socket, and only for that.
+    pub pair: Option<Pair>,
+    /// How the client comes by its connections; `None` where the point's number of them says all.
+    pub strategy: Option<Strategy>,
+    /// Which turn of the point, from 0.
+    pub round: u32,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// What a window is measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The study's figures.
+    Figures,
+    /// The noise floor: ours against ours.
+    NoiseFloor(Label),
+    /// System calls per operation. Counting slows what it counts, so nothing else is learnt from it.
+    SystemCalls,
+    /// Gaps between bytes. They are watched by a hop in between, so nothing else is learnt from it.
+    Wire,
+}
+
+/// The two sides of an A/A comparison, which differ in nothing but their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "they mean nothing: that is what they are for")]
+pub enum Label {
+    A,
+    B,
+}
+
+impl study::Window for Window {
+    fn total(&self) -> Duration {
+        let Point { warmup, duration, .. } = self.point;
+        match self.purpose {
+            Purpose::Figures | Purpose::NoiseFloor(_) | Purpose::Wire => WINDOW_OVERHEAD + warmup + duration,
+            Purpose::SystemCalls => {
+                COUNTING_OVERHEAD + 2 * warmup + duration + Point::counted_first(duration)
+            }
+        }
+    }
+    fn group(&self) -> String {
+        match self.purpose {
+            Purpose::Figures => self.point.to_string(),
+            Purpose::NoiseFloor(_) => format!("{}, ours against ours", self.point),
+            Purpose::SystemCalls => format!("{}, system calls", self.point),
+            Purpose::Wire => format!("{}, the wire", self.point),
+        }
+    }
+
+    fn is_beside(&self) -> bool {
+        self.pair.is_none()
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pair = self.pair.as_ref().map(|pair| match self.strategy {
+            None => pair.to_string(),
+            Some(strategy) => format!("{pair}, {strategy}"),
+        });
+        match (&self.purpose, pair) {
+            (Purpose::Figures, None) => self.point.fmt(f),
+            (Purpose::Figures, Some(pair)) => write!(f, "{}: {pair}", self.point),
+            (Purpose::NoiseFloor(label), _) => write!(f, "{}: ours against ours, {label:?}", self.point),
+            (Purpose::SystemCalls, pair) => {
+                write!(f, "{}: {}, system calls", self.point, pair.unwrap_or_default())
+            }
+            (Purpose::Wire, pair) => write!(f, "{}: {}, the wire", self.point, pair.unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A program of a stack, and its variants.
+
+use std::path::PathBuf;
+
+use crate::stack::{OURS, Stack};
+
+/// A program that keeps the contract of `peers/README.md`: ours, or a peer's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The executable.
+    pub path: PathBuf,
+    /// What it calls itself: `gRPC C++ 1.51.1`.
+    pub version: String,
+    /// Kinds of server it has, the default first. Empty where there is no choice.
+    pub server_variants: Vec<String>,
+    /// Kinds of client it has, the default first.
+    pub client_variants: Vec<String>,
+}
+
+/// A variant that no side which takes part has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "there is no variant `{}` of {} here: its server has {server}; its client has {client}",
+    .stack.variant().unwrap_or_default(),
+    .stack.name()
+)]
+pub struct UnknownVariant {
+    stack: Stack,
+    server: String,
+    client: String,
+}
+
+impl Program {
+    /// This very program.
+    pub fn ours(path: PathBuf) -> Self {
+        Self {
+            path,
+            version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
+            server_variants: Vec::new(),
+            client_variants: Vec::new(),
+        }
+    }
+
+    /// Whether the stack's variant, if it names one, is known to a side that takes part.
+    pub fn check_variant(&self, stack: &Stack, serves: bool, drives: bool) -> Result<(), UnknownVariant> {
+        let is_known = |variants: &[String]| known_variant(stack, variants).is_some();
+        if stack.variant().is_none()
+            || (serves && is_known(&self.server_variants))
+            || (drives && is_known(&self.client_variants))
+        {
+            return Ok(());
+        }
+        let listed = |variants: &[String]| match variants {
+            [] => "no choice".to_owned(),
+            variants => variants.join(", "),
+        };
+        Err(UnknownVariant {
+            stack: stack.clone(),
+            server: listed(&self.server_variants),
+            client: listed(&self.client_variants),
+        })
+    }
+
+    /// The stack's variant, if it is one of the server's.
+    pub(super) fn server_variant<'s>(&self, stack: &'s Stack) -> Option<&'s str> {
+        known_variant(stack, &self.server_variants)
+    }
+
+    /// The stack's variant, if it is one of the client's.
+    pub(super) fn client_variant<'s>(&self, stack: &'s Stack) -> Option<&'s str> {
+        known_variant(stack, &self.client_variants)
+    }
+}
+
+/// A variant goes to the side that knows it.
+fn known_variant<'s>(stack: &'s Stack, known: &[String]) -> Option<&'s str> {
+    stack.variant().filter(|&variant| known.iter().any(|known| known == variant))
+}

@@ -1,0 +1,14 @@
+//! The services that `thalweg serve` offers: gRPC's own for measuring and for showing that two stacks understand
+//! each other, so that every other stack's tools can be pointed at this one.
+
+mod benchmark;
+mod health;
+pub mod health_proto;
+mod interop;
+pub mod proto;
+mod zeros;
+
+pub use benchmark::BenchmarkWorker;
+pub use health::{HealthChecks, Statuses};
+pub use interop::InteropServer;
+pub use zeros::{PAYLOAD_BYTES_MAX, zeros};

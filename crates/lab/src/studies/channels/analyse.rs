@@ -1,0 +1,286 @@
+//! What a channels study found: rate and latency over calls in flight, a line for each way to come by connections.
+//! Pure.
+
+use std::time::Duration;
+
+use crate::load::Kind;
+use crate::load::gathered::{Windows, gathered};
+use crate::load::noise::Noise;
+use crate::load::{
+    LabResults, Point, PointResult, ProcessUsage, Strategy, SystemCalls, SystemCallsOutcome, Usage, Wire,
+    WireOutcome, Work,
+};
+use crate::record::{CallType, LanesAt, Latency};
+use crate::stack::{OURS, Pair, Stack};
+use crate::statistics::median;
+
+/// Everything that was found, by kind of call, delay, and line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Channels {
+    /// In the order of measuring: kinds of call, and of each the delays ascending.
+    pub panels: Vec<Panel>,
+    /// A log ratio of rates that is no farther from 0 is no difference: ours against ours.
+    pub noise: f64,
+}
+
+/// One kind of call over one delay.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Panel {
+    /// Which kind.
+    pub call: CallType,
+    /// What the network adds to a round trip.
+    pub round_trip: Duration,
+    /// In the order of measuring.
+    pub lines: Vec<Line>,
+}
+
+/// One way to come by connections.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    /// Whose client and server.
+    pub pair: Pair,
+    /// Which way.
+    pub strategy: Strategy,
+    /// By calls in flight, ascending. Those at which nothing succeeded are missing.
+    pub cells: Vec<Cell>,
+}
+
+/// One point of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    /// Calls in flight.
+    pub in_flight: u32,
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Of one operation.
+    pub latency: Latency,
+    /// In the kernel's tables; the median of the windows.
+    pub connections: Option<u32>,
+    /// The client's process.
+    pub client: Option<Used>,
+    /// The server's process.
+    pub server: Option<Used>,
+    /// Per operation, counted apart.
+    pub system_calls: Option<SystemCalls>,
+    /// Watched apart.
+    pub wire: Option<Wire>,
+    /// Lanes of an adaptive channel in the last window.
+    pub lanes: Vec<LanesAt>,
+    /// How long that window was measured.
+    pub window_ns: u64,
+    /// Calls that failed.
+    pub errors: u64,
+}
+
+/// What a process used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Used {
+    /// Processors that were busy with it on average: 1.0 is one all the time.
+    pub processors: f64,
+    /// Processor time of an operation, ns.
+    pub ns_per_operation: f64,
+    /// Context switches of an operation.
+    pub switches_per_operation: Option<f64>,
+    /// Threads that were ready to run and waited for a processor, on average.
+    pub waiting: Option<f64>,
+}
+
+impl Channels {
+    /// Every point with where it lies, in the order of measuring.
+    pub(crate) fn points(&self) -> impl Iterator<Item = (&Panel, &Line, &Cell)> {
+        self.panels.iter().flat_map(|panel| {
+            panel.lines.iter().flat_map(move |line| line.cells.iter().map(move |cell| (panel, line, cell)))
+        })
+    }
+
+    /// Arranges the windows of a channels study.
+    pub(crate) fn of(results: &LabResults) -> Self {
+        let mut panels: Vec<Panel> = Vec::new();
+        for windows in gathered(&results.points) {
+            let (Some(pair), Some(strategy)) = (windows.pair, windows.all[0].strategy) else { continue };
+            let Work::Call(call) = windows.point.work else { continue };
+            let round_trip = windows.point.round_trip;
+            let at = panels.iter().position(|it| (it.call, it.round_trip) == (call, round_trip));
+            let at = at.unwrap_or_else(|| {
+                panels.push(Panel { call, round_trip, lines: Vec::new() });
+                panels.len() - 1
+            });
+            let lines = &mut panels[at].lines;
+            let line = lines.iter().position(|line| (&line.pair, line.strategy) == (pair, strategy));
+            let line = line.unwrap_or_else(|| {
+                lines.push(Line { pair: pair.clone(), strategy, cells: Vec::new() });
+                lines.len() - 1
+            });
+            lines[line].cells.extend(cell(&windows, results));
+        }
+        for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
+            line.cells.sort_by_key(|cell| cell.in_flight);
+        }
+        let unary = Kind { work: Work::Call(CallType::Unary), in_flight: 1 };
+        Self { panels, noise: Noise::of(&results.aa).rate(unary) }
+    }
+
+    /// Every number in flight that some line of this kind of call has, ascending.
+    pub(crate) fn in_flight(&self, call: CallType) -> Vec<u32> {
+        let panels = self.panels.iter().filter(|panel| panel.call == call);
+        let cells = panels.flat_map(|panel| &panel.lines).flat_map(|line| &line.cells);
+        let mut in_flight: Vec<u32> = cells.map(|cell| cell.in_flight).collect();
+        in_flight.sort_unstable();
+        in_flight.dedup();
+        in_flight
+    }
+
+    /// Where a window's figures are.
+    pub(crate) fn cell(&self, window: &PointResult) -> Option<&Cell> {
+        let (pair, strategy) = (window.pair.as_ref()?, window.strategy?);
+        let panels = self.panels.iter().filter(|panel| {
+            (Work::Call(panel.call), panel.round_trip) == (window.point.work, window.point.round_trip)
+        });
+        let mut lines = panels.flat_map(|panel| &panel.lines);
+        lines.find(|line| (&line.pair, line.strategy) == (pair, strategy))?.at(window.point.in_flight)
+    }
+
+    /// The kinds of call, in the order of measuring.
+    pub(crate) fn calls(&self) -> Vec<CallType> {
+        let mut calls: Vec<CallType> = self.panels.iter().map(|panel| panel.call).collect();
+        calls.dedup();
+        calls
+    }
+
+    /// The pairs and ways of all panels, each once.
+    pub(crate) fn ways(&self) -> Vec<(&Pair, Strategy)> {
+        let mut ways = Vec::new();
+        for line in self.panels.iter().flat_map(|panel| &panel.lines) {
+            let way = (&line.pair, line.strategy);
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        ways
+    }
+}
+
+impl Panel {
+    /// Operations per second if each call in flight were as fast as the lone call of the fastest line here. `None`
+    /// where none was measured alone.
+    pub(crate) fn ideal(&self, in_flight: u32) -> Option<f64> {
+        let lone = self.lines.iter().filter_map(|line| line.at(1)).map(|cell| cell.rate_per_s);
+        lone.reduce(f64::max).map(|rate| rate * f64::from(in_flight))
+    }
+
+    /// What its network adds: `5 ms added round trip`.
+    pub(crate) fn network(&self) -> String {
+        network(self.round_trip)
+    }
+}
+
+/// What a network adds to a round trip: `no added delay`, `5 ms added round trip`.
+pub(crate) fn network(round_trip: Duration) -> String {
+    if round_trip.is_zero() {
+        "no added delay".to_owned()
+    } else {
+        format!("{} added round trip", crate::figures::time(round_trip.as_nanos() as f64))
+    }
+}
+
+impl Line {
+    /// At so many calls in flight.
+    pub(crate) fn at(&self, in_flight: u32) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.in_flight == in_flight)
+    }
+
+    /// The way's name in tables and legends: `thalweg, adaptive`.
+    pub(crate) fn label(&self) -> String {
+        label(&self.pair, self.strategy)
+    }
+}
+
+/// The way's name in tables and legends: `thalweg, adaptive`, `grpc-cpp:own, 4 channels`.
+pub(crate) fn label(pair: &Pair, strategy: Strategy) -> String {
+    match strategy {
+        Strategy::Fixed(channels @ 2..) if pair.client.name() != OURS => {
+            format!("{pair_name}, {channels} channels", pair_name = shown(pair))
+        }
+        Strategy::Fixed(1) if pair.client.name() != OURS => format!("{}, one channel", shown(pair)),
+        _ => format!("{}, {strategy}", shown(pair)),
+    }
+}
+
+/// The client's name, and the server's where that is another stack's.
+fn shown(pair: &Pair) -> String {
+    let is_told = pair.client.name() == pair.server.name() || pair.server == Stack::target();
+    if is_told { pair.client.to_string() } else { pair.to_string() }
+}
+
+fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
+    let merged = windows.merged()?;
+    let latency = merged.latency_ns?;
+    let (pair, strategy) = (windows.pair?, windows.all[0].strategy?);
+    let is_here = |point: &Point, other: &Pair, way: Option<Strategy>| {
+        (other, way) == (pair, Some(strategy))
+            && (point.work, point.in_flight, point.round_trip)
+                == (windows.point.work, windows.point.in_flight, windows.point.round_trip)
+    };
+    let counted = results.system_calls.iter().find(|it| is_here(&it.point, &it.pair, it.strategy));
+    let watched = results.wire.iter().find(|it| is_here(&it.point, &it.pair, it.strategy));
+    let established = windows.good().filter_map(|(_, load)| load.connections.established).map(f64::from);
+    let last = windows.good().last();
+    Some(Cell {
+        in_flight: windows.point.in_flight,
+        rate_per_s: merged.rate_per_s,
+        latency,
+        connections: median(established).map(|connections| connections.round() as u32),
+        client: used(windows, |usage| &usage.client).or_else(|| own_account(windows)),
+        server: used(windows, |usage| &usage.server),
+        system_calls: counted.and_then(|it| match &it.outcome {
+            SystemCallsOutcome::Counted(counted) => Some(*counted),
+            SystemCallsOutcome::Failed(_) => None,
+        }),
+        wire: watched.and_then(|it| match &it.outcome {
+            WireOutcome::Watched(wire) => Some((**wire).clone()),
+            WireOutcome::Failed(_) => None,
+        }),
+        lanes: last.map(|(_, load)| load.lanes.clone()).unwrap_or_default(),
+        window_ns: last.map_or(0, |(_, load)| load.duration_ns),
+        errors: merged.error_count(),
+    })
+}
+
+/// What the client says of itself, where nobody looked at it from outside.
+fn own_account(windows: &Windows<'_>) -> Option<Used> {
+    let (mut cpu_ns, mut window_ns, mut operations) = (0.0, 0.0, 0.0);
+    for (_, load) in windows.good() {
+        cpu_ns += load.client_cpu.user_ns + load.client_cpu.system_ns;
+        window_ns += load.duration_ns as f64;
+        operations += load.messages as f64;
+    }
+    (window_ns > 0.0 && operations > 0.0).then(|| Used {
+        processors: cpu_ns / window_ns,
+        ns_per_operation: cpu_ns / operations,
+        switches_per_operation: None,
+        waiting: None,
+    })
+}
+
+/// What one side used in the good windows, all together.
+fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used> {
+    let known = windows.good().filter_map(|(window, load): (&PointResult, _)| Some((window.usage?, load)));
+    let (mut cpu_ns, mut window_ns, mut operations, mut switches, mut waited_ns) = (0, 0, 0, 0, 0);
+    for (usage, load) in known {
+        let process = side(&usage);
+        cpu_ns += process.cpu_ns();
+        switches += process.context_switches();
+        waited_ns += process.waited_ns;
+        window_ns += usage.window_ns;
+        operations += load.messages;
+    }
+    (window_ns > 0 && operations > 0).then(|| Used {
+        processors: cpu_ns as f64 / window_ns as f64,
+        ns_per_operation: cpu_ns as f64 / operations as f64,
+        switches_per_operation: Some(switches as f64 / operations as f64),
+        waiting: Some(waited_ns as f64 / window_ns as f64),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! What keeps a client from moving more calls, told from figures alone.
+
+/// Below this share of ideal scaling a line does not scale any more.
+const SCALES_SHARE: f64 = 0.5;
+/// A gain by more connections that is not larger than this may be chance.
+const GAIN_MIN: f64 = 1.15;
+/// A side that uses more than this share of its processors is what limits.
+const BUSY_SHARE: f64 = 0.88;
+/// One that uses less than this share of them is not.
+const SPARE_SHARE: f64 = 0.7;
+/// Calls that are under way at once vary by no more than this factor where their number is limited.
+const SAME_FACTOR: f64 = 1.15;
+/// A call spends at least this share of its time on the network, where that is what it waits for.
+const NETWORK_SHARE: f64 = 0.5;
+
+/// What a client reached with so many calls in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Reached {
+    /// Calls in flight.
+    pub in_flight: u32,
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// In the kernel's tables.
+    pub connections: Option<u32>,
+    /// Processors that the client's process used.
+    pub client_processors: Option<f64>,
+    /// Processors that the server's process used.
+    pub server_processors: Option<f64>,
+}
+
+/// A way of the client to come by connections, by calls in flight, ascending.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Way {
+    /// Its name.
+    pub name: String,
+    /// What it reached.
+    pub reached: Vec<Reached>,
+}
+
+/// One client at one server, as it is judged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Scene {
+    /// What the network adds to a round trip, ns.
+    pub round_trip_ns: f64,
+    /// Over one connection.
+    pub one: Way,
+    /// Over more.
+    pub others: Vec<Way>,
+    /// Processors that the client may use, as far as that is known.
+    pub client_processors: Option<f64>,
+    /// Processors that the server may use.
+    pub server_processors: Option<f64>,
+    /// The noise floor, as a log ratio.
+    pub noise: f64,
+}
+
+/// What limits a client over one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Limit {
+    /// Nothing that was reached: the rate grows with the calls in flight.
+    Nothing,
+    /// The same, and what each call waits for is the network.
+    Network,
+    /// The client's one connection: over several it moves more.
+    Channel,
+    /// How many calls one connection may have under way: the server's limit of streams, or flow control.
+    Streams,
+    /// The client's processors.
+    ClientCpu,
+    /// The server's processors.
+    Server,
+    /// Both sides' processors.
+    Both,
+    /// None of these: whatever limits was not looked at.
+    Unknown,
+}
+
+/// A limit, and the figures that it was told from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judgement {
+    /// What limits.
+    pub limit: Limit,
+    /// From so many calls in flight on the rate over one connection falls behind ideal scaling; `None`: it does not.
+    pub knee: Option<u32>,
+    /// Where more connections gain most.
+    pub gain: Option<Gain>,
+    /// The most calls in flight over one connection, and what was reached with them.
+    pub last: Reached,
+    /// How many calls one connection has under way at most, where that is what limits.
+    pub streams: Option<f64>,
+}
+
+/// More operations per second over more connections.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Gain {
+    /// The way that gains most.
+    pub way: String,
+    /// With so many calls in flight.
+    pub in_flight: u32,
+    /// From so many calls in flight on more connections gain.
+    pub from: u32,
+    /// Its rate, divided by that over one connection.
+    pub factor: f64,
+    /// Its connections.
+    pub connections: Option<u32>,
+}
+
+/// Tells what limits the client. `None` when it was not measured over one connection.
+pub(crate) fn judge(scene: &Scene) -> Option<Judgement> {
+    let one = &scene.one.reached;
+    let (first, last) = (one.first()?, *one.last()?);
+    // As fast as the lone call of the fastest way: over one call in flight all ways have one connection.
+    let alone = scene.others.iter().filter_map(|way| way.reached.first());
+    let alone = alone.filter(|it| it.in_flight == first.in_flight).map(|it| it.rate_per_s);
+    let lone = alone.fold(first.rate_per_s, f64::max) / f64::from(first.in_flight);
+    let ideal = |in_flight: u32| lone * f64::from(in_flight);
+    let is_behind = |it: &&Reached| it.rate_per_s < SCALES_SHARE * ideal(it.in_flight);
+    let knee = one.iter().find(is_behind).map(|it| it.in_flight);
+    let gain = gain(scene);
+    let streams = streams(scene, first);
+    let client = share(last.client_processors, scene.client_processors);
+    let server = share(last.server_processors, scene.server_processors);
+    let limit = match (&gain, knee) {
+        (Some(_), _) if streams.is_some() => Limit::Streams,
+        (Some(_), _) => Limit::Channel,
+        (None, Some(_)) => match (client >= BUSY_SHARE, server >= BUSY_SHARE) {
+            (true, true) => Limit::Both,
+            (true, false) => Limit::ClientCpu,
+            (false, true) => Limit::Server,
+            (false, false) => Limit::Unknown,
+        },
+        (None, None) if waits_for_network(scene, first) => Limit::Network,
+        (None, None) => Limit::Nothing,
+    };
+    Some(Judgement { limit, knee, streams: streams.filter(|_| limit == Limit::Streams), gain, last })
+}
+
+/// The share of its processors that a side used; 0 where it is not known, so that nobody is blamed for it.
+fn share(used: Option<f64>, of: Option<f64>) -> f64 {
+    used.zip(of).filter(|(_, of)| *of > 0.0).map_or(0.0, |(used, of)| used / of)
+}
+
+/// A lone call's time is mostly the network's.
+fn waits_for_network(scene: &Scene, first: &Reached) -> bool {
+    let lone_ns = 1e9 * f64::from(first.in_flight) / first.rate_per_s;
+    scene.round_trip_ns >= NETWORK_SHARE * lone_ns
+}
+
+/// Where more connections gain most, if they gain anything that is not noise.
+fn gain(scene: &Scene) -> Option<Gain> {
+    let least = GAIN_MIN.max((1.5 * scene.noise).exp());
+    let mut gains: Vec<Gain> = Vec::new();
+    for way in &scene.others {
+        for reached in &way.reached {
+            let one = scene.one.reached.iter().find(|one| one.in_flight == reached.in_flight);
+            let Some(one) = one.filter(|one| one.rate_per_s > 0.0) else { continue };
+            let factor = reached.rate_per_s / one.rate_per_s;
+            // More of the same connection is no gain by connections.
+            let has_more = reached.connections.is_none_or(|connections| connections > 1);
+            if factor >= least && has_more {
+                gains.push(Gain {
+                    way: way.name.clone(),
+                    in_flight: reached.in_flight,
+                    from: reached.in_flight,
+                    factor,
+                    connections: reached.connections,
+                });
+            }
+        }
+    }
+    // A single point in the midst of a line may be chance.
+    let from = gains.iter().map(|gain| gain.in_flight).min()?;
+    let last = scene.one.reached.last()?.in_flight;
+    let is_lasting = gains.iter().any(|gain| gain.in_flight == last || gain.in_flight != from);
+    if !is_lasting {
+        return None;
+    }
+    let best = gains.into_iter().max_by(|a, b| a.factor.total_cmp(&b.factor))?;
+    Some(Gain { from, ..best })
+}
+
+/// How many calls a connection has under way at most. By Little's law a connection that moves `rate` calls a second,
+/// each of which takes as long as a lone one, has `rate × time` of them under way. Where that number stays the same
+/// whatever is in flight, while both sides have processors to spare, something counts it.
+///
+/// Worked: a lone call takes 5 ms; 256 and 1024 in flight both move 20,000 calls/s. 100 of them are under way.
+fn streams(scene: &Scene, first: &Reached) -> Option<f64> {
+    let [.., before, last] = scene.one.reached.as_slice() else { return None };
+    let spare = |used, of| share(used, of) < SPARE_SHARE;
+    let is_spare = spare(last.client_processors, scene.client_processors)
+        && spare(last.server_processors, scene.server_processors);
+    let lone_s = f64::from(first.in_flight) / first.rate_per_s;
+    let under_way = |reached: &Reached| reached.rate_per_s * lone_s;
+    let (a, b) = (under_way(before), under_way(last));
+    let is_same = a.max(b) <= SAME_FACTOR * a.min(b);
+    let is_fewer = b < SCALES_SHARE * f64::from(last.in_flight) && a < f64::from(before.in_flight);
+    // On a short way latency grows by queueing, and the number means nothing.
+    (is_spare && is_same && is_fewer && waits_for_network(scene, first)).then_some(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// (in flight, rate, client's processors, server's processors)
+    type Figures = (u32, f64, f64, f64);
+
+    fn way(name: &str, connections: u32, figures: &[Figures]) -> Way {
+        let reached = |&(in_flight, rate_per_s, client, server): &Figures| Reached {
+            in_flight,
+            rate_per_s,
+            connections: Some(connections.min(in_flight)),
+            client_processors: Some(client),
+            server_processors: Some(server),
+        };
+        Way { name: name.to_owned(), reached: figures.iter().map(reached).collect() }
+    }
+
+    fn scene(round_trip_ns: f64, one: &[Figures], four: &[Figures]) -> Scene {
+        Scene {
+            round_trip_ns,
+            one: way("one", 1, one),
+            others: vec![way("four", 4, four)],
+            client_processors: Some(4.0),
+            server_processors: Some(4.0),
+            noise: 0.03,
+        }
+    }
+
+    fn check(scene: &Scene, limit: Limit, knee: Option<u32>) -> Judgement {
+        let judgement = judge(scene).unwrap();
+        assert_eq!((judgement.limit, judgement.knee), (limit, knee), "{judgement:?}");
+        judgement
+    }
+
+    #[test]
+    fn one_connection_that_several_beat_is_the_limit() {
+        // As published: some 6 times with 64 in flight, long before any processor is busy.
+        let one = [(1, 20e3, 0.4, 0.4), (8, 100e3, 0.9, 0.8), (64, 150e3, 1.2, 1.0)];
+        let four = [(1, 20e3, 0.4, 0.4), (8, 110e3, 1.0, 0.9), (64, 900e3, 3.0, 3.0)];
+        let judgement = check(&scene(0.0, &one, &four), Limit::Channel, Some(64));
+        let gain = judgement.gain.unwrap();
+        assert_eq!(
+            (gain.way.as_str(), gain.in_flight, gain.from, gain.connections),
+            ("four", 64, 64, Some(4))
+        );
+        assert!((gain.factor - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn channels_that_share_a_connection_gain_nothing_by_it() {
+        let one = [(1, 20e3, 0.4, 0.4), (64, 150e3, 1.2, 1.0)];
+        let mut scene = scene(0.0, &one, &[(64, 300e3, 1.2, 1.0)]);
+        scene.others[0].reached[0].connections = Some(1);
+        check(&scene, Limit::Unknown, Some(64));
+    }
+
+    #[test]
+    fn a_gain_within_the_noise_is_none() {
+        let one = [(1, 20e3, 0.4, 0.4), (64, 150e3, 1.2, 1.0)];
+        let mut scene = scene(0.0, &one, &[(64, 180e3, 1.2, 1.0)]);
+        check(&scene, Limit::Channel, Some(64));
+        scene.noise = 0.2;
+        check(&scene, Limit::Unknown, Some(64));
+    }
+
+    #[test]
+    fn a_gain_at_one_point_in_the_midst_of_a_line_is_none() {
+        let one = [(1, 20e3, 0.4, 0.4), (4, 50e3, 1.2, 1.0), (16, 60e3, 1.2, 1.0), (64, 70e3, 1.2, 1.0)];
+        let mut four = one;
+        four[1].1 = 75e3;
+        check(&scene(0.0, &one, &four), Limit::Unknown, Some(16));
+        four[2].1 = 75e3;
+        let gain = check(&scene(0.0, &one, &four), Limit::Channel, Some(16)).gain.unwrap();
+        assert_eq!((gain.from, gain.in_flight), (4, 4));
+    }
+
+    #[test]
+    fn busy_processors_are_the_limit_where_more_connections_gain_nothing() {
+        let check = |client: f64, server: f64, limit: Limit| {
+            let figures = [(1, 20e3, 0.4, 0.4), (64, 150e3, client, server)];
+            check(&scene(0.0, &figures, &figures), limit, Some(64));
+        };
+        check(3.9, 2.0, Limit::ClientCpu);
+        check(2.0, 3.9, Limit::Server);
+        check(3.8, 3.9, Limit::Both);
+        check(2.0, 2.0, Limit::Unknown);
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_side_is_not_held_against_it() {
+        let figures = [(1, 20e3, 0.4, 0.4), (64, 150e3, 3.9, 0.0)];
+        let mut scene = scene(0.0, &figures, &figures);
+        scene.server_processors = None;
+        scene.one.reached[1].server_processors = None;
+        check(&scene, Limit::ClientCpu, Some(64));
+        scene.client_processors = None;
+        check(&scene, Limit::Unknown, Some(64));
+    }
+
+    #[test]
+    fn over_a_long_way_the_network_is_what_calls_wait_for() {
+        let figures = [(1, 195.0, 0.01, 0.01), (64, 12.2e3, 0.2, 0.2), (256, 48e3, 0.5, 0.5)];
+        let judgement = check(&scene(5e6, &figures, &figures), Limit::Network, None);
+        assert_eq!((judgement.gain, judgement.last.in_flight), (None, 256));
+        check(&scene(0.0, &figures, &figures), Limit::Nothing, None);
+    }
+
+    #[test]
+    fn a_number_of_calls_that_stays_the_same_is_a_limit_of_streams() {
+        let one =
+            [(1, 200.0, 0.01, 0.01), (64, 12.7e3, 0.2, 0.2), (256, 20e3, 0.4, 0.4), (1024, 20.4e3, 0.4, 0.4)];
+        let four = [(1, 200.0, 0.01, 0.01), (256, 50e3, 0.9, 0.9), (1024, 80e3, 1.5, 1.5)];
+        let judgement = check(&scene(5e6, &one, &four), Limit::Streams, Some(256));
+        assert!((judgement.streams.unwrap() - 102.0).abs() < 0.5, "{judgement:?}");
+        // On processors that are busy the number means nothing.
+        let busy = one.map(|(in_flight, rate, client, _)| (in_flight, rate, client * 9.0, 3.9));
+        check(&scene(5e6, &busy, &four), Limit::Channel, Some(256));
+        // Nor where calls wait for one another and not for the network.
+        check(&scene(0.0, &one, &four), Limit::Channel, Some(256));
+    }
+
+    #[test]
+    fn who_was_not_measured_is_not_judged() {
+        assert_eq!(judge(&Scene::default()), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! What the page's script draws.
+
+use maud::Markup;
+use serde::Serialize;
+
+use crate::figures::{bound, short};
+use crate::load::Strategy;
+use crate::report::parts::script_json;
+use crate::stack::OURS;
+use crate::studies::channels::analyse::{Cell, Channels, label, network};
+
+/// Hues of peers, in the order of measuring; there are as many in the style sheet.
+const PEERS: [&str; 5] = ["peer-1", "peer-2", "peer-3", "peer-4", "peer-5"];
+
+#[derive(Serialize)]
+struct Data {
+    calls: Vec<&'static str>,
+    ways: Vec<WayData>,
+    panels: Vec<PanelData>,
+    lanes: Vec<LanesPanel>,
+}
+
+#[derive(Serialize)]
+struct WayData {
+    id: usize,
+    label: String,
+    /// A custom property of the style sheet.
+    colour: &'static str,
+    dash: &'static str,
+    width: f64,
+}
+
+#[derive(Serialize)]
+struct PanelData {
+    call: &'static str,
+    /// What it adds to a round trip.
+    network: String,
+    /// Operations per second of the fastest lone call.
+    ideal: Option<f64>,
+    lines: Vec<LineData>,
+}
+
+#[derive(Serialize)]
+struct LineData {
+    way: usize,
+    cells: Vec<CellData>,
+}
+
+#[derive(Serialize)]
+struct CellData {
+    n: u32,
+    rate: f64,
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    p99_9: u64,
+    max: u64,
+    connections: Option<u32>,
+}
+
+/// The lanes of one adaptive client at one kind of call and delay.
+#[derive(Serialize)]
+pub(super) struct LanesPanel {
+    pub(super) title: String,
+    series: Vec<LanesSeries>,
+}
+
+#[derive(Serialize)]
+struct LanesSeries {
+    /// Calls in flight.
+    n: u32,
+    /// (s since measuring began, lanes from then on)
+    steps: Vec<(f64, u32)>,
+    /// When the window ended, s.
+    end: f64,
+}
+
+pub(super) fn json(channels: &Channels, lanes: Vec<LanesPanel>) -> Markup {
+    let ways = channels.ways();
+    let mut names: Vec<&str> = Vec::new();
+    for (pair, _) in &ways {
+        if pair.client.name() != OURS && !names.contains(&pair.client.name()) {
+            names.push(pair.client.name());
+        }
+    }
+    let colour = |name: &str| {
+        names.iter().position(|known| *known == name).map_or("ours", |index| PEERS[index % PEERS.len()])
+    };
+    let way = |(id, (pair, strategy)): (usize, &(&_, _))| {
+        let pair: &crate::stack::Pair = pair;
+        let (dash, width) = stroke(*strategy, pair.client.variant());
+        WayData { id, label: label(pair, *strategy), colour: colour(pair.client.name()), dash, width }
+    };
+    let panels = channels.panels.iter().map(|panel| PanelData {
+        call: panel.call.name(),
+        network: bound(&network(panel.round_trip)),
+        ideal: panel.ideal(1).map(short),
+        lines: panel
+            .lines
+            .iter()
+            .map(|line| LineData {
+                way: ways.iter().position(|way| *way == (&line.pair, line.strategy)).unwrap_or_default(),
+                cells: line.cells.iter().map(cell).collect(),
+            })
+            .collect(),
+    });
+    script_json(&Data {
+        calls: channels.calls().into_iter().map(crate::record::CallType::name).collect(),
+        ways: ways.iter().enumerate().map(way).collect(),
+        panels: panels.collect(),
+        lanes,
+    })
+}
+
+fn cell(cell: &Cell) -> CellData {
+    let latency = cell.latency;
+    CellData {
+        n: cell.in_flight,
+        rate: short(cell.rate_per_s),
+        p50: latency.p50,
+        p90: latency.p90,
+        p99: latency.p99,
+        p99_9: latency.p99_9,
+        max: latency.max,
+        connections: cell.connections,
+    }
+}
+
+/// Of each line that has lanes over time, in the order of measuring.
+pub(super) fn lanes(channels: &Channels) -> Vec<LanesPanel> {
+    let mut panels = Vec::new();
+    for panel in &channels.panels {
+        for line in &panel.lines {
+            let cells = line.cells.iter().filter(|cell| !cell.lanes.is_empty());
+            let series: Vec<LanesSeries> = cells
+                .map(|cell| LanesSeries {
+                    n: cell.in_flight,
+                    steps: cell.lanes.iter().map(|it| (short(it.at_ns as f64 / 1e9), it.lanes)).collect(),
+                    end: short(cell.window_ns as f64 / 1e9),
+                })
+                .collect();
+            if !series.is_empty() {
+                let title = format!("{}, {}, {}", line.pair.client, panel.call, network(panel.round_trip));
+                panels.push(LanesPanel { title, series });
+            }
+        }
+    }
+    panels
+}
+
+/// How a line is drawn, beside its hue: a dash for each way, and how wide it is.
+fn stroke(strategy: Strategy, variant: Option<&str>) -> (&'static str, f64) {
+    match (strategy, variant) {
+        (Strategy::Adaptive, _) => ("", 3.2),
+        (Strategy::Fixed(1), _) => ("", 1.6),
+        (Strategy::Fixed(_), Some("shared")) | (Strategy::PerWorker, _) => ("2 3", 2.0),
+        (Strategy::Fixed(_), _) => ("8 4", 2.0),
+        (Strategy::PerCall, _) => ("10 3 2 3", 1.6),
+    }
+}

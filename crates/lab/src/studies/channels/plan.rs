@@ -1,0 +1,315 @@
+//! The channels study: what a client moves over one connection and over several, by calls in flight and by delay.
+
+use std::time::Duration;
+
+use super::contenders::Contender;
+use crate::load::{Draft, Point, Purpose, Strategy, Transport, Window, Work, fitted, in_rounds};
+use crate::record::CallType;
+use crate::size::ByteSize;
+use crate::stack::{Pair, Stack};
+use crate::study::rounds::Length;
+use crate::study::{Plan, PlanError};
+
+/// How long a window is, warm-up included, without what a channel takes to settle.
+const LENGTH: Length = Length { min: Duration::from_millis(300), max: Duration::from_secs(1) };
+/// How long the wire is watched, and driven before.
+const WATCHED: Duration = Duration::from_millis(400);
+const WATCHED_WARMUP: Duration = Duration::from_millis(100);
+/// Rounds of ours against ours.
+const NOISE_ROUNDS: u32 = 4;
+/// Where a single figure stands for a whole line it is the one nearest to this.
+const IN_FLIGHT_TYPICAL: u32 = 64;
+
+/// Numbers of connections that a service may be advised to use.
+const ADVISED: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// What the channels study varies, and how long it may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelsOptions {
+    /// Clients, their servers, and their ways to come by connections, in the order of measuring.
+    pub contenders: Vec<Contender>,
+    /// Kinds of call, what they are measured over.
+    pub grids: Vec<Grid>,
+    /// Payload bytes of a message.
+    pub size: ByteSize,
+    /// How many windows each contender gets at a point.
+    pub rounds: u32,
+    /// How long a channel that finds its own number of connections is driven before it is measured.
+    pub settle: Duration,
+    /// At how many calls in flight the wire is watched.
+    pub watched: Vec<u32>,
+    /// At how many calls in flight system calls are counted.
+    pub counted: Vec<u32>,
+    /// The plan's total stays within it.
+    pub budget: Duration,
+}
+
+/// The points of one kind of call: every number in flight at every delay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// The kind.
+    pub call: CallType,
+    /// Calls in flight.
+    pub in_flight: Vec<u32>,
+    /// What the network adds to a round trip.
+    pub round_trips: Vec<Duration>,
+}
+
+impl ChannelsOptions {
+    /// From 1 to 1024 calls in flight, directly and over 0.2, 1 and 5 ms.
+    pub fn whole(contenders: Vec<Contender>) -> Self {
+        let round_trips = [0, 200, 1_000, 5_000].map(Duration::from_micros).to_vec();
+        let in_flight = (0..=10).map(|power| 1 << power).collect();
+        Self {
+            contenders,
+            grids: vec![
+                Grid { call: CallType::Unary, in_flight, round_trips: round_trips.clone() },
+                Grid { call: CallType::PingPong, in_flight: vec![1, 8, 64, 512], round_trips },
+            ],
+            size: ByteSize(0),
+            rounds: 2,
+            settle: Duration::from_secs(3),
+            watched: vec![1, 16, 64, 256],
+            counted: vec![1, 64],
+            budget: Duration::from_secs(27 * 60),
+        }
+    }
+
+    /// Our client at somebody else's server: which number of connections moves most.
+    pub fn advice(in_flight: Vec<u32>) -> Self {
+        let pair = Pair { client: Stack::ours(), server: Stack::target() };
+        let with = |strategy| Contender { pair: pair.clone(), strategy };
+        let numbers = ADVISED.into_iter().map(|connections| with(Strategy::Fixed(connections)));
+        Self {
+            contenders: numbers.chain([with(Strategy::Adaptive)]).collect(),
+            grids: vec![Grid { call: CallType::Unary, in_flight, round_trips: vec![Duration::ZERO] }],
+            size: ByteSize(0),
+            rounds: 3,
+            settle: Duration::from_secs(2),
+            watched: Vec::new(),
+            counted: Vec::new(),
+            budget: Duration::from_secs(100),
+        }
+    }
+
+    /// A look at the same range.
+    pub fn quick(contenders: Vec<Contender>) -> Self {
+        let micros = |round_trips: &[u64]| round_trips.iter().copied().map(Duration::from_micros).collect();
+        Self {
+            grids: vec![
+                Grid {
+                    call: CallType::Unary,
+                    in_flight: vec![1, 4, 16, 64, 256],
+                    round_trips: micros(&[0, 200, 1_000, 5_000]),
+                },
+                Grid { call: CallType::PingPong, in_flight: vec![8, 64], round_trips: micros(&[0, 5_000]) },
+            ],
+            rounds: 1,
+            settle: Duration::from_secs(2),
+            watched: vec![IN_FLIGHT_TYPICAL],
+            counted: vec![IN_FLIGHT_TYPICAL],
+            budget: Duration::from_secs(270),
+            ..Self::whole(contenders)
+        }
+    }
+}
+
+/// Plans the study of channels: ours against ours for the noise floor, then the grid, then system calls and the wire.
+///
+/// At each point the contenders take turns in short windows, there and back, as the stacks of the sizes study do.
+/// Delays are the outer loop and calls in flight the inner one: an interrupted study has whole lines of some delays.
+pub fn plan(options: &ChannelsOptions) -> Result<Plan<Window>, PlanError> {
+    let grids = options.grids.iter().map(Grid::sorted).collect::<Vec<_>>();
+    if grids.iter().flat_map(|grid| &grid.in_flight).any(|&in_flight| in_flight == 0) {
+        return Err(PlanError::NoLoad);
+    }
+    let figures = figures(options, &grids);
+    if figures.is_empty() || options.rounds == 0 {
+        return Err(PlanError::NothingToMeasure);
+    }
+    let mut drafts = noise_floor(options, &grids);
+    drafts.extend(figures);
+    drafts.extend(apart(options, &grids));
+    fitted(drafts, LENGTH, options.budget)
+}
+
+impl Grid {
+    fn sorted(&self) -> Self {
+        let mut sorted = self.clone();
+        sorted.in_flight.sort_unstable();
+        sorted.in_flight.dedup();
+        sorted.round_trips.sort_unstable();
+        sorted.round_trips.dedup();
+        sorted
+    }
+
+    /// Those of `wanted` that are in the grid, or the nearest to them.
+    fn nearest(&self, wanted: &[u32]) -> Vec<u32> {
+        let nearest =
+            |wanted: &u32| self.in_flight.iter().copied().min_by_key(|in_flight| in_flight.abs_diff(*wanted));
+        let mut nearest: Vec<u32> = wanted.iter().filter_map(nearest).collect();
+        nearest.dedup();
+        nearest
+    }
+}
+
+/// A window of figures, of the first round. An adaptive channel is driven until it has settled.
+fn draft(
+    options: &ChannelsOptions,
+    (call, in_flight, round_trip): (CallType, u32, Duration),
+    contender: &Contender,
+) -> Draft {
+    let Contender { pair, strategy } = contender.clone();
+    let point = Point {
+        work: Work::Call(call),
+        size_bytes: options.size,
+        transport: Transport::Tcp,
+        in_flight,
+        connections: strategy.connections(in_flight),
+        round_trip,
+        warmup: if strategy == Strategy::Adaptive { options.settle } else { Duration::ZERO },
+        duration: Duration::ZERO,
+    };
+    let window =
+        Window { point, pair: Some(pair), strategy: Some(strategy), round: 0, purpose: Purpose::Figures };
+    Draft { window, weight: 1 }
+}
+
+fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for grid in grids {
+        for &round_trip in &grid.round_trips {
+            for &in_flight in &grid.in_flight {
+                let at = (grid.call, in_flight, round_trip);
+                let compared: Vec<Draft> =
+                    options.contenders.iter().map(|contender| draft(options, at, contender)).collect();
+                drafts.extend(in_rounds(&compared, options.rounds));
+            }
+        }
+    }
+    drafts
+}
+
+/// Our one connection against our one connection, in the middle of the first grid.
+fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
+    let Some(grid) = grids.first() else { return Vec::new() };
+    let Some(ours) = options.contenders.iter().find(|it| it.pair.client.is_ours()) else { return Vec::new() };
+    let contender = Contender { pair: ours.pair.clone(), strategy: Strategy::Fixed(1) };
+    let at_typical = grid.nearest(&[IN_FLIGHT_TYPICAL]).into_iter().flat_map(|in_flight| {
+        let draft = draft(options, (grid.call, in_flight, Duration::ZERO), &contender);
+        in_rounds(&draft.sides(), NOISE_ROUNDS)
+    });
+    at_typical.collect()
+}
+
+/// What would disturb the figures is found in windows of its own: of the first kind of call, without a delay.
+fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
+    let Some(grid) = grids.first() else { return Vec::new() };
+    let drafts = |wanted: &[u32]| {
+        let in_flight = grid.nearest(wanted).into_iter();
+        let at = in_flight.map(|in_flight| (grid.call, in_flight, Duration::ZERO));
+        at.flat_map(|at| options.contenders.iter().map(move |contender| draft(options, at, contender)))
+            .collect::<Vec<_>>()
+    };
+    let watched = drafts(&options.watched).into_iter().map(watched);
+    let counted = drafts(&options.counted).into_iter().map(Draft::counted);
+    watched.chain(counted).collect()
+}
+
+/// The same to watch the wire, for a fixed time.
+fn watched(mut draft: Draft) -> Draft {
+    draft.window.purpose = Purpose::Wire;
+    draft.window.point.warmup += WATCHED_WARMUP;
+    draft.window.point.duration = WATCHED;
+    Draft { weight: 0, ..draft }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channels::contenders;
+    use crate::load::Label;
+
+    /// Ours, and peers with as many ways as tonic, gRPC C++ and grpc-go have.
+    fn everybody() -> Vec<Contender> {
+        let cpp = ["own", "shared", "one"].map(str::to_owned);
+        let all: [(&str, &[String]); 4] =
+            [("thalweg", &[]), ("tonic", &[]), ("grpc-cpp", &cpp), ("grpc-go", &[])];
+        let of =
+            |(name, variants): (&str, &[String])| contenders(&Pair::own(name.parse().unwrap()), variants, 4);
+        all.into_iter().flat_map(of).collect()
+    }
+
+    fn figures(study: &Plan<Window>) -> impl Iterator<Item = &Window> {
+        study.windows.iter().filter(|window| window.purpose == Purpose::Figures)
+    }
+
+    #[test]
+    fn both_studies_fit_their_budget_with_windows_long_enough() {
+        let (quick, whole) = (ChannelsOptions::quick(everybody()), ChannelsOptions::whole(everybody()));
+        for (options, limit) in [(quick, 5), (whole, 30)] {
+            let study = plan(&options).unwrap();
+            assert!(study.total() <= options.budget, "{:?} is over {:?}", study.total(), options.budget);
+            assert!(options.budget < Duration::from_secs(limit * 60));
+            for window in figures(&study) {
+                let Point { duration, warmup, .. } = window.point;
+                assert!(duration >= Duration::from_millis(240), "{window}: {duration:?}");
+                let settles = window.strategy == Some(Strategy::Adaptive);
+                assert_eq!(warmup >= options.settle, settles, "{window}: {warmup:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_contender_has_a_window_in_each_round_of_each_point() {
+        let options = ChannelsOptions { rounds: 2, ..ChannelsOptions::quick(everybody()) };
+        let options = ChannelsOptions { budget: options.budget * 2, ..options };
+        let study = plan(&options).unwrap();
+        for grid in &options.grids {
+            for (&in_flight, &round_trip) in
+                grid.in_flight.iter().flat_map(|n| grid.round_trips.iter().map(move |it| (n, it)))
+            {
+                let of_point: Vec<&Window> = figures(&study)
+                    .filter(|window| {
+                        let point = &window.point;
+                        (point.work, point.in_flight, point.round_trip)
+                            == (Work::Call(grid.call), in_flight, round_trip)
+                    })
+                    .collect();
+                let names = |round| {
+                    let of_round = of_point.iter().filter(move |window| window.round == round);
+                    of_round.map(|it| (it.pair.clone(), it.strategy)).collect::<Vec<_>>()
+                };
+                assert_eq!(names(0).len(), options.contenders.len());
+                assert_eq!(names(1), names(0).into_iter().rev().collect::<Vec<_>>(), "there and back");
+            }
+        }
+    }
+
+    #[test]
+    fn the_wire_and_system_calls_have_windows_apart() {
+        let study = plan(&ChannelsOptions::quick(everybody())).unwrap();
+        for purpose in [Purpose::Wire, Purpose::SystemCalls] {
+            let windows: Vec<_> = study.windows.iter().filter(|window| window.purpose == purpose).collect();
+            assert_eq!(windows.len(), everybody().len(), "{purpose:?}");
+            assert!(windows.iter().all(|it| it.point.in_flight == 64 && it.point.round_trip.is_zero()));
+        }
+        let first = study.windows.first().unwrap();
+        assert_eq!(first.purpose, Purpose::NoiseFloor(Label::A));
+    }
+
+    #[test]
+    fn what_makes_no_study_is_refused() {
+        let check = |edit: fn(&mut ChannelsOptions), expected: &str| {
+            let mut options = ChannelsOptions::quick(everybody());
+            edit(&mut options);
+            let error = plan(&options).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check(|it| it.grids.clear(), "nothing to measure");
+        check(|it| it.contenders.clear(), "nothing to measure");
+        check(|it| it.rounds = 0, "nothing to measure");
+        check(|it| it.grids[0].in_flight.push(0), "at least 1");
+        check(|it| it.budget = Duration::from_secs(20), "do not fit");
+    }
+}

@@ -1,0 +1,29 @@
+//! The table of a channels study: what every study of calls has, and what was counted and watched apart.
+
+use super::analyse::{Cell, Channels};
+use crate::load::Strategy;
+use crate::load::table::{Windows, measured, windows};
+
+/// What a channels study has besides: what was counted and watched apart stands with every window of its point.
+pub(super) fn table(channels: &Channels) -> Windows<'_> {
+    // Bare sockets take no part: there is nothing to that a rate could stand beside.
+    let mut table = windows(|_| None);
+    table.column("strategy", |window| window.strategy.map(Strategy::name));
+    table.column("round_trip_ns", |window| Some(window.point.round_trip.as_nanos().to_string()));
+    measured(&mut table, "lanes_at_the_end", |it| Some(it.lanes.last()?.lanes.to_string()));
+    let mut of_cell = |name: &str, figure: fn(&Cell) -> Option<String>| {
+        table.column(name, move |window| figure(channels.cell(window)?));
+    };
+    of_cell("system_calls_client_per_operation", |cell| {
+        Some(format!("{:.4}", cell.system_calls?.client_per_operation))
+    });
+    of_cell("system_calls_server_per_operation", |cell| {
+        Some(format!("{:.4}", cell.system_calls?.server_per_operation))
+    });
+    of_cell("wire_idle_share", |cell| Some(format!("{:.4}", cell.wire.as_ref()?.all.share)));
+    of_cell("wire_gaps", |cell| Some(cell.wire.as_ref()?.all.gaps.to_string()));
+    of_cell("wire_gap_p50_ns", |cell| Some(cell.wire.as_ref()?.all.p50_ns.to_string()));
+    of_cell("wire_gap_p99_ns", |cell| Some(cell.wire.as_ref()?.all.p99_ns.to_string()));
+    of_cell("wire_gap_max_ns", |cell| Some(cell.wire.as_ref()?.all.max_ns.to_string()));
+    table
+}

@@ -1,0 +1,107 @@
+//! A channels study in a terminal: rates over calls in flight, what a point costs, and the verdicts.
+
+use super::analyse::{Cell, Line, Panel, network};
+use super::analysis::ChannelsAnalysis;
+use super::findings::advised;
+use crate::figures::{count, percent, time};
+use crate::record::CallType;
+use crate::report::terminal::{aligned, wrapped};
+
+/// The table of what a point costs is of the point nearest to so many calls in flight.
+const IN_FLIGHT_TYPICAL: u32 = 64;
+
+/// A table of rates for each kind of call and delay, one of costs for each kind without a delay, and what limits whom.
+pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
+    let ChannelsAnalysis { results, channels, verdicts, .. } = study;
+    let mut text = String::new();
+    for panel in &channels.panels {
+        text += &rates(panel, &channels.in_flight(panel.call));
+    }
+    for call in channels.calls() {
+        if let Some(panel) = channels.panels.iter().find(|panel| panel.call == call) {
+            text += &costs(panel, &channels.in_flight(call));
+        }
+    }
+    if let Some(advice) = advised(channels, verdicts, &results.settings) {
+        text += &wrapped(&advice);
+    }
+    for verdict in verdicts {
+        let network = network(verdict.round_trip);
+        text += &wrapped(&format!(
+            "{}, {}, {network}: {} {}",
+            verdict.stack, verdict.call, verdict.text, verdict.advice
+        ));
+    }
+    text
+}
+
+fn rates(panel: &Panel, in_flight: &[u32]) -> String {
+    let row = |name: String, cell: &dyn Fn(u32) -> Option<String>| -> Vec<String> {
+        let cells = in_flight.iter().map(|&in_flight| cell(in_flight).unwrap_or_else(|| "-".to_owned()));
+        std::iter::once(name).chain(cells).collect()
+    };
+    let mut rows = vec![row(String::new(), &|in_flight| Some(in_flight.to_string()))];
+    for line in &panel.lines {
+        rows.push(row(line.label(), &|in_flight| Some(count(line.at(in_flight)?.rate_per_s))));
+    }
+    if panel.ideal(1).is_some() {
+        rows.push(row("ideal scaling".to_owned(), &|in_flight| panel.ideal(in_flight).map(count)));
+    }
+    let (call, network) = (panel.call, panel.network());
+    format!("{call}, {network}: calls per second by calls in flight\n{}\n", aligned(&rows))
+}
+
+/// The figures of one number of calls in flight.
+fn costs(panel: &Panel, in_flight: &[u32]) -> String {
+    let Some(&typical) = in_flight.iter().min_by_key(|it| it.abs_diff(IN_FLIGHT_TYPICAL)) else {
+        return String::new();
+    };
+    let heads = [
+        "",
+        "p50",
+        "p99",
+        "p99.9",
+        "max",
+        "connections",
+        "client CPU",
+        "server CPU",
+        "system calls",
+        "wire idle",
+        "gaps p50",
+        "p99",
+    ];
+    let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_owned).to_vec()];
+    rows.extend(panel.lines.iter().filter_map(|line| Some(cost_row(line, line.at(typical)?))));
+    let operation = if panel.call == CallType::Unary { "call" } else { "round trip" };
+    format!(
+        "{}, {}, {typical} in flight; processor time and system calls (client + server) of one {operation}\n{}\n",
+        panel.call,
+        panel.network(),
+        aligned(&rows)
+    )
+}
+
+fn cost_row(line: &Line, cell: &Cell) -> Vec<String> {
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let latency = cell.latency;
+    let wire = cell.wire.as_ref().map(|wire| &wire.all);
+    let [p50, p99, p99_9, max] =
+        [latency.p50, latency.p99, latency.p99_9, latency.max].map(|ns| time(ns as f64));
+    vec![
+        line.label(),
+        p50,
+        p99,
+        p99_9,
+        max,
+        or_none(cell.connections.map(|connections| connections.to_string())),
+        or_none(cell.client.map(|used| time(used.ns_per_operation))),
+        or_none(cell.server.map(|used| time(used.ns_per_operation))),
+        or_none(
+            cell.system_calls
+                .map(|it| format!("{:.2} + {:.2}", it.client_per_operation, it.server_per_operation)),
+        ),
+        or_none(wire.map(|idle| percent(idle.share))),
+        or_none(wire.filter(|idle| idle.gaps > 0).map(|idle| time(idle.p50_ns as f64))),
+        or_none(wire.filter(|idle| idle.gaps > 0).map(|idle| time(idle.p99_ns as f64))),
+    ]
+}

@@ -1,0 +1,73 @@
+//! The codec study: what it costs to turn objects into bytes and back, in time and in bytes, by codec and message.
+//!
+//! Here is everything but the codecs: which windows there are, what was found, and how it is shown. What converts is a
+//! [`Bench`]: the [program](CodecProgram) that has the codecs.
+
+mod analyse;
+mod analysis;
+mod bench;
+mod csv;
+mod execute;
+mod findings;
+mod line;
+mod page;
+mod peers;
+mod plan;
+mod program;
+mod results;
+mod tables;
+mod terminal;
+mod window;
+
+use crate::report::Report;
+use crate::study::Study;
+
+pub use crate::findings::{Doubt, Finding, Topic};
+pub use analyse::{Analysis, LineFigures, Noise, Share, StepFigure};
+pub use analysis::CodecAnalysis;
+
+pub use bench::Bench;
+pub use execute::CodecExecutor;
+pub use findings::{answer, doubts, findings};
+pub use line::{Format, Line, Operation, WARM_UPS};
+pub use plan::{Besides, Estimate, Options, Planned, calls, conversions, plan};
+pub use program::{CodecProgram, NoCodecs, Origin, Selection};
+pub use results::{CODEC_SCHEMA, CodecResults, Settings, Setup};
+pub use tables::{
+    Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, LeftOut, PeerLine,
+    PeerResult, Size, Step, StepLeftOut,
+};
+pub use window::{Conversions, Found, Window};
+
+/// The study.
+#[derive(Clone, Copy, Debug)]
+pub enum Codec {}
+
+impl Study for Codec {
+    type Window = Window;
+    type Found = Found;
+    type Results = CodecResults;
+    type Analysis<'r> = CodecAnalysis<'r>;
+
+    fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
+        CodecAnalysis::of(results)
+    }
+}
+
+impl Report for CodecAnalysis<'_> {
+    fn csv(&self) -> String {
+        csv::csv(self.results, &self.figures)
+    }
+
+    fn page(&self) -> String {
+        page::page(self)
+    }
+
+    fn text(&self) -> String {
+        terminal::text(self)
+    }
+
+    fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+}

@@ -1,0 +1,278 @@
+//! What a codec study's figures say: pure functions of its results.
+
+use super::line::{Format, Line, Operation};
+use super::results::CodecResults;
+use super::tables::{Allocations, CallsOf, Step};
+use crate::statistics::median;
+
+/// Everything that reports show, of all lines, peers' lines behind ours.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Analysis {
+    /// Each line of the study, in its order.
+    pub lines: Vec<LineFigures>,
+    /// How much a line differs from itself.
+    pub noise: Option<Noise>,
+    /// What conversions are of a call.
+    pub shares: Vec<Share>,
+}
+
+/// What was found of one line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineFigures {
+    /// Which.
+    pub line: Line,
+    /// What its codec makes.
+    pub format: Format,
+    /// The message's type is known at run time only.
+    pub dynamic: bool,
+    /// Measured by a peer, in a way of its own.
+    pub of_peer: bool,
+    /// By numbers of conversions, smallest first. A peer has none.
+    pub steps: Vec<StepFigure>,
+    /// Time of a conversion, ns: the median of the rounds at the largest number of conversions.
+    pub ns: f64,
+    /// How much the rounds differ there: half of them lie within so much of each other, as a share of the median.
+    pub spread: f64,
+    /// By how much the slowest round is above the fastest, as a share of the median.
+    pub range: f64,
+    /// Bytes of a message.
+    pub bytes: f64,
+    /// What was asked of the allocator.
+    pub allocations: Option<Allocations>,
+    /// Instructions of a conversion.
+    pub instructions: Option<f64>,
+}
+
+/// One number of conversions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepFigure {
+    /// How many.
+    pub conversions: u64,
+    /// Time of a conversion, ns: the median of the rounds.
+    pub ns: f64,
+    /// The fastest round.
+    pub min: f64,
+    /// The slowest round.
+    pub max: f64,
+}
+
+/// How much the same work differs from itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Noise {
+    /// The largest factor between a line and its double, both medians at the largest number of conversions: 1.03.
+    pub floor: f64,
+    /// The median of these factors.
+    pub typical: f64,
+    /// How many lines were measured twice.
+    pub doubles: usize,
+    /// The median of all lines' spreads.
+    pub spread: f64,
+}
+
+/// What conversions are of a call over a UNIX socket in which a message is echoed: the client encodes and the server
+/// decodes the request, the server encodes and the client decodes the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Share {
+    /// The message.
+    pub data: String,
+    /// The codec.
+    pub codec: String,
+    /// What it makes.
+    pub format: Format,
+    /// Calls in flight.
+    pub in_flight: u32,
+    /// Bytes of a message.
+    pub bytes: f64,
+    /// Both conversions of both messages, ns.
+    pub conversions_ns: f64,
+    /// The call without them, ns: its median time where it is alone, both sides' processor time where many are in
+    /// flight.
+    pub call_ns: f64,
+}
+
+impl Share {
+    /// Of the whole.
+    pub fn share(&self) -> f64 {
+        self.conversions_ns / self.whole_ns()
+    }
+
+    /// Call and conversions.
+    pub fn whole_ns(&self) -> f64 {
+        self.conversions_ns + self.call_ns
+    }
+}
+
+impl LineFigures {
+    /// Bytes of messages per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.bytes * 1e9 / self.ns
+    }
+
+    /// The largest number of conversions.
+    pub fn conversions(&self) -> u64 {
+        self.steps.last().map_or(0, |step| step.conversions)
+    }
+}
+
+impl Analysis {
+    /// The line of this message, codec and operation.
+    pub fn line(&self, data: &str, codec: &str, operation: Operation) -> Option<&LineFigures> {
+        self.lines
+            .iter()
+            .find(|it| it.line.data == data && it.line.codec == codec && it.line.operation == operation)
+    }
+
+    /// The fastest line that makes this format, of those that this process measured.
+    pub fn fastest(&self, data: &str, operation: Operation, formats: &[Format]) -> Option<&LineFigures> {
+        self.fastest_of(data, operation, formats, |_| true)
+    }
+
+    /// The same, of those that take part.
+    pub(super) fn fastest_of(
+        &self,
+        data: &str,
+        operation: Operation,
+        formats: &[Format],
+        takes_part: impl Fn(&LineFigures) -> bool,
+    ) -> Option<&LineFigures> {
+        self.lines
+            .iter()
+            .filter(|it| takes_part(it))
+            .filter(|it| !it.of_peer && it.line.data == data && it.line.operation == operation)
+            .filter(|it| formats.contains(&it.format))
+            .min_by(|a, b| a.ns.total_cmp(&b.ns))
+    }
+}
+
+/// Tells what the figures say.
+pub(crate) fn analyse(results: &CodecResults) -> Analysis {
+    let lines: Vec<LineFigures> = own_lines(results).chain(peers_lines(results)).collect();
+    let shares = shares(results, &lines);
+    Analysis { noise: noise(results, &lines), shares, lines }
+}
+
+fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
+    let mut lines: Vec<&Line> = Vec::new();
+    for step in results.steps.iter().filter(|step| !step.again) {
+        if !lines.contains(&&step.line) {
+            lines.push(&step.line);
+        }
+    }
+    lines.into_iter().filter_map(|line| {
+        let codec = results.codec(&line.codec)?;
+        let mut steps: Vec<&Step> = steps_of(results, line, false).collect();
+        steps.sort_by_key(|step| step.conversions);
+        let last = *steps.last()?;
+        let allocations = results.allocations.iter().find(|it| it.line == *line);
+        let instructions = results.instructions.iter().find(|it| it.line == *line);
+        Some(LineFigures {
+            line: line.clone(),
+            format: codec.format,
+            dynamic: codec.dynamic,
+            of_peer: false,
+            ns: figure(last).ns,
+            spread: spread(&per_conversion(last)),
+            range: range(&per_conversion(last)),
+            steps: steps.into_iter().map(figure).collect(),
+            bytes: results.size(&line.data, &line.codec).map_or(0.0, |size| size.raw),
+            allocations: allocations.map(|it| it.allocations),
+            instructions: instructions.map(|it| it.instructions),
+        })
+    })
+}
+
+fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
+    results.peers.iter().flat_map(|peer| &peer.lines).filter_map(|peers| {
+        let codec = results.codec(&peers.line.codec)?;
+        Some(LineFigures {
+            line: peers.line.clone(),
+            format: codec.format,
+            dynamic: codec.dynamic,
+            of_peer: true,
+            steps: Vec::new(),
+            ns: median(peers.ns_per_conversion.iter().copied())?,
+            spread: spread(&peers.ns_per_conversion),
+            range: range(&peers.ns_per_conversion),
+            bytes: peers.bytes,
+            allocations: None,
+            instructions: None,
+        })
+    })
+}
+
+fn steps_of<'a>(results: &'a CodecResults, line: &'a Line, again: bool) -> impl Iterator<Item = &'a Step> {
+    results.steps.iter().filter(move |step| step.line == *line && step.again == again)
+}
+
+fn per_conversion(step: &Step) -> Vec<f64> {
+    step.elapsed_ns.iter().map(|&ns| ns as f64 / step.conversions as f64).collect()
+}
+
+fn figure(step: &Step) -> StepFigure {
+    let times = per_conversion(step);
+    let of = |pick: fn(f64, f64) -> f64| times.iter().copied().reduce(pick).unwrap_or(0.0);
+    StepFigure {
+        conversions: step.conversions,
+        ns: median(times.iter().copied()).unwrap_or(0.0),
+        min: of(f64::min),
+        max: of(f64::max),
+    }
+}
+
+fn noise(results: &CodecResults, lines: &[LineFigures]) -> Option<Noise> {
+    let factor = |line: &LineFigures| {
+        let double = steps_of(results, &line.line, true).max_by_key(|step| step.conversions)?;
+        let single = line.steps.iter().find(|step| step.conversions == double.conversions)?;
+        Some((figure(double).ns / single.ns).ln().abs().exp())
+    };
+    let factors: Vec<f64> = lines.iter().filter_map(factor).collect();
+    let spreads: Vec<f64> = lines.iter().filter(|line| !line.of_peer).map(|line| line.spread).collect();
+    Some(Noise {
+        floor: factors.iter().copied().reduce(f64::max)?,
+        typical: median(factors.iter().copied())?,
+        doubles: factors.len(),
+        spread: median(spreads.iter().copied())?,
+    })
+}
+
+fn shares(results: &CodecResults, lines: &[LineFigures]) -> Vec<Share> {
+    let of = |calls: &CallsOf| {
+        let is_of = |line: &&LineFigures| {
+            !line.of_peer && line.line.data == calls.data && line.format == calls.format
+        };
+        let at = |operation| lines.iter().filter(is_of).find(move |it| it.line.operation == operation);
+        let (encode, decode) = (at(Operation::Encode)?, at(Operation::Decode)?);
+        let times =
+            calls.rounds.iter().map(|round| if calls.in_flight == 1 { round.p50_ns } else { round.cpu_ns });
+        Some(Share {
+            data: calls.data.clone(),
+            codec: encode.line.codec.clone(),
+            format: calls.format,
+            in_flight: calls.in_flight,
+            bytes: encode.bytes,
+            conversions_ns: 2.0 * (encode.ns + decode.ns),
+            call_ns: median(times)?,
+        })
+    };
+    results.calls.iter().filter_map(of).collect()
+}
+
+/// How far all values reach, as a share of the median.
+fn range(values: &[f64]) -> f64 {
+    let end = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick);
+    match (end(f64::min), end(f64::max), median(values.iter().copied())) {
+        (Some(least), Some(most), Some(median)) => (most - least) / median,
+        _ => 0.0,
+    }
+}
+
+/// How far the middle half of the values reaches, as a share of the median.
+fn spread(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let (Some(median), Some(last)) = (median(sorted.iter().copied()), sorted.len().checked_sub(1)) else {
+        return 0.0;
+    };
+    let at = |share: f64| sorted[(share * last as f64).round() as usize];
+    (at(0.75) - at(0.25)) / median
+}

@@ -1,0 +1,33 @@
+//! A codec study, analysed: what every exporter writes down.
+
+use super::analyse::{Analysis, analyse};
+use super::findings::{answer, doubts, findings};
+use super::results::CodecResults;
+use crate::findings::{Doubt, Finding};
+
+/// What its results say.
+#[derive(Debug)]
+pub struct CodecAnalysis<'r> {
+    pub(super) results: &'r CodecResults,
+    /// The figures of all lines.
+    pub figures: Analysis,
+    /// The study in a sentence.
+    pub answer: Option<String>,
+    /// What was found, most wanted first.
+    pub findings: Vec<Finding>,
+    /// What to know before the figures are used.
+    pub doubts: Vec<Doubt>,
+}
+
+impl<'r> CodecAnalysis<'r> {
+    pub(super) fn of(results: &'r CodecResults) -> Self {
+        let figures = analyse(results);
+        Self {
+            results,
+            answer: answer(results, &figures),
+            findings: findings(results, &figures),
+            doubts: doubts(results, &figures),
+            figures,
+        }
+    }
+}

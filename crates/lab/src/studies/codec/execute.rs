@@ -1,0 +1,201 @@
+//! Measures the windows of a codec study.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::bench::Bench;
+use super::line::Line;
+use super::peers;
+use super::plan::Estimate;
+use super::tables::{CallFigures, CallsOf, InstructionsOf, LeftOut, PeerResult};
+use super::window::{Conversions, Found, Window, calls_window};
+use crate::cpus::CpuAssignment;
+use crate::interrupt::Interrupt;
+use crate::load;
+use crate::peers::PeersDirectory;
+use crate::process::{ProcessExecutor, Program};
+use crate::stack::{OURS, Stack};
+use crate::study::{Execute, ExecuteError};
+
+/// The first look at a line ends when its conversions took so long.
+const LOOK: Duration = Duration::from_millis(1);
+/// Where messages lie for programs that are not this one, and callgrind's files.
+const FILES: &str = "codec-files";
+
+/// Lets a bench convert, our own stack make calls, and other programs convert the same messages.
+pub struct CodecExecutor<'b> {
+    bench: &'b mut dyn Bench,
+    calls: Calls,
+    peers: Option<PeersDirectory>,
+    /// Peers measure for as short as makes sense.
+    quick: bool,
+    files: Files,
+    interrupt: Interrupt,
+}
+
+impl<'b> CodecExecutor<'b> {
+    /// `ours` makes the calls, its client and its server on the processors assigned to them. Files for other programs
+    /// lie in `directory` as long as they are needed.
+    pub fn new(
+        bench: &'b mut dyn Bench,
+        ours: Program,
+        cpus: CpuAssignment,
+        directory: &Path,
+        interrupt: Interrupt,
+    ) -> Self {
+        Self {
+            bench,
+            calls: Calls { ours, cpus, executor: None },
+            peers: None,
+            quick: false,
+            files: Files { folder: directory.join(FILES), is_there: false },
+            interrupt,
+        }
+    }
+
+    /// Where peers are, and whether they measure for as short as makes sense.
+    #[must_use]
+    pub fn with_peers(self, peers: Option<PeersDirectory>, quick: bool) -> Self {
+        Self { peers, quick, ..self }
+    }
+
+    /// Finds out about how long a conversion of each line takes. Of each message and operation the first codec is
+    /// looked at twice: it is measured beside itself. A line that fails is left out, with the reason.
+    pub fn look(&mut self, lines: &[Line], left_out: &mut Vec<LeftOut>) -> Vec<Estimate> {
+        let mut estimates: Vec<Estimate> = Vec::new();
+        for line in lines {
+            match first_look(self.bench, line) {
+                Ok(ns_per_conversion) => {
+                    let is_first = !estimates.iter().any(|estimate| {
+                        (&estimate.line.data, estimate.line.operation) == (&line.data, line.operation)
+                    });
+                    let estimate = |again| Estimate { line: line.clone(), again, ns_per_conversion };
+                    estimates.push(estimate(false));
+                    if is_first {
+                        estimates.push(estimate(true));
+                    }
+                }
+                Err(reason) => left_out.push(LeftOut { what: line.to_string(), reason }),
+            }
+        }
+        estimates
+    }
+
+    fn instructions(&mut self) -> Result<Vec<InstructionsOf>, String> {
+        let folder = self.files.folder()?;
+        self.bench.instructions(folder)
+    }
+
+    fn peer(&mut self, name: &str) -> Result<PeerResult, String> {
+        let folder = self.files.folder()?;
+        let peers = self.peers.as_ref().ok_or("there is no folder of peers here: name it with --peers")?;
+        self.bench.write_messages(folder)?;
+        peers::convert(peers, name, folder, self.quick)
+    }
+}
+
+impl Execute for CodecExecutor<'_> {
+    type Window = Window;
+    type Found = Found;
+
+    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+        if self.interrupt.is_asked() {
+            return Err(ExecuteError::Interrupted);
+        }
+        let found = match window {
+            Window::Conversions(Conversions { line, conversions, .. }) => {
+                self.bench.convert(line, *conversions).map(Found::Elapsed)
+            }
+            Window::Allocations(line) => self.bench.allocations(line).map(Found::Allocations),
+            Window::Calls { calls, round } => {
+                return self.calls.measure(calls, *round, &self.interrupt).map(Found::Calls);
+            }
+            Window::Instructions => self.instructions().map(Found::Instructions),
+            Window::Peer { name, .. } => self.peer(name).map(|peer| Found::Peer(Box::new(peer))),
+        };
+        found.map_err(ExecuteError::Window)
+    }
+}
+
+fn first_look(bench: &mut dyn Bench, line: &Line) -> Result<f64, String> {
+    let mut conversions = 10;
+    loop {
+        let elapsed = bench.convert(line, conversions)?;
+        if elapsed >= LOOK {
+            return Ok(elapsed.as_nanos() as f64 / conversions as f64);
+        }
+        conversions *= 4;
+    }
+}
+
+/// Calls between this program and this program, whose server starts with the first of them.
+struct Calls {
+    ours: Program,
+    cpus: CpuAssignment,
+    /// Or why there are no more calls.
+    executor: Option<Result<ProcessExecutor, String>>,
+}
+
+impl Calls {
+    fn measure(
+        &mut self,
+        calls: &CallsOf,
+        round: u32,
+        interrupt: &Interrupt,
+    ) -> Result<CallFigures, ExecuteError> {
+        let started = self.executor.get_or_insert_with(|| {
+            let programs = BTreeMap::from([(OURS.to_owned(), self.ours.clone())]);
+            let mut executor = ProcessExecutor::new(programs, self.cpus.clone(), interrupt.clone());
+            executor.serve(&Stack::ours()).map(|()| executor).map_err(|error| error.to_string())
+        });
+        let executor = started.as_mut().map_err(|reason| ExecuteError::Window(reason.clone()))?;
+        match executor.measure(&calls_window(calls, round)) {
+            Ok(found) => figures(&found).ok_or_else(|| {
+                ExecuteError::Window("nothing came to its end in the measured time".to_owned())
+            }),
+            // Conversions need no server.
+            Err(ExecuteError::Study(reason)) => {
+                *started = Err(reason.clone());
+                Err(ExecuteError::Window(reason))
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+fn figures(found: &load::Found) -> Option<CallFigures> {
+    let load::Found::Figures(measured) = found else { return None };
+    let load = &measured.load;
+    let usage = measured.usage?;
+    let cpu_ns = (usage.client.cpu_ns() + usage.server.cpu_ns()) as f64 / load.messages as f64;
+    let latency = load.latency_ns?;
+    Some(CallFigures { p50_ns: latency.p50 as f64, cpu_ns, rate_per_s: load.rate_per_s })
+}
+
+/// A folder that is there as long as it is needed.
+struct Files {
+    folder: PathBuf,
+    is_there: bool,
+}
+
+impl Files {
+    fn folder(&mut self) -> Result<&Path, String> {
+        if !self.is_there {
+            fs::create_dir_all(&self.folder)
+                .map_err(|error| format!("{}: {error}", self.folder.display()))?;
+            self.is_there = true;
+        }
+        Ok(&self.folder)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        if self.is_there {
+            // What is in there can be made again.
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What is measured as one line, and the words for it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How many conversions come before each window, without being counted.
+pub const WARM_UPS: u64 = 50;
+
+/// What is done to a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// An object becomes bytes.
+    Encode,
+    /// Bytes become an object, which is dropped.
+    Decode,
+    /// An object becomes bytes, and these become another object, which is dropped.
+    RoundTrip,
+}
+
+impl Operation {
+    /// All of them, in the order in which they are measured.
+    pub const ALL: [Self; 3] = [Self::Encode, Self::Decode, Self::RoundTrip];
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Encode => "encode",
+            Self::Decode => "decode",
+            Self::RoundTrip => "round trip",
+        })
+    }
+}
+
+/// What bytes a codec makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// Protobuf's binary format.
+    Protobuf,
+    /// JSON, as the program's own types are written.
+    Json,
+    /// JSON as Protobuf maps it: 64-bit integers are strings, names are in camel case, defaults are left out.
+    ProtoJson,
+    /// MessagePack, structs as maps with names.
+    MessagePack,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Protobuf => "Protobuf",
+            Self::Json => "JSON",
+            Self::ProtoJson => "ProtoJSON",
+            Self::MessagePack => "MessagePack",
+        })
+    }
+}
+
+/// What is measured as one line: a codec doing something to a kind of message.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Line {
+    /// The message's name, see [`DataInfo`](super::results::DataInfo).
+    pub data: String,
+    /// The codec's name, see [`CodecInfo`](super::results::CodecInfo).
+    pub codec: String,
+    /// What is done.
+    pub operation: Operation,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} of {}", self.codec, self.operation, self.data)
+    }
+}

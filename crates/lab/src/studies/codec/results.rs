@@ -1,0 +1,223 @@
+//! The `thalweg.codec/1` schema: everything a codec study found, and where and how it was found.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::line::Operation;
+use super::plan::Planned;
+use super::window::{Conversions, Found, Window};
+use crate::size::ByteSize;
+use crate::study::{self, Machine, ReadError, ResultsText, Versions, WindowOutcome};
+
+use super::tables::{
+    AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, LeftOut, PeerResult, Size,
+    Step, StepLeftOut,
+};
+
+/// The schema's name and version: a field that changes its meaning raises the number.
+pub const CODEC_SCHEMA: &str = "thalweg.codec/1";
+
+/// Everything a codec study found. Serialised, it is the schema [`CODEC_SCHEMA`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CodecResults {
+    /// [`CODEC_SCHEMA`].
+    pub schema: String,
+    /// When it began: RFC 3339, UTC.
+    pub started: String,
+    /// When the last figure was taken: RFC 3339, UTC.
+    pub ended: String,
+    /// How many windows the plan had; fewer in [`Self::steps`]: the study was cut short.
+    pub planned: usize,
+    /// Where it was measured.
+    pub machine: Machine,
+    /// With what.
+    pub versions: Versions,
+    /// How.
+    pub settings: Settings,
+    /// What was compared, in the order of the tables.
+    pub codecs: Vec<CodecInfo>,
+    /// What was converted, in the order of the tables.
+    pub data: Vec<DataInfo>,
+    /// How large the messages are as bytes.
+    pub sizes: Vec<Size>,
+    /// How long conversions took.
+    pub steps: Vec<Step>,
+    /// Steps for which there was no time.
+    pub steps_left_out: Vec<StepLeftOut>,
+    /// What conversions ask of the allocator.
+    pub allocations: Vec<AllocationsOf>,
+    /// Instructions of conversions, counted by callgrind in a run of its own.
+    pub instructions: Vec<InstructionsOf>,
+    /// Calls over a UNIX socket, whose payloads are as large as the messages.
+    pub calls: Vec<CallsOf>,
+    /// Programs of other languages.
+    pub peers: Vec<PeerResult>,
+    /// What was asked for and could not be had: codecs, peers, instructions, calls.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// What there is to say of a study before it begins.
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// How it is made.
+    pub settings: Settings,
+    /// What is compared.
+    pub codecs: Vec<CodecInfo>,
+    /// What is converted.
+    pub data: Vec<DataInfo>,
+    /// How large it is.
+    pub sizes: Vec<Size>,
+    /// What could not be had.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// How a study was made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The arguments that repeat the study.
+    pub arguments: Vec<String>,
+    /// Windows of each line at each step.
+    pub rounds: u32,
+    /// Conversions before each window that were not counted.
+    pub warm_ups: u64,
+    /// What messages were generated from; `null` where they are the user's own.
+    pub seed: Option<u64>,
+    /// The processor that conversions were kept on.
+    pub cpu: Option<usize>,
+}
+
+impl CodecResults {
+    /// Of a study that begins now: without a figure yet.
+    pub fn begun(setup: Setup, planned: &Planned) -> Self {
+        let now = timestamp(SystemTime::now());
+        Self {
+            schema: CODEC_SCHEMA.to_owned(),
+            started: now.clone(),
+            ended: now,
+            planned: planned.windows.len(),
+            machine: Machine::this(),
+            versions: Versions::this(),
+            settings: setup.settings,
+            codecs: setup.codecs,
+            data: setup.data,
+            sizes: setup.sizes,
+            steps: Vec::new(),
+            steps_left_out: planned.left_out.clone(),
+            allocations: Vec::new(),
+            instructions: Vec::new(),
+            calls: Vec::new(),
+            peers: Vec::new(),
+            left_out: setup.left_out,
+        }
+    }
+
+    /// Reads the results of an earlier study.
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        ResultsText::read(path, &[CODEC_SCHEMA])?.parse()
+    }
+
+    /// The codec of this name, of a peer as well.
+    pub fn codec(&self, name: &str) -> Option<&CodecInfo> {
+        let theirs = self.peers.iter().flat_map(|peer| &peer.codecs);
+        self.codecs.iter().chain(theirs).find(|codec| codec.name == name)
+    }
+
+    /// How large the codec makes the message.
+    pub fn size(&self, data: &str, codec: &str) -> Option<&Size> {
+        self.sizes.iter().find(|size| size.data == data && size.codec == codec)
+    }
+
+    /// All windows were measured.
+    pub fn is_complete(&self) -> bool {
+        self.steps.iter().map(|step| step.elapsed_ns.len()).sum::<usize>() >= self.planned
+    }
+
+    /// Windows that were measured.
+    pub fn measured(&self) -> usize {
+        self.steps.iter().map(|step| step.elapsed_ns.len()).sum()
+    }
+
+    /// The operations that were measured.
+    pub fn operations(&self) -> Vec<Operation> {
+        let has = |operation: &Operation| self.steps.iter().any(|step| step.line.operation == *operation);
+        Operation::ALL.into_iter().filter(has).collect()
+    }
+}
+
+impl study::Results<Window, Found> for CodecResults {
+    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, now: SystemTime) {
+        self.ended = timestamp(now);
+        match (window, outcome) {
+            (Window::Conversions(window), Ok(Found::Elapsed(elapsed))) => self.add_elapsed(window, elapsed),
+            (Window::Allocations(line), Ok(Found::Allocations(allocations))) => {
+                self.allocations.push(AllocationsOf { line: line.clone(), allocations });
+            }
+            (Window::Calls { calls, .. }, Ok(Found::Calls(figures))) => self.add_calls(calls, figures),
+            (Window::Instructions, Ok(Found::Instructions(counted))) => self.instructions = counted,
+            (Window::Peer { .. }, Ok(Found::Peer(peer))) => self.peers.push(*peer),
+            (window, Ok(found)) => {
+                self.leave_out(window, format!("the window found something else: {found}"));
+            }
+            (window, Err(reason)) => self.leave_out(window, reason),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What could not be had is among the doubts.
+    fn has_failures(&self) -> bool {
+        false
+    }
+}
+
+impl CodecResults {
+    fn add_elapsed(&mut self, window: &Conversions, elapsed: Duration) {
+        let Conversions { line, again, conversions, .. } = window;
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        let is_same =
+            |step: &&mut Step| (&step.line, step.again, step.conversions) == (line, *again, *conversions);
+        // The step of a window is among the last: those of its rounds.
+        match self.steps.iter_mut().rev().find(is_same) {
+            Some(step) => step.elapsed_ns.push(elapsed_ns),
+            None => self.steps.push(Step {
+                line: line.clone(),
+                again: *again,
+                conversions: *conversions,
+                elapsed_ns: vec![elapsed_ns],
+            }),
+        }
+    }
+
+    fn add_calls(&mut self, calls: &CallsOf, figures: CallFigures) {
+        let is_same = |known: &&mut CallsOf| {
+            (&known.data, known.format, known.in_flight) == (&calls.data, calls.format, calls.in_flight)
+        };
+        match self.calls.iter_mut().find(is_same) {
+            Some(known) => known.rounds.push(figures),
+            None => self.calls.push(CallsOf { rounds: vec![figures], ..calls.clone() }),
+        }
+    }
+
+    /// Each thing is said once, and what keeps all calls from being made, too.
+    fn leave_out(&mut self, window: &Window, reason: String) {
+        let (what, is_of_all) = match window {
+            Window::Conversions(Conversions { line, .. }) => (line.to_string(), false),
+            Window::Allocations(_) => (window.to_string(), false),
+            Window::Calls { calls, .. } => (format!("a call with {}", ByteSize(calls.size_bytes)), true),
+            Window::Instructions => ("instructions".to_owned(), false),
+            Window::Peer { name, .. } => (name.clone(), false),
+        };
+        let is_said = self.left_out.iter().any(|it| it.reason == reason && (is_of_all || it.what == what));
+        if !is_said {
+            self.left_out.push(LeftOut { what, reason });
+        }
+    }
+}
+
+fn timestamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}

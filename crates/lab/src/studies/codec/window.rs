@@ -1,0 +1,141 @@
+//! What a codec study measures at once, and what that finds.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::line::Line;
+use super::tables::{Allocations, CallFigures, CallsOf, InstructionsOf, PeerResult};
+use crate::figures::{count, time};
+use crate::load::{self, Point, Purpose, Transport, Work};
+use crate::record::CallType;
+use crate::size::ByteSize;
+use crate::stack::Pair;
+use crate::study;
+
+/// What counting instructions takes, about.
+const COUNTING: Duration = Duration::from_secs(15);
+/// How long calls are driven, and before that.
+const CALLS_MEASURED: Duration = Duration::from_millis(200);
+const CALLS_WARMUP: Duration = Duration::from_millis(50);
+
+/// What is measured at once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Window {
+    /// Conversions of a line, timed.
+    Conversions(Conversions),
+    /// What a line asks of the allocator.
+    Allocations(Line),
+    /// Calls over a UNIX socket.
+    Calls {
+        /// Which, without a figure.
+        calls: CallsOf,
+        /// Which round of them, from 0.
+        round: u32,
+    },
+    /// Instructions of all lines.
+    Instructions,
+    /// All lines of a program of another language.
+    Peer {
+        /// Its short name.
+        name: String,
+        /// How long, about.
+        takes: Duration,
+    },
+}
+
+/// So many conversions of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversions {
+    /// Which line.
+    pub line: Line,
+    /// It is the line's double, for the noise floor.
+    pub again: bool,
+    /// How many conversions.
+    pub conversions: u64,
+    /// Which round of the step, from 0.
+    pub round: u32,
+    /// How long, by a first look.
+    pub takes: Duration,
+}
+
+/// What a window finds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// How long the conversions took.
+    Elapsed(Duration),
+    /// What one of them asks of the allocator.
+    Allocations(Allocations),
+    /// What calls took.
+    Calls(CallFigures),
+    /// Of all lines.
+    Instructions(Vec<InstructionsOf>),
+    /// Everything that the peer found.
+    Peer(Box<PeerResult>),
+}
+
+impl study::Window for Window {
+    fn total(&self) -> Duration {
+        match self {
+            Self::Conversions(conversions) => conversions.takes,
+            Self::Allocations(_) => Duration::ZERO,
+            Self::Calls { calls, round } => study::Window::total(&calls_window(calls, *round)),
+            Self::Instructions => COUNTING,
+            Self::Peer { takes, .. } => *takes,
+        }
+    }
+
+    fn group(&self) -> String {
+        match self {
+            Self::Conversions(Conversions { line, .. }) => format!("{}, {}", line.data, line.operation),
+            Self::Allocations(_) => "allocations".to_owned(),
+            Self::Calls { round, .. } => format!("calls over a UNIX socket, round {}", round + 1),
+            Self::Instructions => "instructions, under callgrind".to_owned(),
+            Self::Peer { name, .. } => format!("{name}, which takes some minutes"),
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conversions(Conversions { line, conversions, .. }) => {
+                write!(f, "{line}, {} conversions", count(*conversions as f64))
+            }
+            Self::Allocations(line) => write!(f, "allocations of {line}"),
+            Self::Calls { calls, .. } => write!(
+                f,
+                "calls with {}, {} in flight, over a UNIX socket",
+                ByteSize(calls.size_bytes),
+                calls.in_flight
+            ),
+            Self::Instructions | Self::Peer { .. } => f.write_str(&study::Window::group(self)),
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Elapsed(elapsed) => f.write_str(&time(elapsed.as_nanos() as f64)),
+            Self::Allocations(allocations) => write!(f, "{:.1} blocks", allocations.blocks),
+            Self::Calls(calls) => write!(f, "median {}", time(calls.p50_ns)),
+            Self::Instructions(lines) => write!(f, "{} lines", lines.len()),
+            Self::Peer(peer) => write!(f, "{} lines", peer.lines.len()),
+        }
+    }
+}
+
+/// The window of calls that is measured as any study of calls measures its own.
+pub(super) fn calls_window(calls: &CallsOf, round: u32) -> load::Window {
+    let point = Point {
+        work: Work::Call(CallType::Unary),
+        size_bytes: ByteSize(calls.size_bytes),
+        transport: Transport::Uds,
+        in_flight: calls.in_flight,
+        connections: 1,
+        round_trip: Duration::ZERO,
+        warmup: CALLS_WARMUP,
+        duration: CALLS_MEASURED,
+    };
+    load::Window { point, pair: Some(Pair::ours()), strategy: None, round, purpose: Purpose::Figures }
+}

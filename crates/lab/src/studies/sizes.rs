@@ -1,0 +1,67 @@
+//! The study of sizes: all kinds of call over message sizes and transports, alone or against other stacks.
+
+mod analysis;
+mod compare;
+mod condensed;
+mod findings;
+mod lines;
+mod page;
+mod plan;
+mod terminal;
+
+use crate::findings::Doubt;
+use crate::load::{Found, Kind, LabResults, Window, table};
+use crate::report::Report;
+use crate::study::Study;
+
+pub use analysis::SizesAnalysis;
+
+pub use plan::{Comparison, SizesOptions, plan};
+
+/// The study.
+#[derive(Clone, Copy, Debug)]
+pub enum Sizes {}
+
+impl Study for Sizes {
+    type Window = Window;
+    type Found = Found;
+    type Results = LabResults;
+    type Analysis<'r> = SizesAnalysis<'r>;
+
+    fn analyse(results: &LabResults) -> SizesAnalysis<'_> {
+        SizesAnalysis::of(results)
+    }
+}
+
+impl SizesAnalysis<'_> {
+    /// What a comparison came to, as small JSON, for documents that quote it; `None` where nothing was compared.
+    pub fn condensed(&self) -> Option<String> {
+        self.comparison.as_ref().map(|comparison| condensed::condensed(self.results, comparison))
+    }
+}
+
+impl Report for SizesAnalysis<'_> {
+    fn csv(&self) -> String {
+        let most = |window: &crate::load::PointResult| {
+            let point = &window.point;
+            let kind = Kind { work: point.work, in_flight: point.in_flight };
+            Some(self.lines.limit_of(kind, point.transport)?.at(point.size_bytes)?.rate_per_s)
+        };
+        table::windows(most).csv(&self.results.points)
+    }
+
+    fn page(&self) -> String {
+        page::page(self)
+    }
+
+    fn text(&self) -> String {
+        match &self.comparison {
+            Some(comparison) => terminal::tables(comparison, &self.results.left_out),
+            None => terminal::alone(&self.lines, &self.findings),
+        }
+    }
+
+    fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+}

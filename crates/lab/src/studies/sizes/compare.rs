@@ -1,0 +1,464 @@
+//! Stacks against one another: ratios of what was measured in the same round, how sure they are, and what can be called
+//! a difference. Pure.
+//!
+//! **Pairing.** In each round every pair of a cell has a window; round 0 goes through the pairs in order, round 1 back,
+//! and so on (ABBA). Our window and theirs of the same round are a pair of measurements: they are as close in time as
+//! the interleaving makes them, and each comes first as often as the other. A round in which one of the two is missing
+//! or [kept out](crate::load::gathered::exclusion) makes no pair, and is counted.
+//!
+//! **Direction.** A ratio is always ours ÷ theirs. Of rates more is better, so above 1 ours is faster; of latencies
+//! less is better, so below 1 ours is faster. [`Verdict`] says which it is.
+
+pub(crate) mod findings;
+
+use std::collections::BTreeSet;
+
+use super::lines::Analysis;
+use crate::load::gathered::{Windows, gathered};
+use crate::load::noise::Noise;
+use crate::load::paired::{CellKey, Window, at, excluded, ratio};
+use crate::load::{Kind, LabResults, PointResult, ProcessUsage, SystemCallsOutcome, Transport, Usage};
+use crate::record::Latency;
+use crate::size::ByteSize;
+use crate::stack::Pair;
+use crate::statistics::{Interval, Ratio, geometric_mean, median};
+
+/// What a comparing study found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Comparison {
+    /// The [reference](LabResults::reference), with which all others are compared: our client at our server, or our
+    /// client at the server that all clients meet, or our server as the client that meets all servers finds it.
+    pub ours: Pair,
+    /// Other stacks, each with its own client at its own server, in the order of measuring. Where the reference is a
+    /// pair of two stacks, all other pairs.
+    pub peers: Vec<Pair>,
+    /// Other pairs of a client and a server of different stacks, in the order of measuring.
+    pub mixed: Vec<Pair>,
+    /// How small a difference the study can see.
+    pub noise: Noise,
+    /// By kind, transport and size.
+    pub cells: Vec<ComparedCell>,
+}
+
+/// One kind of work at one size over one transport, of all pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ComparedCell {
+    /// What was measured.
+    pub kind: Kind,
+    /// What carried it.
+    pub transport: Transport,
+    /// Payload bytes of a message.
+    pub size: ByteSize,
+    /// What our pair did.
+    pub ours: Side,
+    /// What a bare socket did with the same bytes.
+    pub limit: Option<Limit>,
+    /// The other pairs: [`Comparison::peers`], then [`Comparison::mixed`].
+    pub against: Vec<Against>,
+}
+
+/// Another pair in a cell, beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Against {
+    /// Which.
+    pub pair: Pair,
+    /// What it did.
+    pub theirs: Side,
+    /// Operations per second, ours ÷ theirs: more is better.
+    pub rate: Compared,
+    /// Median latencies of lone calls, ours ÷ theirs: less is better. `None` for all other kinds: where calls overlap
+    /// or messages are pipelined, latency follows from how much is under way.
+    pub median: Option<Compared>,
+}
+
+/// A ratio, and what it amounts to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Compared {
+    /// Ours ÷ theirs; `None` without a round in which both were measured.
+    pub ratio: Option<Ratio>,
+    /// See [`Verdict`].
+    pub verdict: Verdict,
+}
+
+/// What a ratio amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Verdict {
+    /// Ours is faster.
+    Faster,
+    /// The interval holds 1, or the ratio lies within the noise floor.
+    NoDifference,
+    /// Theirs is faster.
+    Slower,
+    /// There are too few pairs of windows for an interval.
+    Undecided,
+    /// One of the two has no window that can be used.
+    NotMeasured,
+}
+
+/// Which way of a figure is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Better {
+    More,
+    Less,
+}
+
+/// What one pair did in a cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Side {
+    /// Its windows, in the order of rounds. Empty where it was not measured at all.
+    pub windows: Vec<Window>,
+    /// Operations per second: the geometric mean of the good windows.
+    pub rate_per_s: Option<f64>,
+    /// Of one operation: percentiles are medians of the good windows' percentiles.
+    pub latency: Option<Latency>,
+    /// What an operation costs; `None` where the kernel did not tell.
+    pub cost: Option<Cost>,
+}
+
+/// What a bare socket did in a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limit {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Our rate ÷ the socket's, over the rounds that have both, or else from all of both.
+    pub share: Ratio,
+}
+
+/// What one operation costs at both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// In the driver's process.
+    pub client: ProcessCost,
+    /// In the server's process.
+    pub server: ProcessCost,
+}
+
+/// What one operation costs a process. Counted by the kernel over the good windows, divided by their operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ProcessCost {
+    /// Processor time in user space, ns.
+    pub user_ns: f64,
+    /// Processor time in the kernel, ns.
+    pub system_ns: f64,
+    /// Context switches, voluntary or not.
+    pub switches: f64,
+    /// System calls, counted in a run of its own; `None` where they were not.
+    pub system_calls: Option<f64>,
+}
+
+/// How many cells have which verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub faster: usize,
+    pub no_difference: usize,
+    pub slower: usize,
+    pub undecided: usize,
+    pub not_measured: usize,
+}
+
+/// The rates of one pair over sizes, beside ours.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Aggregate {
+    /// Against whom.
+    pub pair: Pair,
+    /// What was measured.
+    pub kind: Kind,
+    /// What carried it.
+    pub transport: Transport,
+    /// Of its sizes.
+    pub tally: Tally,
+    /// The geometric mean of the sizes' ratios.
+    pub mean: f64,
+    /// How sure the mean is, of these very sizes: it says nothing of others. `None` where a size has no interval, and
+    /// where ours is faster at one size and theirs at another, because such a mean describes neither.
+    pub interval: Option<Interval>,
+    /// The size with the largest ratio.
+    pub most: (ByteSize, Ratio),
+    /// The size with the smallest ratio.
+    pub least: (ByteSize, Ratio),
+}
+
+/// Compares every pair of the study with ours.
+pub(crate) fn compare(results: &LabResults, limits: &Analysis) -> Comparison {
+    let ours = results.reference();
+    let gathered = gathered(&results.points);
+    let others = distinct(gathered.iter().filter_map(|windows| windows.pair).filter(|pair| **pair != ours));
+    let is_peer = |pair: &Pair| pair.client == pair.server || ours.client != ours.server;
+    let (peers, mixed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_peer);
+    let noise = Noise::of(&results.aa);
+    let study = Study { results, ours: &ours, gathered, limits, noise: &noise };
+    let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
+    let cells = study.keys().into_iter().map(|key| study.cell(key, &pairs)).collect();
+    Comparison { ours, peers, mixed, noise, cells }
+}
+
+impl Comparison {
+    /// Cells of this kind and transport, by size.
+    pub(crate) fn line(&self, kind: Kind, transport: Transport) -> impl Iterator<Item = &ComparedCell> {
+        self.cells.iter().filter(move |cell| (cell.kind, cell.transport) == (kind, transport))
+    }
+
+    /// Every kind and transport that was measured, in the order of reports.
+    pub(crate) fn lines(&self) -> Vec<(Kind, Transport)> {
+        let mut lines: Vec<_> = self.cells.iter().map(|cell| (cell.kind, cell.transport)).collect();
+        lines.dedup();
+        lines
+    }
+
+    /// Every size that was measured, ascending.
+    pub(crate) fn sizes(&self) -> Vec<ByteSize> {
+        self.cells.iter().map(|cell| cell.size).collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The verdicts on the rates of this pair.
+    pub(crate) fn tally(&self, pair: &Pair) -> Tally {
+        self.against(pair).map(|(_, against)| against.rate.verdict).collect()
+    }
+
+    /// The ratio of rates in the middle: as many cells have a larger as have a smaller one.
+    pub(crate) fn middle(&self, pair: &Pair) -> Option<f64> {
+        median(self.against(pair).filter_map(|(_, against)| Some(against.rate.ratio?.ratio)))
+    }
+
+    /// What was found of this pair, with its cells.
+    pub(crate) fn against<'a>(
+        &'a self,
+        pair: &'a Pair,
+    ) -> impl Iterator<Item = (&'a ComparedCell, &'a Against)> {
+        self.cells.iter().filter_map(move |cell| Some((cell, cell.against(pair)?)))
+    }
+
+    /// Each pair, kind and transport of which there is a ratio, over its sizes.
+    pub(crate) fn aggregates(&self) -> Vec<Aggregate> {
+        let lines = self.lines();
+        let pairs = self.peers.iter().chain(&self.mixed);
+        pairs
+            .flat_map(|pair| {
+                lines.iter().filter_map(move |&(kind, transport)| self.aggregate(pair, kind, transport))
+            })
+            .collect()
+    }
+
+    fn aggregate(&self, pair: &Pair, kind: Kind, transport: Transport) -> Option<Aggregate> {
+        let compared: Vec<(ByteSize, Compared)> = self
+            .line(kind, transport)
+            .filter_map(|cell| Some((cell.size, cell.against(pair)?.rate)))
+            .collect();
+        let ratios: Vec<(ByteSize, Ratio)> =
+            compared.iter().filter_map(|&(size, compared)| Some((size, compared.ratio?))).collect();
+        let by_ratio = |(_, a): &&(ByteSize, Ratio), (_, b): &&(ByteSize, Ratio)| a.ratio.total_cmp(&b.ratio);
+        let mean = geometric_mean(ratios.iter().map(|(_, ratio)| ratio.ratio));
+        let tally: Tally = compared.iter().map(|(_, compared)| compared.verdict).collect();
+        Some(Aggregate {
+            pair: pair.clone(),
+            kind,
+            transport,
+            tally,
+            mean,
+            interval: (tally.faster == 0 || tally.slower == 0)
+                .then(|| interval_of_mean(mean, &ratios))
+                .flatten(),
+            most: *ratios.iter().max_by(by_ratio)?,
+            least: *ratios.iter().min_by(by_ratio)?,
+        })
+    }
+}
+
+impl ComparedCell {
+    /// What was found of this pair.
+    pub(crate) fn against(&self, pair: &Pair) -> Option<&Against> {
+        self.against.iter().find(|against| against.pair == *pair)
+    }
+}
+
+impl Compared {
+    fn new(ratio: Option<Ratio>, floor: f64, better: Better) -> Self {
+        let verdict = match ratio {
+            None => Verdict::NotMeasured,
+            Some(Ratio { interval: None, .. }) => Verdict::Undecided,
+            Some(Ratio { ratio, interval: Some(interval), .. }) => {
+                if interval.contains(1.0) || ratio.ln().abs() <= floor {
+                    Verdict::NoDifference
+                } else if (ratio > 1.0) == (better == Better::More) {
+                    Verdict::Faster
+                } else {
+                    Verdict::Slower
+                }
+            }
+        };
+        Self { ratio, verdict }
+    }
+}
+
+impl Side {
+    /// Windows whose figures are not put together yet.
+    fn of(windows: &[&PointResult]) -> Self {
+        let mut windows: Vec<Window> = windows.iter().map(|&window| Window::of(window)).collect();
+        windows.sort_by_key(|window| window.round);
+        Self { windows, ..Self::default() }
+    }
+
+    /// How many windows are in no ratio.
+    pub(crate) fn excluded(&self) -> usize {
+        excluded(&self.windows)
+    }
+
+    /// How many windows say that something else than the server was their limit.
+    pub(crate) fn limited(&self) -> usize {
+        self.windows.iter().filter(|window| window.is_limited).count()
+    }
+}
+
+impl FromIterator<Verdict> for Tally {
+    fn from_iter<I: IntoIterator<Item = Verdict>>(verdicts: I) -> Self {
+        let mut tally = Self::default();
+        for verdict in verdicts {
+            *match verdict {
+                Verdict::Faster => &mut tally.faster,
+                Verdict::NoDifference => &mut tally.no_difference,
+                Verdict::Slower => &mut tally.slower,
+                Verdict::Undecided => &mut tally.undecided,
+                Verdict::NotMeasured => &mut tally.not_measured,
+            } += 1;
+        }
+        tally
+    }
+}
+
+impl Tally {
+    /// Cells that have a verdict.
+    pub(crate) fn decided(self) -> usize {
+        self.faster + self.no_difference + self.slower
+    }
+}
+
+/// Results being compared.
+struct Study<'a> {
+    results: &'a LabResults,
+    ours: &'a Pair,
+    gathered: Vec<Windows<'a>>,
+    limits: &'a Analysis,
+    noise: &'a Noise,
+}
+
+impl Study<'_> {
+    /// Where calls were measured, in the order of reports.
+    fn keys(&self) -> BTreeSet<CellKey> {
+        let calls = self.gathered.iter().filter(|windows| windows.pair.is_some());
+        calls.map(|windows| at(windows.point)).collect()
+    }
+
+    fn cell(&self, key: CellKey, pairs: &[&Pair]) -> ComparedCell {
+        let (kind, transport, size) = key;
+        let ours = self.side(key, self.ours);
+        let against = pairs.iter().filter_map(|&pair| {
+            let theirs = self.side(key, pair);
+            let is_there = !theirs.windows.is_empty();
+            is_there.then(|| self.against(kind, pair, &ours, theirs))
+        });
+        ComparedCell {
+            against: against.collect(),
+            limit: self.limit(key, &ours),
+            kind,
+            transport,
+            size,
+            ours,
+        }
+    }
+
+    fn against(&self, kind: Kind, pair: &Pair, ours: &Side, theirs: Side) -> Against {
+        let rate = Compared::new(
+            ratio(&ours.windows, &theirs.windows, |measured| measured.rate_per_s),
+            self.noise.rate(kind),
+            Better::More,
+        );
+        let median = (kind == Kind::LONE_CALL).then(|| {
+            Compared::new(
+                ratio(&ours.windows, &theirs.windows, |it| it.p50_ns),
+                self.noise.median(kind),
+                Better::Less,
+            )
+        });
+        Against { pair: pair.clone(), theirs, rate, median }
+    }
+
+    fn side(&self, key: CellKey, pair: &Pair) -> Side {
+        let Some(windows) = self.windows(key, Some(pair)) else { return Side::default() };
+        let system_calls = self.results.system_calls.iter().find_map(|counted| match &counted.outcome {
+            SystemCallsOutcome::Counted(calls) if counted.pair == *pair && at(&counted.point) == key => {
+                Some(*calls)
+            }
+            _ => None,
+        });
+        let mut side = Side::of(&windows.all);
+        if windows.good().next().is_some()
+            && let Some(merged) = windows.merged()
+        {
+            side.rate_per_s = Some(merged.rate_per_s);
+            side.latency = merged.latency_ns;
+        }
+        side.cost = cost(windows);
+        if let (Some(cost), Some(calls)) = (&mut side.cost, system_calls) {
+            cost.client.system_calls = Some(calls.client_per_operation);
+            cost.server.system_calls = Some(calls.server_per_operation);
+        }
+        side
+    }
+
+    fn limit(&self, (kind, transport, size): CellKey, ours: &Side) -> Option<Limit> {
+        let line = self.limits.limit_of(kind, transport)?;
+        let cell = line.at(size).filter(|cell| cell.rate_per_s > 0.0)?;
+        let windows = self.windows((line.kind, transport, size), None)?;
+        let share = ratio(&ours.windows, &Side::of(&windows.all).windows, |measured| measured.rate_per_s)
+            .or_else(|| Some(Ratio { ratio: ours.rate_per_s? / cell.rate_per_s, interval: None, pairs: 0 }));
+        Some(Limit { rate_per_s: cell.rate_per_s, share: share? })
+    }
+
+    fn windows(&self, key: CellKey, pair: Option<&Pair>) -> Option<&Windows<'_>> {
+        self.gathered.iter().find(|windows| windows.pair == pair && at(windows.point) == key)
+    }
+}
+
+fn cost(windows: &Windows<'_>) -> Option<Cost> {
+    let used: Vec<_> = windows.good().filter_map(|(window, result)| Some((window.usage?, result))).collect();
+    let operations = used.iter().map(|(_, result)| result.messages as f64).sum::<f64>();
+    let per_operation = |process: fn(&Usage) -> ProcessUsage| {
+        let sum = |figure: fn(ProcessUsage) -> u64| {
+            used.iter().map(|(usage, _)| figure(process(usage)) as f64).sum::<f64>() / operations
+        };
+        ProcessCost {
+            user_ns: sum(|usage| usage.user_ns),
+            system_ns: sum(|usage| usage.system_ns),
+            switches: sum(|usage| usage.context_switches()),
+            system_calls: None,
+        }
+    };
+    (operations > 0.0).then(|| Cost {
+        client: per_operation(|usage| usage.client),
+        server: per_operation(|usage| usage.server),
+    })
+}
+
+/// Sizes are independent measurements: the half widths of their intervals add up as squares.
+fn interval_of_mean(mean: f64, ratios: &[(ByteSize, Ratio)]) -> Option<Interval> {
+    let mut squares = 0.0;
+    for (_, ratio) in ratios {
+        let Interval { low, high } = ratio.interval?;
+        squares += ((high / low).ln() / 2.0).powi(2);
+    }
+    let reach = squares.sqrt() / ratios.len() as f64;
+    Some(Interval { low: mean * (-reach).exp(), high: mean * reach.exp() })
+}
+
+fn distinct<'a>(pairs: impl Iterator<Item = &'a Pair>) -> Vec<Pair> {
+    let mut distinct: Vec<Pair> = Vec::new();
+    for pair in pairs {
+        if !distinct.contains(pair) {
+            distinct.push(pair.clone());
+        }
+    }
+    distinct
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

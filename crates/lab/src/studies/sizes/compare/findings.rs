@@ -1,0 +1,214 @@
+//! A comparison in sentences.
+
+use crate::load::Kind;
+use crate::load::Transport;
+use crate::size::ByteSize;
+use crate::stack::Pair;
+use crate::statistics::Ratio;
+use crate::studies::sizes::compare::{Against, Compared, ComparedCell, Comparison, Tally, Verdict};
+use crate::wording::{capitalised, enumerated};
+
+/// One kind of call beside one other pair, over all sizes, in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contrast {
+    /// Against whom.
+    pub pair: Pair,
+    /// What was measured.
+    pub kind: Kind,
+    /// What carried it.
+    pub transport: Transport,
+    /// The sentence.
+    pub text: String,
+}
+
+/// A cell in which another pair is faster than ours.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Loss {
+    /// Who is faster.
+    pub pair: Pair,
+    /// At what.
+    pub kind: Kind,
+    /// Over what.
+    pub transport: Transport,
+    /// With messages of how many bytes.
+    pub size: ByteSize,
+    /// Ours ÷ theirs.
+    pub ratio: Ratio,
+    /// The ratio is of rates, of which more is better, and not of median latencies, of which less is better.
+    pub is_rate: bool,
+}
+
+/// The comparison in one or two sentences; `None` when nothing could be compared.
+pub(crate) fn answer(comparison: &Comparison) -> Option<String> {
+    let name = comparison.ours.to_string();
+    let counted: Vec<(&Pair, Tally)> = comparison
+        .peers
+        .iter()
+        .map(|pair| (pair, comparison.tally(pair)))
+        .filter(|(_, tally)| tally.decided() > 0)
+        .collect();
+    let (&(first, tally), rest) = counted.split_first()?;
+    let mut faster =
+        vec![format!("{name} is faster than {first} in {} of {} cases", tally.faster, tally.decided())];
+    faster.extend(
+        rest.iter().map(|(pair, tally)| format!("than {pair} in {} of {}", tally.faster, tally.decided())),
+    );
+    let mut slower: Vec<String> = counted
+        .iter()
+        .filter(|(_, tally)| tally.slower > 0)
+        .map(|(pair, tally)| format!("{pair} in {}", tally.slower))
+        .collect();
+    if let Some(first) = slower.first_mut() {
+        *first = format!("It is slower than {first}");
+        for more in &mut slower[1..] {
+            *more = format!("than {more}");
+        }
+    }
+    let slower = if slower.is_empty() {
+        "None of them is faster beyond the noise".to_owned()
+    } else {
+        enumerated(&slower)
+    };
+    Some(format!("{}. {slower}.", enumerated(&faster)))
+}
+
+/// A sentence for each other pair, kind of call and transport.
+pub(crate) fn contrasts(comparison: &Comparison) -> Vec<Contrast> {
+    let lines = comparison.lines();
+    let pairs = comparison.peers.iter().chain(&comparison.mixed);
+    pairs.flat_map(|pair| lines.iter().filter_map(|&line| contrast(comparison, pair, line))).collect()
+}
+
+/// Every cell in which another stack with both its ends is faster than ours, the largest difference first.
+pub(crate) fn losses(comparison: &Comparison) -> Vec<Loss> {
+    let mut losses = Vec::new();
+    for pair in &comparison.peers {
+        for (cell, against) in comparison.against(pair) {
+            let figures = [(Some(against.rate), true), (against.median, false)];
+            losses.extend(figures.into_iter().filter_map(|(compared, is_rate)| {
+                let compared = compared.filter(|compared| compared.verdict == Verdict::Slower)?;
+                let ratio = compared.ratio?;
+                let ComparedCell { kind, transport, size, .. } = *cell;
+                Some(Loss { pair: pair.clone(), kind, transport, size, ratio, is_rate })
+            }));
+        }
+    }
+    losses.sort_by(|a, b| b.ratio.ratio.ln().abs().total_cmp(&a.ratio.ratio.ln().abs()));
+    losses
+}
+
+/// `faster in 41, no difference in 9, slower in 3`, and what is not decided.
+pub(crate) fn verdicts(tally: Tally) -> String {
+    let mut parts = vec![
+        format!("faster in {}", tally.faster),
+        format!("no difference in {}", tally.no_difference),
+        format!("slower in {}", tally.slower),
+    ];
+    if tally.undecided > 0 {
+        parts.push(format!("too few windows in {}", tally.undecided));
+    }
+    if tally.not_measured > 0 {
+        parts.push(format!("not measured in {}", tally.not_measured));
+    }
+    parts.join(", ")
+}
+
+/// A ratio with its interval: `8.1 × (7.7–8.6)`.
+pub(crate) fn ratio_text(ratio: Ratio) -> String {
+    match interval_figure(ratio) {
+        Some(interval) => format!("{} × ({interval})", ratio_figure(ratio.ratio)),
+        None => format!("{} ×", ratio_figure(ratio.ratio)),
+    }
+}
+
+/// The ends of a ratio's interval: `7.7–8.6`.
+pub(crate) fn interval_figure(ratio: Ratio) -> Option<String> {
+    let interval = ratio.interval?;
+    Some(format!("{}–{}", ratio_figure(interval.low), ratio_figure(interval.high)))
+}
+
+/// A ratio without its sign: two or three decimals near 1, where they tell a difference, two or three digits elsewhere.
+pub(crate) fn ratio_figure(ratio: f64) -> String {
+    let decimals = match ratio {
+        // An end of an interval beside 1 must not look as if it were 1.
+        _ if ratio < 0.0995 || (0.995..1.005).contains(&ratio) => 3,
+        _ if ratio < 1.995 => 2,
+        _ if ratio < 19.95 => 1,
+        _ => 0,
+    };
+    format!("{ratio:.decimals$}")
+}
+
+fn contrast(comparison: &Comparison, pair: &Pair, (kind, transport): (Kind, Transport)) -> Option<Contrast> {
+    let found: Vec<(&ComparedCell, &Against)> =
+        comparison.line(kind, transport).filter_map(|cell| Some((cell, cell.against(pair)?))).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let rates: Vec<(ByteSize, Compared)> =
+        found.iter().map(|(cell, against)| (cell.size, against.rate)).collect();
+    let clauses = [
+        extremes(&rates, Verdict::Faster, &format!("× {pair}’s rate")),
+        no_difference(&rates),
+        extremes(&rates, Verdict::Slower, "×")
+            .map(|slower| format!("{pair} is faster: ours reaches {slower}")),
+        sizes_with(&rates, Verdict::Undecided).map(|sizes| format!("too few windows at {sizes}")),
+        sizes_with(&rates, Verdict::NotMeasured).map(|sizes| format!("not measured at {sizes}")),
+    ];
+    let mut clauses: Vec<String> = clauses.into_iter().flatten().collect();
+    clauses.extend(found.first().and_then(|(cell, against)| median_clause(cell, against)));
+    Some(Contrast {
+        pair: pair.clone(),
+        kind,
+        transport,
+        text: format!("{} over {transport}: {}.", capitalised(&kind.label()), clauses.join("; ")),
+    })
+}
+
+/// The largest and the smallest difference among the sizes of this verdict, with the sizes.
+fn extremes(rates: &[(ByteSize, Compared)], verdict: Verdict, unit: &str) -> Option<String> {
+    let mut of_verdict: Vec<(ByteSize, Ratio)> = rates
+        .iter()
+        .filter(|(_, compared)| compared.verdict == verdict)
+        .filter_map(|&(size, compared)| Some((size, compared.ratio?)))
+        .collect();
+    of_verdict.sort_by(|(_, a), (_, b)| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let shown = |&(size, ratio): &(ByteSize, Ratio), unit: &str| {
+        let interval = interval_figure(ratio).unwrap_or_default();
+        format!("{} {unit} ({interval}) at {size}", ratio_figure(ratio.ratio))
+    };
+    let (most, least) = (of_verdict.first()?, of_verdict.last()?);
+    Some(match of_verdict.len() {
+        1 => shown(most, unit),
+        2 => format!("{}, {}", shown(most, unit), shown(least, "×")),
+        more => format!("{}, of {more} sizes the least {}", shown(most, unit), shown(least, "×")),
+    })
+}
+
+fn no_difference(rates: &[(ByteSize, Compared)]) -> Option<String> {
+    if rates.len() > 1 && rates.iter().all(|(_, compared)| compared.verdict == Verdict::NoDifference) {
+        return Some("no difference at any size".to_owned());
+    }
+    sizes_with(rates, Verdict::NoDifference).map(|sizes| format!("no difference at {sizes}"))
+}
+
+fn sizes_with(rates: &[(ByteSize, Compared)], verdict: Verdict) -> Option<String> {
+    let sizes: Vec<String> = rates
+        .iter()
+        .filter(|(_, compared)| compared.verdict == verdict)
+        .map(|(size, _)| size.to_string())
+        .collect();
+    (!sizes.is_empty()).then(|| enumerated(&sizes))
+}
+
+/// The smallest size's median latency, in which a lone caller is interested before its rate.
+fn median_clause(cell: &ComparedCell, against: &Against) -> Option<String> {
+    let Compared { ratio, verdict } = against.median?;
+    let (ratio, pair, size) = (ratio?, &against.pair, cell.size);
+    Some(match verdict {
+        Verdict::NoDifference => format!("the median time of a call of {size} does not differ"),
+        _ => {
+            format!("a call of {size} takes {} the median time of {pair}, less is better", ratio_text(ratio))
+        }
+    })
+}

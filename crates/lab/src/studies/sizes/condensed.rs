@@ -1,0 +1,67 @@
+//! What a comparison came to, as small JSON: the figures that documents quote, without the windows behind them.
+
+use serde_json::{Value, json};
+
+use super::compare::{Against, ComparedCell, Comparison, Verdict};
+use crate::figures::short;
+use crate::load::LabResults;
+use crate::load::noise::Floor;
+
+/// The schema's name and version.
+const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
+
+/// The study's machine, its stacks, noise floors (as ratios) and cells: our figures, and ratios ours ÷ theirs of rates
+/// with their intervals and verdicts.
+pub(super) fn condensed(results: &LabResults, comparison: &Comparison) -> String {
+    let floor = |floor: &Floor| {
+        let (kind, ratio) = (floor.kind, short(floor.rate.exp()));
+        json!({"work": kind.work, "in_flight": kind.in_flight, "ratio": ratio})
+    };
+    let condensed = json!({
+        "schema": CONDENSED_SCHEMA,
+        "machine": results.machine,
+        "started": results.started,
+        "arguments": results.settings.arguments,
+        "stacks": results.stacks,
+        "left_out": results.left_out,
+        "noise": comparison.noise.floors.iter().map(floor).collect::<Vec<_>>(),
+        "cells": comparison.cells.iter().map(cell).collect::<Vec<_>>(),
+    });
+    format!("{condensed:#}\n")
+}
+
+fn cell(cell: &ComparedCell) -> Value {
+    json!({
+        "work": cell.kind.work,
+        "in_flight": cell.kind.in_flight,
+        "transport": cell.transport,
+        "size_bytes": cell.size,
+        "rate_per_s": cell.ours.rate_per_s.map(short),
+        "p50_ns": cell.ours.latency.map(|latency| latency.p50),
+        "share_of_limit": cell.limit.map(|limit| short(limit.share.ratio)),
+        "against": cell.against.iter().map(against).collect::<Vec<_>>(),
+    })
+}
+
+fn against(against: &Against) -> Value {
+    let ratio = against.rate.ratio;
+    let interval = ratio.and_then(|ratio| ratio.interval);
+    json!({
+        "client": against.pair.client,
+        "server": against.pair.server,
+        "ratio": ratio.map(|ratio| short(ratio.ratio)),
+        "low": interval.map(|interval| short(interval.low)),
+        "high": interval.map(|interval| short(interval.high)),
+        "verdict": verdict(against.rate.verdict),
+    })
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Faster => "faster",
+        Verdict::NoDifference => "no difference",
+        Verdict::Slower => "slower",
+        Verdict::Undecided => "too few windows",
+        Verdict::NotMeasured => "not measured",
+    }
+}

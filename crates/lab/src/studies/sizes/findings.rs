@@ -1,0 +1,314 @@
+//! What a study of sizes found, and what speaks against its figures.
+
+use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
+use crate::figures::{count, percent, throughput, time, times};
+use crate::findings::{Finding, Topic};
+use crate::load::{Kind, Transport, Work};
+use crate::record::CallType;
+use crate::size::ByteSize;
+
+/// Rates that differ by less than this share are no difference.
+const TIE: f64 = 0.05;
+
+/// A figure for the top of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Headline {
+    /// What the figure is.
+    pub name: &'static str,
+    /// With its unit.
+    pub figure: String,
+    /// Of what, and beside what.
+    pub detail: String,
+}
+
+/// The study in one sentence; `None` when nothing was measured.
+pub(crate) fn answer(analysis: &Analysis) -> Option<String> {
+    let (_, best) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
+    let moves = format!("most bytes move in messages of {}, {}", best.size, throughput(best.bytes_per_s));
+    let plateau = lone_lines(analysis).into_iter().find_map(|line| Some((line.transport, line.plateau()?)));
+    Some(match plateau {
+        Some((transport, Plateau { level_ns, last, .. })) => {
+            format!("Over {transport} a lone call takes {} up to {last}; {moves}.", time(level_ns as f64))
+        }
+        None => format!("Of all sizes, {moves}."),
+    })
+}
+
+/// The figures that answer first.
+pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
+    let lone = lone_lines(analysis);
+    let mut headlines = Vec::new();
+    let smallest = lone.iter().filter_map(|line| Some((line, line.cells.first()?)));
+    if let Some((line, cell)) = smallest.min_by_key(|(_, cell)| cell.latency.p50) {
+        headlines.push(Headline {
+            name: "A lone call",
+            figure: time(cell.latency.p50 as f64),
+            detail: format!(
+                "{} over {}, median; p99 {}",
+                cell.size,
+                line.transport,
+                time(cell.latency.p99 as f64)
+            ),
+        });
+    }
+    if let Some((line, plateau)) = lone.iter().find_map(|line| Some((line, line.plateau()?))) {
+        let level = time(plateau.level_ns as f64);
+        let detail = match plateau.leaves {
+            Some((size, p50)) => {
+                format!("within {PLATEAU_FACTOR} × {level}; {size} takes {}", time(p50 as f64))
+            }
+            None => format!("every size takes at most {PLATEAU_FACTOR} × {level}"),
+        };
+        headlines.push(Headline {
+            name: "Latency is flat up to",
+            figure: plateau.last.to_string(),
+            detail: format!("over {}: {detail}", line.transport),
+        });
+    }
+    if let Some((line, cell)) = most(analysis, Line::best_rate, |cell| cell.rate_per_s) {
+        headlines.push(Headline {
+            name: "Highest rate",
+            figure: format!("{}/s", count(cell.rate_per_s)),
+            detail: format!("{}, messages of {}{}", of(line), cell.size, caution(cell)),
+        });
+    }
+    if let Some((line, cell)) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s) {
+        let share = cell.share_of_socket.map(|share| format!(", {} of the bare socket", percent(share)));
+        headlines.push(Headline {
+            name: "Highest throughput",
+            figure: throughput(cell.bytes_per_s),
+            detail: format!(
+                "{}, messages of {}{}{}",
+                of(line),
+                cell.size,
+                share.unwrap_or_default(),
+                caution(cell)
+            ),
+        });
+    }
+    headlines
+}
+
+/// Everything that the study found, most asked for first.
+pub(crate) fn findings(analysis: &Analysis) -> Vec<Finding> {
+    let found = [
+        (Topic::Latency, latency(analysis)),
+        (Topic::Throughput, throughputs(analysis)),
+        (Topic::Rate, rates(analysis)),
+        (Topic::CallType, fastest(analysis)),
+        (Topic::Transports, transports(analysis)),
+        (Topic::Spikes, spikes(analysis)),
+    ];
+    found.into_iter().filter_map(|(topic, text)| Some(Finding { topic, text: text? })).collect()
+}
+
+fn latency(analysis: &Analysis) -> Option<String> {
+    let mut sentences = Vec::new();
+    for line in lone_lines(analysis) {
+        let Some(Plateau { level_ns, last, leaves }) = line.plateau() else { continue };
+        let (transport, level) = (line.transport, time(level_ns as f64));
+        sentences.push(match leaves {
+            Some((size, p50)) => format!(
+                "Over {transport} a lone unary call takes {level} (median) and stays within {PLATEAU_FACTOR} times \
+                 that up to {last}. Latency leaves this plateau between {last} and {size}, where a call takes {}.",
+                time(p50 as f64)
+            ),
+            None => format!(
+                "Over {transport} a lone unary call takes {level} (median), and no size up to {last} takes more than \
+                 {PLATEAU_FACTOR} times that: latency does not leave its plateau."
+            ),
+        });
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+fn throughputs(analysis: &Analysis) -> Option<String> {
+    let (line, cell) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s)?;
+    let most = format!(
+        "Most bytes move in {} with messages of {}: {}{}{}.",
+        of(line),
+        cell.size,
+        throughput(cell.bytes_per_s),
+        cell.share_of_socket
+            .map(|share| format!(", {} of what a bare socket moves", percent(share)))
+            .unwrap_or_default(),
+        caution(cell)
+    );
+    let bests: Vec<_> = kinds(analysis)
+        .filter_map(|kind| {
+            let lines = analysis.calls().filter(|line| line.kind == kind);
+            let best = lines.filter_map(|line| Some((line, line.best_throughput()?)));
+            let (line, cell) = best.max_by(|(_, a), (_, b)| a.bytes_per_s.total_cmp(&b.bytes_per_s))?;
+            let (phrase, transport) = (kind.phrase(), line.transport);
+            Some(format!("{phrase} {} ({transport}, {})", cell.size, throughput(cell.bytes_per_s)))
+        })
+        .collect();
+    if bests.len() > 1 {
+        Some(format!("{most} The best size of each: {}.", bests.join("; ")))
+    } else {
+        Some(most)
+    }
+}
+
+fn rates(analysis: &Analysis) -> Option<String> {
+    let (line, cell) = most(analysis, Line::best_rate, |cell| cell.rate_per_s)?;
+    let mut sentences = vec![format!(
+        "The highest rate is {} {}/s: {} with messages of {}{}.",
+        count(cell.rate_per_s),
+        operation(line),
+        of(line),
+        cell.size,
+        caution(cell)
+    )];
+    let unary = analysis.calls().filter(|line| line.kind.work == Work::Call(CallType::Unary));
+    for many in unary.filter(|line| line.kind.in_flight > 1) {
+        let Some(lone) = analysis.line(Kind::LONE_CALL, many.transport) else { continue };
+        let (Some(many_cell), Some(lone_cell)) = (many.cells.first(), lone.cells.first()) else { continue };
+        if many_cell.size == lone_cell.size {
+            sentences.push(format!(
+                "Over {}, {} unary calls of {} in flight reach {} calls/s, {} a lone caller's rate.",
+                many.transport,
+                many.kind.in_flight,
+                many_cell.size,
+                count(many_cell.rate_per_s),
+                times(many_cell.rate_per_s / lone_cell.rate_per_s)
+            ));
+        }
+    }
+    Some(sentences.join(" "))
+}
+
+/// Runs of neighbouring sizes at which the same kind of call is fastest.
+fn fastest(analysis: &Analysis) -> Option<String> {
+    let sizes = analysis.sizes();
+    let all = [*sizes.first()?, *sizes.last()?];
+    let mut sentences = Vec::new();
+    for transport in analysis.transports() {
+        let mut runs: Vec<(Kind, ByteSize, ByteSize)> = Vec::new();
+        for &size in &sizes {
+            let Some(line) = analysis.fastest_at(size, transport) else { continue };
+            let as_fast = |kind: Kind| {
+                let rate = |line: &Line| line.at(size).map_or(0.0, |cell| cell.rate_per_s);
+                analysis.line(kind, transport).is_some_and(|other| rate(other) >= rate(line) * (1.0 - TIE))
+            };
+            match runs.last_mut() {
+                Some((kind, _, last)) if as_fast(*kind) => *last = size,
+                _ => runs.push((line.kind, size, size)),
+            }
+        }
+        let spans: Vec<_> = runs
+            .into_iter()
+            .map(|(kind, first, last)| {
+                let sizes = match (first, last) {
+                    _ if all == [first, last] => "at every size".to_owned(),
+                    _ if first == last => format!("at {first}"),
+                    _ => format!("from {first} to {last}"),
+                };
+                format!("{} {sizes}", kind.phrase())
+            })
+            .collect();
+        if !spans.is_empty() {
+            sentences
+                .push(format!("Over {transport} the most messages per second go by {}.", spans.join(", ")));
+        }
+    }
+    let first = analysis.calls().next()?.kind.work;
+    let is_a_choice = analysis.calls().any(|line| line.kind.work != first);
+    (is_a_choice && !sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+fn transports(analysis: &Analysis) -> Option<String> {
+    let tcp = analysis.line(Kind::LONE_CALL, Transport::Tcp)?;
+    let uds = analysis.line(Kind::LONE_CALL, Transport::Uds)?;
+    let both =
+        |cell: &Cell| Some((cell.size, uds.at(cell.size)?.latency.p50 as f64 / cell.latency.p50 as f64));
+    let ratios: Vec<(ByteSize, f64)> = tcp.cells.iter().filter_map(both).collect();
+    let (&(smallest, first), &(largest, last)) = (ratios.first()?, ratios.last()?);
+    let compared = |ratio: f64| match ratio {
+        _ if ratio < 0.95 => Some(format!("{} less time", percent(1.0 - ratio))),
+        _ if ratio > 1.05 => Some(format!("{} more time", percent(ratio - 1.0))),
+        _ => None,
+    };
+    let of_smallest = match compared(first) {
+        Some(compared) => format!("A lone unary call of {smallest} takes {compared} over UDS than over TCP"),
+        None => {
+            format!("A lone unary call of {smallest} takes the same time over UDS as over TCP, within 5 %")
+        }
+    };
+    let of_largest = match compared(last) {
+        _ if largest == smallest => String::new(),
+        Some(compared) => format!("; one of {largest} takes {compared}"),
+        None => format!("; one of {largest} takes the same within 5 %"),
+    };
+    Some(format!("{of_smallest}{of_largest}."))
+}
+
+fn spikes(analysis: &Analysis) -> Option<String> {
+    let all: Vec<_> =
+        analysis.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell))).collect();
+    let ratio = |cell: &Cell| cell.latency.max as f64 / cell.latency.p50.max(1) as f64;
+    let (line, cell) = all.iter().max_by_key(|(_, cell)| cell.latency.max)?;
+    let mut sentences = vec![format!(
+        "The longest wait was {}, with {} and messages of {}{}; the median there is {}, p99.99 {}.",
+        time(cell.latency.max as f64),
+        of(line),
+        cell.size,
+        cell.spikes
+            .first()
+            .map(|spike| format!(", {} into its run", time(spike.at_ns as f64)))
+            .unwrap_or_default(),
+        time(cell.latency.p50 as f64),
+        time(cell.latency.p99_99 as f64),
+    )];
+    let lone = all.iter().filter(|(line, _)| line.kind == Kind::LONE_CALL);
+    if let Some((line, cell)) = lone.max_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b))) {
+        sentences.push(format!(
+            "Among lone calls the farthest from its median was one of {} over {}: {}, {} the median.",
+            cell.size,
+            line.transport,
+            time(cell.latency.max as f64),
+            times(ratio(cell))
+        ));
+    }
+    sentences.push("Spikes are part of every figure here; none was cut.".to_owned());
+    Some(sentences.join(" "))
+}
+
+fn lone_lines(analysis: &Analysis) -> Vec<&Line> {
+    analysis.lines.iter().filter(|line| line.kind == Kind::LONE_CALL).collect()
+}
+
+fn kinds(analysis: &Analysis) -> impl Iterator<Item = Kind> {
+    let mut kinds: Vec<_> = analysis.calls().map(|line| line.kind).collect();
+    kinds.dedup();
+    kinds.into_iter()
+}
+
+/// The line and cell that are best of all calls.
+fn most<'a>(
+    analysis: &'a Analysis,
+    best: impl Fn(&'a Line) -> Option<&'a Cell>,
+    figure: impl Fn(&Cell) -> f64,
+) -> Option<(&'a Line, &'a Cell)> {
+    analysis
+        .calls()
+        .filter_map(|line| Some((line, best(line)?)))
+        .max_by(|(_, a), (_, b)| figure(a).total_cmp(&figure(b)))
+}
+
+/// Behind a figure whose point has a note that forbids using it.
+fn caution(cell: &Cell) -> &'static str {
+    if cell.valid { "" } else { " (not valid: see its note)" }
+}
+
+/// What a line of calls counts.
+fn operation(line: &Line) -> &'static str {
+    match line.kind.work {
+        Work::Call(call) => call.operation(),
+        Work::Socket(_) => "messages",
+    }
+}
+
+fn of(line: &Line) -> String {
+    format!("{} over {}", line.kind.phrase(), line.transport)
+}

@@ -1,0 +1,200 @@
+//! What our own pair and the bare sockets did, as lines over message sizes. Pure: results in, lines out.
+
+use crate::load::gathered::gathered;
+use crate::load::{Kind, LabResults, Pattern, Transport, Work};
+use crate::record::{CallType, Latency, Spike};
+use crate::size::ByteSize;
+
+/// A median latency above this many times the plateau's has left it.
+pub(crate) const PLATEAU_FACTOR: f64 = 1.5;
+/// The plateau's height is the median over this many of the smallest sizes.
+const PLATEAU_SIZES: usize = 3;
+
+/// The lines of a study's plots, and what can be said of each.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Analysis {
+    /// Calls first, then the sockets; of each, one transport after the other.
+    pub lines: Vec<Line>,
+}
+
+/// One way of moving messages, over sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Line {
+    /// What it is.
+    pub kind: Kind,
+    /// What carries it.
+    pub transport: Transport,
+    /// What was measured, by size, ascending. Sizes at which nothing succeeded are missing.
+    pub cells: Vec<Cell>,
+}
+
+/// One point of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cell {
+    /// Payload bytes of a message.
+    pub size: ByteSize,
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Payload bytes per second, counted in one direction.
+    pub bytes_per_s: f64,
+    /// Of one operation.
+    pub latency: Latency,
+    /// No note forbids using the figures.
+    pub valid: bool,
+    /// The largest latencies with their time.
+    pub spikes: Vec<Spike>,
+    /// This rate, divided by the bare socket's at the same size and transport. `None` for the socket itself.
+    pub share_of_socket: Option<f64>,
+}
+
+/// Where a line's latency is flat.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Plateau {
+    /// The plateau's median latency, ns.
+    pub level_ns: u64,
+    /// The largest size on the plateau.
+    pub last: ByteSize,
+    /// The first size beyond it and its median latency, ns; `None` when every size is on the plateau.
+    pub leaves: Option<(ByteSize, u64)>,
+}
+
+/// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines, and compares each with
+/// the socket's. The windows of a point are one cell.
+pub(crate) fn analyse(results: &LabResults) -> Analysis {
+    let ours = results.reference();
+    let mut lines: Vec<Line> = Vec::new();
+    for windows in gathered(&results.points) {
+        if windows.pair.is_some_and(|pair| *pair != ours) {
+            continue;
+        }
+        let point = windows.point;
+        let Some((measured, latency)) = windows.merged().and_then(|it| it.latency_ns.map(|l| (it, l))) else {
+            continue;
+        };
+        let kind = Kind { work: point.work, in_flight: point.in_flight };
+        let known = lines.iter().position(|line| (line.kind, line.transport) == (kind, point.transport));
+        let index = known.unwrap_or_else(|| {
+            lines.push(Line { kind, transport: point.transport, cells: Vec::new() });
+            lines.len() - 1
+        });
+        lines[index].cells.push(Cell {
+            size: point.size_bytes,
+            rate_per_s: measured.rate_per_s,
+            bytes_per_s: measured.rate_per_s * point.size_bytes.0 as f64,
+            latency,
+            valid: measured.is_valid(),
+            spikes: measured.spikes,
+            share_of_socket: None,
+        });
+    }
+    for line in &mut lines {
+        line.cells.sort_by_key(|cell| cell.size);
+    }
+    lines.sort_by_key(|line| (line.kind, line.transport));
+    let analysis = Analysis { lines };
+    analysis.clone().with_shares(&analysis)
+}
+
+impl Analysis {
+    /// Lines of gRPC calls.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().filter(|line| matches!(line.kind.work, Work::Call(_)))
+    }
+
+    /// Every size that some line has, ascending.
+    pub(crate) fn sizes(&self) -> Vec<ByteSize> {
+        let mut sizes: Vec<_> =
+            self.lines.iter().flat_map(|line| line.cells.iter().map(|cell| cell.size)).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// Every transport that some line has.
+    pub(crate) fn transports(&self) -> Vec<Transport> {
+        Transport::ALL
+            .into_iter()
+            .filter(|&transport| self.lines.iter().any(|l| l.transport == transport))
+            .collect()
+    }
+
+    /// The kinds of the lines, each once.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        let mut kinds: Vec<_> = self.lines.iter().map(|line| line.kind).collect();
+        kinds.dedup();
+        kinds
+    }
+
+    /// The line of this kind and transport.
+    pub(crate) fn line(&self, kind: Kind, transport: Transport) -> Option<&Line> {
+        self.lines.iter().find(|line| (line.kind, line.transport) == (kind, transport))
+    }
+
+    /// The bare socket's line that limits this kind: of the same pattern, with as many in flight, or else with the
+    /// most.
+    pub(crate) fn limit_of(&self, kind: Kind, transport: Transport) -> Option<&Line> {
+        let Work::Call(call) = kind.work else { return None };
+        let work = Work::Socket(Pattern::of(call));
+        let limits = || self.lines.iter().filter(|l| (l.kind.work, l.transport) == (work, transport));
+        let same = (call == CallType::Unary)
+            .then(|| limits().find(|limit| limit.kind.in_flight == kind.in_flight))
+            .flatten();
+        same.or_else(|| limits().max_by_key(|limit| limit.kind.in_flight))
+    }
+
+    /// The kind of call that moves the most messages at this size.
+    pub(crate) fn fastest_at(&self, size: ByteSize, transport: Transport) -> Option<&Line> {
+        self.calls()
+            .filter(|line| line.transport == transport)
+            .filter_map(|line| Some((line, line.at(size)?.rate_per_s)))
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))
+            .map(|(line, _)| line)
+    }
+
+    fn with_shares(mut self, all: &Self) -> Self {
+        for line in &mut self.lines {
+            let Some(limit) = all.limit_of(line.kind, line.transport) else { continue };
+            for cell in &mut line.cells {
+                let most = limit.at(cell.size).map(|limit| limit.rate_per_s).filter(|&rate| rate > 0.0);
+                cell.share_of_socket = most.map(|most| cell.rate_per_s / most);
+            }
+        }
+        self
+    }
+}
+
+impl Line {
+    /// What was measured at this size.
+    pub(crate) fn at(&self, size: ByteSize) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.size == size)
+    }
+
+    /// The size of most bytes per second.
+    pub(crate) fn best_throughput(&self) -> Option<&Cell> {
+        self.cells
+            .iter()
+            .filter(|c| c.bytes_per_s > 0.0)
+            .max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
+    }
+
+    /// The size of most operations per second.
+    pub(crate) fn best_rate(&self) -> Option<&Cell> {
+        self.cells.iter().max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))
+    }
+
+    /// Where the median latency is flat, counted from the smallest size. The plateau ends behind the *last* size
+    /// that is on it, so that one disturbed point in its midst does not end it. `None` with fewer than three sizes.
+    pub(crate) fn plateau(&self) -> Option<Plateau> {
+        let mut smallest: Vec<u64> =
+            self.cells.get(..PLATEAU_SIZES)?.iter().map(|cell| cell.latency.p50).collect();
+        smallest.sort_unstable();
+        let level_ns = smallest[PLATEAU_SIZES / 2];
+        let on_plateau = |cell: &Cell| cell.latency.p50 as f64 <= PLATEAU_FACTOR * level_ns as f64;
+        let last = self.cells.iter().rposition(on_plateau)?;
+        let leaves = self.cells.get(last + 1).map(|cell| (cell.size, cell.latency.p50));
+        Some(Plateau { level_ns, last: self.cells[last].size, leaves })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+use super::super::findings::{findings, headlines};
+use super::*;
+use crate::load::doubts::doubts;
+
+fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -> Line {
+    let cells = p50s
+        .iter()
+        .map(|&(size, p50)| Cell {
+            size: ByteSize(size),
+            rate_per_s: 1e9 / p50 as f64,
+            bytes_per_s: size as f64 * 1e9 / p50 as f64,
+            latency: Latency {
+                min: p50,
+                mean: p50 as f64,
+                p50,
+                p90: p50,
+                p99: p50,
+                p99_9: p50,
+                p99_99: p50,
+                max: p50,
+            },
+            valid: true,
+            spikes: Vec::new(),
+            share_of_socket: None,
+        })
+        .collect();
+    Line { kind: Kind { work, in_flight }, transport, cells }
+}
+
+const UNARY: Work = Work::Call(CallType::Unary);
+
+fn check_plateau(p50s: &[(u64, u64)], expected: Option<(u64, u64, Option<u64>)>) {
+    let found = line(UNARY, 1, Transport::Tcp, p50s).plateau();
+    let found =
+        found.map(|plateau| (plateau.level_ns, plateau.last.0, plateau.leaves.map(|(size, _)| size.0)));
+    assert_eq!(found, expected, "{p50s:?}");
+}
+
+#[test]
+fn a_plateau_ends_behind_the_last_size_on_it() {
+    check_plateau(&[(0, 80), (1, 82), (64, 81), (1024, 100), (65_536, 200)], Some((81, 1024, Some(65_536))));
+}
+
+#[test]
+fn one_disturbed_point_does_not_end_a_plateau() {
+    check_plateau(
+        &[(0, 80), (1, 400), (64, 81), (256, 500), (1024, 100), (4096, 200)],
+        Some((81, 1024, Some(4096))),
+    );
+}
+
+#[test]
+fn a_plateau_may_never_end_and_may_end_at_once() {
+    check_plateau(&[(0, 80), (1, 80), (64, 80), (1024, 119)], Some((80, 1024, None)));
+    check_plateau(&[(0, 80), (1, 160), (64, 320), (1024, 640)], Some((160, 1, Some(64))));
+}
+
+#[test]
+fn two_sizes_are_no_plateau() {
+    check_plateau(&[(0, 80), (1, 80)], None);
+}
+
+#[test]
+fn each_line_is_held_against_the_socket_of_its_pattern() {
+    let (echo, one_way) = (Work::Socket(Pattern::Echo), Work::Socket(Pattern::OneWay));
+    let analysis = Analysis {
+        lines: vec![
+            line(UNARY, 1, Transport::Tcp, &[(64, 100)]),
+            line(UNARY, 16, Transport::Tcp, &[(64, 50)]),
+            line(Work::Call(CallType::ClientStream), 1, Transport::Tcp, &[(64, 40)]),
+            line(Work::Call(CallType::BidiStream), 1, Transport::Tcp, &[(64, 20)]),
+            line(echo, 1, Transport::Tcp, &[(64, 50)]),
+            line(echo, 16, Transport::Tcp, &[(64, 10)]),
+            line(Work::Socket(Pattern::Pipelined), 1, Transport::Tcp, &[(64, 16)]),
+            line(one_way, 1, Transport::Tcp, &[(64, 10)]),
+            line(echo, 1, Transport::Uds, &[(64, 1)]),
+        ],
+    };
+    let shares: Vec<_> = analysis
+        .clone()
+        .with_shares(&analysis)
+        .lines
+        .iter()
+        .map(|line| line.cells[0].share_of_socket)
+        .collect();
+    assert_eq!(shares, [Some(0.5), Some(0.2), Some(0.25), Some(0.8), None, None, None, None, None]);
+}
+
+#[test]
+fn the_best_are_found() {
+    let analysis = Analysis {
+        lines: vec![
+            line(UNARY, 1, Transport::Tcp, &[(0, 100), (1000, 200), (4000, 1000)]),
+            line(Work::Call(CallType::ServerStream), 1, Transport::Tcp, &[(0, 10), (1000, 300)]),
+        ],
+    };
+    assert_eq!(analysis.lines[0].best_throughput().unwrap().size, ByteSize(1000));
+    assert_eq!(analysis.lines[0].best_rate().unwrap().size, ByteSize(0));
+    let fastest =
+        |size| analysis.fastest_at(ByteSize(size), Transport::Tcp).map(|line| line.kind.work.name());
+    assert_eq!(fastest(0), Some("server-stream"));
+    assert_eq!(fastest(1000), Some("unary"));
+    assert_eq!(fastest(4000), Some("unary"));
+    assert_eq!(fastest(5), None);
+}
+
+#[test]
+fn sentences_say_the_figures() {
+    let analysis = Analysis {
+        lines: vec![
+            line(
+                UNARY,
+                1,
+                Transport::Tcp,
+                &[(0, 80_000), (1024, 81_000), (16_384, 90_000), (65_536, 200_000)],
+            ),
+            line(
+                UNARY,
+                1,
+                Transport::Uds,
+                &[(0, 40_000), (1024, 41_000), (16_384, 42_000), (65_536, 43_000)],
+            ),
+        ],
+    };
+    let findings = findings(&analysis);
+    let text_of =
+        |topic| findings.iter().find(|finding| finding.topic.to_string() == topic).unwrap().text.clone();
+    assert_eq!(
+        text_of("Latency"),
+        "Over TCP a lone unary call takes 81 µs (median) and stays within 1.5 times that up to 16 KiB. Latency leaves \
+         this plateau between 16 KiB and 64 KiB, where a call takes 200 µs. Over UDS a lone unary call takes 41 µs \
+         (median), and no size up to 64 KiB takes more than 1.5 times that: latency does not leave its plateau."
+    );
+    assert_eq!(
+        text_of("TCP or UDS"),
+        "A lone unary call of 0 B takes 50 % less time over UDS than over TCP; one of 64 KiB takes 78 % less time."
+    );
+    let names: Vec<_> =
+        headlines(&analysis).into_iter().map(|headline| (headline.name, headline.figure)).collect();
+    assert_eq!(names[0], ("A lone call", "40 µs".to_owned()));
+    assert_eq!(names[1], ("Latency is flat up to", "16 KiB".to_owned()));
+    assert_eq!(names[3], ("Highest throughput", "1.52 GB/s".to_owned()));
+}
+
+#[test]
+fn nothing_measured_says_nothing() {
+    let analysis = Analysis { lines: Vec::new() };
+    assert_eq!(findings(&analysis), []);
+    assert_eq!(headlines(&analysis), []);
+}
+
+#[test]
+fn what_is_wrong_with_many_points_is_said_once() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
+    let mut results = LabResults::read(&path).unwrap();
+    assert_eq!(doubts(&results), []);
+
+    for (index, result) in results.points.iter_mut().enumerate().take(5) {
+        let crate::load::Outcome::Measured(measured) = &mut result.outcome else { continue };
+        let note = |text: String, invalidates| crate::record::Note { text, invalidates };
+        measured.notes.push(note(format!("the client was busy for {} %", 95 + index), true));
+        if index == 2 {
+            measured.errors.insert("UNAVAILABLE".to_owned(), 7);
+        }
+    }
+    let first = results.points[0].point.to_string();
+    let third = results.points[2].point.to_string();
+    let total = results.points.len();
+    results.planned += 1;
+    assert_eq!(
+        doubts(&results).iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [
+            format!("The study was cut short: {total} of {} points were measured.", total + 1),
+            format!("Not valid in 5 of {total} points, first in {first}: the client was busy for 95 %."),
+            format!("Calls failed: {third}: 7 with UNAVAILABLE."),
+        ]
+    );
+}

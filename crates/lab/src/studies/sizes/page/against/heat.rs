@@ -1,0 +1,127 @@
+//! The table of ratios to one peer, coloured by verdict.
+
+use maud::{Markup, html};
+
+use crate::load::Kind;
+use crate::load::Transport;
+use crate::size::ByteSize;
+use crate::stack::Pair;
+use crate::statistics::Ratio;
+use crate::studies::sizes::compare::findings::{interval_figure, ratio_figure};
+use crate::studies::sizes::compare::{Against, Aggregate, Compared, ComparedCell, Comparison, Verdict};
+
+/// The deepest colour of a cell stands for a ratio of at least this or at most its inverse.
+const DEEPEST: f64 = 8.0;
+/// A table of more sizes than this is set closer.
+const SIZES_WIDE: usize = 9;
+
+pub(super) fn table(comparison: &Comparison, pair: &Pair) -> Markup {
+    let ours = &comparison.ours;
+    let sizes = comparison.sizes();
+    let aggregates = comparison.aggregates();
+    html! {
+        table.heat.many[sizes.len() > SIZES_WIDE] {
+            caption {
+                "Rates of " (ours) " divided by those of " (pair) ", over message sizes, with the interval of 95 %"
+            }
+            thead {
+                tr {
+                    th scope="col" { "Calls" }
+                    @for size in &sizes { th scope="col" { (size) } }
+                    th scope="col" { "All sizes" }
+                }
+            }
+            tbody {
+                @for (index, line) in comparison.lines().into_iter().enumerate() {
+                    @let all = aggregates.iter().find(|it| it.pair == *pair && (it.kind, it.transport) == line);
+                    (rows(&Line { comparison, pair, index, kind: line.0, transport: line.1 }, &sizes, all))
+                }
+            }
+        }
+    }
+}
+
+/// A kind of call over a transport, beside one pair.
+struct Line<'a> {
+    comparison: &'a Comparison,
+    pair: &'a Pair,
+    index: usize,
+    kind: Kind,
+    transport: Transport,
+}
+
+/// The row of a line's rates, and for lone calls that of their median latencies.
+fn rows(line: &Line<'_>, sizes: &[ByteSize], all: Option<&Aggregate>) -> Markup {
+    let all = all.map(|it| Ratio { ratio: it.mean, interval: it.interval, pairs: 0 });
+    html! {
+        (row(line, sizes, &line.transport.to_string(), true, all))
+        @if line.kind == Kind::LONE_CALL {
+            (row(line, sizes, &format!("{}, median time: less is better", line.transport), false, None))
+        }
+    }
+}
+
+fn row(line: &Line<'_>, sizes: &[ByteSize], label: &str, is_rate: bool, all: Option<Ratio>) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (line.kind.label()) " " small { (label) } }
+            @for (at, &size) in sizes.iter().enumerate() {
+                @match found(line, size) {
+                    Some((cell, against)) => (heat_cell(cell, against, is_rate, (line.index, at))),
+                    None => td {},
+                }
+            }
+            td.all {
+                @if let Some(all) = all { (figure(all, "mixed")) }
+            }
+        }
+    }
+}
+
+fn found<'a>(line: &Line<'a>, size: ByteSize) -> Option<(&'a ComparedCell, &'a Against)> {
+    let cell = line.comparison.line(line.kind, line.transport).find(|cell| cell.size == size)?;
+    Some((cell, cell.against(line.pair)?))
+}
+
+/// A ratio with its interval below it, or with this word where it has none.
+fn figure(ratio: Ratio, word: &str) -> Markup {
+    html! {
+        b { (ratio_figure(ratio.ratio)) }
+        small { (interval_figure(ratio).as_deref().unwrap_or(word)) }
+    }
+}
+
+/// A cell is coloured by its verdict, the deeper the farther from 1, and says the verdict by a sign and a word too.
+fn heat_cell(cell: &ComparedCell, against: &Against, is_rate: bool, (line, at): (usize, usize)) -> Markup {
+    let compared = if is_rate { Some(against.rate) } else { against.median };
+    let Some(Compared { ratio, verdict }) = compared else { return html! { td {} } };
+    let (class, sign, word) = match verdict {
+        Verdict::Faster => ("faster", "▲", "faster"),
+        Verdict::NoDifference => ("same", "=", "no difference"),
+        Verdict::Slower => ("slower", "▼", "slower"),
+        Verdict::Undecided => ("open", "?", "too few windows"),
+        Verdict::NotMeasured => ("open", "", "not measured"),
+    };
+    let depth = ratio.map_or(0.0, depth);
+    html! {
+        td class=(class) style=(format!("--d:{depth:.2}")) data-at={ (line) "," (at) } tabindex="-1" {
+            i aria-hidden="true" { (sign) }
+            span.unseen { (word) ", " }
+            @match ratio {
+                Some(ratio) => (figure(ratio, word)),
+                None => { b { "–" } small { (word) } }
+            }
+            @if cell.ours.excluded() + against.theirs.excluded() > 0 {
+                em title="some windows failed" { "!" }
+            }
+        }
+    }
+}
+
+/// How deep a cell's colour is, 0..1: as far as the end of the interval that is nearest to 1 lies from it, so that a
+/// large ratio that is not sure is pale.
+fn depth(ratio: Ratio) -> f64 {
+    let ends = ratio.interval.map_or([ratio.ratio; 2], |interval| [interval.low, interval.high]);
+    let nearest = ends.map(|end| end.ln().abs()).into_iter().fold(f64::INFINITY, f64::min);
+    (nearest / DEEPEST.ln()).clamp(0.12, 1.0)
+}

@@ -1,0 +1,95 @@
+//! How a study was measured, and where.
+
+use super::super::lines::PLATEAU_FACTOR;
+use crate::figures::time;
+use crate::load::LabResults;
+use crate::statistics::PAIRS_MIN;
+
+/// How it was measured, in sentences.
+pub(super) fn method(results: &LabResults) -> Vec<String> {
+    let settings = &results.settings;
+    let pinned = match (&settings.client_cpus, &settings.server_cpus) {
+        (Some(client), Some(server)) => format!(
+            "Client and server are processes apart, kept on processors apart: the client on {client}, the server on \
+             {server}. The threads of the bare socket are kept on the same."
+        ),
+        _ => "Client and server are processes apart that share one processor.".to_owned(),
+    };
+    let in_flight = results.points.iter().map(|result| result.point.in_flight).max().unwrap_or(1);
+    let times = results.points.first().map(|result| {
+        let (warmup, measured) = (result.point.warmup.as_nanos() as f64, result.point.duration.as_nanos() as f64);
+        format!(
+            "Each point is driven for {} that do not count, so that connections, caches and windows are warm, and then \
+             measured for {}.",
+            time(warmup),
+            time(measured)
+        )
+    });
+    let sentences = [
+        Some(pinned),
+        Some(
+            "The load is a closed loop: a call waits for the one before it. Latency tells how long calls take once \
+             they are made, not how long they would wait in a queue."
+                .to_owned(),
+        ),
+        Some(format!(
+            "Unary calls are made one at a time, and with {in_flight} in flight on one connection. Streams are one per \
+             connection and pipelined: the driver hands messages over as fast as flow control takes them; of a bidi \
+             stream up to 1 MiB or 4096 messages await their echo."
+        )),
+        Some(
+            "All four kinds of call start their clock when a message is handed to the library, before it is encoded. \
+             It stops for unary calls and bidi streams when the answer is in hand, for client streams when the next \
+             message may be handed over, for server streams when the next message is in hand."
+                .to_owned(),
+        ),
+        times,
+        Some(
+            "One monotonic clock. Percentiles are from HDR histograms of three digits; minimum, mean and maximum are \
+             exact. A status other than OK is an error and no latency. Connections are counted in the kernel."
+                .to_owned(),
+        ),
+        Some(
+            "The bare socket moves the same payloads, each with gRPC’s five bytes of prefix and nothing else, in the \
+             same run: as an echo with as many under way, or one way; the fastest of three connections counts. It is \
+             the limit."
+                .to_owned(),
+        ),
+        Some(format!(
+            "A latency plateau is the median of the three smallest sizes; a size has left it when its median latency, \
+             and that of every larger size, is above {PLATEAU_FACTOR} times that."
+        )),
+    ];
+    let comparing = if results.is_comparison() { comparing() } else { Vec::new() };
+    comparing.into_iter().chain(sentences.into_iter().flatten()).collect()
+}
+
+/// What a comparison adds.
+fn comparing() -> Vec<String> {
+    [
+        "Each stack’s own client calls its own server, unless a pair names two stacks. All are given the same \
+         arguments and processors, and do the same work: messages of the same size, replies verified, operations \
+         counted alike."
+            .to_owned(),
+        "Stacks are measured in short, interleaved windows, in forward and then reverse order (A B C, C B A, …): \
+         what slows the machine slows all of them, and each is measured as often before as after the others."
+            .to_owned(),
+        format!(
+            "A ratio is ours ÷ theirs: the geometric mean over pairs of windows of the same round. Windows that failed \
+             or had errors are in no pair and are counted; with fewer than {PAIRS_MIN} pairs there is no verdict. \
+             Windows whose client was the limit stay: a pair is compared as a whole, its client included."
+        ),
+        "The interval of 95 % comes from how much the pairs differ: at each end the farther of Student’s t of the log \
+         ratios and of a bootstrap over pairs, widened for small samples. In simulated studies of 6 to 16 pairs it \
+         holds the truth in about 95 of 100, in 87 to 93 where only one of the two has long waits."
+            .to_owned(),
+        "Faster or slower is said when the interval does not hold 1 and the ratio lies outside the noise floor: what \
+         ours against ours came to in the same interleaving. Of many cells with no difference one in twenty may still \
+         look like one."
+            .to_owned(),
+        "Processor time and context switches are the kernel’s, of the client’s and of the server’s process, divided by \
+         operations; system calls were counted in runs of their own, because counting slows them."
+            .to_owned(),
+    ]
+    .to_vec()
+}

@@ -1,0 +1,102 @@
+//! The data of the plots of our own pair.
+
+use maud::Markup;
+use serde::Serialize;
+
+use crate::load::Kind;
+use crate::load::{Pattern, Work};
+use crate::record::CallType;
+use crate::report::parts::script_json;
+use crate::studies::sizes::lines::{Analysis, Cell};
+
+/// What the page's script draws.
+#[derive(Serialize)]
+struct PlotData {
+    sizes: Vec<PlotSize>,
+    transports: Vec<String>,
+    kinds: Vec<PlotKind>,
+    lines: Vec<PlotLine>,
+}
+
+#[derive(Serialize)]
+struct PlotSize {
+    bytes: u64,
+    label: String,
+}
+
+#[derive(Serialize)]
+struct PlotKind {
+    id: String,
+    label: String,
+    /// A custom property of the style sheet.
+    colour: &'static str,
+    /// Not shown until asked for.
+    hidden: bool,
+}
+
+/// A column for each figure, as long as there are sizes.
+#[derive(Serialize)]
+struct PlotLine {
+    kind: String,
+    transport: String,
+    p50: Vec<Option<f64>>,
+    mean: Vec<Option<f64>>,
+    p99: Vec<Option<f64>>,
+    p99_99: Vec<Option<f64>>,
+    max: Vec<Option<f64>>,
+    rate: Vec<Option<f64>>,
+    throughput: Vec<Option<f64>>,
+}
+
+pub(super) fn plot_data(analysis: &Analysis) -> Markup {
+    let sizes = analysis.sizes();
+    let lines = analysis.lines.iter().map(|line| {
+        let column = |figure: fn(&Cell) -> f64| {
+            sizes.iter().map(|&size| line.at(size).map(figure)).collect::<Vec<_>>()
+        };
+        PlotLine {
+            kind: kind_id(line.kind),
+            transport: line.transport.to_string(),
+            p50: column(|cell| cell.latency.p50 as f64),
+            mean: column(|cell| cell.latency.mean),
+            p99: column(|cell| cell.latency.p99 as f64),
+            p99_99: column(|cell| cell.latency.p99_99 as f64),
+            max: column(|cell| cell.latency.max as f64),
+            rate: column(|cell| cell.rate_per_s),
+            throughput: column(|cell| cell.bytes_per_s),
+        }
+    });
+    let data = PlotData {
+        lines: lines.collect(),
+        kinds: analysis
+            .kinds()
+            .into_iter()
+            .map(|kind| PlotKind {
+                id: kind_id(kind),
+                label: kind.label(),
+                colour: colour(kind),
+                // The lower bound of latency and the upper bound of throughput are enough for a first look.
+                hidden: match kind.work {
+                    Work::Call(_) | Work::Socket(Pattern::OneWay) => false,
+                    Work::Socket(Pattern::Echo) => kind.in_flight > 1,
+                    Work::Socket(Pattern::Pipelined) => true,
+                },
+            })
+            .collect(),
+        transports: analysis.transports().iter().map(ToString::to_string).collect(),
+        sizes: sizes.iter().map(|&size| PlotSize { bytes: size.0, label: size.to_string() }).collect(),
+    };
+    script_json(&data)
+}
+
+pub(super) fn kind_id(kind: Kind) -> String {
+    format!("{}-{}", kind.work, kind.in_flight)
+}
+
+fn colour(kind: Kind) -> &'static str {
+    match kind.work {
+        Work::Call(CallType::Unary) if kind.in_flight == 1 => "unary-one",
+        Work::Call(call) => call.name(),
+        Work::Socket(_) => "socket",
+    }
+}

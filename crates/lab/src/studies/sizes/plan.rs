@@ -1,0 +1,287 @@
+//! The sizes study: call types over message sizes and transports.
+
+use std::time::Duration;
+
+use crate::load::{Draft, Pattern, Point, Purpose, Transport, Window, Work, fitted, in_rounds};
+use crate::record::CallType;
+use crate::size::ByteSize;
+use crate::stack::Pair;
+use crate::study::rounds::Length;
+use crate::study::{Plan, PlanError};
+
+/// With more bytes than this under way a point is driven so many times as long as others.
+const HEAVY: [(u64, u32); 2] = [(32 << 20, 8), (8 << 20, 4)];
+/// Where points are measured in several rounds, the heavy ones are so many times less heavy.
+const HEAVY_LESS: u32 = 2;
+
+/// Where a point has one window.
+const ALONE: Length = Length { min: Duration::from_millis(200), max: Duration::from_secs(5) };
+/// Where it has several. They are short so that whatever disturbs the machine for a while meets all pairs alike.
+const COMPARED: Length = Length { min: Duration::from_millis(250), max: Duration::from_millis(500) };
+
+/// What the sizes study varies, and how long it may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SizesOptions {
+    /// Message sizes; sorted and freed of repeats by the plan.
+    pub sizes: Vec<ByteSize>,
+    /// Kinds of call.
+    pub calls: Vec<CallType>,
+    /// What carries them.
+    pub transports: Vec<Transport>,
+    /// Operations in flight where calls or messages overlap. Unary calls are measured one at a time as well.
+    pub in_flight: u32,
+    /// Connections of each point.
+    pub connections: u32,
+    /// The plan's total stays within it.
+    pub budget: Duration,
+    /// What our own stack is compared with; `None` where it is measured beside the bare socket alone.
+    pub comparison: Option<Comparison>,
+}
+
+/// What is compared, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// Clients and servers, in the order of measuring.
+    pub pairs: Vec<Pair>,
+    /// The bare socket takes part.
+    pub with_limit: bool,
+    /// How many windows each pair gets in a cell. An even number: there and back.
+    pub rounds: u32,
+}
+
+impl SizesOptions {
+    /// The whole study: sizes by powers of four from 0 B to 4 MiB, 32 KiB where stacks often bend, and 1.5 MB where
+    /// they often peak.
+    pub fn whole() -> Self {
+        let sizes = [
+            0,
+            1,
+            16,
+            64,
+            256,
+            1 << 10,
+            4 << 10,
+            16 << 10,
+            32 << 10,
+            64 << 10,
+            256 << 10,
+            1 << 20,
+            1_500_000,
+        ];
+        Self {
+            sizes: sizes.into_iter().chain([4 << 20]).map(ByteSize).collect(),
+            calls: CallType::ALL.to_vec(),
+            transports: Transport::ALL.to_vec(),
+            in_flight: 16,
+            connections: 1,
+            budget: Duration::from_secs(13 * 60),
+            comparison: None,
+        }
+    }
+
+    /// A look at the same range with fewer sizes and shorter points.
+    pub fn quick() -> Self {
+        let sizes = [0, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1_500_000, 4 << 20].map(ByteSize);
+        Self { sizes: sizes.to_vec(), budget: Duration::from_secs(75), ..Self::whole() }
+    }
+
+    /// The whole study against others: fewer sizes, as each takes so many times as long as there are pairs.
+    pub fn whole_comparison(pairs: Vec<Pair>, with_limit: bool) -> Self {
+        let sizes =
+            [0, 64, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1_500_000, 4 << 20].map(ByteSize);
+        Self {
+            sizes: sizes.to_vec(),
+            budget: budget_for(Duration::from_secs(45 * 60), &pairs),
+            comparison: Some(Comparison { pairs, with_limit, rounds: 10 }),
+            ..Self::whole()
+        }
+    }
+
+    /// A look at the same range: four sizes, and TCP alone.
+    pub fn quick_comparison(pairs: Vec<Pair>, with_limit: bool) -> Self {
+        let sizes = [0, 1 << 10, 64 << 10, 1_500_000].map(ByteSize);
+        Self {
+            sizes: sizes.to_vec(),
+            transports: vec![Transport::Tcp],
+            budget: budget_for(Duration::from_secs(315), &pairs),
+            comparison: Some(Comparison { pairs, with_limit, rounds: 6 }),
+            ..Self::whole()
+        }
+    }
+}
+
+/// As long as four pairs take, and in proportion for more.
+fn budget_for(four: Duration, pairs: &[Pair]) -> Duration {
+    four * u32::try_from(pairs.len()).unwrap_or(u32::MAX).max(4) / 4
+}
+
+/// Plans the study of call types over message sizes and transports, with the bare socket beside them.
+///
+/// What is compared stands together in time: sizes are the outer loop, so that a machine that slows down slows all
+/// lines of a plot alike, and an interrupted study has every line up to some size. Within a cell the pairs take turns
+/// in short windows, A B C, C B A, A B C …: each pair has the others' windows before and behind its own.
+pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
+    let SizesOptions { calls, transports, in_flight, connections, budget, .. } = options;
+    let mut sizes = options.sizes.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    if *connections == 0 || in_flight < connections {
+        return Err(PlanError::NoLoad);
+    }
+    let loads = loads(calls, *in_flight, *connections);
+    let cells = cells(&sizes, transports, &loads);
+    let (drafts, length) = match &options.comparison {
+        None => (cells.iter().flat_map(Cell::alone).collect(), ALONE),
+        Some(comparison) => (compared(comparison, &cells), COMPARED),
+    };
+    fitted(drafts, length, *budget)
+}
+
+/// What is measured over one size and transport: the calls first, then their limits.
+struct Cell<'l> {
+    size: ByteSize,
+    transport: Transport,
+    calls: &'l [Load],
+    limits: Vec<Load>,
+}
+
+fn cells<'l>(sizes: &[ByteSize], transports: &[Transport], loads: &'l [Load]) -> Vec<Cell<'l>> {
+    let cell = |size, transport| Cell { size, transport, calls: loads, limits: limits(loads) };
+    let places = sizes.iter().flat_map(|&size| transports.iter().map(move |&transport| (size, transport)));
+    if loads.is_empty() {
+        Vec::new()
+    } else {
+        places.map(|(size, transport)| cell(size, transport)).collect()
+    }
+}
+
+impl Cell<'_> {
+    /// Everything once.
+    fn alone(&self) -> Vec<Draft> {
+        let calls = self.calls.iter().map(|&load| self.draft(load, Some(Pair::ours())));
+        calls.chain(self.limits.iter().map(|&limit| self.draft(limit, None))).collect()
+    }
+
+    fn draft(&self, load: Load, pair: Option<Pair>) -> Draft {
+        let Load { work, in_flight, connections } = load;
+        let point = Point {
+            work,
+            size_bytes: self.size,
+            transport: self.transport,
+            in_flight,
+            connections,
+            round_trip: Duration::ZERO,
+            warmup: Duration::ZERO,
+            duration: Duration::ZERO,
+        };
+        let window = Window { point, pair, strategy: None, round: 0, purpose: Purpose::Figures };
+        Draft { window, weight: load.weight(self.size) }
+    }
+
+    /// Each kind of call with those who take turns at it. A limit stands with the first call that it limits.
+    fn compared(&self, comparison: &Comparison) -> Vec<Vec<Draft>> {
+        let mut limits = if comparison.with_limit { self.limits.clone() } else { Vec::new() };
+        let compared = self.calls.iter().map(|&load| {
+            let pairs = comparison.pairs.iter().map(|pair| self.draft(load, Some(pair.clone())));
+            let limit =
+                limits.iter().position(|&limit| limit == load.limit()).map(|index| limits.remove(index));
+            pairs.chain(limit.map(|limit| self.draft(limit, None))).collect()
+        });
+        compared.collect()
+    }
+}
+
+/// The noise floor first, then the figures, then the system calls: an interrupted comparison knows its noise.
+fn compared(comparison: &Comparison, cells: &[Cell]) -> Vec<Draft> {
+    let rounds = |compared: Vec<Draft>| in_rounds(&lightened(compared), comparison.rounds);
+    let noise = noise_floor(cells).into_iter().flat_map(rounds);
+    let figures = cells.iter().flat_map(|cell| cell.compared(comparison)).flat_map(rounds);
+    let of_first = cells.iter().take(1).flat_map(|cell| cell.compared(comparison)).flatten();
+    let counted = of_first.filter(|draft| draft.window.pair.is_some()).map(Draft::counted);
+    noise.chain(figures).chain(counted).collect()
+}
+
+/// Where points are measured in several rounds, the heavy ones are less heavy.
+fn lightened(drafts: Vec<Draft>) -> Vec<Draft> {
+    drafts.into_iter().map(|draft| Draft { weight: (draft.weight / HEAVY_LESS).max(1), ..draft }).collect()
+}
+
+/// Ours against ours, over the smallest and the largest size: unary calls, and the last kind of stream there is.
+fn noise_floor(cells: &[Cell]) -> Vec<Vec<Draft>> {
+    let (Some(first), Some(last)) = (cells.first(), cells.last()) else { return Vec::new() };
+    let mut few = vec![first];
+    // The first transport of the largest size, too.
+    few.extend(cells.iter().find(|cell| cell.size == last.size && cell.size != first.size));
+    let is_unary = |load: &&Load| load.work == Work::Call(CallType::Unary);
+    let both = few.into_iter().flat_map(|cell| {
+        let unary = cell.calls.iter().filter(is_unary);
+        let stream = cell.calls.iter().rfind(|load| !is_unary(load));
+        unary.chain(stream).map(|&load| cell.draft(load, Some(Pair::ours())).sides().to_vec())
+    });
+    both.collect()
+}
+
+/// One line of the plots.
+#[derive(Clone, Copy, PartialEq)]
+struct Load {
+    work: Work,
+    in_flight: u32,
+    connections: u32,
+}
+
+/// The lines of the plots. Unary calls are measured alone, which is the latency that a lone caller sees, and with
+/// `in_flight` of them overlapping; streams are one per connection, and the driver pipelines them.
+fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
+    let alone = Load { work: Work::Call(CallType::Unary), in_flight: 1, connections: 1 };
+    let mut loads = Vec::new();
+    for call in CallType::ALL.into_iter().filter(|call| calls.contains(call)) {
+        let work = Work::Call(call);
+        match call {
+            CallType::Unary => {
+                loads.extend((in_flight > 1).then_some(alone));
+                loads.push(Load { work, in_flight, connections });
+            }
+            CallType::ClientStream | CallType::ServerStream | CallType::BidiStream | CallType::PingPong => {
+                loads.push(Load { work, in_flight: connections, connections });
+            }
+        }
+    }
+    loads
+}
+
+/// The bare sockets beside them, each once.
+fn limits(loads: &[Load]) -> Vec<Load> {
+    let mut limits: Vec<Load> = Vec::new();
+    for limit in loads.iter().map(|load| load.limit()) {
+        if !limits.contains(&limit) {
+            limits.push(limit);
+        }
+    }
+    limits
+}
+
+impl Load {
+    /// How much longer than others a point is driven: 16 calls of 4 MiB under way take some 0.2 s until the first is
+    /// back, and a point that is to say anything of them lasts several times that.
+    fn weight(self, size: ByteSize) -> u32 {
+        let under_way = match self.work {
+            Work::Call(CallType::Unary) | Work::Socket(Pattern::Echo) => size.0 * u64::from(self.in_flight),
+            _ => size.0,
+        };
+        HEAVY.into_iter().find(|&(bytes, _)| under_way > bytes).map_or(1, |(_, weight)| weight)
+    }
+
+    /// What the bare socket does beside it, on one connection.
+    fn limit(self) -> Self {
+        match self.work {
+            Work::Call(call) => {
+                let in_flight = if call == CallType::Unary { self.in_flight } else { 1 };
+                Self { work: Work::Socket(Pattern::of(call)), in_flight, connections: 1 }
+            }
+            Work::Socket(_) => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,211 @@
+use super::*;
+use crate::load::Label;
+
+fn stack(name: &str) -> Pair {
+    Pair::own(name.parse().unwrap())
+}
+
+fn pairs(names: &[&str]) -> Vec<Pair> {
+    names.iter().map(|name| stack(name)).collect()
+}
+
+fn figures(study: &Plan<Window>) -> impl Iterator<Item = &Window> {
+    study.windows.iter().filter(|window| window.purpose == Purpose::Figures)
+}
+
+#[test]
+fn both_studies_fit_their_budget_and_use_it() {
+    for (options, limit_s) in [(SizesOptions::quick(), 90), (SizesOptions::whole(), 15 * 60)] {
+        let study = plan(&options).unwrap();
+        assert!(study.total() <= options.budget, "{:?} is over {:?}", study.total(), options.budget);
+        assert!(study.total() > options.budget.mul_f64(0.9));
+        assert!(options.budget < Duration::from_secs(limit_s));
+    }
+}
+
+#[test]
+fn comparisons_fit_their_budget_with_short_windows_and_enough_of_them() {
+    let four = pairs(&["thalweg", "tonic", "grpc-cpp", "grpc-go"]);
+    let quick = SizesOptions::quick_comparison(four.clone(), true);
+    let whole = SizesOptions::whole_comparison(four, true);
+    for (options, limit_s, rounds) in [(quick, 315, 6), (whole, 45 * 60, 10)] {
+        let study = plan(&options).unwrap();
+        assert!(
+            study.total() <= options.budget && options.budget <= Duration::from_secs(limit_s),
+            "{:?}",
+            study.total()
+        );
+        assert!(study.total() > options.budget.mul_f64(0.8), "{:?} of {:?}", study.total(), options.budget);
+        for window in figures(&study) {
+            let point = &window.point;
+            let many =
+                figures(&study).filter(|other| (&other.point, &other.pair) == (point, &window.pair)).count();
+            assert_eq!(many, rounds, "{window}");
+            assert!(point.duration >= Duration::from_millis(200), "{window}: {point:?}");
+            assert!(point.warmup >= Duration::from_millis(50), "{window}: {point:?}");
+        }
+    }
+}
+
+#[test]
+fn more_pairs_take_more_time_and_not_shorter_windows() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p"];
+    let four = plan(&SizesOptions::quick_comparison(pairs(&names[..4]), true)).unwrap();
+    let sixteen = plan(&SizesOptions::quick_comparison(pairs(&names), true)).unwrap();
+    assert!(sixteen.total() > four.total() * 3);
+    assert!(
+        figures(&sixteen).next().unwrap().point.duration >= figures(&four).next().unwrap().point.duration
+    );
+}
+
+#[test]
+fn the_whole_covers_every_call_type_size_and_transport_and_their_limit() {
+    let options = SizesOptions::whole();
+    let study = plan(&options).unwrap();
+    for &size_bytes in &options.sizes {
+        for transport in Transport::ALL {
+            for call in CallType::ALL {
+                let has = |work| {
+                    study.windows.iter().any(|Window { point, pair, .. }| {
+                        (point.work, point.size_bytes, point.transport) == (work, size_bytes, transport)
+                            && pair.is_some() == matches!(work, Work::Call(_))
+                    })
+                };
+                assert!(has(Work::Call(call)), "{call} {size_bytes} {transport}");
+                assert!(has(Work::Socket(Pattern::of(call))), "limit of {call} {size_bytes} {transport}");
+            }
+        }
+    }
+    assert!(options.sizes.contains(&ByteSize(1_500_000)));
+    assert_eq!(figures(&study).count(), study.windows.len(), "nothing is compared");
+}
+
+/// The turns of a comparison of these calls at one size, as `work pair`.
+fn order(calls: &[CallType], with_limit: bool) -> Vec<String> {
+    let comparison = Comparison { pairs: pairs(&["thalweg", "tonic"]), with_limit, rounds: 2 };
+    let options = SizesOptions {
+        sizes: vec![ByteSize(0)],
+        transports: vec![Transport::Uds],
+        calls: calls.to_vec(),
+        comparison: Some(comparison),
+        ..SizesOptions::whole()
+    };
+    let named = |window: &Window| {
+        let who = window.pair.as_ref().map_or("limit".to_owned(), ToString::to_string);
+        format!("{} {} {who}", window.round, window.point.work)
+    };
+    figures(&plan(&options).unwrap()).map(named).collect()
+}
+
+#[test]
+fn pairs_take_turns_there_and_back() {
+    let order = order(&[CallType::BidiStream], true);
+    let expected = [
+        "0 bidi-stream thalweg",
+        "0 bidi-stream tonic",
+        "0 socket-pipelined limit",
+        "1 socket-pipelined limit",
+        "1 bidi-stream tonic",
+        "1 bidi-stream thalweg",
+    ];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn a_limit_of_two_calls_is_measured_once_and_only_when_asked_for() {
+    let limits = |with_limit| {
+        let order = order(&[CallType::ClientStream, CallType::ServerStream], with_limit);
+        order.iter().filter(|name| name.ends_with("limit")).count()
+    };
+    assert_eq!((limits(true), limits(false)), (2, 0));
+}
+
+#[test]
+fn the_noise_floor_comes_first_and_the_system_calls_last() {
+    let study = plan(&SizesOptions::quick_comparison(pairs(&["thalweg", "tonic"]), true)).unwrap();
+    let rank = |window: &Window| match window.purpose {
+        Purpose::NoiseFloor(_) => 0,
+        Purpose::Figures => 1,
+        Purpose::SystemCalls | Purpose::Wire => 2,
+    };
+    assert!(study.windows.is_sorted_by_key(rank));
+    let noise: Vec<&Window> = study.windows.iter().filter(|window| rank(window) == 0).collect();
+    // Unary calls, alone and not, and a stream, of the smallest and the largest size, A and B, six times.
+    assert_eq!(noise.len(), 3 * 2 * 2 * 6);
+    assert!(noise.iter().all(|window| window.pair == Some(Pair::ours())));
+    let labels: Vec<_> = noise[..4].iter().map(|window| window.purpose).collect();
+    assert_eq!(labels, [Label::A, Label::B, Label::B, Label::A].map(Purpose::NoiseFloor));
+
+    let counted: Vec<&Window> = study.windows.iter().filter(|window| rank(window) == 2).collect();
+    assert_eq!(counted.len(), 5 * 2, "each kind of call of each pair");
+    assert!(counted.iter().all(|window| window.point.size_bytes == ByteSize(0) && window.pair.is_some()));
+}
+
+#[test]
+fn heavy_points_get_longer_windows() {
+    let study = plan(&SizesOptions::quick_comparison(pairs(&["thalweg", "tonic"]), true)).unwrap();
+    let duration = |size, in_flight| {
+        let mut windows = figures(&study).map(|window| &window.point);
+        let wanted = |point: &&Point| {
+            (point.work, point.size_bytes.0, point.in_flight)
+                == (Work::Call(CallType::Unary), size, in_flight)
+        };
+        windows.find(wanted).unwrap().duration
+    };
+    assert_eq!(duration(1_500_000, 16), duration(0, 16) * 2);
+    assert_eq!(duration(1_500_000, 1), duration(0, 16));
+}
+
+#[test]
+fn a_limit_has_the_in_flight_of_what_it_limits() {
+    let names = |calls: &[CallType], in_flight| {
+        let loads = loads(calls, in_flight, 1);
+        let all = loads.iter().copied().chain(limits(&loads));
+        all.map(|load| format!("{} {}", load.work, load.in_flight)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[CallType::Unary], 1), ["unary 1", "socket-echo 1"]);
+    assert_eq!(
+        names(&[CallType::BidiStream, CallType::Unary], 16),
+        ["unary 1", "unary 16", "bidi-stream 1", "socket-echo 1", "socket-echo 16", "socket-pipelined 1"]
+    );
+    assert_eq!(
+        names(&[CallType::ClientStream, CallType::ServerStream], 16),
+        ["client-stream 1", "server-stream 1", "socket-one-way 1"]
+    );
+}
+
+#[test]
+fn few_points_are_not_stretched_over_the_whole_budget() {
+    let options = SizesOptions { sizes: vec![ByteSize(0)], ..SizesOptions::whole() };
+    let study = plan(&options).unwrap();
+    let slots = study.windows.iter().map(|window| window.point.warmup + window.point.duration);
+    assert!(slots.into_iter().all(|slot| slot == ALONE.max), "{study:?}");
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    let whole = SizesOptions::whole;
+    let check = |options: SizesOptions, expected| assert_eq!(plan(&options), Err(expected));
+    check(SizesOptions { sizes: vec![], ..whole() }, PlanError::NothingToMeasure);
+    check(SizesOptions { calls: vec![], ..whole() }, PlanError::NothingToMeasure);
+    check(SizesOptions { in_flight: 0, ..whole() }, PlanError::NoLoad);
+    check(SizesOptions { connections: 17, ..whole() }, PlanError::NoLoad);
+    let windows = 14 * 2 * 9;
+    let small = plan(&SizesOptions { budget: Duration::from_secs(30), ..whole() });
+    assert!(
+        matches!(
+            small,
+            Err(PlanError::BudgetTooSmall { windows: found, budget_s: 30, least_s })
+                if found == windows && least_s > 60
+        ),
+        "{small:?}"
+    );
+}
+
+#[test]
+fn a_point_survives_json() {
+    for window in plan(&SizesOptions::quick()).unwrap().windows {
+        let json = serde_json::to_string(&window.point).unwrap();
+        assert_eq!(serde_json::from_str::<Point>(&json).unwrap(), window.point, "{json}");
+    }
+}

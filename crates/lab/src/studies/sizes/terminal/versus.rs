@@ -1,0 +1,136 @@
+//! A comparison in a terminal.
+
+use crate::figures::{count, percent, time};
+use crate::load::Kind;
+use crate::load::{LeftOut, Transport};
+use crate::report::terminal::{aligned, wrapped};
+use crate::studies::sizes::compare::findings::{answer, ratio_figure, ratio_text};
+use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side, Verdict};
+
+/// A table for each kind of call and transport, what they come to, and what was left out.
+pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut]) -> String {
+    let mut text = wrapped(&format!(
+        "Ratios are the operations per second of {} divided by those of the other, from windows of the same round, \
+         with their 95 % intervals: above 1 it is faster. `=` is no difference: the interval holds 1, or the ratio \
+         is within the noise floor, by which ours differs from itself.",
+        comparison.ours
+    ));
+    text.push('\n');
+    for (kind, transport) in comparison.lines() {
+        text += &table(comparison, kind, transport);
+        text.push('\n');
+    }
+    if let Some(answer) = answer(comparison) {
+        text += &wrapped(&answer);
+    }
+    for left_out in left_out {
+        text += &wrapped(&format!("! {} is left out: {}", left_out.stack, left_out.reason));
+    }
+    text
+}
+
+fn table(comparison: &Comparison, kind: Kind, transport: Transport) -> String {
+    let pairs: Vec<_> = comparison.peers.iter().chain(&comparison.mixed).collect();
+    let has_limit = comparison.line(kind, transport).any(|cell| cell.limit.is_some());
+    let mut head = vec!["size".to_owned(), comparison.ours.to_string()];
+    head.extend(pairs.iter().map(|pair| format!("÷ {pair}")));
+    head.extend(has_limit.then(|| "of the socket".to_owned()));
+    let mut rows = vec![head];
+    for cell in comparison.line(kind, transport) {
+        let mut row = vec![cell.size.to_string(), figure(&cell.ours, kind)];
+        row.extend(pairs.iter().map(|pair| cell.against(pair).map_or("-".to_owned(), ratio)));
+        row.extend(has_limit.then(|| share(cell)));
+        rows.push(row);
+    }
+    let floor = match comparison.noise.rate(kind) {
+        floor if floor > 0.0 => format!(", noise floor {} ×", ratio_figure(floor.exp())),
+        _ => String::new(),
+    };
+    format!("{} over {transport}{floor}\n{}", kind.label(), aligned(&rows))
+}
+
+/// The median latency of lone calls, the rate of everything else.
+fn figure(side: &Side, kind: Kind) -> String {
+    let median = side.latency.filter(|_| kind == Kind::LONE_CALL).map(|latency| time(latency.p50 as f64));
+    let rate = side.rate_per_s.map(|rate| format!("{}/s", count(rate)));
+    median.or(rate).unwrap_or_else(|| "not measured".to_owned())
+}
+
+fn ratio(against: &Against) -> String {
+    let text = against.rate.ratio.map(ratio_text).unwrap_or_default();
+    match against.rate.verdict {
+        Verdict::Faster | Verdict::Slower => text,
+        Verdict::NoDifference => format!("= {text}"),
+        Verdict::Undecided => format!("? {text}"),
+        Verdict::NotMeasured => "not measured".to_owned(),
+    }
+}
+
+fn share(cell: &ComparedCell) -> String {
+    cell.limit.map_or("-".to_owned(), |limit| percent(limit.share.ratio))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::super::compare::compare;
+    use super::super::super::lines::analyse;
+    use super::*;
+    use crate::load::{LabResults, Outcome, Point, PointResult, StackInfo, Work};
+    use crate::record::CallType;
+    use crate::stack::Pair;
+
+    /// A study of ours and another stack, whose windows have these rates in the same rounds.
+    fn study(rates: &[(f64, f64)]) -> LabResults {
+        let mut results: LabResults =
+            serde_json::from_str(include_str!("../../../../tests/sample/results.json")).unwrap();
+        let many = |window: &&PointResult| {
+            window.point.work == Work::Call(CallType::Unary) && window.point.in_flight > 1
+        };
+        let sample = results.points.iter().find(many).unwrap().clone();
+        let other = Pair::own("tonic".parse().unwrap());
+        results.stacks.push(StackInfo { stack: other.server.clone(), version: "tonic".to_owned() });
+        results.left_out.push(LeftOut { stack: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() });
+        let window = |pair: &Pair, round: usize, rate: f64| {
+            let mut window = PointResult { pair: Some(pair.clone()), round: round as u32, ..sample.clone() };
+            window.point = Point { duration: Duration::from_millis(300), ..window.point };
+            if let Outcome::Measured(measured) = &mut window.outcome {
+                measured.rate_per_s = rate;
+            }
+            window
+        };
+        let rounds = rates.iter().enumerate();
+        results.points = rounds
+            .flat_map(|(round, &(ours, theirs))| {
+                [window(&Pair::ours(), round, ours), window(&other, round, theirs)]
+            })
+            .collect();
+        results
+    }
+
+    fn check(rates: &[(f64, f64)], expected: &str) {
+        let study = study(rates);
+        let text = tables(&compare(&study, &analyse(&study)), &study.left_out);
+        assert!(text.contains(expected), "{expected} is not in\n{text}");
+        assert!(text.contains("! grpc-go is left out: no Go here"), "{text}");
+    }
+
+    #[test]
+    fn a_ratio_stands_beside_our_figure() {
+        check(
+            &[(200e3, 100e3), (202e3, 100e3), (198e3, 100e3), (200e3, 100e3), (201e3, 100e3)],
+            "200 k/s  2.0 × (",
+        );
+    }
+
+    #[test]
+    fn what_is_no_difference_is_no_ratio_alone() {
+        check(&[(100e3, 103e3), (104e3, 101e3), (99e3, 100e3), (101e3, 100e3), (100e3, 100e3)], "= 1.0");
+    }
+
+    #[test]
+    fn too_few_windows_decide_nothing() {
+        check(&[(200e3, 100e3)], "? 2.0 ×");
+    }
+}

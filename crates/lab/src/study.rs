@@ -1,0 +1,52 @@
+//! The engine of all studies: plan → windows in rounds → record → save as it comes → analyse → report.
+//!
+//! A study is data. Its grid becomes a [`Plan`]: windows in the order of measuring, what is compared side by side in
+//! time ([`rounds`]). [`conduct`] measures one after the other with an [executor](Execute), which prints nothing, and
+//! hands what came of each to the study's [results](Results), which are saved on the way, whatever ends the study.
+//! The results are [analysed](Study::analyse) once, and the analysis is what every
+//! [exporter](crate::report::Exporter) writes down.
+//!
+//! ```text
+//! Options ──plan──▶ Plan<Window> ──conduct──▶ Results ──analyse──▶ Analysis ──Exporter──▶ page, CSV, terminal
+//!                                  │   ▲        │
+//!                                  │   └ Found  └▶ results.json
+//!                                  ▼
+//!                               Execute
+//! ```
+//!
+//! What differs from study to study is in its folder under `studies/`: the plan from its options, its analysis, and
+//! its sections of the page; and, where a window measures something new, an executor and a schema of results. The
+//! studies of calls (sizes, channels) share both: [`crate::load`].
+
+mod conduct;
+pub(crate) mod directory;
+mod environment;
+mod plan;
+mod results;
+pub(crate) mod rounds;
+
+use std::fmt;
+
+use crate::report::Report;
+
+pub use conduct::{Conducted, CutShort, Execute, ExecuteError, Observe, conduct};
+pub(crate) use directory::ResultsText;
+pub use directory::{NotWritable, RESULTS_FILE, ReadError, ResultsDirectory};
+pub use environment::{Machine, Versions};
+pub use plan::{Plan, PlanError, Window};
+pub use results::{Results, WindowOutcome};
+
+/// What a study is made of.
+pub trait Study {
+    /// What is measured at once.
+    type Window: Window;
+    /// What a window finds. Shown, it is a few words.
+    type Found: fmt::Display;
+    /// What was found in all windows.
+    type Results: Results<Self::Window, Self::Found>;
+    /// What the results say.
+    type Analysis<'r>: Report + 'r;
+
+    /// Everything that any exporter shows, told from the results once.
+    fn analyse(results: &Self::Results) -> Self::Analysis<'_>;
+}

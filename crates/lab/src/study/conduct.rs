@@ -1,0 +1,200 @@
+//! Conducts a study: measures its windows in turn and keeps what was found as it comes.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use super::directory::{NotWritable, ResultsDirectory};
+use super::plan::{Plan, Window};
+use super::results::{Results, WindowOutcome};
+
+/// How long results may lie unsaved while windows are short; and saving, which takes longer the more there is, may
+/// take one part in so many of the time.
+const SAVE_EVERY: Duration = Duration::from_secs(2);
+const SAVING_PARTS: u32 = 50;
+
+/// Measures windows. It prints nothing.
+pub trait Execute {
+    /// What it measures.
+    type Window;
+    /// What it finds.
+    type Found;
+
+    /// Measures one window.
+    fn measure(&mut self, window: &Self::Window) -> Result<Self::Found, ExecuteError>;
+}
+
+/// Why a window was not measured.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExecuteError {
+    /// This window failed; others may not.
+    #[error("{0}")]
+    Window(String),
+    /// No further window can be measured.
+    #[error("{0}")]
+    Study(String),
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Told how a study goes on.
+pub trait Observe<W, F> {
+    /// The window is measured next; `left` is what it and those after it will take.
+    fn begins(&mut self, window: &W, left: Duration);
+    /// The window is done.
+    fn ended(&mut self, window: &W, outcome: &WindowOutcome<F>);
+}
+
+/// What ended a study.
+#[derive(Debug)]
+pub struct Conducted<R> {
+    /// What was found, also when the study was cut short.
+    pub results: R,
+    /// Why not every window was tried.
+    pub cut_short: Option<CutShort>,
+}
+
+/// Why a study did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CutShort {
+    /// The user asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+    /// Nothing more can be measured.
+    #[error("{0}")]
+    Failed(String),
+    /// What was found cannot be kept.
+    #[error(transparent)]
+    NotWritable(#[from] NotWritable),
+}
+
+/// Measures every window of the plan with `executor`, and saves what was found now and then, and at the end.
+pub fn conduct<W: Window, F, R: Results<W, F>>(
+    plan: &Plan<W>,
+    mut results: R,
+    executor: &mut dyn Execute<Window = W, Found = F>,
+    directory: &ResultsDirectory,
+    observer: &mut dyn Observe<W, F>,
+) -> Conducted<R> {
+    let measured = measure_all(plan, executor, directory, observer, &mut results);
+    let saved = directory.save(&results);
+    let cut_short = measured.and(saved.map_err(CutShort::from)).err();
+    Conducted { results, cut_short }
+}
+
+fn measure_all<W: Window, F, R: Results<W, F>>(
+    plan: &Plan<W>,
+    executor: &mut dyn Execute<Window = W, Found = F>,
+    directory: &ResultsDirectory,
+    observer: &mut dyn Observe<W, F>,
+    results: &mut R,
+) -> Result<(), CutShort> {
+    let mut estimate = Estimate::new(plan);
+    let mut saving = Saving::new();
+    for window in &plan.windows {
+        observer.begins(window, estimate.left());
+        let outcome = match executor.measure(window) {
+            Ok(found) => Ok(found),
+            Err(ExecuteError::Window(reason)) => Err(reason),
+            Err(ExecuteError::Study(reason)) => return Err(CutShort::Failed(reason)),
+            Err(ExecuteError::Interrupted) => return Err(CutShort::Interrupted),
+        };
+        observer.ended(window, &outcome);
+        results.record(window, outcome, SystemTime::now());
+        saving.save_if_due(directory, results)?;
+        estimate.done(window);
+    }
+    Ok(())
+}
+
+/// When to save.
+struct Saving {
+    due: Instant,
+}
+
+impl Saving {
+    fn new() -> Self {
+        Self { due: Instant::now() }
+    }
+
+    fn save_if_due<W, F>(
+        &mut self,
+        directory: &ResultsDirectory,
+        results: &impl Results<W, F>,
+    ) -> Result<(), NotWritable> {
+        let began = Instant::now();
+        if began >= self.due {
+            directory.save(results)?;
+            self.due = Instant::now() + SAVE_EVERY.max(began.elapsed() * SAVING_PARTS);
+        }
+        Ok(())
+    }
+}
+
+/// How long the rest takes: the plan's figure, and for each window what those so far took beyond theirs on average.
+/// What is beyond is the window's start and end, however long it lasts: a thousand windows of microseconds say nothing
+/// of one that lasts seconds.
+struct Estimate {
+    started: Instant,
+    windows_done: u32,
+    windows_left: u32,
+    planned_done: Duration,
+    planned_left: Duration,
+}
+
+impl Estimate {
+    fn new<W: Window>(plan: &Plan<W>) -> Self {
+        Self {
+            started: Instant::now(),
+            windows_done: 0,
+            windows_left: u32::try_from(plan.windows.len()).unwrap_or(u32::MAX),
+            planned_done: Duration::ZERO,
+            planned_left: plan.windows.iter().map(Window::total).sum(),
+        }
+    }
+
+    fn done(&mut self, window: &impl Window) {
+        self.windows_done += 1;
+        self.windows_left = self.windows_left.saturating_sub(1);
+        self.planned_done += window.total();
+        self.planned_left = self.planned_left.saturating_sub(window.total());
+    }
+
+    fn left(&self) -> Duration {
+        self.left_after(self.started.elapsed())
+    }
+
+    fn left_after(&self, elapsed: Duration) -> Duration {
+        let windows = f64::from(self.windows_done.max(1));
+        let beyond_s = (elapsed.as_secs_f64() - self.planned_done.as_secs_f64()) / windows;
+        let left_s = self.planned_left.as_secs_f64() + beyond_s * f64::from(self.windows_left);
+        Duration::from_secs_f64(left_s.max(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(windows: (u32, u32), planned_s: (u64, u64), elapsed_s: u64, left_s: u64) {
+        let estimate = Estimate {
+            started: Instant::now(),
+            windows_done: windows.0,
+            windows_left: windows.1,
+            planned_done: Duration::from_secs(planned_s.0),
+            planned_left: Duration::from_secs(planned_s.1),
+        };
+        let left = estimate.left_after(Duration::from_secs(elapsed_s));
+        assert_eq!(left.as_secs_f64().round() as u64, left_s, "{windows:?} {planned_s:?} {elapsed_s}");
+    }
+
+    #[test]
+    fn windows_that_took_longer_say_that_the_rest_will() {
+        check((0, 10), (0, 100), 0, 100);
+        check((5, 5), (50, 50), 60, 60);
+        check((5, 5), (50, 50), 40, 40);
+        // A thousand windows of almost no time, and one that takes long.
+        check((1000, 1), (0, 600), 10, 600);
+        // What is left is never less than nothing.
+        check((1, 9), (60, 9), 10, 0);
+    }
+}

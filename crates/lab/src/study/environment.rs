@@ -1,0 +1,68 @@
+//! Where and with what a study was measured.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpus::CpuList;
+
+/// Where a study was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The processor's model, as the kernel names it.
+    pub cpu: String,
+    /// Processors that the study may use.
+    pub cores: usize,
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// Main memory, bytes.
+    pub memory_bytes: u64,
+    /// How many threads ran or wanted to, on average over the minute before the study.
+    #[serde(default)]
+    pub load_average: f64,
+}
+
+/// With what a study was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Versions {
+    /// Of the stack and the lab.
+    pub thalweg: String,
+    /// `release`, or `debug`, whose figures say nothing about the stack.
+    pub build: String,
+}
+
+impl Machine {
+    /// The machine this runs on. What the kernel does not tell is `unknown` or 0.
+    pub fn this() -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let value_of = |text: &str, key: &str| {
+            text.lines()
+                .filter_map(|line| line.split_once(':'))
+                .find(|(name, _)| name.trim() == key)
+                .map(|(_, value)| value.trim().to_owned())
+        };
+        let memory_kib = value_of(&read("/proc/meminfo"), "MemTotal")
+            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        Self {
+            cpu: value_of(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()),
+            cores: CpuList::available().map_or(1, |list| list.as_slice().len()),
+            kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
+            memory_bytes: memory_kib.unwrap_or(0) * 1024,
+            load_average: read("/proc/loadavg")
+                .split(' ')
+                .next()
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0.0),
+        }
+    }
+}
+
+impl Versions {
+    /// This build's.
+    pub fn this() -> Self {
+        Self {
+            thalweg: env!("CARGO_PKG_VERSION").to_owned(),
+            build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Windows, and a plan of them.
+
+use std::fmt;
+use std::time::Duration;
+
+/// What is measured at once. Shown, it says what.
+pub trait Window: fmt::Display {
+    /// How long it takes, starts and ends of processes included.
+    fn total(&self) -> Duration;
+
+    /// What the windows that take turns with it have in common.
+    fn group(&self) -> String;
+
+    /// It stands among those of a group without being one of those that are compared there.
+    fn is_beside(&self) -> bool {
+        false
+    }
+}
+
+/// Windows to measure, in the order of measuring.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan<W> {
+    /// What to measure.
+    pub windows: Vec<W>,
+    /// What is spent once: servers start, the report is written.
+    pub overhead: Duration,
+    /// Windows are so many that groups of them have a line each in a log, and not each window.
+    pub is_compared: bool,
+}
+
+impl<W: Window> Plan<W> {
+    /// How long the whole takes, starts and ends of processes included.
+    pub fn total(&self) -> Duration {
+        self.overhead + self.windows.iter().map(Window::total).sum::<Duration>()
+    }
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A list that the study multiplies is empty.
+    #[error("there is nothing to measure: name at least one of each")]
+    NothingToMeasure,
+    /// Zero in flight or zero connections.
+    #[error("in flight and connections are at least 1, and in flight is at least the number of connections")]
+    NoLoad,
+    /// More windows than the time allows.
+    #[error(
+        "{windows} windows do not fit into {budget_s} s, they take {least_s} s at least: \
+         name fewer sizes, call types, transports or stacks, or allow more time"
+    )]
+    BudgetTooSmall {
+        /// How many there are.
+        windows: usize,
+        /// How long they may take, s.
+        budget_s: u64,
+        /// How long they take, s.
+        least_s: u64,
+    },
+}

@@ -1,0 +1,20 @@
+//! What a study keeps of its windows.
+
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+/// What came of a window: what it found, or why it failed.
+pub type WindowOutcome<F> = Result<F, String>;
+
+/// What a study keeps: serialised, a published schema.
+pub trait Results<W, F>: Serialize {
+    /// Keeps what came of a window, which ended now.
+    fn record(&mut self, window: &W, outcome: WindowOutcome<F>, now: SystemTime);
+
+    /// No window has told anything.
+    fn is_empty(&self) -> bool;
+
+    /// Something that was to be measured could not be, in a way that makes the command fail.
+    fn has_failures(&self) -> bool;
+}

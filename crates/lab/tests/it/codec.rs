@@ -1,0 +1,148 @@
+//! What a codec study says of figures that are made up.
+
+use crate::sample::codec as sample;
+use thalweg_lab::codec::{Codec, CodecAnalysis, CodecResults, Operation, PeerLine};
+use thalweg_lab::report::{Report, terminal};
+use thalweg_lab::study::Study;
+
+fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
+    Codec::analyse(results)
+}
+
+fn said(results: &CodecResults, topic: &str) -> Option<String> {
+    let findings = analyse(results).findings;
+    findings.into_iter().find(|it| it.topic.to_string() == topic).map(|it| it.text)
+}
+
+/// What is to be known before the figures are used, a line each.
+fn doubted(results: &CodecResults) -> String {
+    analyse(results).doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[track_caller]
+fn check(topic: &str, words: &[&str]) {
+    let text = said(&sample::quick(), topic).unwrap_or_else(|| panic!("nothing is said of: {topic}"));
+    for words in words {
+        assert!(text.contains(words), "{topic}: {text}\ndoes not say: {words}");
+    }
+}
+
+#[test]
+fn figures_are_medians_of_the_largest_step() {
+    let results = sample::quick();
+    let analysis = analyse(&results).figures;
+    let line = analysis.line("small", "serde_json", Operation::Encode).unwrap();
+    assert!((line.ns - 300.0).abs() < 0.01 && line.conversions() == 1000);
+    assert_eq!(line.steps.len(), 2);
+    assert!((line.bytes_per_s() - 60.0 * 1e9 / 300.0).abs() < 1e6);
+    let noise = analysis.noise.unwrap();
+    assert_eq!(noise.doubles, 6);
+    assert!((noise.floor - 1.04).abs() < 0.001, "{noise:?}");
+    // Two conversions on either side of 100 ns beside a call of 50 µs.
+    let share = analysis.shares.iter().find(|it| it.data == "small" && it.in_flight == 1).unwrap();
+    assert!((share.share() - 400.0 / 50_400.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_words_follow_the_figures() {
+    check("Where Protobuf wins", &["3.0 times prost’s time to encode small", "0.95 times for strings"]);
+    check(
+        "Where it does not",
+        &[
+            "JSON took less time at strings encode",
+            "(0.95 times)",
+            "MessagePack took less time at strings",
+            "(0.80 times)",
+        ],
+    );
+    check("Bytes", &["1.0 (strings) to 3.0 times (small)", "do not get fewer by compression"]);
+    check("Of a whole call", &["0.79 % (small)", "with prost", "with serde_json", "With 64 calls in flight"]);
+    check("MessagePack", &["0.80 (strings) to 1.5 times (small) prost’s time"]);
+    check("Type at run time", &["prost takes 0.50 to 0.50 times its time"]);
+    check("On the JVM", &["jackson takes 3.0", "is reached by none"]);
+    check("Noise", &["6 lines", "4.0 % at most"]);
+    let results = sample::quick();
+    let answer = analyse(&results).answer.unwrap();
+    assert_eq!(
+        answer,
+        "As JSON, messages take 0.95 to 3.0 times the time of Protobuf, and 1.0 to 3.0 times the bytes"
+    );
+    assert_eq!(analyse(&results).doubts, []);
+}
+
+#[test]
+fn what_is_lost_in_the_noise_is_no_difference() {
+    let mut results = sample::quick();
+    for step in results.steps.iter_mut().filter(|step| step.again) {
+        step.elapsed_ns.iter_mut().for_each(|ns| *ns = *ns * 11 / 10);
+    }
+    let text = said(&results, "Where it does not").unwrap();
+    assert!(text.starts_with("JSON was not slower beyond the noise at strings encode"), "{text}");
+}
+
+#[test]
+fn a_fast_dynamic_codec_hides_no_loss_of_generated_code() {
+    let mut results = sample::quick();
+    for step in results.steps.iter_mut().filter(|step| step.line.codec == "dynamic") {
+        step.elapsed_ns.iter_mut().for_each(|ns| *ns /= 10);
+    }
+    let text = said(&results, "Where it does not").unwrap();
+    assert!(
+        text.starts_with("The fastest JSON codec was slower than the fastest of Protobuf everywhere."),
+        "{text}"
+    );
+    let of_known = "Of codecs that know the type when they are compiled, JSON’s was not slower beyond the noise at \
+                    strings";
+    assert!(text.contains(of_known), "{text}");
+}
+
+#[test]
+fn of_one_message_there_is_one_ratio() {
+    let mut results = sample::quick();
+    results.data.truncate(1);
+    let text = said(&results, "Bytes").unwrap();
+    assert!(text.starts_with("JSON is 3.0 times the bytes of Protobuf."), "{text}");
+    let text = said(&results, "MessagePack").unwrap();
+    assert!(text.contains("takes 1.5 times prost’s time"), "{text}");
+}
+
+#[test]
+fn what_peers_say_is_judged_as_well() {
+    let mut results = sample::quick();
+    let slow = |line: &&mut PeerLine| line.line.codec == "jackson" && line.line.data == "small";
+    for line in results.peers[0].lines.iter_mut().filter(slow) {
+        line.ns_per_conversion = vec![4000.0, 3000.0, 2900.0];
+    }
+    let text = said(&results, "On the JVM").unwrap();
+    assert!(text.contains("is reached by small alone"), "{text}");
+    let doubts = doubted(&results);
+    assert!(doubts.contains("Of 4 lines of peers 1 were not steady"), "{doubts}");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let mut results = sample::quick();
+    results.planned += 1;
+    results.machine.load_average = 3.0;
+    results.peers.clear();
+    let doubts = doubted(&results);
+    assert!(doubts.contains("cut short") && doubts.contains("load average 3.0"), "{doubts}");
+    assert_eq!(said(&results, "On the JVM"), None);
+    results.steps.clear();
+    assert_eq!(analyse(&results).answer, None);
+    assert!(analyse(&results).page().contains("Nothing was measured."));
+}
+
+#[test]
+fn results_survive_their_json_and_become_rows() {
+    let results = sample::quick();
+    let json = serde_json::to_string(&results).unwrap();
+    assert_eq!(serde_json::from_str::<CodecResults>(&json).unwrap(), results);
+    let csv = analyse(&results).csv();
+    // Two messages, four codecs, three operations, two steps; and the peer's two codecs with one operation.
+    assert_eq!(csv.lines().count(), 1 + 2 * 4 * 3 * 2 + 2 * 2);
+    let columns = |line: &str| line.split(',').count();
+    assert!(csv.lines().all(|line| columns(line) == columns(csv.lines().next().unwrap())));
+    let text = terminal(&analyse(&results));
+    assert!(text.contains("round trip") && text.contains("Where Protobuf wins"), "{text}");
+}

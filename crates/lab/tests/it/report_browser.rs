@@ -1,0 +1,304 @@
+//! The page as a browser shows it: its plots draw, at the widths of a desk and of a hand, and it loads nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::sample::{channels, codec, comparison};
+use thalweg_lab::AnyResults;
+use thalweg_lab::load::LabResults;
+
+const PLOTS: [&str; 4] = ["latency-log", "latency-linear", "rate", "throughput"];
+/// What a comparison draws besides: four stacks and the bare socket, three ratios.
+const COMPARING_PLOTS: [(&str, usize); 2] = [("against-rate", 5), ("against-ratio", 3)];
+/// Bytes of a page that compares four stacks in a whole study.
+const PAGE_BYTES_MAX: usize = 600_000;
+const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
+
+/// Appended to the page by the tests: says how far anything sticks out of the window, and what the page asked for.
+const PROBE: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const root = document.documentElement;
+    root.dataset.sticksOut = root.scrollWidth - root.clientWidth;
+    root.dataset.width = innerWidth;
+    root.dataset.loaded = performance.getEntriesByType('resource').length;
+}, 50))</script>";
+
+/// Walks from field to field of a comparison's table by keys, and notes where it came and what it is told there.
+const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+    document.querySelector('.peer:not([hidden]) [tabindex=\"0\"][data-at]').focus();
+    for (const key of ['ArrowRight', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'ArrowDown', 'Enter']) press(key);
+    const root = document.documentElement;
+    root.dataset.walked = document.activeElement.dataset.at;
+    root.dataset.told = document.querySelector('.tip.fixed').textContent;
+    root.dataset.looked = document.querySelector('[data-look]').selectedOptions[0].textContent;
+}, 40))</script>";
+
+/// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page, and
+/// how many UTF-16 units of text they make.
+const UNFRAME: &str =
+    "<style>iframe { border: 0 }</style><script>addEventListener('load', () => setTimeout(() => {
+    const framed = document.querySelector('iframe').contentDocument.documentElement;
+    document.replaceChild(document.importNode(framed, true), document.documentElement);
+    const root = document.documentElement;
+    root.dataset.units = '00000000';
+    root.dataset.units = String(root.outerHTML.length).padStart(8, '0');
+}, 1000))</script>";
+
+#[test]
+fn every_line_of_every_plot_draws_on_a_wide_page() {
+    check_drawn("wide", 1280);
+}
+
+#[test]
+fn every_line_of_every_plot_draws_on_a_narrow_page() {
+    check_drawn("narrow", 390);
+}
+
+#[test]
+fn a_page_without_results_shows_no_plot_and_says_so() {
+    let empty = LabResults { points: Vec::new(), ..sample() };
+    let dom = shown("empty", 1280, &empty);
+    assert!(dom.contains("Nothing was measured."));
+    assert!(dom.contains("cut short"));
+    assert_eq!(attribute(&dom, "<html", "data-plots"), None);
+}
+
+#[test]
+fn text_of_the_results_is_not_run_as_a_script() {
+    let mut hostile = sample();
+    hostile.machine.cpu =
+        "</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
+    let dom = shown("hostile", 1280, &hostile);
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    assert_eq!(attribute(&dom, "<html", "data-plots").as_deref(), Some("drawn"));
+}
+
+#[test]
+fn a_comparison_draws_on_a_wide_page() {
+    check_comparison("comparison-wide", 1280);
+}
+
+#[test]
+fn a_comparison_draws_on_a_narrow_page() {
+    check_comparison("comparison-narrow", 390);
+}
+
+#[test]
+fn a_comparison_of_nobody_says_whom_it_leaves_out() {
+    let mut lonely = comparison::quick();
+    lonely.points.retain(|window| window.pair.as_ref().is_none_or(|pair| pair.to_string() == "thalweg"));
+    lonely.stacks.truncate(1);
+    lonely.left_out[0].reason = "<script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
+    let dom = shown("lonely", 1280, &lonely);
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    assert_eq!(attribute(&dom, "<html", "data-plots").as_deref(), Some("drawn"));
+    assert!(dom.contains("connect-go"));
+}
+
+#[test]
+fn a_channels_study_draws_on_a_wide_page() {
+    check_channels("channels-wide", 1280);
+}
+
+#[test]
+fn a_channels_study_draws_on_a_narrow_page() {
+    check_channels("channels-narrow", 390);
+}
+
+#[test]
+fn a_channels_study_without_results_shows_no_plot_and_says_so() {
+    let mut empty = channels::quick();
+    empty.points.clear();
+    let dom = shown("channels-empty", 1280, &empty);
+    assert!(dom.contains("Nothing was measured."));
+    assert_eq!(attribute(&dom, "<html", "data-lines").as_deref(), Some("0"));
+}
+
+#[test]
+fn a_codec_study_draws_on_a_wide_page() {
+    check_codec("codec-wide", 1280);
+}
+
+#[test]
+fn a_codec_study_draws_on_a_narrow_page() {
+    check_codec("codec-narrow", 390);
+}
+
+fn check_codec(name: &str, width: u32) {
+    let mut study = codec::quick();
+    study.settings.arguments =
+        vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
+    let dom = shown_page(name, width, &(AnyResults::Codec(Box::new(study)).analyse().page() + PROBE));
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    assert_eq!(of_page("data-plots"), "drawn");
+    // Four codecs of two messages; a peer has no steps.
+    assert_eq!(of_page("data-lines"), (4 * 2).to_string());
+    assert!(dom.contains("Where Protobuf wins"));
+}
+
+fn check_channels(name: &str, width: u32) {
+    let mut study = channels::quick();
+    study.settings.arguments =
+        vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
+    let dom = shown(name, width, &study);
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    // Rates and latencies of eight ways over four delays.
+    assert_eq!(of_page("data-lines"), (2 * 8 * 4).to_string());
+    for words in [
+        "One connection limits grpc-cpp",
+        "6.0 times as much",
+        "share one connection: the kernel counts 1",
+        "The single connection limits the client.",
+        "Calls wait for the network",
+        "no byte was on the wire for 70",
+        "5\u{a0}ms added round trip",
+    ] {
+        assert!(dom.contains(words), "the page does not say: {words}");
+    }
+}
+
+#[test]
+fn a_whole_comparison_is_a_page_of_reasonable_size() {
+    let page = page(&comparison::whole());
+    assert!(page.len() < PAGE_BYTES_MAX, "the page has {} bytes", page.len());
+}
+
+fn check_comparison(name: &str, width: u32) {
+    let dom = shown_with(name, width, &comparison::quick(), &[PROBE, WALK].concat());
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(of_page("data-plots"), "drawn");
+    for (plot, lines) in COMPARING_PLOTS {
+        let figure = format!("data-chart=\"{plot}\"");
+        let count = |name| attribute(&dom, &figure, name).unwrap_or_else(|| panic!("{plot} has no {name}"));
+        assert_eq!(count("data-lines-shown"), lines.to_string(), "{plot}");
+        assert_eq!(count("data-lines-drawn"), lines.to_string(), "{plot}");
+    }
+    // Both transports of lone calls have a row of rates and one of medians: the fifth row is the third line's.
+    assert_eq!(of_page("data-walked"), "2,1");
+    assert_eq!(of_page("data-looked"), "unary, 16 in flight, TCP");
+    let told = of_page("data-told");
+    assert!(
+        told.contains("unary, 16 in flight, TCP, 1 KiB") && told.contains("8 pairs of windows"),
+        "{told}"
+    );
+    for words in
+        ["thalweg is faster than tonic in", "Where others are faster", "left out: target/peers/connect-go"]
+    {
+        assert!(dom.contains(words), "the page does not say: {words}");
+    }
+}
+
+fn check_drawn(name: &str, width: u32) {
+    let dom = shown(name, width, &sample());
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-width"), width.to_string());
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(of_page("data-plots"), "drawn");
+    for plot in PLOTS {
+        let figure = format!("data-chart=\"{plot}\"");
+        let count = |name| attribute(&dom, &figure, name).unwrap_or_else(|| panic!("{plot} has no {name}"));
+        // Five lines of calls, and two of the four of the bare socket.
+        assert_eq!(count("data-lines-shown"), "7", "{plot}");
+        // On a linear scale the shortest latencies lie on one another, and the upper hide the lower.
+        let visible = if plot == "latency-linear" { 5 } else { 7 };
+        let drawn: usize = count("data-lines-drawn").parse().unwrap();
+        assert!(drawn >= visible, "{plot}: {drawn} lines left their colour on the canvas");
+    }
+}
+
+/// A quick study whose figures are made up: none was measured.
+fn sample() -> LabResults {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
+    LabResults::read(&path).expect("the sample is in the tree")
+}
+
+fn page(results: &LabResults) -> String {
+    AnyResults::Calls(Box::new(results.clone())).analyse().page()
+}
+
+/// The page's elements after its scripts have run.
+fn shown(name: &str, width: u32, results: &LabResults) -> String {
+    shown_with(name, width, results, PROBE)
+}
+
+/// The same, with these scripts at the end of the page.
+fn shown_with(name: &str, width: u32, results: &LabResults, scripts: &str) -> String {
+    shown_page(name, width, &(page(results) + scripts))
+}
+
+fn shown_page(name: &str, width: u32, page: &str) -> String {
+    let directory =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    // Browsers have a smallest window, wider than a telephone's: the page is shown in a frame, and its elements are
+    // then put in the place of the frame's page, whose elements the browser prints.
+    let frame = directory.join("frame.html");
+    let page = page.replace('&', "&amp;").replace('"', "&quot;");
+    fs::write(&frame, format!("<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}"))
+        .unwrap();
+    // A browser under load has been seen to print a page with a part missing.
+    let mut doms = (0..3).map(|_| dump_dom(&frame, &directory));
+    let dom = doms.find(|dom| is_whole(dom)).expect("a whole page of three");
+    fs::remove_dir_all(&directory).unwrap();
+    dom
+}
+
+fn is_whole(dom: &str) -> bool {
+    let units = attribute(dom, "<html", "data-units").and_then(|units| units.parse::<usize>().ok());
+    units == Some(dom.trim_end().encode_utf16().count())
+}
+
+fn dump_dom(page: &Path, directory: &Path) -> String {
+    // Into a file, which takes all in one write: a pipe has been seen to miss a part.
+    let dom = directory.join("dom.html");
+    let mut browser = Command::new(chromium())
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .args(["--window-size=1400,1000", "--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("file://{}", page.display()))
+        .stdout(fs::File::create(&dom).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the browser was found a moment ago");
+    let deadline = Instant::now() + BROWSER_PATIENCE;
+    while browser.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            browser.kill().unwrap();
+            panic!("the browser did not end within {BROWSER_PATIENCE:?}");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    fs::read_to_string(&dom).expect("the DOM is UTF-8")
+}
+
+fn chromium() -> PathBuf {
+    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let candidates = std::env::split_paths(&path).flat_map(|folder| names.map(|name| folder.join(name)));
+    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+    named.or_else(|| candidates.into_iter().find(|path| path.is_file())).expect(
+        "Chromium is needed to look at the report, and there is none on the PATH. On Debian: `apt-get install \
+         chromium`. One elsewhere can be named by the environment variable CHROMIUM.",
+    )
+}
+
+/// The value of an attribute of the first tag that begins or goes on with `tag`.
+fn attribute(dom: &str, tag: &str, name: &str) -> Option<String> {
+    let rest = &dom[dom.find(tag)?..];
+    let rest = &rest[..rest.find('>')?];
+    let value = &rest[rest.find(&format!("{name}=\""))? + name.len() + 2..];
+    value.split('"').next().map(str::to_owned)
+}

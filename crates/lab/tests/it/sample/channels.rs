@@ -1,0 +1,143 @@
+//! A channels study whose figures are made up: gRPC C++ as was published (channels of equal arguments share a
+//! connection, which moves a sixth of what several do), ours with an adaptive channel, and a call that waits for its
+//! network.
+
+use std::path::Path;
+use std::time::Duration;
+
+use thalweg_lab::channels::{self, ChannelsOptions, Contender, contenders};
+use thalweg_lab::load::{
+    Idle, LabResults, Outcome, PointResult, ProcessUsage, Purpose, StackInfo, Strategy, StudyKind,
+    SystemCalls, SystemCallsOutcome, SystemCallsResult, Usage, Window, Wire, WireOutcome, WireResult,
+};
+use thalweg_lab::record::{LanesAt, Latency, LoadResult};
+use thalweg_lab::stack::Pair;
+
+/// Operations per second that one connection moves at most.
+const ONE_MOST: f64 = 150e3;
+/// The same of as many connections as one likes.
+const ALL_MOST: f64 = 900e3;
+/// A lone call, without a network.
+const LONE_S: f64 = 50e-6;
+
+pub(crate) fn quick() -> LabResults {
+    let study = channels::plan(&ChannelsOptions::quick(everybody())).expect("the plan fits its budget");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
+    let template = LabResults::read(&path).expect("the sample can be read");
+    let load = template.points[0].measured().expect("the sample was measured").clone();
+    let mut sample = LabResults {
+        study: StudyKind::Channels,
+        planned: study.windows.iter().filter(|window| window.purpose == Purpose::Figures).count(),
+        points: Vec::new(),
+        stacks: [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
+            .map(|(name, version)| StackInfo {
+                stack: name.parse().expect("it is a name"),
+                version: version.to_owned(),
+            })
+            .to_vec(),
+        ..template
+    };
+    for window in study.windows {
+        let Window { point, pair, strategy, round, purpose } = window.clone();
+        let pair = pair.expect("every window is a pair's");
+        match purpose {
+            Purpose::Figures => sample.points.push(PointResult {
+                outcome: Outcome::Measured(Box::new(measured(&window, &load))),
+                usage: Some(usage(point.duration)),
+                pair: Some(pair),
+                point,
+                strategy,
+                round,
+            }),
+            Purpose::NoiseFloor(_) => {}
+            Purpose::SystemCalls => {
+                let counted = SystemCalls { client_per_operation: 0.5, server_per_operation: 0.25 };
+                let outcome = SystemCallsOutcome::Counted(counted);
+                sample.system_calls.push(SystemCallsResult { point, pair, strategy, outcome });
+            }
+            Purpose::Wire => {
+                let outcome = WireOutcome::Watched(Box::new(wire(&window)));
+                sample.wire.push(WireResult { point, pair, strategy, outcome });
+            }
+        }
+    }
+    sample
+}
+
+fn everybody() -> Vec<Contender> {
+    let variants = ["own", "shared", "one"].map(str::to_owned);
+    let mut all = contenders(&Pair::ours(), &[], 6);
+    all.extend(contenders(&Pair::own("grpc-cpp".parse().expect("it is a name")), &variants, 6));
+    all
+}
+
+/// Connections that the kernel would count.
+fn connections(window: &Window) -> u32 {
+    let pair = window.pair.as_ref().expect("every window is a pair's");
+    match window.strategy.expect("every window has a way") {
+        _ if pair.client.variant() == Some("shared") => 1,
+        Strategy::Adaptive => (window.point.in_flight / 16).clamp(1, 4),
+        Strategy::PerCall => window.point.in_flight,
+        strategy => strategy.connections(window.point.in_flight),
+    }
+}
+
+fn measured(window: &Window, load: &LoadResult) -> LoadResult {
+    let point = &window.point;
+    let connections = connections(window);
+    let most = (ONE_MOST * f64::from(connections)).min(ALL_MOST);
+    let ideal = f64::from(point.in_flight) / (LONE_S + point.round_trip.as_secs_f64());
+    let dear = if window.strategy == Some(Strategy::PerCall) { 0.1 } else { 1.0 };
+    let rate_per_s = dear * ideal.min(most);
+    let median = 1e9 * f64::from(point.in_flight) / rate_per_s;
+    let at = |share: f64| (median * share) as u64;
+    let is_adaptive = window.strategy == Some(Strategy::Adaptive);
+    let lane = |at_ns, lanes| LanesAt { at_ns, lanes };
+    let grown = [lane(-2_000_000_000, 1), lane(-1_500_000_000, 2), lane(-900_000_000, connections.max(2))];
+    let mut result = load.clone();
+    result.rate_per_s = rate_per_s;
+    result.messages = (rate_per_s * point.duration.as_secs_f64()) as u64;
+    result.duration_ns = point.duration.as_nanos() as u64;
+    result.connections.established = Some(connections);
+    result.latency_ns = Some(Latency {
+        min: at(0.6),
+        mean: median,
+        p50: at(1.0),
+        p90: at(1.3),
+        p99: at(1.9),
+        p99_9: at(2.6),
+        p99_99: at(4.0),
+        max: at(9.0),
+    });
+    result.lanes = if is_adaptive { grown[..connections.min(3) as usize].to_vec() } else { Vec::new() };
+    result
+}
+
+fn usage(window: Duration) -> Usage {
+    let window_ns = window.as_nanos() as u64;
+    let process =
+        ProcessUsage { user_ns: window_ns / 4, system_ns: window_ns / 5, ..ProcessUsage::default() };
+    Usage { window_ns, client: process, server: process }
+}
+
+/// One connection is silent for most of the time, in gaps of 150 to 200 µs; several are less so.
+fn wire(window: &Window) -> Wire {
+    let share = 0.7 / f64::from(connections(window));
+    let idle = Idle {
+        share,
+        gaps: 2400,
+        p50_ns: 165_000,
+        p90_ns: 190_000,
+        p99_ns: 210_000,
+        max_ns: 4_000_000,
+        buckets: vec![(1_250, 300), (145_519, 400), (181_899, 1_300), (227_374, 390), (4_000_000, 10)],
+    };
+    Wire {
+        watched_ns: 400_000_000,
+        each: Idle { share: share.max(0.7), ..idle.clone() },
+        all: idle,
+        sent_bytes: 10_000,
+        received_bytes: 20_000,
+        hop_busy_share: 0.4,
+    }
+}

@@ -1,0 +1,245 @@
+//! A study from plan to files, with an executor that measures nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thalweg_lab::channels::{self, ChannelsOptions, contenders};
+use thalweg_lab::load::{
+    Found, Idle, LabResults, LeftOut, Measured, Outcome, ProcessUsage, Purpose, Settings, Setup, StackInfo,
+    StudyKind, SystemCalls, SystemCallsOutcome, Usage, Window, Wire,
+};
+use thalweg_lab::size::ByteSize;
+use thalweg_lab::sizes::{self, SizesOptions};
+use thalweg_lab::stack::{Pair, Stack};
+use thalweg_lab::study::{
+    Conducted, CutShort, Execute, ExecuteError, Observe, Plan, RESULTS_FILE, Results, ResultsDirectory,
+    WindowOutcome, conduct,
+};
+use thalweg_lab::{AnyResults, report};
+
+/// Answers each point with the next of its answers, and with a result once they are used up.
+struct Scripted(Vec<Result<(), ExecuteError>>);
+
+impl Execute for Scripted {
+    type Window = Window;
+    type Found = Found;
+
+    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+        if self.0.is_empty() { Ok(()) } else { self.0.remove(0) }?;
+        Ok(match window.purpose {
+            Purpose::Figures | Purpose::NoiseFloor(_) => Found::Figures(Box::new(measured())),
+            Purpose::SystemCalls => {
+                Found::SystemCalls(SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 })
+            }
+            Purpose::Wire => Found::Wire(Box::new(wire())),
+        })
+    }
+}
+
+fn measured() -> Measured {
+    let load = sample().points[0].measured().expect("the sample's points are measured").clone();
+    let process = |ns| ProcessUsage { user_ns: ns, system_ns: 2 * ns, ..ProcessUsage::default() };
+    let usage = Usage { window_ns: load.duration_ns, client: process(1_000_000), server: process(2_000_000) };
+    Measured { load, usage: Some(usage) }
+}
+
+fn wire() -> Wire {
+    let idle = Idle {
+        share: 0.25,
+        gaps: 1000,
+        p50_ns: 20_000,
+        p90_ns: 90_000,
+        p99_ns: 180_000,
+        max_ns: 2_000_000,
+        buckets: vec![(25_000, 700), (100_000, 250), (2_500_000, 50)],
+    };
+    Wire {
+        watched_ns: 400_000_000,
+        all: idle.clone(),
+        each: idle,
+        sent_bytes: 1000,
+        received_bytes: 2000,
+        hop_busy_share: 0.5,
+    }
+}
+
+/// Counts what it is told.
+#[derive(Default)]
+struct Counting {
+    begun: usize,
+    ended: usize,
+    /// The time left, as it was told first.
+    left: Duration,
+}
+
+impl Observe<Window, Found> for Counting {
+    fn begins(&mut self, _: &Window, left: Duration) {
+        if self.begun == 0 {
+            self.left = left;
+        }
+        self.begun += 1;
+    }
+
+    fn ended(&mut self, _: &Window, _: &WindowOutcome<Found>) {
+        self.ended += 1;
+    }
+}
+
+/// Conducts a quick study and returns what came of it, how many points were begun and ended, and what lies in the
+/// directory afterwards.
+fn check(
+    name: &str,
+    answers: Vec<Result<(), ExecuteError>>,
+) -> (Conducted<LabResults>, Counting, Option<LabResults>) {
+    check_study(name, StudyKind::Sizes, &study(), answers)
+}
+
+fn check_study(
+    name: &str,
+    kind: StudyKind,
+    study: &Plan<Window>,
+    answers: Vec<Result<(), ExecuteError>>,
+) -> (Conducted<LabResults>, Counting, Option<LabResults>) {
+    let path = scratch(name);
+    let directory = ResultsDirectory::create(&path).unwrap();
+    let settings = Settings::default();
+    let stacks = vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned() }];
+    let left_out = vec![LeftOut { stack: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() }];
+    let results = LabResults::begun(kind, study, Setup { settings, stacks, left_out });
+    let mut observer = Counting::default();
+    let conducted = conduct(study, results, &mut Scripted(answers), &directory, &mut observer);
+    let planned = study.windows.iter().map(thalweg_lab::study::Window::total).sum();
+    assert!(observer.left >= planned, "{:?} of {planned:?}", observer.left);
+    let saved = LabResults::read(&path.join(RESULTS_FILE)).ok();
+    let results = AnyResults::read(&path.join(RESULTS_FILE)).unwrap();
+    report::write(&directory, &*results.analyse()).unwrap();
+    for file in [RESULTS_FILE, report::CSV_FILE, report::REPORT_FILE] {
+        assert!(path.join(file).is_file(), "{file} is missing");
+    }
+    assert_eq!(fs::read_dir(&path).unwrap().count(), 3, "nothing else is left behind");
+    fs::remove_dir_all(path).unwrap();
+    (conducted, observer, saved)
+}
+
+#[test]
+fn every_point_is_measured_and_saved() {
+    let (conducted, observer, saved) = check("whole", Vec::new());
+    let points = study().windows.len();
+    assert!(conducted.cut_short.is_none());
+    assert_eq!((observer.begun, observer.ended), (points, points));
+    assert!(conducted.results.is_complete() && !conducted.results.has_failures());
+    assert_eq!(saved, Some(conducted.results));
+}
+
+#[test]
+fn an_interrupted_study_keeps_what_it_has() {
+    let (conducted, observer, saved) =
+        check("interrupted", vec![Ok(()), Ok(()), Err(ExecuteError::Interrupted)]);
+    assert!(matches!(conducted.cut_short, Some(CutShort::Interrupted)));
+    assert_eq!((observer.begun, observer.ended), (3, 2));
+    assert!(!conducted.results.is_complete());
+    assert_eq!(saved.map(|saved| saved.points.len()), Some(2));
+}
+
+#[test]
+fn a_point_that_fails_does_not_end_the_study() {
+    let reason = "no, \"thank\" you <b>".to_owned();
+    let (conducted, observer, _) = check("failed", vec![Err(ExecuteError::Window(reason.clone()))]);
+    assert!(conducted.cut_short.is_none());
+    assert_eq!(observer.ended, study().windows.len());
+    assert!(conducted.results.has_failures());
+    assert_eq!(conducted.results.points[0].outcome, Outcome::Failed(reason));
+    let page = page(conducted.results.clone());
+    assert!(page.contains("no, &quot;thank&quot; you &lt;b&gt;") && !page.contains("you <b>"));
+    assert!(csv(conducted.results).contains("\"no, \"\"thank\"\" you <b>\""));
+}
+
+#[test]
+fn a_server_that_is_gone_ends_the_study() {
+    let (conducted, _, saved) =
+        check("gone", vec![Ok(()), Err(ExecuteError::Study("the server ended".to_owned()))]);
+    let cut_short = conducted.cut_short.map(|why| why.to_string());
+    assert_eq!(cut_short.as_deref(), Some("the server ended"));
+    assert_eq!(saved.map(|saved| saved.points.len()), Some(1));
+}
+
+#[test]
+fn a_comparison_keeps_noise_figures_and_system_calls_apart() {
+    let pairs = ["thalweg", "tonic"].map(|name| Pair::own(name.parse().unwrap())).to_vec();
+    let options = SizesOptions { sizes: vec![ByteSize(0)], ..SizesOptions::quick_comparison(pairs, true) };
+    let study = sizes::plan(&options).unwrap();
+    // The first is a window of the noise floor.
+    let failed = vec![Err(ExecuteError::Window("not today".to_owned()))];
+    let (conducted, observer, saved) = check_study("comparison", StudyKind::Sizes, &study, failed);
+    let results = conducted.results;
+    assert_eq!(observer.ended, study.windows.len());
+    assert_eq!(results.aa.len() + results.points.len() + results.system_calls.len(), study.windows.len());
+    assert_eq!(results.points.len(), results.planned);
+    assert_eq!(results.aa[0].window.outcome, Outcome::Failed("not today".to_owned()));
+    assert!(results.points.iter().all(|point| point.usage.is_some()));
+    let counted = SystemCalls { client_per_operation: 2.0, server_per_operation: 1.5 };
+    assert!(results.system_calls.iter().all(|it| it.outcome == SystemCallsOutcome::Counted(counted)));
+    assert_eq!(saved, Some(results), "all of it survives JSON");
+}
+
+#[test]
+fn a_channels_study_keeps_the_wire_apart_too() {
+    let contenders = contenders(&Pair::ours(), &[], 4);
+    let study = channels::plan(&ChannelsOptions::quick(contenders)).unwrap();
+    let (conducted, observer, saved) = check_study("channels", StudyKind::Channels, &study, Vec::new());
+    let results = conducted.results;
+    assert_eq!(observer.ended, study.windows.len());
+    let apart = results.aa.len() + results.system_calls.len() + results.wire.len();
+    assert_eq!(apart + results.points.len(), study.windows.len());
+    assert_eq!((results.points.len(), results.wire.len()), (results.planned, 5));
+    assert!(results.points.iter().all(|window| window.strategy.is_some()));
+    let csv = csv(results.clone());
+    let head = csv.lines().next().unwrap();
+    assert!(head.ends_with("wire_gap_max_ns") && head.contains(",strategy,round_trip_ns,"), "{head}");
+    assert!(csv.contains(",per-worker,5000000,"), "{csv}");
+    assert_eq!(saved, Some(results), "all of it survives JSON");
+}
+
+#[test]
+fn a_place_that_is_no_directory_is_refused_before_anything_is_measured() {
+    let file = scratch("file");
+    fs::write(&file, "in the way").unwrap();
+    let error = ResultsDirectory::create(&file).unwrap_err().to_string();
+    assert!(error.contains(file.to_str().unwrap()) && error.contains("--out"), "{error}");
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn the_csv_has_a_line_for_each_point_and_a_cell_for_each_column() {
+    let sample = sample();
+    let csv = csv(sample.clone());
+    let lines: Vec<&str> = csv.split_terminator('\n').collect();
+    assert!(!csv.contains('\r'), "lines end with LF alone");
+    assert_eq!(lines.len(), 1 + sample.points.len());
+    let columns = lines[0].split(',').count();
+    assert!(
+        lines.iter().all(|line| line.split(',').count() == columns),
+        "no cell of the sample needs quotes"
+    );
+}
+
+fn study() -> Plan<Window> {
+    sizes::plan(&SizesOptions::quick()).unwrap()
+}
+
+fn sample() -> LabResults {
+    LabResults::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json")).unwrap()
+}
+
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("study-{name}-{}", std::process::id()))
+}
+
+fn page(results: LabResults) -> String {
+    AnyResults::Calls(Box::new(results)).analyse().page()
+}
+
+fn csv(results: LabResults) -> String {
+    AnyResults::Calls(Box::new(results)).analyse().csv()
+}

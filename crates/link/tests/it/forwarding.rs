@@ -1,0 +1,241 @@
+//! What goes in comes out: all of it, in order, no earlier than it may, whatever the link is like.
+
+use std::io::Write;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::support::{Linked, MS, Server, Stream, linked, linked_to, noise, until};
+use thalweg_link::{Address, Jitter, Link, LinkOptions};
+
+/// Sends noise both ways at once, in writes of many sizes, and compares what comes.
+fn check_both_ways(linked: Linked, len: usize) {
+    let Linked { client, server, link, listener: _listener } = linked;
+    let way = |mut from: Stream, mut to: Stream, seed: u64| {
+        let bytes = noise(seed, len);
+        let expected = bytes.clone();
+        let writes = thread::spawn(move || {
+            let mut rest = &bytes[..];
+            for size in [1, 7, 100, 4096, 70_000, 300_000, 1].iter().cycle() {
+                let (now, later) = rest.split_at((*size).min(rest.len()));
+                from.write_all(now).unwrap();
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            from.finish();
+        });
+        let reads = thread::spawn(move || assert!(to.rest() == expected, "other bytes came than went"));
+        [writes, reads]
+    };
+    let up = way(client.try_clone(), server.try_clone(), 1);
+    let down = way(server, client, 2);
+    for thread in up.into_iter().chain(down) {
+        thread.join().unwrap();
+    }
+    let stats = until(&link, "both sides have ended", |stats| stats.connections.ended == 1);
+    assert_eq!((stats.up.bytes, stats.down.bytes, stats.connections.open), (len as u64, len as u64, 0));
+}
+
+#[test]
+fn bytes_come_in_order_over_every_kind_of_link() {
+    let check = |options: fn(LinkOptions) -> LinkOptions| check_both_ways(linked(options), 3_000_000);
+    check(|options| options);
+    check(|options| options.delay(MS));
+    check(|options| options.delay(3 * MS).jitter(Jitter::Uniform(3 * MS)));
+    check(|options| options.delay(MS).jitter(Jitter::Normal(MS)).seed(9));
+    check(|options| options.delay(MS).rate("1gbit".parse().ok()));
+    check(|options| options.rate("20MB/s".parse().ok()).buffer(10_000));
+    check(|options| options.delay(MS / 5).spin(MS / 10));
+    check(|options| options.buffer(1000).handshake(false));
+}
+
+#[test]
+fn every_kind_of_socket_on_either_side() {
+    let directory = tempfile::tempdir().unwrap();
+    let path: Address = format!("unix:{}", directory.path().join("link").display()).parse().unwrap();
+    let tcp = || "127.0.0.1:0".parse().unwrap();
+    check_both_ways(linked_to(Server::unix(&directory), path.clone(), |options| options), 3_000_000);
+    assert!(!directory.path().join("link").exists(), "the socket's file goes with the link");
+    check_both_ways(linked_to(Server::tcp(), path, |options| options.delay(MS)), 3_000_000);
+    std::fs::remove_file(directory.path().join("server")).unwrap();
+    check_both_ways(linked_to(Server::unix(&directory), tcp(), |options| options.delay(MS)), 3_000_000);
+}
+
+#[test]
+fn a_large_amount_passes_without_delay() {
+    check_both_ways(linked(|options| options), 100_000_000);
+}
+
+#[test]
+fn a_way_takes_no_less_than_the_delay() {
+    let check = |delay: Duration, least: Duration, jitter: Jitter| {
+        let Linked { mut client, mut server, link: _link, listener: _listener } =
+            linked(|options| options.delay(delay).jitter(jitter).handshake(false));
+        for _ in 0..20 {
+            let sent = Instant::now();
+            client.write_all(b"there").unwrap();
+            assert_eq!(server.take(5), b"there");
+            assert!(sent.elapsed() >= least, "{:?} is less than {least:?}", sent.elapsed());
+            let sent = Instant::now();
+            server.write_all(b"back").unwrap();
+            assert_eq!(client.take(4), b"back");
+            assert!(sent.elapsed() >= least, "{:?} is less than {least:?}", sent.elapsed());
+        }
+    };
+    check(MS / 10, MS / 10, Jitter::None);
+    check(5 * MS, 5 * MS, Jitter::None);
+    check(5 * MS, 4 * MS, Jitter::Uniform(MS));
+    check(5 * MS, 2 * MS, Jitter::Normal(MS));
+}
+
+#[test]
+fn opening_a_connection_takes_a_round_trip() {
+    const DELAY: Duration = Duration::from_millis(20);
+    let server = Server::tcp();
+    let options = LinkOptions::new("127.0.0.1:0".parse().unwrap(), server.address()).delay(DELAY);
+    let link = Link::start(options).unwrap();
+    let began = Instant::now();
+    let mut client = Stream::connect(link.address()).unwrap();
+    client.write_all(b"hello").unwrap();
+    let mut accepted = server.accept();
+    assert!(began.elapsed() >= DELAY, "SYN");
+    accepted.write_all(b"hi").unwrap();
+    assert_eq!(accepted.take(5), b"hello");
+    assert!(began.elapsed() >= 3 * DELAY, "SYN, SYN-ACK, and the first bytes");
+    assert_eq!(client.take(2), b"hi");
+    assert!(
+        began.elapsed() >= 4 * DELAY,
+        "the server knows of the connection only after three one-way times"
+    );
+}
+
+#[test]
+fn a_transfer_takes_no_less_than_its_rate_permits() {
+    const BYTES: usize = 2_000_000;
+    let check = |connections: usize| {
+        let server = Server::tcp();
+        let options = LinkOptions::new("127.0.0.1:0".parse().unwrap(), server.address());
+        let link = Link::start(options.rate("10MB/s".parse().ok())).unwrap();
+        let began = Instant::now();
+        let threads: Vec<_> = (0..connections)
+            .flat_map(|_| {
+                let mut client = Stream::connect(link.address()).unwrap();
+                let mut server = server.accept();
+                let writes = thread::spawn(move || {
+                    client.write_all(&noise(3, BYTES / connections)).unwrap();
+                    client.finish();
+                });
+                [writes, thread::spawn(move || assert_eq!(server.rest().len(), BYTES / connections))]
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(began.elapsed() >= Duration::from_millis(200), "2 MB at 10 MB/s took {:?}", began.elapsed());
+    };
+    check(1);
+    check(8);
+}
+
+#[test]
+fn a_receiver_that_does_not_read_holds_its_sender_back() {
+    const BUFFER: usize = 100_000;
+    let Linked { mut client, mut server, link, listener: _listener } =
+        linked(|options| options.delay(MS).buffer(BUFFER));
+    client.set_nonblocking(true);
+    let message = noise(4, 1 << 20);
+    let mut sent = 0_usize;
+    // Full is full when it is still so after a while: the kernel's own buffers grow as they like.
+    let mut full_since: Option<Instant> = None;
+    while full_since.is_none_or(|since| since.elapsed() < 100 * MS) {
+        if let Ok(written) = client.write(&message[sent % message.len()..]) {
+            (sent, full_since) = (sent + written, None);
+        } else {
+            full_since.get_or_insert_with(Instant::now);
+            thread::sleep(MS);
+        }
+        assert!(sent < 1 << 30, "a gigabyte is under way");
+    }
+    let stats = link.stats();
+    assert!(stats.up.buffered_bytes_max <= BUFFER as u64, "{} are under way", stats.up.buffered_bytes_max);
+    assert!(stats.up.bytes < sent as u64, "the sender's own buffers are full");
+    // And all of it arrives.
+    client.finish();
+    let arrived = server.rest();
+    assert_eq!(arrived.len(), sent);
+    assert!(arrived.chunks(message.len()).all(|chunk| *chunk == message[..chunk.len()]));
+}
+
+#[test]
+fn a_slow_connection_does_not_hold_up_others() {
+    let Linked { mut client, server: slow, link, listener } = linked(|options| options.buffer(100_000));
+    client.set_nonblocking(true);
+    while client.write(&[0; 10_000]).is_ok() {}
+    let mut quick = Stream::connect(link.address()).unwrap();
+    let mut server = listener.accept();
+    for _ in 0..100 {
+        quick.write_all(b"ping").unwrap();
+        assert_eq!(server.take(4), b"ping");
+    }
+    drop(slow);
+}
+
+#[test]
+fn many_connections_at_once() {
+    let server = Server::tcp();
+    let options = LinkOptions::new("127.0.0.1:0".parse().unwrap(), server.address()).delay(MS);
+    let link = Link::start(options).unwrap();
+    let mut pairs = Vec::new();
+    for index in 0..200_u32 {
+        let mut client = Stream::connect(link.address()).unwrap();
+        client.write_all(&index.to_be_bytes()).unwrap();
+        pairs.push((client, server.accept()));
+    }
+    // They are accepted in the order in which they came, or not: each says who it is.
+    for (_, server) in &mut pairs {
+        let name = server.take(4);
+        server.write_all(&name).unwrap();
+    }
+    for (index, (client, _)) in pairs.iter_mut().enumerate() {
+        assert_eq!(client.take(4), (index as u32).to_be_bytes());
+    }
+    assert_eq!(link.stats().connections.open, 200);
+    drop(pairs);
+    until(&link, "all are closed", |stats| stats.connections.open == 0);
+}
+
+#[test]
+fn what_is_measured() {
+    let Linked { mut client, mut server, link, listener: _listener } =
+        linked(|options| options.delay(2 * MS).handshake(false));
+    link.reset_stats();
+    let began = Instant::now();
+    for _ in 0..10 {
+        client.write_all(b"ping").unwrap();
+        server.take(4);
+        thread::sleep(5 * MS);
+        server.write_all(b"pong!").unwrap();
+        client.take(5);
+        thread::sleep(5 * MS);
+    }
+    let stats = link.stats();
+    let took = began.elapsed().as_nanos() as u64;
+    assert_eq!((stats.up.bytes, stats.down.bytes), (40, 50));
+    assert_eq!((stats.up.chunks, stats.down.chunks, stats.lateness_ns.count), (10, 10, 20));
+    // 19 gaps between 20 messages, and the one before the first; each of 5 ms at least, beside that one.
+    assert_eq!((stats.wire.gaps_ns.count, stats.per_connection.gaps_ns.count), (20, 20));
+    assert!(stats.wire.idle_ns >= 100_000_000, "{:?}", stats.wire);
+    // A message takes 2 ms, 20 times.
+    assert!(stats.wire.idle_ns <= took - 40_000_000, "{:?} of {took} ns", stats.wire);
+    assert!(stats.wire.gaps_ns.p50 >= 4_900_000, "{:?}", stats.wire);
+    // In one direction alone it is quiet in the meantime, too.
+    assert_eq!(stats.up.idle.gaps_ns.count, 10);
+    assert!(stats.up.idle.idle_ns >= stats.wire.idle_ns + 20_000_000, "{:?}", stats.up.idle);
+    assert!(stats.thread.busy_share < 1.0 && stats.thread.cpu_ns > 0, "{:?}", stats.thread);
+
+    link.reset_stats();
+    let stats = link.stats();
+    assert_eq!((stats.up.bytes, stats.wire.gaps_ns.count, stats.lateness_ns.count), (0, 0, 0));
+    assert_eq!(stats.connections.open, 1);
+}

@@ -1,0 +1,26 @@
+//! Encoded messages as a text, of which exactly the same bytes can be made again.
+//!
+//! The language is [Protoscope](https://github.com/protocolbuffers/protoscope)'s, of which [`write`](fn@write) needs a
+//! part:
+//!
+//! ```text
+//! 1: {"polar penguin"}              # a tag, and bytes with their length before them
+//! 2: 20                             # a varint; -5z is one in zigzag
+//! 3: {1: 2.5  2: 7i32}              # a message: 8 bytes, 4 bytes
+//! 4: !{1: 0x10i64}                  # a group
+//! long-form:2 5: long-form:1 150    # varints of two bytes and one byte more than they need
+//! 6:LEN `05aabb`                    # a tag alone, and bytes as they are
+//! ```
+//!
+//! and one word more, `grpc:FLAGS {…}`: a message with gRPC's five bytes before it.
+
+mod assemble;
+mod lex;
+mod write;
+
+pub use assemble::assemble;
+pub use lex::AssembleError;
+pub use write::{write, write_frames};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! Decoding one message after the other in the same memory.
+
+use super::arena::Arena;
+use super::decode;
+use super::limits::{DecodeError, Limits};
+use super::message_ref::MessageRef;
+use crate::schema::MessageType;
+
+/// Decodes one message after the other, of any types, and keeps its memory: once it has seen the largest, nothing is
+/// allocated. Strings and bytes are not copied.
+///
+/// ```
+/// # use thalweg_protobuf::{Decoder, Schema, Value, sources};
+/// # let source = "syntax = 'proto3'; message Person { string name = 1; int32 age = 2; }";
+/// # let set = sources::compile(&["person.proto"], |_| Some(source.to_owned()))?;
+/// # let schema = Schema::from_descriptor_set(&set)?;
+/// let person = schema.message("Person").expect("it is in the file");
+/// let mut decoder = Decoder::default();
+/// for age in 1..100 {
+///     let input = [0x10, age];
+///     let message = decoder.decode(person, &input)?;
+///     assert_eq!(message.get("age"), Some(Value::I32(age.into())));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Decoder {
+    arena: Arena,
+    limits: Limits,
+}
+
+impl Decoder {
+    /// With other limits than the default ones.
+    pub fn new(limits: Limits) -> Decoder {
+        Decoder { arena: Arena::default(), limits }
+    }
+
+    /// Decodes a message.
+    ///
+    /// # Errors
+    ///
+    /// For bytes that are not a message of the type, and for more than the limits allow.
+    pub fn decode<'a>(
+        &'a mut self,
+        of: MessageType<'a>,
+        input: &'a [u8],
+    ) -> Result<MessageRef<'a>, DecodeError> {
+        self.arena.reset(of.table());
+        let schema = of.schema();
+        decode::merge(schema.pool(), &mut self.arena, (of.index(), 0), input, None, &self.limits)?;
+        self.arena.unite_keys(input);
+        Ok(MessageRef { schema, arena: &self.arena, input, type_index: of.index(), at: 0 })
+    }
+}

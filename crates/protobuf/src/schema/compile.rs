@@ -1,0 +1,93 @@
+//! From descriptors to a [`Pool`]: names are declared, then fields, extensions and services are linked to them.
+//!
+//! `declare` enters all names, `enums` reads the values of an enum, `link` fills messages and services in once all
+//! names are known, `field` makes one field, `layout` the table of a message, and `checks` has what is asked of names
+//! and numbers.
+
+mod checks;
+mod declare;
+mod enums;
+mod field;
+mod layout;
+mod link;
+
+use std::collections::HashMap;
+
+use super::error::{Problem, SchemaError};
+use super::features::{Edition, Features};
+use super::pool::Pool;
+use super::raw;
+use super::table::Entry;
+
+/// Compiles the files, whose order does not matter.
+pub(super) fn compile(files: &[&[u8]]) -> Result<Pool, SchemaError> {
+    let mut read = Vec::with_capacity(files.len());
+    for bytes in files {
+        let name = raw::name_of_file(bytes);
+        read.push(raw::File::read(bytes).map_err(|problem| at(name, "", problem))?);
+    }
+    let mut compiler = Compiler::default();
+    let mut kept = HashMap::with_capacity(read.len());
+    for (index, file) in read.iter().enumerate() {
+        match kept.insert(file.name, index) {
+            Some(earlier) if files[earlier] == files[index] => {}
+            Some(_) => return Err(at(file.name, "", Problem::DuplicateFile)),
+            None => compiler.declare(file)?,
+        }
+    }
+    compiler.link()?;
+    Ok(compiler.pool)
+}
+
+fn at(file: &str, element: &str, problem: Problem) -> SchemaError {
+    SchemaError { file: file.to_owned(), element: element.to_owned(), problem }
+}
+
+/// What a declaration stands in.
+#[derive(Clone, Copy)]
+struct Scope<'s> {
+    file: u32,
+    edition: Edition,
+    /// Of the package or message; may be empty.
+    name: &'s str,
+    message: u32,
+    features: Features,
+}
+
+/// Messages whose fields wait until all names are known.
+struct Waiting<'a> {
+    index: u32,
+    message: &'a raw::Message<'a>,
+    features: Features,
+}
+
+/// An extension, and where it is declared.
+struct WaitingExtension<'a> {
+    file: u32,
+    scope: String,
+    field: &'a raw::Field<'a>,
+    features: Features,
+}
+
+#[derive(Default)]
+struct Compiler<'a> {
+    pool: Pool,
+    /// One for each of the pool's fields, until the tables of messages take them.
+    entries: Vec<Entry>,
+    messages: Vec<Waiting<'a>>,
+    extensions: Vec<WaitingExtension<'a>>,
+    services: Vec<(u32, &'a raw::Service<'a>)>,
+}
+
+/// A full name; either part may be empty.
+fn join(scope: &str, name: &str) -> String {
+    match (scope.is_empty(), name.is_empty()) {
+        (true, _) => name.to_owned(),
+        (_, true) => scope.to_owned(),
+        _ => format!("{scope}.{name}"),
+    }
+}
+
+fn not_a(name: &str, expected: &'static str) -> Problem {
+    Problem::NotA { name: name.to_owned(), expected }
+}

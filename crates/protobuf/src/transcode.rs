@@ -1,0 +1,67 @@
+//! Messages between the wire and another format, straight from one to the other: [`Printer`] walks over wire bytes and
+//! hands values to a [`Sink`], [`Builder`] takes values from a [`Source`] and appends wire bytes. Both go by the
+//! tables that decoding goes by. What ProtoJSON says of well-known types and names stands here, and holds for
+//! MessagePack too.
+
+mod build;
+mod error;
+pub(crate) mod fault;
+mod keys;
+mod options;
+mod print;
+mod sink;
+mod source;
+
+use build::Builder;
+pub use error::PrintError;
+use fault::Fault;
+pub use fault::ParseError;
+pub use options::{ParseOptions, PrintOptions};
+pub(crate) use print::Printer;
+use print::{Merge, Stop};
+pub(crate) use sink::{Mark, NotText, Sink};
+pub(crate) use source::{Shape, Source};
+
+use crate::message::{Decoder, Limits};
+use crate::schema::{MessageType, Schema};
+
+/// Appends the message to `out` by `print`; brings the wire bytes into order first if they are not.
+pub(crate) fn print(
+    message_type: MessageType<'_>,
+    wire: &[u8],
+    options: &PrintOptions,
+    out: &mut Vec<u8>,
+    print: impl Fn(Merge<'_>, &[u8], &mut Vec<u8>) -> Result<(), Stop>,
+) -> Result<(), PrintError> {
+    let start = out.len();
+    let schema = message_type.schema();
+    let merge = |index: u32, wire: &[u8]| merged(schema, index, wire, options.depth_max);
+    let printed = match print(&merge, wire, out) {
+        Err(Stop::Merge | Stop::Incomplete(_)) => {
+            out.truncate(start);
+            merge(message_type.index(), wire).map_err(Stop::from).and_then(|wire| print(&merge, &wire, out))
+        }
+        printed => printed,
+    };
+    printed.map_err(|stop| {
+        out.truncate(start);
+        stop.into_error()
+    })
+}
+
+/// Appends the wire bytes of the message that `source` holds; gives the source back, which stands behind it.
+pub(crate) fn build<'t, S: Source<'t>>(
+    message_type: MessageType<'_>,
+    source: S,
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<S, Fault> {
+    Builder::new(message_type.schema().pool(), options, source, wire).build(message_type.index())
+}
+
+/// The same message in the order in which it is encoded: decoded, which merges, and encoded again.
+fn merged(schema: &Schema, index: u32, wire: &[u8], depth_max: usize) -> Result<Vec<u8>, PrintError> {
+    let limits = Limits { depth_max, ..Limits::default() };
+    let mut decoder = Decoder::new(limits);
+    Ok(decoder.decode(schema.message_at(index), wire)?.encode_to_vec())
+}

@@ -1,0 +1,153 @@
+//! What is wrong with an input, and where.
+
+use std::fmt::{self, Write as _};
+
+/// Why a JSON text is no message of the type, where in the text, and in which field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// Byte offset in the text, from 0.
+    pub offset: usize,
+    /// From 1.
+    pub line: usize,
+    /// In characters, from 1.
+    pub column: usize,
+    /// `results[3].name`; empty at the message itself.
+    pub path: String,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ParseError { line, column, path, problem, .. } = self;
+        write!(formatter, "line {line}, column {column}: ")?;
+        if !path.is_empty() {
+            write!(formatter, "{path}: ")?;
+        }
+        formatter.write_str(problem)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// An error on its way out: each message that it leaves adds its step of the path. Boxed, because every function of
+/// the reader returns one, and hardly ever does.
+#[derive(Debug)]
+pub(crate) struct Fault(Box<Details>);
+
+#[derive(Debug)]
+struct Details {
+    at: usize,
+    problem: String,
+    /// Innermost first.
+    path: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Field(String),
+    Element(usize),
+}
+
+/// Longer paths are cut at their outer end: a path is for a person.
+const STEPS_MAX: usize = 32;
+
+impl Fault {
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn new(at: usize, problem: impl Into<String>) -> Fault {
+        Fault(Box::new(Details { at, problem: problem.into(), path: Vec::new() }))
+    }
+
+    #[cold]
+    pub(crate) fn in_field(mut self, name: &str) -> Fault {
+        if self.0.path.len() < STEPS_MAX {
+            self.0.path.push(Step::Field(excerpt(name)));
+        }
+        self
+    }
+
+    #[cold]
+    pub(crate) fn in_element(mut self, index: usize) -> Fault {
+        if self.0.path.len() < STEPS_MAX {
+            self.0.path.push(Step::Element(index));
+        }
+        self
+    }
+
+    /// The offset of what is wrong.
+    pub(crate) fn at(&self) -> usize {
+        self.0.at
+    }
+
+    /// What is wrong and the path to it.
+    pub(crate) fn into_parts(self) -> (String, String) {
+        let mut path = String::new();
+        for step in self.0.path.iter().rev() {
+            match step {
+                Step::Field(name) if path.is_empty() => path.push_str(name),
+                Step::Field(name) => {
+                    path.push('.');
+                    path.push_str(name);
+                }
+                // Writing to a String cannot fail.
+                Step::Element(index) => drop(write!(path, "[{index}]")),
+            }
+        }
+        (path, self.0.problem)
+    }
+
+    /// For the caller, who has the text.
+    pub(crate) fn locate(self, text: &[u8]) -> ParseError {
+        let offset = self.at().min(text.len());
+        let before = &text[..offset];
+        let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
+        let is_start = |byte: &&u8| **byte & 0xc0 != 0x80;
+        let (path, problem) = self.into_parts();
+        ParseError {
+            offset,
+            line: before.split(|&byte| byte == b'\n').count(),
+            column: 1 + before[line_start..].iter().filter(is_start).count(),
+            path,
+            problem,
+        }
+    }
+}
+
+/// The most that a message quotes of somebody's text, in bytes.
+const EXCERPT_LEN_MAX: usize = 60;
+
+/// `text`, or its beginning if it is long.
+pub(crate) fn excerpt(text: &str) -> String {
+    if text.len() <= EXCERPT_LEN_MAX {
+        return text.to_owned();
+    }
+    let mut end = EXCERPT_LEN_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, excerpt};
+
+    #[test]
+    fn an_error_says_where() {
+        let text = "{\n  \"é\": [1, 2x]\n}".as_bytes();
+        let at = text.iter().position(|&byte| byte == b'x').unwrap();
+        let fault = Fault::new(at, "expected , or ]").in_element(1).in_field("é").in_field("outer");
+        let error = fault.locate(text);
+        assert_eq!(error.to_string(), "line 2, column 13: outer.é[1]: expected , or ]");
+        assert_eq!(error.offset, at);
+    }
+
+    #[test]
+    fn quoted_text_is_cut_between_characters() {
+        assert_eq!(excerpt("short"), "short");
+        let long = "aé".repeat(100);
+        let cut = excerpt(&long);
+        assert!(cut.ends_with("…") && cut.len() < 70 && long.starts_with(cut.trim_end_matches('…')));
+    }
+}

@@ -1,0 +1,90 @@
+//! Tags: which field, and in which form its value is.
+
+use std::fmt;
+
+use super::error::WireErrorKind;
+
+/// Field numbers go from 1 to this.
+pub(crate) const NUMBER_MAX: u32 = (1 << 29) - 1;
+
+/// A tag has at most so many bytes: it holds 32 bits.
+pub(super) const TAG_LEN_MAX: usize = 5;
+
+/// What follows a tag: the low three bits of it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum WireType {
+    /// A varint: integers, booleans, enums.
+    Varint = 0,
+    /// Eight bytes, little-endian: `fixed64`, `sfixed64`, `double`.
+    Fixed64 = 1,
+    /// A varint with the length in bytes, and as many bytes: strings, bytes, messages, packed numbers.
+    Len = 2,
+    /// A group begins; its records follow, up to the end of the group with the same number.
+    StartGroup = 3,
+    /// A group ends.
+    EndGroup = 4,
+    /// Four bytes, little-endian: `fixed32`, `sfixed32`, `float`.
+    Fixed32 = 5,
+}
+
+impl WireType {
+    /// The wire type in the low three bits of a tag; 6 and 7 are none.
+    pub(crate) fn from_bits(bits: u32) -> Option<WireType> {
+        match bits & 7 {
+            0 => Some(WireType::Varint),
+            1 => Some(WireType::Fixed64),
+            2 => Some(WireType::Len),
+            3 => Some(WireType::StartGroup),
+            4 => Some(WireType::EndGroup),
+            5 => Some(WireType::Fixed32),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for WireType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            WireType::Varint => "varint",
+            WireType::Fixed64 => "64-bit",
+            WireType::Len => "length-delimited",
+            WireType::StartGroup => "start of group",
+            WireType::EndGroup => "end of group",
+            WireType::Fixed32 => "32-bit",
+        })
+    }
+}
+
+/// The number of a field and the form that its value has on the wire.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tag {
+    /// From 1 to 2^29 - 1.
+    pub number: u32,
+    /// What follows.
+    pub wire_type: WireType,
+}
+
+impl Tag {
+    /// A tag; `number` is to be from 1 to 2^29 - 1.
+    pub const fn new(number: u32, wire_type: WireType) -> Tag {
+        Tag { number, wire_type }
+    }
+
+    /// The value of the varint that stands for it: `(number << 3) | wire type`.
+    pub const fn bits(self) -> u32 {
+        (self.number << 3) | self.wire_type as u32
+    }
+
+    /// The tag that a varint of this value stands for.
+    pub(crate) fn from_bits(bits: u32) -> Result<Tag, WireErrorKind> {
+        let number = bits >> 3;
+        if number == 0 {
+            return Err(WireErrorKind::FieldNumber);
+        }
+        match WireType::from_bits(bits) {
+            Some(wire_type) => Ok(Tag { number, wire_type }),
+            None => Err(WireErrorKind::WireType),
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Fuzzing that runs on stable Rust, for a bounded time, as a test.
+//!
+//! A [`Target`] takes any bytes, and panics when an invariant breaks. [`run`] starts from recorded connections, changes
+//! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
+//! behind another that it had not stood behind.
+//!
+//! [`frames`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants, for those
+//! who have a nightly toolchain:
+//!
+//! ```text
+//! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
+//! ```
+
+mod dissect;
+mod frames;
+mod hpack;
+mod mutate;
+mod operations;
+mod protobuf;
+mod transcode;
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+use crate::random::Random;
+
+/// Frames, from a client or from a server; see [`run`].
+pub fn frames(data: &[u8]) {
+    frames::target(data);
+}
+
+/// HPACK blocks and changes of the table's size.
+pub fn hpack(data: &[u8]) {
+    hpack::target(data);
+}
+
+/// Protobuf bytes taken apart and put together again, and texts that are to be bytes.
+pub fn dissect(data: &[u8]) {
+    dissect::target(data);
+}
+
+/// What two owners do with their connections: a world of [`crate::http2`] that is played by `data`.
+pub fn operations(data: &[u8]) {
+    operations::target(data);
+}
+
+/// A message of one of some random Protobuf schemas, decoded and encoded by three implementations.
+pub fn protobuf(data: &[u8]) {
+    protobuf::target(data);
+}
+
+/// Protobuf descriptors.
+pub fn descriptors(data: &[u8]) {
+    protobuf::descriptors(data);
+}
+
+/// Messages on the wire, in JSON and in MessagePack.
+pub fn transcode(data: &[u8]) {
+    transcode::target(data);
+}
+
+/// What is fuzzed.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    name: &'static str,
+    /// Returns what was remarkable.
+    entry: fn(&[u8]) -> Features,
+    corpus: fn() -> Vec<Vec<u8>>,
+    mutate: fn(&mut Random, &mut Vec<u8>, &[Vec<u8>]),
+}
+
+impl Target {
+    /// [`frames`]
+    pub const FRAMES: Target =
+        Target { name: "frames", entry: frames::target, corpus: frames::corpus, mutate: mutate::frames };
+    /// [`hpack`]
+    pub const HPACK: Target =
+        Target { name: "hpack", entry: hpack::target, corpus: hpack::corpus, mutate: mutate::bytes };
+    /// [`dissect`]
+    pub const DISSECT: Target =
+        Target { name: "dissect", entry: dissect::target, corpus: dissect::corpus, mutate: mutate::bytes };
+    /// [`operations`]
+    pub const OPERATIONS: Target = Target {
+        name: "operations",
+        entry: operations::target,
+        corpus: operations::corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`protobuf`](protobuf())
+    pub const PROTOBUF: Target =
+        Target { name: "protobuf", entry: protobuf::target, corpus: protobuf::corpus, mutate: mutate::bytes };
+    /// [`descriptors`](descriptors())
+    pub const DESCRIPTORS: Target = Target {
+        name: "descriptors",
+        entry: protobuf::descriptors,
+        corpus: protobuf::descriptor_corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`transcode`](transcode())
+    pub const TRANSCODE: Target = Target {
+        name: "transcode",
+        entry: transcode::target,
+        corpus: transcode::corpus,
+        mutate: mutate::bytes,
+    };
+}
+
+/// What a target did, as hashes.
+type Features = HashSet<u64>;
+
+fn feature(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Longer inputs are cut: they take longer and say no more.
+const INPUT_LEN_MAX: usize = 16 << 10;
+/// Changes to one input, at most.
+const MUTATIONS_MAX: usize = 6;
+
+/// Runs `target` with its corpus and `iterations` inputs made from it. The environment may say otherwise:
+///
+/// - `THALWEG_FUZZ_ITERATIONS=n` runs so many;
+/// - `THALWEG_FUZZ_SECONDS=n` runs for so long, instead;
+/// - `THALWEG_FUZZ_SEED=n` makes other inputs;
+/// - `THALWEG_FUZZ_INPUT=FILE` runs only the input in the file.
+///
+/// # Panics
+///
+/// When an input makes the target panic: the input is kept in a file, and the command that replays it is printed.
+pub fn run(target: Target, iterations: u64) {
+    if let Ok(path) = std::env::var("THALWEG_FUZZ_INPUT") {
+        let input = std::fs::read(&path).unwrap_or_else(|error| panic!("can't read {path}: {error}"));
+        (target.entry)(&input);
+        return;
+    }
+    let number = |name| std::env::var(name).ok().map(|value| value.parse().expect("a number"));
+    let iterations = number("THALWEG_FUZZ_ITERATIONS").unwrap_or(iterations);
+    let mut random = Random::new(number("THALWEG_FUZZ_SEED").unwrap_or(0));
+    let mut corpus = (target.corpus)();
+    let (recorded, mut seen) = (corpus.len(), Features::new());
+    for input in &corpus {
+        seen.extend(execute(target, input));
+    }
+    let until = number("THALWEG_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
+    let mut iteration = 0;
+    while until.map_or(iteration < iterations, |until| Instant::now() < until) {
+        iteration += 1;
+        let mut input = corpus[random.below(corpus.len())].clone();
+        for _ in 0..random.between(1, MUTATIONS_MAX) {
+            (target.mutate)(&mut random, &mut input, &corpus);
+        }
+        input.truncate(INPUT_LEN_MAX);
+        let features = execute(target, &input);
+        if !features.is_subset(&seen) {
+            seen.extend(features);
+            corpus.push(input);
+        }
+    }
+    let (name, found) = (target.name, corpus.len() - recorded);
+    println!(
+        "{name}: {iteration} inputs from {recorded} recorded, {found} did something new, {} features",
+        seen.len()
+    );
+}
+
+fn execute(target: Target, input: &[u8]) -> Features {
+    catch_unwind(AssertUnwindSafe(|| (target.entry)(input))).unwrap_or_else(|panic| {
+        let name = target.name;
+        let path = std::env::temp_dir().join(format!("thalweg-fuzz-{name}-{:016x}", feature(input)));
+        match std::fs::write(&path, input) {
+            Ok(()) => eprintln!(
+                "{name} failed; to replay it:\n    \
+                 THALWEG_FUZZ_INPUT={} cargo test -p thalweg-sim --test it fuzz::{name}",
+                path.display()
+            ),
+            Err(error) => {
+                eprintln!("{name} failed with {input:02x?}; can't keep that in {}: {error}", path.display());
+            }
+        }
+        resume_unwind(panic)
+    })
+}

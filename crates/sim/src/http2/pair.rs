@@ -1,0 +1,352 @@
+//! Two connections in virtual time, for directed tests.
+
+use std::ops::{Index, IndexMut};
+use std::time::{Duration, Instant};
+
+use thalweg_http2::{
+    Block, Config, Connection, ConnectionError, ErrorCode, Event, FieldList, Head, Indexing, Output,
+    ResetCause, StreamId, Tag,
+};
+
+use super::monitor::Monitor;
+use super::plan::WorldPlan;
+use super::{Both, Side};
+use crate::link::{LinkPlan, Pipe, Read};
+use crate::random::Random;
+
+/// How long a byte is on its way, where nothing else was asked for.
+const DELAY: Duration = Duration::from_millis(1);
+/// More steps than any test takes: a pair that takes more runs in circles.
+const STEPS_MAX: usize = 1_000_000;
+
+/// A client and a server, with a link between them and a clock of their own.
+///
+/// The owners of both ends are the test: it calls their connections, lets time pass with [`drive`](Pair::drive), and
+/// looks at what they heard. What goes over the wire is checked as in a random world.
+///
+/// ```
+/// use thalweg_sim::http2::{Heard, Pair};
+///
+/// let mut pair = Pair::default();
+/// let (client, server) = pair.connect();
+/// let stream = pair[client].open(true);
+/// pair.drive();
+/// assert!(matches!(pair[server].heard(), [Heard::Headers { stream: heard, end_stream: true, .. }] if *heard ==
+/// stream));
+/// ```
+#[derive(Debug)]
+pub struct Pair {
+    ends: Both<End>,
+    /// The directions of the link, by who writes.
+    pipes: Both<Pipe>,
+    monitor: Monitor,
+    random: Random,
+    start: Instant,
+    now: Duration,
+}
+
+impl Default for Pair {
+    fn default() -> Pair {
+        Pair::new(Config::default(), Config::default())
+    }
+}
+
+impl Pair {
+    /// A pair on a link that takes a millisecond each way, and neither splits nor bounds what it carries.
+    pub fn new(client: Config, server: Config) -> Pair {
+        Pair::on_links([LinkPlan::steady(DELAY); 2], [client, server], Random::new(0))
+    }
+
+    /// A pair with the settings and the link of the random world of `seed`: where a seed failed, a directed test starts
+    /// here, and does what the trace says that the owners did.
+    pub fn of_seed(seed: u64) -> Pair {
+        let mut random = Random::new(seed);
+        let WorldPlan { links, owners } = WorldPlan::random(&mut random);
+        Pair::on_links(links, owners.map(|owner| owner.config), random)
+    }
+
+    /// A byte takes `delay` each way from now on.
+    #[must_use]
+    pub fn delayed(mut self, delay: Duration) -> Pair {
+        self.pipes = Both([LinkPlan::steady(delay); 2].map(Pipe::new));
+        self
+    }
+
+    fn on_links(links: [LinkPlan; 2], [client, server]: [Config; 2], random: Random) -> Pair {
+        let start = Instant::now();
+        let monitor = Monitor::new(&client, &server);
+        let ends =
+            [Connection::client(client, start), Connection::server(server, start)].map(|connection| End {
+                connection,
+                releases: true,
+                heard: Vec::new(),
+                error: None,
+                input: Vec::new(),
+                output: Output::default(),
+            });
+        let pipes = Both(links.map(Pipe::new));
+        Pair { ends: Both(ends), pipes, monitor, random, start, now: Duration::ZERO }
+    }
+
+    /// Lets both sides have each other's SETTINGS. Returns by what names the pair knows its ends: client, then server.
+    ///
+    /// # Panics
+    ///
+    /// When one of the ends does not put up with the other.
+    pub fn connect(&mut self) -> (Side, Side) {
+        self.drive();
+        for side in Side::BOTH {
+            let end = &mut self.ends[side];
+            assert!(end.error.is_none() && end.connection.settings_received(), "{side:?}: {:?}", end.error);
+            // That SETTINGS came, and with them free streams, is no news.
+            end.heard.retain(|heard| *heard != Heard::StreamsFree);
+        }
+        (Side::Client, Side::Server)
+    }
+
+    /// Lets time pass until nothing moves any more.
+    ///
+    /// # Panics
+    ///
+    /// When the pair does not come to rest, or does what is not allowed on the wire.
+    pub fn drive(&mut self) {
+        for _ in 0..STEPS_MAX {
+            if self.move_bytes() {
+                continue;
+            }
+            let Some(next) = self.next_moment() else { return };
+            self.now = self.now.max(next);
+            self.handle_timeouts();
+        }
+        panic!("the pair does not come to rest");
+    }
+
+    /// How long the test has taken so far, in virtual time.
+    pub fn elapsed(&self) -> Duration {
+        self.now
+    }
+
+    /// The time that the connections are told.
+    pub fn instant(&self) -> Instant {
+        self.start + self.now
+    }
+
+    /// Lets both sides write and read what they can now. Returns whether anything moved.
+    fn move_bytes(&mut self) -> bool {
+        let mut moved = false;
+        for side in Side::BOTH {
+            moved |= self.write(side);
+            moved |= self.read(side);
+        }
+        moved
+    }
+
+    fn write(&mut self, side: Side) -> bool {
+        let now = self.instant();
+        let end = &mut self.ends[side];
+        // What the owner did may have led to events.
+        let mut moved = end.receive(&[], now);
+        if end.output.is_empty() && end.connection.take_output(&mut end.output) {
+            // Queues may have become writable.
+            moved |= end.receive(&[], now);
+        }
+        let capacity = self.pipes[side].free_space();
+        let mut written = Vec::new();
+        end.output.copy_to(&mut written);
+        written.truncate(capacity);
+        if written.is_empty() {
+            return moved;
+        }
+        end.output.advance(written.len());
+        self.monitor.watch(side, &written);
+        self.pipes[side].write(written.into(), self.now, &mut self.random);
+        true
+    }
+
+    fn read(&mut self, side: Side) -> bool {
+        let mut arrived = Vec::new();
+        let pipe = &mut self.pipes[side.other()];
+        if pipe.read(&mut arrived, usize::MAX, self.now, &mut self.random) != Read::Some {
+            return false;
+        }
+        let now = self.instant();
+        self.ends[side].receive(&arrived, now);
+        true
+    }
+
+    fn next_moment(&self) -> Option<Duration> {
+        let of_side = |side: Side| {
+            let deadline = self.ends[side].connection.timeout().map(|at| at - self.start);
+            [self.pipes[side].next_arrival(), deadline].into_iter().flatten()
+        };
+        Side::BOTH.into_iter().flat_map(of_side).min()
+    }
+
+    fn handle_timeouts(&mut self) {
+        let now = self.instant();
+        for side in Side::BOTH {
+            let end = &mut self.ends[side];
+            if let Err(error) = end.connection.handle_timeout(now) {
+                end.error = Some(error);
+            }
+        }
+    }
+}
+
+impl Index<Side> for Pair {
+    type Output = End;
+
+    fn index(&self, side: Side) -> &End {
+        &self.ends[side]
+    }
+}
+
+impl IndexMut<Side> for Pair {
+    fn index_mut(&mut self, side: Side) -> &mut End {
+        &mut self.ends[side]
+    }
+}
+
+/// One end of a [`Pair`].
+#[derive(Debug)]
+pub struct End {
+    /// The connection, for its owner: the test.
+    pub connection: Connection,
+    /// Whether DATA is released when it comes; as a rule it is.
+    pub releases: bool,
+    heard: Vec<Heard>,
+    error: Option<ConnectionError>,
+    input: Vec<u8>,
+    output: Output,
+}
+
+impl End {
+    /// What came since [`forget`](End::forget), in order.
+    pub fn heard(&self) -> &[Heard] {
+        &self.heard
+    }
+
+    /// Forgets what was heard so far.
+    pub fn forget(&mut self) {
+        self.heard.clear();
+    }
+
+    /// Why the connection ended here, if the other end was at fault.
+    pub fn error(&self) -> Option<ConnectionError> {
+        self.error
+    }
+
+    /// The body that came on a stream, and whether END_STREAM came with it.
+    pub fn body(&self, stream: StreamId) -> (Vec<u8>, bool) {
+        let (mut body, mut ended) = (Vec::new(), false);
+        for heard in &self.heard {
+            if let Heard::Data { stream: of, bytes, end_stream } = heard
+                && *of == stream
+            {
+                body.extend_from_slice(bytes);
+                ended |= end_stream;
+            }
+        }
+        (body, ended)
+    }
+
+    /// Opens a stream with a request's head.
+    ///
+    /// # Panics
+    ///
+    /// When none can be opened.
+    pub fn open(&mut self, end_stream: bool) -> StreamId {
+        let head = fields(&[
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", "/service/method"),
+            (":authority", "sim"),
+        ]);
+        let opened = self.connection.open(Tag(0), Block { fixed: None, extra: &head }, end_stream);
+        opened.unwrap_or_else(|error| panic!("no stream can be opened: {error}"))
+    }
+
+    /// Answers with status 200 and no body.
+    ///
+    /// # Panics
+    ///
+    /// When nothing can be sent on the stream.
+    pub fn answer(&mut self, stream: StreamId) {
+        let head = fields(&[(":status", "200")]);
+        let sent = self.connection.send_headers(stream, Block { fixed: None, extra: &head }, true);
+        sent.unwrap_or_else(|error| panic!("stream {stream} cannot be answered: {error}"));
+    }
+
+    /// Takes what arrived. Returns whether that led to events.
+    fn receive(&mut self, arrived: &[u8], now: Instant) -> bool {
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(arrived);
+        let mut rest = &input[..];
+        let before = self.heard.len();
+        loop {
+            match self.connection.poll_event(&mut rest, now) {
+                Ok(Some(event)) => self.hear(&event),
+                Ok(None) => break,
+                Err(error) => {
+                    self.error = Some(error);
+                    rest = &[];
+                    break;
+                }
+            }
+        }
+        self.input = rest.to_vec();
+        self.heard.len() > before
+    }
+
+    fn hear(&mut self, event: &Event<'_>) {
+        let head = || pairs(self.connection.fields());
+        let heard = match *event {
+            Event::Headers { stream, end_stream, .. } => {
+                Heard::Headers { stream, fields: head(), end_stream }
+            }
+            Event::Informational { stream, .. } => Heard::Informational { stream, fields: head() },
+            Event::Trailers { stream, .. } => Heard::Trailers { stream, fields: head() },
+            Event::Data { stream, bytes, end_stream, .. } => {
+                if self.releases {
+                    self.connection.release(stream, bytes.len());
+                }
+                Heard::Data { stream, bytes: bytes.to_vec(), end_stream }
+            }
+            Event::Reset { stream, cause, .. } => Heard::Reset { stream, cause },
+            Event::Writable { stream, .. } => Heard::Writable { stream },
+            Event::StreamsFree => Heard::StreamsFree,
+            Event::GoAway { last_stream, code, .. } => Heard::GoAway { last_stream, code },
+            Event::Pong { payload } => Heard::Pong { payload },
+            ref other => panic!("an unknown event: {other:?}"),
+        };
+        self.heard.push(heard);
+    }
+}
+
+/// An [`Event`], owned, with the head that it announces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are those of the event")]
+pub enum Heard {
+    Headers { stream: StreamId, fields: Vec<(String, String)>, end_stream: bool },
+    Informational { stream: StreamId, fields: Vec<(String, String)> },
+    Trailers { stream: StreamId, fields: Vec<(String, String)> },
+    Data { stream: StreamId, bytes: Vec<u8>, end_stream: bool },
+    Reset { stream: StreamId, cause: ResetCause },
+    Writable { stream: StreamId },
+    StreamsFree,
+    GoAway { last_stream: StreamId, code: ErrorCode },
+    Pong { payload: [u8; 8] },
+}
+
+fn pairs(head: &Head) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    head.iter().map(|field| (text(field.name), text(field.value))).collect()
+}
+
+fn fields(pairs: &[(&str, &str)]) -> FieldList {
+    let mut list = FieldList::new();
+    for (name, value) in pairs {
+        list.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+    }
+    list
+}

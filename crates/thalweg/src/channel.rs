@@ -1,0 +1,334 @@
+//! A handle to a service, wherever it runs: [`Channel`].
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use std::{fmt, io};
+
+use futures_core::Stream;
+use thalweg_engine::{self as engine, ChannelConfig, Exchange};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tonic::metadata::MetadataMap;
+use tonic::{Extensions, Request, Response, Status};
+
+use crate::codec::{self, Lent, Owned};
+use crate::message::Message;
+use crate::status::to_tonic;
+use crate::streaming::Streaming;
+use crate::{CallOptions, Method};
+
+pub use thalweg_engine::{ConnectError, LaneSnapshot, Lanes, ServiceConfigError, TargetError};
+
+/// A handle to a gRPC target. Cheap to clone; clones share its connections.
+///
+/// Under it are *lanes*, each with a connection of its own; a call takes the less loaded of two. A channel makes its
+/// connections when the first call needs them ([`ChannelBuilder::connect_lazy`]) or at once
+/// ([`ChannelBuilder::connect`]), and again when they break: with gRPC's exponential backoff, while calls fail with
+/// UNAVAILABLE or, if they ask for it ([`CallOptions::wait_for_ready`](crate::CallOptions)), wait.
+///
+/// Dropping the last clone closes the connections once the calls on them have ended.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let channel = thalweg::Channel::builder("localhost:50051").connect().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Channel {
+    engine: engine::Channel,
+}
+
+/// How a [`Channel`] is set up.
+#[derive(Clone, Debug)]
+pub struct ChannelBuilder {
+    target: String,
+    config: ChannelConfig,
+}
+
+impl Channel {
+    /// Begins a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`, `ipv4:1.2.3.4:80`,
+    /// `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`.
+    ///
+    /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
+    pub fn builder(target: impl Into<String>) -> ChannelBuilder {
+        ChannelBuilder { target: target.into(), config: ChannelConfig::default() }
+    }
+
+    /// The lanes as they are now, in the order of their opening; behind them those that close.
+    pub fn lanes(&self) -> Vec<LaneSnapshot> {
+        self.engine.lanes()
+    }
+
+    /// How many calls wait because no lane has a stream free for them
+    /// (the server's SETTINGS_MAX_CONCURRENT_STREAMS).
+    pub fn waiting(&self) -> usize {
+        self.engine.waiting()
+    }
+
+    /// What carries the calls; for tests that open and close its lanes.
+    #[cfg(feature = "testing")]
+    pub fn engine(&self) -> &engine::Channel {
+        &self.engine
+    }
+
+    /// Calls a unary method. Cancel-safe: dropping the future cancels the call at the server.
+    pub async fn unary<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status> {
+        let (metadata, message) = (request.metadata().as_ref(), Lent(request.get_ref()));
+        let mut reply = match self.engine.unary(method, metadata, &message, options).await {
+            Ok(reply) => reply,
+            Err(status) => return Err(to_tonic(status)),
+        };
+        // Responses are large: one is made here, and not handed from future to future.
+        match codec::decode(reply.message()) {
+            Ok(message) => {
+                let metadata = MetadataMap::from_headers(reply.finish(engine::Code::Ok));
+                Ok(Response::from_parts(metadata, message, Extensions::default()))
+            }
+            Err(status) => {
+                reply.finish(status.code());
+                Err(to_tonic(status))
+            }
+        }
+    }
+
+    /// Calls a client-streaming method: sends the requests as flow control permits, and returns with the reply.
+    /// Cancel-safe as [`unary`](Self::unary).
+    pub async fn client_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let (exchange, mut metadata) = self.stream(method, request, options).await?;
+        let (message, trailers) = exchange.only_response(codec::decode).await.map_err(to_tonic)?;
+        metadata.extend(trailers);
+        Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
+    }
+
+    /// Calls a server-streaming method; returns when the server has sent its head.
+    pub async fn server_streaming<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status> {
+        self.bidi_streaming(method, request.map(|message| Once(Some(message))), options).await
+    }
+
+    /// Calls a bidirectional method; returns when the server has sent its head. The requests are sent meanwhile and
+    /// afterwards, as flow control permits.
+    pub async fn bidi_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let (exchange, metadata) = self.stream(method, request, options).await?;
+        let responses = Streaming::new(exchange.into_responses());
+        Ok(Response::from_parts(MetadataMap::from_headers(metadata), responses, Extensions::default()))
+    }
+
+    async fn stream<S>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<(Exchange<Requests<S>>, http::HeaderMap), Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+    {
+        let (metadata, _, source) = request.into_parts();
+        let requests = Requests(Box::pin(source));
+        self.engine.stream(method, metadata.as_ref(), requests, options).await.map_err(to_tonic)
+    }
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.engine.fmt(f)
+    }
+}
+
+/// The requests of a client as the engine takes them: none of them fails by itself.
+struct Requests<S>(Pin<Box<S>>);
+
+impl<S: Stream> Stream for Requests<S> {
+    type Item = Result<Owned<S::Item>, engine::Status>;
+
+    #[inline]
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx).map(|item| item.map(|message| Ok(Owned(message))))
+    }
+}
+
+/// A stream of one message.
+struct Once<T>(Option<T>);
+
+impl<T> Unpin for Once<T> {}
+
+impl<T> Stream for Once<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<T>> {
+        Poll::Ready(self.0.take())
+    }
+}
+
+impl ChannelBuilder {
+    /// How many connections the channel keeps: a fixed number, or as many as help within bounds. By default
+    /// [`Lanes::adaptive`].
+    pub fn lanes(mut self, lanes: impl Into<Lanes>) -> Self {
+        self.config.lanes = lanes.into();
+        self
+    }
+
+    /// A [service config] in JSON. What is understood of it: `connectionScaling.maxConnectionsPerSubchannel` (gRFC
+    /// A105), the most connections that the service wants of a client. It takes the place of the default cap of
+    /// [`Lanes::adaptive`], and lowers one that was set. Other fields are passed over.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
+    /// let config = r#"{ "connectionScaling": { "maxConnectionsPerSubchannel": 4 } }"#;
+    /// let channel = thalweg::Channel::builder("localhost:50051").service_config(config).connect_lazy()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// [service config]: https://github.com/grpc/grpc/blob/master/doc/service_config.md
+    pub fn service_config(mut self, json: impl Into<String>) -> Self {
+        self.config.service_config = Some(json.into());
+        self
+    }
+
+    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s by default.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.config.connect_timeout = timeout;
+        self
+    }
+
+    /// Put before Thalweg's own in the `user-agent` of calls: `name/version` of the application.
+    pub fn user_agent(mut self, application: impl Into<String>) -> Self {
+        self.config.user_agent = application.into();
+        self
+    }
+
+    /// The `:authority` of calls, if it is not to follow from the target.
+    pub fn authority(mut self, authority: impl Into<String>) -> Self {
+        self.config.authority = Some(authority.into());
+        self
+    }
+
+    /// Windows, frame size and limits of the connections.
+    pub fn http2(mut self, config: crate::http2::Config) -> Self {
+        self.config.http2 = config;
+        self
+    }
+
+    /// Makes the connections with `connect`, over any byte stream: an in-memory pipe in a test, a tunnel. The target
+    /// then only gives the server its name (`:authority`). It is called again when a connection breaks, and once for
+    /// each lane.
+    ///
+    /// ```
+    /// # use thalweg::{Channel, Server};
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let channel = Channel::builder("memory:1")
+    ///     .connector(|| async {
+    ///         let (client, server) = tokio::io::duplex(64 * 1024);
+    ///         tokio::spawn(Server::builder().serve_connection(server));
+    ///         Ok(client)
+    ///     })
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn connector<F, Fut, IO>(mut self, connect: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = io::Result<IO>> + Send + 'static,
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.config.set_connector(connect);
+        self
+    }
+
+    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero, the default: not at
+    /// all.
+    ///
+    /// An answer that comes in that time is seen within about a microsecond, where waking a thread takes some tens.
+    /// What it costs is a whole processor for each thread that has such a connection, while calls come and for
+    /// `duration` after the last byte. Between two tries the other tasks of the thread have their turn. It is worth it
+    /// for few calls in flight on processors that are spare, best with a thread of its own for each
+    /// ([`threads`](Self::threads)) or on a single-threaded runtime: on one of several threads each try makes another
+    /// thread look for work.
+    pub fn busy_poll(mut self, duration: Duration) -> Self {
+        self.config.busy_poll = duration;
+        self
+    }
+
+    /// Runs the connections on `count` threads of the channel's own, in place of the runtime in which calls are made:
+    /// the callers' threads encode and decode messages, these ones move bytes. A lane stays on its thread, and threads
+    /// get equally many lanes, so more threads than lanes are of no use.
+    ///
+    /// The threads end when the channel has been dropped and its last call is over. A
+    /// [`connector`](Self::connector) runs on them too.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.config.threads = Some(count);
+        self
+    }
+
+    /// Keeps each of the [`threads`](Self::threads) on one of these processors, in turn; without `threads`, there is
+    /// one for each processor named. Only on Linux.
+    pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.config.cpus = cpus.into_iter().collect();
+        self
+    }
+
+    /// Measures calls, connections and lanes; not at all by default.
+    #[cfg(feature = "opentelemetry")]
+    pub fn metrics(mut self, metrics: crate::Metrics) -> Self {
+        self.config.set_metrics(metrics);
+        self
+    }
+
+    /// Where in 0..=1 each pause between two attempts to connect lies in its range of ±20 %, in place of a random
+    /// number: for simulations that must replay.
+    #[cfg(feature = "testing")]
+    pub fn backoff_jitter(mut self, unit: fn() -> f64) -> Self {
+        self.config.set_backoff_jitter(unit);
+        self
+    }
+
+    /// The channel; it connects when the first call comes.
+    ///
+    /// # Errors
+    /// When the target, the authority, the user agent or the service config can't be understood, or the channel's own
+    /// [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
+    pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
+        Ok(Channel { engine: engine::Channel::new(&self.target, self.config)? })
+    }
+
+    /// The channel, once the lanes that it begins with are connected.
+    ///
+    /// # Errors
+    /// As [`connect_lazy`](Self::connect_lazy), and when there is no server that speaks HTTP/2.
+    pub async fn connect(self) -> Result<Channel, ConnectError> {
+        let channel = self.connect_lazy()?;
+        channel.engine.connect().await?;
+        Ok(channel)
+    }
+}

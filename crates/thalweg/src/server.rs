@@ -1,0 +1,151 @@
+//! Services behind listening sockets: [`Server`].
+
+mod handler;
+mod methods;
+mod trailers;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_core::Stream;
+use thalweg_engine as engine;
+use thalweg_engine::server::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+pub use methods::{Methods, Service};
+pub use thalweg_engine::server::{BindError, BoundServer, ServeError};
+pub use trailers::Trailers;
+
+use crate::ListenAddress;
+use methods::Router;
+
+/// A gRPC server: begin with [`Server::builder`].
+///
+/// ```no_run
+/// # use thalweg::server::{Methods, Service};
+/// # struct Greeter;
+/// # impl Service for Greeter {
+/// #     const NAME: &'static str = "a.Greeter";
+/// #     fn register(self, _: &mut Methods) {}
+/// # }
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let server = thalweg::Server::builder()
+///     .add_service(Greeter)
+///     .bind(&["127.0.0.1:50051".parse()?])
+///     .await?;
+/// server.serve().await?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Server(());
+
+impl Server {
+    /// Begins a server.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder { router: Router::default(), config: ServerConfig::default() }
+    }
+}
+
+/// How a [`Server`] is set up.
+#[derive(Debug)]
+pub struct ServerBuilder {
+    router: Router,
+    config: ServerConfig,
+}
+
+impl ServerBuilder {
+    /// Adds a service; one of the same name replaces it.
+    pub fn add_service<S: Service>(mut self, service: S) -> Self {
+        service.register(&mut Methods::new(S::NAME, &mut self.router));
+        self
+    }
+
+    /// How many calls one connection may have at once; 256 by default. More are refused by the protocol, and wait at
+    /// the client.
+    pub fn max_concurrent_streams(mut self, streams: u32) -> Self {
+        self.config.http2.max_concurrent_streams = streams;
+        self
+    }
+
+    /// Windows, frame size and limits of the connections.
+    pub fn http2(mut self, config: crate::http2::Config) -> Self {
+        self.config.http2 = config;
+        self
+    }
+
+    /// How long calls may go on after the server was told to stop; 30 s by default. What is left is cut off.
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.config.shutdown_grace = grace;
+        self
+    }
+
+    /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero, the default: not at
+    /// all.
+    ///
+    /// A call that comes in that time is seen within about a microsecond, where waking a thread takes some tens. What
+    /// it costs is a whole processor for each thread that has such a connection, while calls come and for `duration`
+    /// after the last byte. Between two tries the other connections and tasks of the thread have their turn. It is
+    /// worth it for few calls in flight on processors that are spare, best with [`threads`](Self::threads) or on a
+    /// single-threaded runtime: on one of several threads each try makes another thread look for work.
+    pub fn busy_poll(mut self, duration: Duration) -> Self {
+        self.config.busy_poll = duration;
+        self
+    }
+
+    /// Serves on `count` threads of the server's own, each with a runtime, in place of the runtime that
+    /// [`bind`](Self::bind) is called in, which then only accepts. A connection stays on its thread, the one that had
+    /// the fewest when it came, and its calls' handlers run there: one that computes for long delays all others of the
+    /// thread.
+    ///
+    /// The threads end with [`BoundServer::serve_until`]. They are for sockets that are listened on;
+    /// [`serve_connection`](Self::serve_connection) and [`serve_incoming`](Self::serve_incoming) stay where they are
+    /// called.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.config.threads = Some(count);
+        self
+    }
+
+    /// Keeps each of the [`threads`](Self::threads) on one of these processors, in turn; without `threads`, there is
+    /// one for each processor named. Only on Linux.
+    pub fn pin(mut self, cpus: impl IntoIterator<Item = usize>) -> Self {
+        self.config.cpus = cpus.into_iter().collect();
+        self
+    }
+
+    /// Measures calls; not at all by default.
+    #[cfg(feature = "opentelemetry")]
+    pub fn metrics(mut self, metrics: crate::Metrics) -> Self {
+        self.config.set_metrics(metrics);
+        self
+    }
+
+    /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
+    ///
+    /// # Errors
+    /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running.
+    pub async fn bind(self, addresses: &[ListenAddress]) -> Result<BoundServer, BindError> {
+        engine::server::bind(self.config, Arc::new(self.router), addresses).await
+    }
+
+    /// Serves one connection over any byte stream until it is over: an in-memory pipe in a test, a socket that came
+    /// from elsewhere.
+    pub async fn serve_connection<IO>(self, io: IO)
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        engine::server::serve_connection(self.config, Arc::new(self.router), io).await;
+    }
+
+    /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is
+    /// ready and the connections there were are drained, or until `incoming` has ended and its connections are over.
+    pub async fn serve_incoming<IO>(
+        self,
+        incoming: impl Stream<Item = IO>,
+        shutdown: impl Future<Output = ()>,
+    ) where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        engine::server::serve_incoming(self.config, Arc::new(self.router), incoming, shutdown).await;
+    }
+}

@@ -1,0 +1,60 @@
+//! Between the engine's statuses and tonic's, which both mean the same.
+//!
+//! Neither type is of this crate, so there are functions where `From` would stand.
+
+use thalweg_engine as engine;
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+
+/// The engine's status, as an application sees it.
+#[cold]
+pub(crate) fn to_tonic(status: engine::Status) -> Status {
+    let engine::StatusParts { code, message, details, metadata } = status.into_parts();
+    let metadata = MetadataMap::from_headers(metadata);
+    Status::with_details_and_metadata(code_to_tonic(code), message, details, metadata)
+}
+
+/// An application's status, as the engine sends it.
+#[cold]
+pub(crate) fn to_engine(status: &Status) -> engine::Status {
+    engine::Status::from(engine::StatusParts {
+        code: engine::Code::from_number(status.code() as u32),
+        message: status.message().to_owned().into(),
+        details: status.details().to_vec().into(),
+        metadata: status.metadata().as_ref().clone(),
+    })
+}
+
+fn code_to_tonic(code: engine::Code) -> Code {
+    Code::from_i32(i32::from(code.number()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_come_back() {
+        for number in 0..17 {
+            let mut metadata = MetadataMap::new();
+            metadata.insert("x-a", "b".parse().unwrap());
+            metadata.insert_bin("x-bin", tonic::metadata::MetadataValue::from_bytes(b"c"));
+            let details = bytes::Bytes::from_static(b"details");
+            let sent =
+                Status::with_details_and_metadata(Code::from_i32(number), "message", details, metadata);
+            let received = to_tonic(to_engine(&sent));
+            assert_eq!(received.code() as i32, number);
+            assert_eq!((received.message(), received.details()), ("message", &b"details"[..]));
+            assert_eq!(received.metadata().get("x-a").unwrap(), "b");
+            assert_eq!(received.metadata().get_bin("x-bin").unwrap(), &b"c"[..]);
+        }
+    }
+
+    #[test]
+    fn tonic_requests_carry_their_timeout_where_the_engine_reads_it() {
+        let mut request = tonic::Request::new(());
+        assert!(request.metadata().as_ref().get("grpc-timeout").is_none());
+        request.set_timeout(std::time::Duration::from_millis(1_500));
+        assert_eq!(request.metadata().as_ref().get("grpc-timeout").unwrap(), "1500000u");
+    }
+}

@@ -1,0 +1,191 @@
+//! Busy polling: calls are the same with it, others on the thread are not starved, and it ends.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::support::{COUNT, Echo, REPEAT, chat, echo, items, raw, soon};
+use thalweg::{CallOptions, Channel, ListenAddress, Request, Server};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::runtime::Builder;
+use tokio::task::yield_now;
+
+/// Longer than any test: what must run beside it runs while it goes on.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+/// A server on `address`, polling, and a channel to it that does the same.
+async fn pair(address: &str, busy_poll: Duration) -> Channel {
+    let server = Server::builder().add_service(Echo::default()).busy_poll(busy_poll);
+    let server = server.bind(&[address.parse().expect("an address")]).await.expect("a free address");
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    Channel::builder(target).busy_poll(busy_poll).connect().await.expect("a server")
+}
+
+/// Calls of every kind, small and large; a large one fills the socket.
+async fn call_all_kinds(channel: &Channel) {
+    let options = CallOptions::default();
+    for size in [0, 1000, 3_000_000] {
+        let sent = raw(vec![size as u8; size]);
+        assert!(echo(channel, sent.clone()).await.expect("an answer") == sent, "unary of {size}");
+        let three = items(vec![sent.clone(), sent.clone(), sent.clone()]);
+        let counted: thalweg::Response<thalweg::Raw> =
+            channel.client_streaming(&COUNT, Request::new(three), &options).await.expect("an answer");
+        assert_eq!(*counted.get_ref(), raw(format!("3 {}", 3 * size)), "client stream of {size}");
+        let request = Request::new(raw(format!("3 {size}")));
+        let repeated = channel.server_streaming(&REPEAT, request, &options).await.expect("an answer");
+        let mut repeated: thalweg::Streaming<thalweg::Raw> = repeated.into_inner();
+        let mut chatted =
+            chat(channel, items(vec![sent.clone(), sent.clone(), sent.clone()])).await.expect("one");
+        for _ in 0..3 {
+            assert_eq!(repeated.message().await.expect("a message").expect("one more").0.len(), size);
+            assert!(chatted.message().await.expect("a message").expect("one more") == sent, "bidi of {size}");
+        }
+        assert!(repeated.message().await.expect("a clean end").is_none());
+        assert!(chatted.message().await.expect("a clean end").is_none());
+    }
+}
+
+#[test]
+fn all_kinds_of_calls_on_all_kinds_of_runtimes() {
+    let check = |name: &str, runtime: io::Result<tokio::runtime::Runtime>, busy_poll: Duration| {
+        let path = std::env::temp_dir().join(format!("thalweg-busy-{}-{name}.sock", std::process::id()));
+        runtime.expect("a runtime").block_on(async {
+            for address in ["127.0.0.1:0", &format!("unix:{}", path.display())] {
+                let channel = pair(address, busy_poll).await;
+                soon(call_all_kinds(&channel)).await;
+            }
+        });
+    };
+    let one = || Builder::new_current_thread().enable_all().build();
+    let two = || Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    check("one-off", one(), Duration::ZERO);
+    check("one-short", one(), Duration::from_micros(50));
+    check("one-long", one(), FOREVER);
+    check("two-off", two(), Duration::ZERO);
+    check("two-short", two(), Duration::from_micros(50));
+    check("two-long", two(), FOREVER);
+}
+
+/// The runtime of this test has one thread, which polls two connections for ever.
+#[tokio::test]
+async fn timers_tasks_and_other_connections_of_the_thread_run() {
+    let channels = [pair("127.0.0.1:0", FOREVER).await, pair("127.0.0.1:0", FOREVER).await];
+    let task = tokio::spawn(async {
+        for _ in 0..1000 {
+            yield_now().await;
+        }
+    });
+    soon(tokio::time::sleep(Duration::from_millis(20))).await;
+    soon(task).await.expect("no panic");
+    for channel in &channels {
+        echo(channel, raw("after a while")).await.expect("an answer");
+    }
+    // A deadline is a timer of the same thread.
+    let mut request = Request::new(raw("sleep"));
+    request.set_timeout(Duration::from_millis(20));
+    let options = CallOptions::default();
+    let outcome = channels[0].unary::<_, thalweg::Raw>(&crate::support::ECHO, request, &options);
+    assert_eq!(soon(outcome).await.expect_err("it sleeps").code(), thalweg::Code::DeadlineExceeded);
+}
+
+/// Counts how often it is asked for bytes.
+struct Counted {
+    io: DuplexStream,
+    reads: Arc<AtomicUsize>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// A server in memory that does not poll, and a channel that does; how often the channel has tried to read.
+async fn counted(busy_poll: Duration) -> (Channel, Arc<AtomicUsize>) {
+    let reads = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&reads);
+    let connecting = Channel::builder("memory:1").busy_poll(busy_poll).connector(move || {
+        let (client, server) = tokio::io::duplex(64 * 1024);
+        tokio::spawn(Server::builder().add_service(Echo::default()).serve_connection(server));
+        let reads = Arc::clone(&counter);
+        async move { Ok(Counted { io: client, reads }) }
+    });
+    (connecting.connect().await.expect("a server"), reads)
+}
+
+/// How often the channel tries to read while this task gives way a hundred times; nothing arrives meanwhile.
+async fn tries(reads: &AtomicUsize) -> usize {
+    let before = reads.load(Ordering::SeqCst);
+    for _ in 0..100 {
+        yield_now().await;
+    }
+    reads.load(Ordering::SeqCst) - before
+}
+
+#[tokio::test]
+async fn an_idle_connection_stops_polling_after_its_time() {
+    let (channel, reads) = counted(Duration::from_millis(30)).await;
+    for _ in 0..2 {
+        echo(&channel, raw("wakes it")).await.expect("an answer");
+        soon(async { while tries(&reads).await > 0 {} }).await;
+        assert_eq!(tries(&reads).await, 0, "it sleeps until something comes");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_polls_in_every_turn() {
+    let (channel, reads) = counted(FOREVER).await;
+    echo(&channel, raw("wakes it")).await.expect("an answer");
+    let tried = tries(&reads).await;
+    assert!(tried >= 90, "{tried} tries in 100 turns");
+}
+
+#[tokio::test]
+async fn nothing_is_polled_unless_asked_for() {
+    let (channel, reads) = counted(Duration::ZERO).await;
+    echo(&channel, raw("wakes it")).await.expect("an answer");
+    // What the answer left to do is done in the first turns.
+    tries(&reads).await;
+    assert_eq!(tries(&reads).await, 0);
+}
+
+/// The duration is the machine's time: a runtime whose clock stands still does not poll for ever.
+#[tokio::test(start_paused = true)]
+async fn a_stopped_clock_does_not_keep_it_polling() {
+    let (channel, reads) = counted(Duration::from_millis(5)).await;
+    echo(&channel, raw("wakes it")).await.expect("an answer");
+    while tries(&reads).await > 0 {}
+}
+
+#[tokio::test]
+async fn an_address_of_each_kind_is_polled() {
+    let name = format!("unix-abstract:thalweg-busy-{}", std::process::id());
+    let address: ListenAddress = name.parse().expect("an address");
+    let channel = pair(&address.to_string(), Duration::from_millis(1)).await;
+    for _ in 0..200 {
+        echo(&channel, raw("again")).await.expect("an answer");
+    }
+}

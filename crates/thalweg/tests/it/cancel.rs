@@ -1,0 +1,296 @@
+//! Cancellation from either side, deadlines, and panics.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::support::peer::{HEAD, REQUEST, client_of, connected};
+use crate::support::{CHAT, COUNT, Echo, REPEAT, Receiver, chat, connect, echo, raw, serve, soon, until};
+use thalweg::http2::ErrorCode;
+use thalweg::http2::frame::Kind;
+use thalweg::server::{Methods, Service};
+use thalweg::{CallOptions, Code, Raw, Request, Response, ServiceOptions, Status, Stream, Streaming};
+use tokio::sync::mpsc;
+
+/// Counts its drop.
+struct Dropped(Arc<AtomicUsize>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Responses that never end: one message, then silence, or a panic.
+struct OneThen {
+    sent: bool,
+    panics: bool,
+    _dropped: Dropped,
+}
+
+impl Stream for OneThen {
+    type Item = Result<Raw, Status>;
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if !std::mem::replace(&mut self.sent, true) {
+            return Poll::Ready(Some(Ok(raw("one"))));
+        }
+        assert!(!self.panics, "asked to");
+        Poll::Pending
+    }
+}
+
+/// Handlers that wait without end; how many were dropped.
+#[derive(Clone, Default)]
+struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    fn dropped(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Service for Waiting {
+    const NAME: &'static str = "test.Echo";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let (service, options) = (Arc::new(self), ServiceOptions::default());
+        methods.unary("Echo", &service, &options, async |waiting, request: Request<Raw>| {
+            if request.get_ref().0.is_empty() {
+                return Ok(Response::new(raw("")));
+            }
+            let _dropped = Dropped(Arc::clone(&waiting.0));
+            std::future::pending::<Result<Response<Raw>, Status>>().await
+        });
+        methods.client_streaming(
+            "Count",
+            &service,
+            &options,
+            async |waiting, requests: Request<Streaming<Raw>>| {
+                let _dropped = Dropped(Arc::clone(&waiting.0));
+                let mut requests = requests.into_inner();
+                while requests.message().await?.is_some() {}
+                Ok(Response::new(raw("")))
+            },
+        );
+        methods.server_streaming("Repeat", &service, &options, async |waiting, order: Request<Raw>| {
+            let (panics, dropped) = (order.get_ref().0 == "panic", Dropped(Arc::clone(&waiting.0)));
+            Ok(Response::new(OneThen { sent: false, panics, _dropped: dropped }))
+        });
+        methods.bidi_streaming("Chat", &service, &options, async |waiting, _: Request<Streaming<Raw>>| {
+            let _dropped = Dropped(Arc::clone(&waiting.0));
+            std::future::pending::<Result<Response<OneThen>, Status>>().await
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_callers_drop_is_dropped_on_the_server() {
+    let waiting = Waiting::default();
+    let channel = connect(&serve(waiting.clone()).await).await;
+    let options = CallOptions::default();
+
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        async move { echo(&channel, raw("wait")).await }
+    });
+    until(|| channel.lanes()[0].in_flight == 1).await;
+    echo(&channel, raw("")).await.expect("the handler before has begun, too");
+    call.abort();
+    until(|| waiting.dropped() == 1).await;
+
+    let (requests, source) = mpsc::unbounded_channel();
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        let request = Request::new(Receiver(source));
+        async move { channel.client_streaming::<_, Raw>(&COUNT, request, &CallOptions::default()).await }
+    });
+    requests.send(raw("x")).expect("open");
+    until(|| channel.lanes()[0].in_flight == 1).await;
+    echo(&channel, raw("")).await.expect("an answer");
+    call.abort();
+    until(|| waiting.dropped() == 2 && requests.is_closed()).await;
+
+    let order = Request::new(raw("wait"));
+    let responses = channel.server_streaming::<Raw, Raw>(&REPEAT, order, &options).await;
+    let mut responses = responses.expect("a stream").into_inner();
+    assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("one")));
+    drop(responses);
+    until(|| waiting.dropped() == 3).await;
+
+    let (requests, source) = mpsc::unbounded_channel::<Raw>();
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        async move { chat(&channel, Receiver(source)).await.map(drop) }
+    });
+    until(|| channel.lanes()[0].in_flight == 1).await;
+    echo(&channel, raw("")).await.expect("an answer");
+    call.abort();
+    until(|| waiting.dropped() == 4 && requests.is_closed()).await;
+    assert_eq!(channel.lanes()[0].in_flight, 0);
+}
+
+/// END_STREAM would tell the server that the requests are complete.
+#[tokio::test]
+async fn cancelling_is_a_reset_and_no_end() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let (requests, source) = mpsc::unbounded_channel::<Raw>();
+    requests.send(raw("x")).expect("open");
+    let call = tokio::spawn(async move { chat(&channel, Receiver(source)).await.map(drop) });
+    let head = soon(peer.next_of(Kind::Headers)).await;
+    let data = soon(peer.next_of(Kind::Data)).await;
+    call.abort();
+    drop(requests);
+    let reset = soon(peer.next()).await.expect("the connection is open");
+    assert_eq!((reset.kind, reset.code()), (Kind::RstStream, ErrorCode::Cancel));
+    assert!(!head.end_stream && !data.end_stream);
+}
+
+#[tokio::test]
+async fn a_reset_ends_the_call_wherever_it_stands() {
+    let waiting = Waiting::default();
+    let mut peer = client_of(waiting.clone()).await;
+    let mut stream = 1;
+    let path = |path: &'static str| {
+        REQUEST.iter().map(move |&(name, value)| (name, if name == ":path" { path } else { value }))
+    };
+    let count: Vec<_> = path("/test.Echo/Count").collect();
+    // More than there may be at once: each gives its place back.
+    for round in 1..=100 {
+        let reset = async |peer: &mut crate::support::peer::Peer, stream: u32, at_once: bool| {
+            if !at_once {
+                peer.frame(Kind::Ping, thalweg::http2::frame::Flags::NONE, 0, &[0; 8]).send().await;
+                soon(peer.next_of(Kind::Ping)).await;
+            }
+            peer.reset(stream, ErrorCode::Cancel).send().await;
+        };
+        for at_once in [true, false] {
+            // After the head alone.
+            peer.headers(stream, false, REQUEST);
+            reset(&mut peer, stream, at_once).await;
+            // Within the message.
+            peer.headers(stream + 2, false, REQUEST).data(stream + 2, false, &[0, 0, 0, 0, 9, 1]);
+            reset(&mut peer, stream + 2, at_once).await;
+            // While the handler runs.
+            peer.headers(stream + 4, false, REQUEST).message(stream + 4, true, b"wait");
+            reset(&mut peer, stream + 4, at_once).await;
+            // While a streaming handler reads.
+            peer.headers(stream + 6, false, &count).message(stream + 6, false, b"x");
+            reset(&mut peer, stream + 6, at_once).await;
+            stream += 8;
+        }
+        // Those that were reset in the same read may not have begun; the others were dropped.
+        until(|| waiting.dropped() >= 2 * round).await;
+    }
+    peer.headers(stream, false, REQUEST).message(stream, true, b"").send().await;
+    assert_eq!(soon(peer.next_of(Kind::Data)).await.payload, [0; 5]);
+}
+
+#[tokio::test]
+async fn deadlines_of_streams() {
+    let waiting = Waiting::default();
+    let channel = connect(&serve(waiting.clone()).await).await;
+    let options = CallOptions::default();
+    let mut order = Request::new(raw("wait"));
+    order.set_timeout(Duration::from_millis(500));
+    let responses = channel.server_streaming::<Raw, Raw>(&REPEAT, order, &options).await;
+    let mut responses = responses.expect("a stream").into_inner();
+    assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("one")));
+    let status = soon(responses.message()).await.expect_err("it goes on too long");
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    assert_eq!(soon(responses.message()).await.expect("it said so already"), None);
+    until(|| waiting.dropped() == 1).await;
+
+    let (_requests, source) = mpsc::unbounded_channel::<Raw>();
+    let mut request = Request::new(Receiver(source));
+    request.set_timeout(Duration::from_millis(500));
+    let outcome = soon(channel.bidi_streaming::<_, Raw>(&CHAT, request, &options)).await;
+    assert_eq!(outcome.expect_err("no head comes").code(), Code::DeadlineExceeded);
+    until(|| waiting.dropped() == 2).await;
+    assert_eq!(channel.lanes()[0].in_flight, 0);
+}
+
+/// The client does not care; the server's clock does.
+#[tokio::test]
+async fn a_deadline_fires_on_the_server_alone() {
+    let waiting = Waiting::default();
+    let mut peer = client_of(waiting.clone()).await;
+    let mut fields = REQUEST.to_vec();
+    fields.push(("grpc-timeout", "500m"));
+    peer.headers(1, false, &fields).message(1, true, b"wait").send().await;
+    let answer = soon(peer.next_of(Kind::Headers)).await;
+    assert!(answer.end_stream && answer.text().contains("grpc-status: 4\n"), "{}", answer.text());
+    until(|| waiting.dropped() == 1).await;
+
+    for field in &mut fields {
+        if field.0 == ":path" {
+            field.1 = "/test.Echo/Repeat";
+        }
+    }
+    peer.headers(3, false, &fields).message(3, true, b"wait").send().await;
+    assert!(soon(peer.next_of(Kind::Headers)).await.text().contains(":status: 200\n"));
+    let trailers = soon(peer.next_of(Kind::Headers)).await;
+    assert!(trailers.end_stream && trailers.text().contains("grpc-status: 4\n"), "{}", trailers.text());
+    assert!(!trailers.text().contains(":status"), "{}", trailers.text());
+    until(|| waiting.dropped() == 2).await;
+}
+
+#[tokio::test]
+async fn panics_in_streams() {
+    let waiting = Waiting::default();
+    let channel = connect(&serve(waiting.clone()).await).await;
+    let options = CallOptions::default();
+    let order = Request::new(raw("panic"));
+    let responses = channel.server_streaming::<Raw, Raw>(&REPEAT, order, &options).await;
+    let mut responses = responses.expect("a stream").into_inner();
+    let status = loop {
+        match soon(responses.message()).await {
+            Ok(Some(message)) => assert_eq!(message, raw("one")),
+            Ok(None) => panic!("it did not end well"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!((status.code(), status.message()), (Code::Internal, "the handler panicked"));
+    echo(&channel, raw("")).await.expect("the connection is as good as before");
+}
+
+/// A stream of requests that panics once the call is under way.
+struct PanicsWhenTold(mpsc::UnboundedReceiver<Raw>);
+
+impl Stream for PanicsWhenTold {
+    type Item = Raw;
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
+        let polled = self.0.poll_recv(cx);
+        assert!(!matches!(polled, Poll::Ready(None)), "told to");
+        polled
+    }
+}
+
+#[tokio::test]
+async fn a_stream_of_requests_that_panics_ends_its_call() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let (requests, source) = mpsc::unbounded_channel();
+    let call = tokio::spawn(async move {
+        let mut responses = chat(&channel, PanicsWhenTold(source)).await?;
+        responses.message().await
+    });
+    let head = soon(peer.next_of(Kind::Headers)).await;
+    peer.headers(head.stream, false, HEAD).send().await;
+    requests.send(raw("x")).expect("open");
+    soon(peer.next_of(Kind::Data)).await;
+    drop(requests);
+    let status = soon(call).await.expect("the panic is another task's").expect_err("it cannot go on");
+    assert_eq!(status.code(), Code::Internal, "{status:?}");
+    assert_eq!(soon(peer.next_of(Kind::RstStream)).await.code(), ErrorCode::Cancel);
+}
+
+#[tokio::test]
+async fn a_dropped_channel_does_not_end_its_streams() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let (_requests, source) = mpsc::unbounded_channel::<Raw>();
+    let mut responses = chat(&channel, Receiver(source)).await.expect("a stream");
+    drop(channel);
+    let silent = tokio::time::timeout(Duration::from_millis(50), responses.message()).await;
+    assert!(silent.is_err(), "{silent:?}");
+}

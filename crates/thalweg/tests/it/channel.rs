@@ -1,0 +1,454 @@
+//! Channels and their connections: coming up, breaking, coming back, and the line before a full one.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::peer::{self, HEAD, OK, Peer, channel_to_test, connected};
+use crate::support::{ECHO, Echo, connect, echo, poll_once, raw, soon, spawn_echo, until};
+use thalweg::http2::ErrorCode;
+use thalweg::http2::frame::{Kind, Setting};
+use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Status};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+const ONE_STREAM: &[Setting] = &[Setting::MaxConcurrentStreams(1)];
+
+/// Reads the next call, and answers it with its own message.
+async fn answer_next(peer: &mut Peer) -> String {
+    let data = soon(peer.next_of(Kind::Data)).await;
+    peer.headers(data.stream, false, HEAD).data(data.stream, false, &data.payload).headers(
+        data.stream,
+        true,
+        OK,
+    );
+    peer.send().await;
+    String::from_utf8_lossy(&data.payload[5..]).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_in_the_waiting_line_gets_its_turn() {
+    let server = thalweg::Server::builder()
+        .add_service(Echo::default())
+        .max_concurrent_streams(1)
+        .bind(&["127.0.0.1:0".parse().expect("an address")])
+        .await
+        .expect("a free port");
+    let target = server.local_addresses()[0].to_string();
+    let serving = tokio::spawn(server.serve());
+    let channel = connect(&target).await;
+    let calls: Vec<_> = (0..100).map(|_| spawn_echo(&channel, "yield")).collect();
+    for call in calls {
+        assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("yield"));
+    }
+    assert_eq!(channel.lanes()[0].in_flight, 0);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_place_in_the_line_can_be_given_up() {
+    let (channel, mut peer, _accepted) = connected(ONE_STREAM).await;
+    let first = spawn_echo(&channel, "first");
+    let data = soon(peer.next_of(Kind::Data)).await;
+    let mut given_up = Box::pin(echo(&channel, raw("given up")));
+    let mut woken = Box::pin(echo(&channel, raw("woken and given up")));
+    assert!(poll_once(given_up.as_mut()).is_none() && poll_once(woken.as_mut()).is_none());
+    let last = spawn_echo(&channel, "last");
+    tokio::task::yield_now().await;
+    drop(given_up);
+    peer.headers(data.stream, false, HEAD).message(data.stream, false, b"first").headers(
+        data.stream,
+        true,
+        OK,
+    );
+    peer.send().await;
+    assert_eq!(soon(first).await.expect("no panic").expect("an answer"), raw("first"));
+    // By now `woken` was told of the free stream. It hands that on.
+    drop(woken);
+    assert_eq!(answer_next(&mut peer).await, "last");
+    assert_eq!(soon(last).await.expect("no panic").expect("an answer"), raw("last"));
+}
+
+#[tokio::test]
+async fn a_larger_limit_lets_the_line_in() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxConcurrentStreams(0)]).await;
+    let calls = ["a", "b", "c"].map(|message| spawn_echo(&channel, message));
+    tokio::task::yield_now().await;
+    peer.settings(&[Setting::MaxConcurrentStreams(3)]).send().await;
+    for _ in 0..3 {
+        answer_next(&mut peer).await;
+    }
+    for call in calls {
+        soon(call).await.expect("no panic").expect("an answer");
+    }
+}
+
+#[tokio::test]
+async fn goaway_sends_the_line_elsewhere_and_lets_calls_end() {
+    let (channel, mut peer, mut accepted) = connected(ONE_STREAM).await;
+    let under_way = spawn_echo(&channel, "under way");
+    let data = soon(peer.next_of(Kind::Data)).await;
+    let waiting = ["x", "y"].map(|message| spawn_echo(&channel, message));
+    tokio::task::yield_now().await;
+    peer.go_away(data.stream).send().await;
+    let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
+    answer_next(&mut second).await;
+    answer_next(&mut second).await;
+    for call in waiting {
+        soon(call).await.expect("no panic").expect("an answer");
+    }
+    peer.headers(data.stream, false, HEAD).message(data.stream, false, b"late").headers(
+        data.stream,
+        true,
+        OK,
+    );
+    peer.send().await;
+    assert_eq!(soon(under_way).await.expect("no panic").expect("an answer"), raw("late"));
+    // Its last call has ended: the connection closes.
+    soon(peer.rest()).await;
+}
+
+#[tokio::test]
+async fn calls_that_no_application_saw_are_tried_once_more() {
+    let (channel, mut peer, mut accepted) = connected(&[]).await;
+    let refused = spawn_echo(&channel, "refused");
+    for _ in 0..2 {
+        let data = soon(peer.next_of(Kind::Data)).await;
+        peer.reset(data.stream, ErrorCode::RefusedStream).send().await;
+    }
+    let status = soon(refused).await.expect("no panic").expect_err("refused twice");
+    assert_eq!(status.code(), Code::Unavailable, "{status:?}");
+
+    let beyond = spawn_echo(&channel, "beyond");
+    let data = soon(peer.next_of(Kind::Data)).await;
+    peer.go_away(data.stream - 2).send().await;
+    let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
+    assert_eq!(answer_next(&mut second).await, "beyond");
+    soon(beyond).await.expect("no panic").expect("an answer");
+
+    let seen = spawn_echo(&channel, "seen");
+    let data = soon(second.next_of(Kind::Data)).await;
+    second.reset(data.stream, ErrorCode::InternalError).send().await;
+    let status = soon(seen).await.expect("no panic").expect_err("an application may have seen it");
+    assert_eq!(status.code(), Code::Internal, "{status:?}");
+}
+
+#[tokio::test]
+async fn a_connection_lost_at_each_stage() {
+    /// What the server still says before it is gone.
+    type Say = fn(&mut Peer, u32);
+    let check = async |stage: &str, say: Say| {
+        let (channel, mut peer, mut accepted) = connected(&[]).await;
+        let call = spawn_echo(&channel, "x");
+        let data = soon(peer.next_of(Kind::Data)).await;
+        say(&mut peer, data.stream);
+        peer.send().await;
+        drop(peer);
+        let status = soon(call).await.expect("no panic").expect_err(stage);
+        assert_eq!((status.code(), status.message()), (Code::Unavailable, "memory:1 closed the connection"));
+        assert_eq!(channel.lanes()[0].in_flight, 0, "{stage}");
+        // The next call finds it out and connects again.
+        let next = spawn_echo(&channel, "next");
+        let mut second = Peer::server(soon(accepted.recv()).await.expect("it reconnects"), &[]).await;
+        answer_next(&mut second).await;
+        soon(next).await.expect("no panic").expect("an answer");
+    };
+    check("nothing said", |_, _| ()).await;
+    check("after the head", |peer, stream| {
+        peer.headers(stream, false, HEAD);
+    })
+    .await;
+    check("after the message", |peer, stream| {
+        peer.headers(stream, false, HEAD).message(stream, false, b"x");
+    })
+    .await;
+    check("within a frame", |peer, _| peer.out.extend_from_slice(&[0, 0, 9, 1])).await;
+}
+
+#[tokio::test]
+async fn an_answer_before_the_end_counts() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = spawn_echo(&channel, "x");
+    let data = soon(peer.next_of(Kind::Data)).await;
+    peer.headers(data.stream, false, HEAD).message(data.stream, false, b"y").headers(data.stream, true, OK);
+    peer.send().await;
+    drop(peer);
+    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+}
+
+#[tokio::test]
+async fn what_is_not_a_grpc_server() {
+    let check = async |first: &'static [u8], close: bool, expected: &str| {
+        let (builder, mut accepted) = channel_to_test();
+        let connecting = tokio::spawn(builder.connect());
+        let mut io = accepted.recv().await.expect("it connects");
+        io.write_all(first).await.expect("it reads");
+        let error = if close {
+            drop(io);
+            soon(connecting).await
+        } else {
+            soon(connecting).await
+        };
+        let error = error.expect("no panic").expect_err(expected).to_string();
+        assert!(error.contains(expected) && error.contains("memory:1"), "{error}");
+    };
+    check(b"HTTP/1.1 400 Bad Request\r\n\r\n", false, "the server speaks HTTP/1.x").await;
+    check(b"HTTP/1.1 400 Bad Request\r\n\r\n", true, "the server speaks HTTP/1.x").await;
+    // An alert: unexpected message.
+    check(b"\x15\x03\x03\x00\x02\x02\x0a", true, "the server speaks TLS").await;
+    check(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03", false, "the server speaks TLS").await;
+    check(b"SSH-2.0-OpenSSH_9.9\r\n", false, "the peer does not speak HTTP/2").await;
+    check(b"", true, "is it a gRPC server, and without TLS?").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing() {
+    let (builder, mut accepted) = channel_to_test();
+    let connecting = tokio::spawn(builder.connect_timeout(Duration::from_secs(7)).connect());
+    let mut io = accepted.recv().await.expect("it connects");
+    let error = soon(connecting).await.expect("no panic").expect_err("it stalls").to_string();
+    assert_eq!(error, "no connection to memory:1 within 7s: the other end had not answered");
+    // The attempt is over, and so is its connection.
+    let mut rest = Vec::new();
+    soon(io.read_to_end(&mut rest)).await.expect("an end");
+}
+
+#[tokio::test]
+async fn a_silent_address_leaves_time_for_the_next() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let silent_at = silent.local_addr().expect("bound");
+    let target = format!("ipv4:{silent_at},{}", crate::support::serve(Echo::default()).await);
+    // The silent one has half of it.
+    let builder = Channel::builder(target).connect_timeout(Duration::from_secs(4));
+    let channel = builder.connect().await.expect("the second address");
+    assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_fail_fast_or_wait_while_there_is_no_server() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&attempts);
+    let channel = Channel::builder("memory:1")
+        .connector(move || {
+            let attempt = counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let (near, far) = duplex(peer::PIPE);
+                if attempt < 3 {
+                    return Err(std::io::ErrorKind::ConnectionRefused.into());
+                }
+                tokio::spawn(thalweg::Server::builder().add_service(Echo::default()).serve_connection(far));
+                Ok(near)
+            }
+        })
+        .connect_lazy()
+        .expect("a target");
+    for _ in 0..2 {
+        // The second falls into the pause after the first attempt.
+        let status = echo(&channel, raw("x")).await.expect_err("nobody there");
+        assert_eq!(status.code(), Code::Unavailable);
+        assert!(status.message().contains("is the server running?"), "{status:?}");
+        assert_eq!(attempts.load(Ordering::SeqCst), 1);
+    }
+    let mut patient = CallOptions::default();
+    patient.wait_for_ready = true;
+    let reply: Result<Response<Raw>, Status> = channel.unary(&ECHO, Request::new(raw("y")), &patient).await;
+    assert_eq!(reply.expect("an answer").into_inner(), raw("y"));
+    assert_eq!(attempts.load(Ordering::SeqCst), 4);
+
+    let mut request = Request::new(raw("z"));
+    request.set_timeout(Duration::from_secs(1));
+    let nobody = Channel::builder("memory:1")
+        .connector(|| async {
+            Err::<tokio::io::DuplexStream, _>(std::io::ErrorKind::ConnectionRefused.into())
+        })
+        .connect_lazy()
+        .expect("a target");
+    let reply: Result<Response<Raw>, Status> = nobody.unary(&ECHO, request, &patient).await;
+    assert_eq!(reply.expect_err("nobody there").code(), Code::DeadlineExceeded);
+}
+
+#[tokio::test]
+async fn calls_spread_over_the_lanes() {
+    let channel = Channel::builder(crate::support::serve(Echo::default()).await)
+        .lanes(3)
+        .connect()
+        .await
+        .expect("a server");
+    let calls: Vec<_> = (0..9).map(|_| spawn_echo(&channel, "sleep")).collect();
+    let in_flight = || channel.lanes().iter().map(|lane| lane.in_flight).collect::<Vec<_>>();
+    until(|| in_flight() == [3, 3, 3]).await;
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+    until(|| in_flight() == [0, 0, 0]).await;
+}
+
+#[tokio::test]
+async fn lanes_that_cannot_connect_are_passed_by() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let channel = Channel::builder("memory:1")
+        .lanes(4)
+        .connector(move || {
+            let is_first = attempts.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                let (near, far) = duplex(peer::PIPE);
+                if !is_first {
+                    return Err(std::io::ErrorKind::ConnectionRefused.into());
+                }
+                tokio::spawn(thalweg::Server::builder().add_service(Echo::default()).serve_connection(far));
+                Ok(near)
+            }
+        })
+        .connect_lazy()
+        .expect("a target");
+    for _ in 0..12 {
+        echo(&channel, raw("x")).await.expect("the one lane that there is");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_channel_closes_when_its_calls_have_ended() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = spawn_echo(&channel, "x");
+    let data = soon(peer.next_of(Kind::Data)).await;
+    drop(channel);
+    tokio::task::yield_now().await;
+    peer.headers(data.stream, false, HEAD).message(data.stream, false, b"y").headers(data.stream, true, OK);
+    peer.send().await;
+    assert_eq!(soon(call).await.expect("no panic").expect("an answer"), raw("y"));
+    assert!(soon(peer.rest()).await.iter().any(|frame| frame.kind == Kind::GoAway));
+}
+
+#[tokio::test]
+async fn a_channel_dropped_while_it_connects_closes_its_connection() {
+    let (builder, mut accepted) = channel_to_test();
+    let channel = builder.connect_lazy().expect("a target");
+    let mut call = Box::pin(echo(&channel, raw("x")));
+    assert!(poll_once(call.as_mut()).is_none());
+    let io = accepted.recv().await.expect("it connects");
+    drop(call);
+    drop(channel);
+    let mut peer = Peer::server(io, &[]).await;
+    soon(peer.rest()).await;
+}
+
+#[tokio::test]
+async fn an_early_answer_gives_up_the_rest_of_the_request() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let call = spawn_echo(&channel, &"x".repeat(100_000));
+    let data = soon(peer.next_of(Kind::Data)).await;
+    peer.headers(data.stream, true, &[HEAD[0], HEAD[1], ("grpc-status", "8")]).send().await;
+    let status = soon(call).await.expect("no panic").expect_err("it is too much");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    let reset = soon(peer.next_of(Kind::RstStream)).await;
+    assert_eq!((reset.stream, reset.code()), (data.stream, ErrorCode::Cancel));
+}
+
+#[tokio::test]
+async fn heads_for_a_server_that_does_not_read_are_bounded() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    // The driver gets no turn between these calls.
+    for _ in 0..10_000 {
+        let mut call = pin!(echo(&channel, raw("x")));
+        assert!(poll_once(call.as_mut()).is_none());
+    }
+    let last = spawn_echo(&channel, "last");
+    let mut heads = 0;
+    loop {
+        let frame = soon(peer.next()).await.expect("the connection is open");
+        heads += usize::from(frame.kind == Kind::Headers);
+        if frame.kind == Kind::Data && frame.payload.ends_with(b"last") {
+            break;
+        }
+    }
+    assert_eq!(heads, 4096 + 1, "the others waited, and were not there any more when it was read");
+    last.abort();
+}
+
+#[tokio::test]
+async fn what_responses_mean() {
+    let check = async |say: &dyn Fn(&mut Peer, u32), expected: Result<&str, (Code, &str)>| {
+        let (channel, mut peer, _accepted) = connected(&[]).await;
+        let call = spawn_echo(&channel, "x");
+        let data = soon(peer.next_of(Kind::Data)).await;
+        say(&mut peer, data.stream);
+        peer.send().await;
+        let outcome = soon(call).await.expect("no panic");
+        match (outcome, expected) {
+            (Ok(reply), Ok(expected)) => assert_eq!(reply, raw(expected)),
+            (Err(status), Err((code, part))) => {
+                assert!(status.code() == code && status.message().contains(part), "{status:?}, not {part}");
+            }
+            (outcome, expected) => panic!("{outcome:?}, not {expected:?}"),
+        }
+    };
+    let reset = async |error: ErrorCode, code: Code| {
+        let say = |peer: &mut Peer, stream: u32| {
+            peer.reset(stream, error);
+        };
+        check(&say, Err((code, "the stream was reset"))).await;
+    };
+    reset(ErrorCode::Cancel, Code::Cancelled).await;
+    reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted).await;
+    reset(ErrorCode::InadequateSecurity, Code::PermissionDenied).await;
+    reset(ErrorCode::InternalError, Code::Internal).await;
+    reset(ErrorCode::NoError, Code::Internal).await;
+
+    let http = async |status: &str, code: Code| {
+        let say = |peer: &mut Peer, stream: u32| {
+            peer.headers(stream, false, &[(":status", status), ("content-type", "text/html")]);
+            peer.data(stream, true, b"<html>");
+        };
+        check(&say, Err((code, "not a gRPC response"))).await;
+    };
+    http("404", Code::Unimplemented).await;
+    http("503", Code::Unavailable).await;
+    http("401", Code::Unauthenticated).await;
+    http("200", Code::Unknown).await;
+
+    let body = async |body: &[u8], trailers: Option<&[(&str, &str)]>, expected| {
+        let say = |peer: &mut Peer, stream: u32| {
+            peer.headers(stream, false, HEAD).data(stream, trailers.is_none(), body);
+            if let Some(trailers) = trailers {
+                peer.headers(stream, true, trailers);
+            }
+        };
+        check(&say, expected).await;
+    };
+    let message = peer::envelope(b"y");
+    body(&message, Some(OK), Ok("y")).await;
+    body(&message, None, Err((Code::Internal, "without trailers"))).await;
+    body(&message[..4], Some(OK), Err((Code::Internal, "inside a message"))).await;
+    body(&message[..4], Some(&[("grpc-status", "9")]), Err((Code::FailedPrecondition, ""))).await;
+    body(&[&message[..], &message].concat(), Some(OK), Err((Code::Internal, "more than one came"))).await;
+    body(&[7, 0, 0, 0, 0], Some(OK), Err((Code::Internal, "payload format 7"))).await;
+    body(&[1, 0, 0, 0, 0], Some(OK), Err((Code::Internal, "compressed flag"))).await;
+    body(&[0, 255, 0, 0, 0], Some(OK), Err((Code::ResourceExhausted, "larger than max"))).await;
+}
+
+#[tokio::test]
+async fn what_a_request_says() {
+    let (builder, mut accepted) = channel_to_test();
+    let (channel, mut peer) =
+        tokio::join!(builder.user_agent("app/1").authority("name:7").connect(), async {
+            Peer::server(accepted.recv().await.expect("it connects"), &[]).await
+        });
+    let channel = channel.expect("connected");
+    let mut request = Request::new(raw("x"));
+    request.set_timeout(Duration::from_secs(5));
+    let call: tokio::task::JoinHandle<Result<Response<Raw>, Status>> =
+        tokio::spawn(async move { channel.unary(&ECHO, request, &CallOptions::default()).await });
+    let head = soon(peer.next_of(Kind::Headers)).await.text();
+    for line in [
+        ":method: POST\n",
+        ":path: /test.Echo/Echo\n",
+        ":authority: name:7\n",
+        "te: trailers\n",
+        "content-type: application/grpc\n",
+        "user-agent: app/1 grpc-rust-thalweg/",
+        "grpc-timeout: 5",
+    ] {
+        assert!(head.contains(line), "{line} is not in\n{head}");
+    }
+    call.abort();
+    let reset = soon(peer.next_of(Kind::RstStream)).await;
+    assert_eq!(reset.code(), ErrorCode::Cancel);
+}

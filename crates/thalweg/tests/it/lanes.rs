@@ -1,0 +1,117 @@
+//! A channel that finds its number of lanes, on real sockets.
+
+use std::time::Duration;
+
+use crate::support::{Echo, echo, raw, serve, soon, spawn_echo, start, until};
+use thalweg::channel::{ConnectError, Lanes};
+use thalweg::{Channel, Server};
+use thalweg_link::{Link, LinkOptions};
+
+/// A server that permits so many calls on each connection.
+async fn limited(streams: u32) -> String {
+    start(Server::builder().add_service(Echo::default()).max_concurrent_streams(streams)).await
+}
+
+fn in_flight(channel: &Channel) -> Vec<usize> {
+    channel.lanes().iter().map(|lane| lane.in_flight).collect()
+}
+
+#[tokio::test]
+async fn slow_calls_beyond_the_stream_limit_run_side_by_side() {
+    let lanes = Lanes::adaptive().cap(4);
+    let channel = Channel::builder(limited(2).await).lanes(lanes).connect().await.expect("a server");
+    assert_eq!(channel.lanes().len(), 1);
+    let calls: Vec<_> = (0..8).map(|_| spawn_echo(&channel, "sleep")).collect();
+    until(|| in_flight(&channel) == [2, 2, 2, 2]).await;
+    assert_eq!(channel.waiting(), 0);
+    assert!(channel.lanes()[3].reason.contains("stream"), "{:?}", channel.lanes());
+    // There are as many as there may be: the next waits.
+    let ninth = spawn_echo(&channel, "x");
+    until(|| channel.waiting() == 1).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(channel.lanes().len(), 4, "{:?}", channel.lanes());
+    calls[0].abort();
+    assert_eq!(soon(ninth).await.expect("no panic").expect("an answer"), raw("x"));
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+    // Idle, it goes back to its floor.
+    until(|| channel.lanes().len() == 1).await;
+    assert_eq!(echo(&channel, raw("y")).await.expect("an answer"), raw("y"));
+}
+
+#[tokio::test]
+async fn a_service_config_is_the_cap() {
+    let config = r#"{"connectionScaling": {"maxConnectionsPerSubchannel": 2}}"#;
+    let builder = Channel::builder(limited(1).await).lanes(Lanes::adaptive().cap(8)).service_config(config);
+    let channel = builder.connect().await.expect("a server");
+    let calls: Vec<_> = (0..4).map(|_| spawn_echo(&channel, "sleep")).collect();
+    until(|| in_flight(&channel) == [1, 1] && channel.waiting() == 2).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(channel.lanes().len(), 2);
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
+
+    let broken = Channel::builder("localhost:1").service_config("{").connect_lazy();
+    assert!(matches!(broken, Err(ConnectError::ServiceConfig(_))), "{broken:?}");
+}
+
+#[tokio::test]
+async fn an_adaptive_channel_has_its_floor() {
+    let lanes = Lanes::adaptive().floor(3).cap(5);
+    let channel =
+        Channel::builder(serve(Echo::default()).await).lanes(lanes).connect().await.expect("a server");
+    assert_eq!(channel.lanes().len(), 3);
+    assert!(channel.lanes().iter().all(|lane| lane.state == "READY" && lane.reason == "initial"));
+    // A lane that was lost comes back with the next call.
+    for _ in 0..9 {
+        echo(&channel, raw("x")).await.expect("an answer");
+    }
+    let lanes = channel.lanes();
+    assert!(lanes.iter().enumerate().all(|(place, lane)| lane.id == place as u64), "{lanes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_call_fails_while_the_number_adapts() {
+    let lanes = Lanes::adaptive().cap(6);
+    let channel = Channel::builder(limited(3).await).lanes(lanes).connect().await.expect("a server");
+    for round in 0..6 {
+        let callers = if round % 2 == 0 { 32 } else { 1 };
+        let calls: Vec<_> = (0..callers)
+            .map(|_| {
+                let channel = channel.clone();
+                tokio::spawn(async move {
+                    for _ in 0..400 {
+                        assert_eq!(echo(&channel, raw("yield")).await.expect("an answer"), raw("yield"));
+                    }
+                })
+            })
+            .collect();
+        for call in calls {
+            soon(call).await.expect("every call is answered");
+        }
+    }
+    assert_eq!(channel.waiting(), 0);
+    assert!(in_flight(&channel).iter().all(|&count| count == 0), "{:?}", channel.lanes());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_open_while_each_brings_more_calls() {
+    let server = serve(Echo::default()).await.parse().expect("an address");
+    let options = LinkOptions::new("127.0.0.1:0".parse().expect("an address"), server);
+    // Each connection has room for two of the calls at a time.
+    let link = Link::start(options.delay(Duration::from_millis(2)).buffer(2_048)).expect("a link");
+    let builder = Channel::builder(link.address().to_string()).lanes(Lanes::adaptive().cap(4));
+    let channel = builder.connect().await.expect("a server");
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                loop {
+                    echo(&channel, raw(vec![7; 1_000])).await.expect("an answer");
+                }
+            })
+        })
+        .collect();
+    until(|| channel.lanes().len() == 4).await;
+    assert!(channel.lanes()[3].reason.contains("so far 2 with"), "{:?}", channel.lanes());
+    callers.iter().for_each(tokio::task::JoinHandle::abort);
+    until(|| channel.lanes().len() == 1).await;
+}

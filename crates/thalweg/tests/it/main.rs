@@ -1,0 +1,21 @@
+//! Channels and servers from outside: one binary for all modules.
+
+mod backoff;
+mod busy_polling;
+mod calls;
+mod cancel;
+mod channel;
+mod flow;
+mod lane_changes;
+mod lanes;
+#[cfg(feature = "opentelemetry")]
+mod metrics;
+mod misbehaving;
+mod read_chunks;
+mod restarts;
+mod retries;
+mod server;
+mod shutdown;
+mod stalls;
+mod support;
+mod threads;

@@ -1,0 +1,324 @@
+//! What a channel and a server tell OpenTelemetry of real calls: gRFC A66 and A94.
+
+#![allow(clippy::float_cmp, reason = "sums of whole numbers are exact")]
+
+use std::time::Duration;
+
+use crate::support::peer::{HEAD, OK, Peer, channel_to_test};
+use crate::support::recorded::{Metric, Recorded};
+use crate::support::servers::{Port, Running};
+use crate::support::{CHAT, COUNT, ECHO, Echo, Items, REPEAT, items, raw, soon, start, until};
+use thalweg::channel::Lanes;
+use thalweg::http2::ErrorCode;
+use thalweg::http2::frame::Kind;
+use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, Status};
+
+const CALL_DURATION: &str = "grpc.client.call.duration";
+const STARTED: &str = "grpc.client.attempt.started";
+const DURATION: &str = "grpc.client.attempt.duration";
+const SENT: &str = "grpc.client.attempt.sent_total_compressed_message_size";
+const RECEIVED: &str = "grpc.client.attempt.rcvd_total_compressed_message_size";
+const SERVER_STARTED: &str = "grpc.server.call.started";
+const SERVER_DURATION: &str = "grpc.server.call.duration";
+const SERVER_SENT: &str = "grpc.server.call.sent_total_compressed_message_size";
+const SERVER_RECEIVED: &str = "grpc.server.call.rcvd_total_compressed_message_size";
+const DISCONNECTIONS: &str = "grpc.subchannel.disconnections";
+const CONNECTED: &str = "grpc.subchannel.connection_attempts_succeeded";
+const NOT_CONNECTED: &str = "grpc.subchannel.connection_attempts_failed";
+const OPEN: &str = "grpc.subchannel.open_connections";
+const LANES: &str = "thalweg.channel.lanes";
+
+/// A client and a server that tell the same provider.
+struct Measured {
+    recorded: Recorded,
+    channel: Channel,
+    /// As gRPC has it: with its scheme.
+    target: String,
+}
+
+impl Measured {
+    async fn new() -> Self {
+        let recorded = Recorded::new();
+        let server = Server::builder().add_service(Echo::default()).metrics(recorded.metrics());
+        let target = start(server).await;
+        let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(recorded.metrics());
+        let channel = channel.connect().await.expect("a server");
+        Self { recorded, channel, target: format!("dns:///{target}") }
+    }
+
+    /// That `count` calls of a method ended so, and how many bytes of messages they took there and back, is known to
+    /// both sides.
+    fn check(&self, method: &str, status: &str, count: u64, sent: usize, received: usize) {
+        let client = [("grpc.method", method), ("grpc.target", &self.target), ("grpc.status", status)];
+        let server = [("grpc.method", method), ("grpc.status", status)];
+        let check = |name: &str, labels: &[(&str, &str)], sum: Option<usize>| {
+            let point = self.recorded.point(name, labels);
+            let point =
+                point.unwrap_or_else(|| panic!("{name} {labels:?}: {:#?}", self.recorded.all().get(name)));
+            assert_eq!(point.count, count, "{name} {labels:?}");
+            match sum {
+                Some(sum) => assert_eq!(point.sum, sum as f64, "{name} {labels:?}"),
+                None => assert!(point.sum > 0.0, "{name} {labels:?}"),
+            }
+        };
+        check(CALL_DURATION, &client, None);
+        check(DURATION, &client, None);
+        check(SENT, &client, Some(sent));
+        check(RECEIVED, &client, Some(received));
+        check(SERVER_DURATION, &server, None);
+        check(SERVER_SENT, &server, Some(received));
+        check(SERVER_RECEIVED, &server, Some(sent));
+    }
+
+    /// How many attempts and calls have begun.
+    fn started(&self, method: &str) -> (i64, i64) {
+        let client = [("grpc.method", method), ("grpc.target", &*self.target)];
+        let server = [("grpc.method", method)];
+        (self.recorded.sum(STARTED, &client), self.recorded.sum(SERVER_STARTED, &server))
+    }
+
+    async fn unary(&self, method: &Method, message: Raw, options: &CallOptions) -> Result<Raw, Status> {
+        self.channel.unary(method, Request::new(message), options).await.map(Response::into_inner)
+    }
+}
+
+#[tokio::test]
+async fn unary_calls_are_counted_on_both_sides() {
+    let measured = Measured::new().await;
+    let options = CallOptions::default();
+    for _ in 0..3 {
+        measured.unary(&ECHO, raw("12345"), &options).await.expect("an answer");
+    }
+    // One that is handed over in pieces, and one of which a task answers.
+    measured.unary(&ECHO, raw(vec![7; 100_000]), &options).await.expect("an answer");
+    measured.unary(&ECHO, raw("yield"), &options).await.expect("an answer");
+    measured.check("test.Echo/Echo", "OK", 5, 100_020, 100_020);
+
+    measured.unary(&ECHO, raw("fail"), &options).await.expect_err("asked to");
+    measured.check("test.Echo/Echo", "NOT_FOUND", 1, 4, 0);
+    assert_eq!(measured.started("test.Echo/Echo"), (6, 6));
+}
+
+#[tokio::test]
+async fn sizes_are_those_of_what_is_compressed() {
+    let measured = Measured::new().await;
+    let mut options = CallOptions::default();
+    options.send_compressed = Some(Encoding::Gzip);
+    measured.unary(&ECHO, raw(vec![0; 50_000]), &options).await.expect("an answer");
+    let labels = [("grpc.method", "test.Echo/Echo"), ("grpc.status", "OK")];
+    let received = measured.recorded.point(SERVER_RECEIVED, &labels).expect("a call").sum;
+    assert!(received > 0.0 && received < 1000.0, "{received} bytes of zeros, compressed");
+    measured.check("test.Echo/Echo", "OK", 1, received as usize, 50_000);
+}
+
+#[tokio::test]
+async fn streams_are_one_call_with_all_their_messages() {
+    let measured = Measured::new().await;
+    let options = CallOptions::default();
+    let requests: Items<Raw> = items(["a", "bc", "def"].map(raw).into());
+    let replies = measured.channel.bidi_streaming::<_, Raw>(&CHAT, Request::new(requests), &options).await;
+    let mut replies = replies.expect("a stream").into_inner();
+    while soon(replies.message()).await.expect("no error").is_some() {}
+    measured.check("test.Echo/Chat", "OK", 1, 6, 6);
+
+    let requests: Items<Raw> = items(vec![raw("ab"); 10]);
+    let count = measured.channel.client_streaming::<_, Raw>(&COUNT, Request::new(requests), &options).await;
+    assert_eq!(count.expect("an answer").into_inner(), raw("10 20"));
+    measured.check("test.Echo/Count", "OK", 1, 20, 5);
+
+    let replies =
+        measured.channel.server_streaming::<_, Raw>(&REPEAT, Request::new(raw("7 40000")), &options).await;
+    let mut replies = replies.expect("a stream").into_inner();
+    while soon(replies.message()).await.expect("no error").is_some() {}
+    measured.check("test.Echo/Repeat", "OK", 1, 7, 280_000);
+}
+
+#[tokio::test]
+async fn calls_that_are_given_up_are_cancelled() {
+    let measured = Measured::new().await;
+    let mut options = CallOptions::default();
+    let call = {
+        let (channel, options) = (measured.channel.clone(), options.clone());
+        let call = async move { channel.unary::<_, Raw>(&ECHO, Request::new(raw("sleep")), &options).await };
+        tokio::spawn(call)
+    };
+    until(|| measured.started("test.Echo/Echo") == (1, 1)).await;
+    call.abort();
+    let cancelled = [("grpc.method", "test.Echo/Echo"), ("grpc.status", "CANCELLED")];
+    until(|| measured.recorded.point(SERVER_DURATION, &cancelled).is_some()).await;
+    measured.check("test.Echo/Echo", "CANCELLED", 1, 5, 0);
+
+    // A stream that is dropped, too.
+    let replies =
+        measured.channel.server_streaming::<_, Raw>(&REPEAT, Request::new(raw("1000 40000")), &options).await;
+    drop(replies.expect("a stream"));
+    let cancelled = [("grpc.method", "test.Echo/Repeat"), ("grpc.status", "CANCELLED")];
+    until(|| measured.recorded.point(SERVER_DURATION, &cancelled).is_some()).await;
+
+    options.timeout = Some(Duration::from_millis(20));
+    let status = measured.unary(&ECHO, raw("sleep"), &options).await.expect_err("it sleeps");
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    // The requests of this one go on for as long as it is held.
+    let (_requests, source) = tokio::sync::mpsc::unbounded_channel::<Raw>();
+    let request = Request::new(crate::support::Receiver(source));
+    let opened = measured.channel.bidi_streaming::<_, Raw>(&CHAT, request, &options).await;
+    let status = match opened {
+        Err(status) => status,
+        Ok(replies) => replies.into_inner().message().await.expect_err("nothing comes"),
+    };
+    assert_eq!(status.code(), Code::DeadlineExceeded);
+    let exceeded = [
+        ("grpc.method", "test.Echo/Chat"),
+        ("grpc.target", &*measured.target),
+        ("grpc.status", "DEADLINE_EXCEEDED"),
+    ];
+    assert_eq!(measured.recorded.point(CALL_DURATION, &exceeded).map(|point| point.count), Some(1));
+    let exceeded = [
+        ("grpc.method", "test.Echo/Echo"),
+        ("grpc.target", &*measured.target),
+        ("grpc.status", "DEADLINE_EXCEEDED"),
+    ];
+    assert_eq!(measured.recorded.point(CALL_DURATION, &exceeded).map(|point| point.count), Some(1));
+    let took = measured.recorded.point(DURATION, &exceeded).expect("an attempt").sum;
+    assert!(took >= 0.02, "{took} s");
+}
+
+#[tokio::test]
+async fn names_that_peers_may_invent_are_other() {
+    let measured = Measured::new().await;
+    let options = CallOptions::default();
+    let invented = Method::from_path("test.Echo/Invented").expect("a path");
+    let status = measured.unary(&invented, raw("x"), &options).await.expect_err("there is none");
+    assert_eq!(status.code(), Code::Unimplemented);
+    assert_eq!(measured.started("other"), (1, 1));
+    let unimplemented = [("grpc.method", "other"), ("grpc.status", "UNIMPLEMENTED")];
+    assert!(measured.recorded.point(SERVER_DURATION, &unimplemented).is_some());
+
+    // A client can be told to name what it calls, and not to name whom.
+    let metrics = measured.recorded.metrics().names_all_methods(true).names_target(false);
+    let target = measured.target.clone();
+    let named = Channel::builder(target).metrics(metrics).connect().await.expect("a server");
+    let echo = Method::from_path("test.Echo/Echo").expect("a path");
+    let reply = named.unary::<_, Raw>(&echo, Request::new(raw("x")), &options).await;
+    reply.expect("an answer");
+    let labels = [("grpc.method", "test.Echo/Echo"), ("grpc.target", "other")];
+    assert_eq!(measured.recorded.sum(STARTED, &labels), 1);
+}
+
+/// A refused stream is an attempt of its own, of the same call.
+#[tokio::test]
+async fn a_transparent_retry_is_another_attempt() {
+    let recorded = Recorded::new();
+    let (builder, mut accepted) = channel_to_test();
+    let channel = builder.metrics(recorded.metrics()).connect_lazy().expect("a channel");
+    let call = crate::support::spawn_echo(&channel, "message");
+    let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
+    let first = soon(peer.next_of(Kind::Headers)).await.stream;
+    peer.reset(first, ErrorCode::RefusedStream).send().await;
+    let second = soon(peer.next_of(Kind::Headers)).await.stream;
+    peer.headers(second, false, HEAD).message(second, false, b"yes").headers(second, true, OK).send().await;
+    soon(call).await.expect("no panic").expect("an answer");
+
+    let all = recorded.all();
+    let point = |name: &str, status: &str| {
+        let ended = |labels: &&crate::support::recorded::Labels| {
+            labels.get("grpc.status").is_some_and(|s| s == status)
+        };
+        let (_, point) = all[name].points.iter().find(|(labels, _)| ended(labels))?;
+        Some((point.count, point.sum))
+    };
+    let started: f64 = all[STARTED].points.values().map(|point| point.sum).sum();
+    assert_eq!(started, 2.0);
+    assert_eq!(point(SENT, "UNAVAILABLE"), Some((1, 7.0)));
+    assert_eq!((point(SENT, "OK"), point(RECEIVED, "OK")), (Some((1, 7.0)), Some((1, 3.0))));
+    assert_eq!(point(CALL_DURATION, "OK").map(|(count, _)| count), Some(1));
+    assert_eq!(point(CALL_DURATION, "UNAVAILABLE"), None);
+}
+
+#[tokio::test]
+async fn connections_and_lanes_are_counted() {
+    let recorded = Recorded::new();
+    let port = Port::new();
+    let target = format!("dns:///{}", port.target());
+    let at = [("grpc.target", &*target)];
+    let ended = |why: &str| {
+        recorded.sum(DISCONNECTIONS, &[("grpc.target", &*target), ("grpc.disconnect_error", why)])
+    };
+    let running = Running::start(port.listen());
+    let builder = Channel::builder(port.target()).lanes(Lanes::fixed(2)).metrics(recorded.metrics());
+    let channel = builder.connect().await.expect("a server");
+    let known = |connected, failed, open| {
+        let found = [CONNECTED, NOT_CONNECTED, OPEN].map(|name| recorded.sum(name, &at));
+        found == [connected, failed, open]
+    };
+    assert!(known(2, 0, 2), "{:#?}", recorded.all());
+    assert_eq!(recorded.sum(LANES, &at), 2);
+
+    running.stop().await;
+    until(|| known(2, 0, 0)).await;
+    assert_eq!(ended("GOAWAY NO_ERROR"), 2);
+
+    // Nobody listens.
+    crate::support::echo(&channel, raw("x")).await.expect_err("nobody is there");
+    assert!(known(2, 1, 0), "{:#?}", recorded.all());
+
+    let running = Running::start(port.listen());
+    let mut options = CallOptions::default();
+    options.wait_for_ready = true;
+    let call = channel.unary::<_, Raw>(&ECHO, Request::new(raw("x")), &options);
+    soon(call).await.expect("an answer");
+    crate::support::echo(&channel, raw("x")).await.expect("an answer");
+    until(|| known(4, 1, 2)).await;
+    drop(channel);
+    until(|| known(4, 1, 0)).await;
+    assert_eq!(ended("subchannel shutdown"), 2);
+    until(|| recorded.sum(LANES, &at) == 0).await;
+    running.kill().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_says_how() {
+    let recorded = Recorded::new();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let target = listener.local_addr().expect("bound").to_string();
+    let accepting = tokio::spawn(async move { listener.accept().await.expect("a connection").0 });
+    let builder = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(recorded.metrics());
+    let connecting = tokio::spawn(builder.connect());
+    let mut socket = accepting.await.expect("no panic");
+    // An empty SETTINGS frame, and then a reset.
+    tokio::io::AsyncWriteExt::write_all(&mut socket, &[0, 0, 0, 4, 0, 0, 0, 0, 0]).await.expect("it is read");
+    let channel = connecting.await.expect("no panic").expect("a server");
+    socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).expect("an option");
+    drop(socket);
+    let target = format!("dns:///{target}");
+    let labels = [("grpc.target", &*target), ("grpc.disconnect_error", "connection reset")];
+    until(|| recorded.sum(DISCONNECTIONS, &labels) == 1).await;
+    drop(channel);
+}
+
+#[tokio::test]
+async fn units_and_boundaries_are_those_of_the_grfc() {
+    let measured = Measured::new().await;
+    measured.unary(&ECHO, raw("x"), &CallOptions::default()).await.expect("an answer");
+    let all = measured.recorded.all();
+    let check = |name: &str, unit: &str, bounds: Option<(usize, f64, f64)>| {
+        let Metric { scope, unit: found, points } = &all[name];
+        assert_eq!((scope, &**found), (&format!("thalweg {}", env!("CARGO_PKG_VERSION")), unit), "{name}");
+        let point = points.values().next().unwrap_or_else(|| panic!("{name}: nothing recorded"));
+        let edges = point.bounds.len();
+        let found = (edges > 0).then(|| (edges, point.bounds[1], point.bounds[edges - 1]));
+        assert_eq!(found, bounds, "{name}");
+    };
+    let (latency, size) = (Some((41, 0.00001, 100.0)), Some((14, 1024.0, 4_294_967_296.0)));
+    check(CALL_DURATION, "s", latency);
+    check(DURATION, "s", latency);
+    check(SERVER_DURATION, "s", latency);
+    for name in [SENT, RECEIVED, SERVER_SENT, SERVER_RECEIVED] {
+        check(name, "By", size);
+    }
+    check(STARTED, "{attempt}", None);
+    check(SERVER_STARTED, "{call}", None);
+    check(CONNECTED, "{attempt}", None);
+    check(OPEN, "{connection}", None);
+    check(LANES, "{lane}", None);
+}

@@ -1,0 +1,271 @@
+//! Servers: their listeners, requests that are not gRPC, messages that cannot be encoded.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::peer::{Peer, REQUEST, client_of};
+use crate::support::{ECHO, Echo, Receiver, chat, connect, echo, items, raw, serve, soon};
+use thalweg::http2::frame::Kind;
+use thalweg::server::{Methods, Service};
+use thalweg::{
+    CallOptions, Code, DecodeError, ListenAddress, Message, Raw, Request, Response, ServiceOptions, Status,
+    Streaming,
+};
+
+#[tokio::test]
+async fn requests_that_are_not_grpc() {
+    let check =
+        async |method: &str, path: &str, content_type: &str, expected: &[&str], expected_body: &str| {
+            let mut peer = client_of(Echo::default()).await;
+            let fields = [
+                (":method", method),
+                (":scheme", "http"),
+                (":path", path),
+                (":authority", "test"),
+                ("content-type", content_type),
+            ];
+            peer.headers(1, true, &fields).send().await;
+            let head = soon(peer.next_of(Kind::Headers)).await;
+            let text = head.text();
+            for part in expected {
+                assert!(text.contains(part), "{method} {path}: {part} is not in\n{text}");
+            }
+            if expected_body.is_empty() {
+                assert!(head.end_stream, "{method} {path}");
+            } else {
+                let body = soon(peer.next_of(Kind::Data)).await.text();
+                assert!(body.contains(expected_body), "{method} {path}: {body}");
+            }
+        };
+    let html = "text/html";
+    check("GET", "/", html, &[":status: 200", "content-type: text/plain"], "This is a gRPC server").await;
+    check("HEAD", "/", html, &[":status: 200", "content-length: "], "").await;
+    check("GET", "/test.Echo/Echo", html, &[":status: 405", "allow: POST"], "POST").await;
+    check("POST", "/test.Echo/Echo", html, &[":status: 415"], "application/grpc").await;
+    check("OPTIONS", "*", html, &[":status: 400"], "slash").await;
+    let grpc = "application/grpc";
+    check("POST", "/test.Echo/Nothing", grpc, &[":status: 200", "grpc-status: 12"], "").await;
+    check("POST", "/", grpc, &["grpc-status: 12", "grpc-message: malformed method name"], "").await;
+    check("POST", "/test.Echo/Echo", grpc, &["grpc-status: 13", "none came"], "").await;
+    check("POST", "/test.Echo/Echo", "application/grpc+proto", &["grpc-status: 13"], "").await;
+}
+
+#[tokio::test]
+async fn refused_calls_give_their_place_back() {
+    let mut peer = client_of(Echo::default()).await;
+    let unknown = REQUEST.iter().map(|&(name, value)| match name {
+        ":path" => (name, "/test.Echo/Nothing"),
+        _ => (name, value),
+    });
+    let unknown: Vec<_> = unknown.collect();
+    // Many more than there may be at once; their bodies come after the answer.
+    for call in 0..600 {
+        let stream = 2 * call + 1;
+        peer.headers(stream, false, &unknown).send().await;
+        assert!(soon(peer.next_of(Kind::Headers)).await.text().contains("grpc-status: 12"));
+        assert_eq!(soon(peer.next_of(Kind::RstStream)).await.stream, stream);
+        peer.message(stream, true, b"late").send().await;
+    }
+    peer.headers(1201, false, REQUEST).message(1201, true, b"x").send().await;
+    assert_eq!(soon(peer.next_of(Kind::Data)).await.payload[5..], *b"x");
+}
+
+#[tokio::test]
+async fn several_listeners_of_all_kinds() {
+    let path = temporary("listeners");
+    let name = format!("thalweg-test-{}", std::process::id());
+    let addresses =
+        ["127.0.0.1:0".to_owned(), format!("unix:{}", path.display()), format!("unix-abstract:{name}")];
+    let addresses: Vec<ListenAddress> =
+        addresses.iter().map(|address| address.parse().expect("an address")).collect();
+    let server = thalweg::Server::builder().add_service(Echo::default());
+    let server = server.bind(&addresses).await.expect("free addresses");
+    let targets: Vec<_> = server.local_addresses().iter().map(ToString::to_string).collect();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+    for target in &targets {
+        let channel = connect(target).await;
+        assert_eq!(echo(&channel, raw("x")).await.expect(target), raw("x"), "{target}");
+    }
+    stop.send(()).expect("it serves");
+    soon(serving).await.expect("no panic").expect("a clean end");
+    assert!(!path.exists(), "the socket's file goes with the server");
+}
+
+#[tokio::test]
+async fn socket_files() {
+    let bind = async |path: &PathBuf| {
+        let address = format!("unix:{}", path.display()).parse().expect("an address");
+        thalweg::Server::builder().bind(&[address]).await.map_err(|error| error.to_string())
+    };
+    // Left over from a process that was killed.
+    let path = temporary("stale");
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("a new path"));
+    assert!(path.exists());
+    let first = bind(&path).await.expect("nobody listens there");
+    let error = bind(&path).await.expect_err("the first listens there");
+    assert!(error.contains("another process has it") && error.contains("stale"), "{error}");
+    drop(first);
+    assert!(!path.exists());
+
+    let path = temporary("file");
+    std::fs::write(&path, "precious").expect("a file");
+    bind(&path).await.expect_err("a file is no stale socket");
+    assert_eq!(std::fs::read_to_string(&path).expect("still there"), "precious");
+    std::fs::remove_file(&path).expect("a file");
+}
+
+#[tokio::test]
+async fn addresses_that_cannot_be_had() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().map(|at| (at.to_string(), taken)).expect("bound");
+    let path = temporary("second");
+    let addresses =
+        [format!("unix:{}", path.display()), taken.0.clone()].map(|it| it.parse().expect("an address"));
+    let error = thalweg::Server::builder().bind(&addresses).await.expect_err("taken").to_string();
+    assert!(error.contains(&taken.0) && error.contains("another process has it"), "{error}");
+    assert!(!path.exists(), "what had been bound before is given back");
+}
+
+/// The server's sweep gives the memory of idle connections back after two of its intervals.
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_on_after_its_connection_was_idle() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let (requests, source) = tokio::sync::mpsc::unbounded_channel();
+    let mut responses = chat(&channel, Receiver(source)).await.expect("a stream");
+    for message in ["first", "second"] {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        requests.send(raw(message)).expect("open");
+        assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw(message)));
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    drop(requests);
+    assert_eq!(soon(responses.message()).await.expect("the end"), None);
+    assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
+}
+
+/// A message that breaks the promises of [`Message`], if its first byte says so.
+struct Faulty(&'static [u8]);
+
+impl Message for Faulty {
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self.0.first() {
+            Some(b'p') => {
+                out.push(b'p');
+                panic!("asked to");
+            }
+            Some(b's') => out.push(b's'),
+            Some(b'l') => out.extend_from_slice(&[b'l'; 1000]),
+            _ => out.extend_from_slice(self.0),
+        }
+    }
+
+    fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self(match wire {
+            b"panic" => b"panic",
+            b"short" => b"short",
+            b"long" => b"long",
+            _ => b"ok",
+        }))
+    }
+}
+
+struct FaultyService;
+
+impl Service for FaultyService {
+    const NAME: &'static str = "test.Echo";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let service = Arc::new(self);
+        let options = ServiceOptions::default();
+        methods.unary("Echo", &service, &options, async |_, request: Request<Faulty>| {
+            Ok(Response::new(request.into_inner()))
+        });
+        methods.bidi_streaming("Chat", &service, &options, async |_, request: Request<Streaming<Faulty>>| {
+            Ok(Response::new(request.into_inner()))
+        });
+    }
+}
+
+#[tokio::test]
+async fn messages_that_cannot_be_encoded_on_the_server() {
+    let channel = connect(&serve(FaultyService).await).await;
+    let beside = tokio::spawn({
+        let channel = channel.clone();
+        async move { channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("ok")), &CallOptions::default()).await }
+    });
+    for order in ["panic", "short", "long"] {
+        let status = echo(&channel, raw(order)).await.expect_err(order);
+        assert_eq!(status.code(), Code::Internal, "{order}");
+        assert_eq!(echo(&channel, raw("ok")).await.expect("the connection is whole"), raw("ok"), "{order}");
+    }
+    soon(beside).await.expect("no panic").expect("an answer");
+    let mut responses = chat(&channel, items(vec![raw("ok"), raw("panic")])).await.expect("a stream");
+    assert_eq!(soon(responses.message()).await.expect("the first"), Some(raw("ok")));
+    let status = soon(responses.message()).await.expect_err("the second panics");
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::Internal, "the message panicked when it was encoded")
+    );
+}
+
+#[tokio::test]
+async fn messages_that_cannot_be_encoded_on_the_client() {
+    let channel = connect(&serve(Echo::default()).await).await;
+    let options = CallOptions::default();
+    for (order, expected) in [
+        ("panic", "the message panicked when it was encoded"),
+        ("short", "the message announced 5 bytes and encoded 1"),
+        ("long", "the message announced 4 bytes and encoded 1000"),
+    ] {
+        let message = Faulty::decode(order.as_bytes()).expect("an order");
+        let outcome: Result<Response<Raw>, Status> =
+            channel.unary(&ECHO, Request::new(message), &options).await;
+        let status = outcome.expect_err(order);
+        assert_eq!((status.code(), status.message()), (Code::Internal, expected));
+        assert_eq!(channel.lanes()[0].in_flight, 0);
+        assert_eq!(echo(&channel, raw("ok")).await.expect("the connection is whole"), raw("ok"), "{order}");
+    }
+    let status = match soon(chat(&channel, items(vec![Faulty(b"ok"), Faulty(b"panic")]))).await {
+        Err(status) => status,
+        Ok(mut responses) => {
+            assert_eq!(soon(responses.message()).await.expect("the first"), Some(raw("ok")));
+            soon(responses.message()).await.expect_err("the second panics")
+        }
+    };
+    assert_eq!(status.code(), Code::Internal);
+}
+
+/// A path that no other test uses.
+fn temporary(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("thalweg-{}-{name}.sock", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+#[tokio::test]
+async fn a_request_cut_by_garbage_is_that_calls_alone() {
+    let mut peer: Peer = client_of(Echo::default()).await;
+    peer.headers(1, false, REQUEST).data(1, true, &[9, 0, 0, 0, 0]);
+    peer.headers(3, false, REQUEST).data(3, true, &[0, 0, 0, 0, 9, 1]);
+    peer.headers(5, false, REQUEST).data(5, true, &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    peer.headers(7, false, REQUEST).message(7, true, b"x").send().await;
+    let mut answers = Vec::new();
+    while answers.len() < 5 {
+        let frame = soon(peer.next_of(Kind::Headers)).await;
+        answers.push((frame.stream, frame.text()));
+    }
+    let status = |stream, code: &str| {
+        let code = format!("grpc-status: {code}\n");
+        assert!(answers.iter().any(|(of, text)| *of == stream && text.contains(&code)), "{answers:?}");
+    };
+    status(1, "13");
+    status(3, "13");
+    status(5, "13");
+    status(7, "0");
+}

@@ -1,0 +1,194 @@
+//! The end of a server: who is waited for, and for how long.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::peer::{REQUEST, envelope};
+use crate::support::{Echo, Receiver, chat, connect, echo, raw, soon, spawn_echo, until};
+use thalweg::http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
+use thalweg::http2::hpack::Encoder;
+use thalweg::http2::{Block, FieldList, Indexing, StreamId};
+use thalweg::server::ServeError;
+use thalweg::{Code, Server};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// A server that can be told to stop.
+struct Running {
+    path: PathBuf,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Running {
+    async fn start(echo: Echo, grace: Duration) -> Self {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::SeqCst);
+        let path = std::env::temp_dir().join(format!("thalweg-stop-{}-{number}.sock", std::process::id()));
+        let address = format!("unix:{}", path.display()).parse().expect("an address");
+        let server = Server::builder().add_service(echo).shutdown_grace(grace);
+        let server = server.bind(&[address]).await.expect("a free path");
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+        Self { path, stop, serving }
+    }
+
+    fn target(&self) -> String {
+        format!("unix:{}", self.path.display())
+    }
+
+    /// Tells it to stop; how long that took.
+    async fn stop(self) -> Duration {
+        let began = Instant::now();
+        self.stop.send(()).expect("it serves");
+        self.serving.await.expect("no panic").expect("a clean end");
+        began.elapsed()
+    }
+}
+
+/// A client that has sent one unary call, its preface before it.
+async fn raw_client(server: &Running, message: &[u8]) -> UnixStream {
+    let mut io = UnixStream::connect(&server.path).await.expect("it listens");
+    let mut out = PREFACE.to_vec();
+    frame::settings(&[], &mut out);
+    frame::settings_ack(&mut out);
+    let mut fields = FieldList::new();
+    for (name, value) in REQUEST {
+        fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+    }
+    let mut block = Vec::new();
+    Encoder::new().encode(Block { fixed: None, extra: &fields }, &mut block);
+    let stream = StreamId::new(1);
+    frame::emit(Kind::Headers, Flags::END_HEADERS, stream, &block, &mut out);
+    frame::window_update(stream, 8 << 20, &mut out);
+    frame::window_update(StreamId::CONNECTION, 8 << 20, &mut out);
+    for part in envelope(message).chunks(16_384) {
+        frame::emit(Kind::Data, Flags::NONE, stream, part, &mut out);
+    }
+    frame::emit(Kind::Data, Flags::END_STREAM, stream, b"", &mut out);
+    io.write_all(&out).await.expect("it reads");
+    io
+}
+
+/// The frames that come until the server closes.
+async fn frames(io: &mut UnixStream) -> Vec<FrameHead> {
+    let mut bytes = Vec::new();
+    io.read_to_end(&mut bytes).await.expect("an end");
+    let (mut rest, mut frames) = (&bytes[..], Vec::new());
+    while let Some((head, behind)) = rest.split_first_chunk::<HEAD_LEN>() {
+        let head = FrameHead::parse(head);
+        rest = &behind[head.len as usize..];
+        frames.push(head);
+    }
+    frames
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_clients_are_let_go_at_once() {
+    let server = Running::start(Echo::default(), Duration::from_secs(60)).await;
+    let channels = [connect(&server.target()).await, connect(&server.target()).await];
+    echo(&channels[0], raw("x")).await.expect("an answer");
+    let target = server.target();
+    assert!(server.stop().await < Duration::from_secs(1));
+    let status = echo(&channels[0], raw("y")).await.expect_err("the server has stopped");
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().contains(&target), "{status:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_client_that_ignores_goaway_does_not_use_up_the_grace() {
+    let server = Running::start(Echo::default(), Duration::from_secs(60)).await;
+    let mut client = raw_client(&server, b"x").await;
+    let reading = tokio::spawn(async move { frames(&mut client).await });
+    until(|| !reading.is_finished()).await;
+    let took = server.stop().await;
+    // Neither PING nor GOAWAY are answered: the second GOAWAY goes out after 5 s.
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let goaways = reading.await.expect("no panic").iter().filter(|frame| frame.kind == Kind::GoAway).count();
+    assert_eq!(goaways, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_under_way_have_the_grace_and_no_more() {
+    let handlers = Echo::default();
+    let server = Running::start(handlers.clone(), Duration::from_secs(7)).await;
+    let channel = connect(&server.target()).await;
+    let call = spawn_echo(&channel, "sleep");
+    let (requests, source) = tokio::sync::mpsc::unbounded_channel();
+    let mut responses = chat(&channel, Receiver(source)).await.expect("a stream");
+    requests.send(raw("x")).expect("open");
+    assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("x")));
+    let took = server.stop().await;
+    assert!(took >= Duration::from_secs(7) && took < Duration::from_secs(10), "{took:?}");
+    assert_eq!(handlers.cancelled.load(Ordering::SeqCst), 1);
+    assert_eq!(call.await.expect("no panic").expect_err("cut off").code(), Code::Unavailable);
+    assert_eq!(responses.message().await.expect_err("cut off").code(), Code::Unavailable);
+    assert_eq!(channel.lanes().iter().map(|lane| lane.in_flight).sum::<usize>(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_gets_its_answer_within_the_grace() {
+    let server = Running::start(Echo::default(), Duration::from_secs(600)).await;
+    // All of it is framed when the socket is full: what is left waits for the reader in the connection that has
+    // drained.
+    let size = 248 << 10;
+    let mut client = raw_client(&server, &vec![1; size]).await;
+    let stopping = tokio::spawn(server.stop());
+    let mut received = Vec::new();
+    let mut part = vec![0; 32 << 10];
+    loop {
+        // Much longer than a closed connection lingers.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let len = client.read(&mut part).await.expect("an end, no reset");
+        if len == 0 {
+            break;
+        }
+        received.extend_from_slice(&part[..len]);
+    }
+    let ones = received.split(|byte| *byte != 1).map(<[u8]>::len).sum::<usize>();
+    assert!(ones >= size, "{ones} bytes of {size}");
+    stopping.await.expect("no panic");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_stopped_is_cut_off_after_the_grace() {
+    let server = Running::start(Echo::default(), Duration::from_secs(5)).await;
+    let client = raw_client(&server, &vec![1; 3 << 20]).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let took = server.stop().await;
+    assert!(took >= Duration::from_secs(5) && took < Duration::from_secs(9), "{took:?}");
+    drop(client);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_end_with_the_grace_whatever_the_client_does() {
+    let handlers = Echo::default();
+    let server = Running::start(handlers.clone(), Duration::from_secs(5)).await;
+    let client = raw_client(&server, b"sleep").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let began = Instant::now();
+    let stopping = tokio::spawn(server.stop());
+    until(|| handlers.cancelled.load(Ordering::SeqCst) == 1).await;
+    // The connection itself lingers for a second.
+    let took = began.elapsed();
+    assert!(took >= Duration::from_secs(5) && took < Duration::from_millis(5900), "{took:?}");
+    stopping.await.expect("no panic");
+    drop(client);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_nothing_is_let_go() {
+    let server = Running::start(Echo::default(), Duration::from_secs(60)).await;
+    let mut silent = UnixStream::connect(&server.path).await.expect("it listens");
+    let began = Instant::now();
+    let mut said = Vec::new();
+    silent.read_to_end(&mut said).await.expect("an end");
+    // SETTINGS were not acknowledged within 10 s.
+    assert!(began.elapsed() >= Duration::from_secs(10) && began.elapsed() < Duration::from_secs(13));
+    drop(silent);
+    assert!(server.stop().await < Duration::from_secs(1));
+}

@@ -1,0 +1,5 @@
+//! The examples as processes, and all generated code compiled and called: one binary for all modules.
+
+mod generated;
+mod helloworld;
+mod notes;

@@ -1,0 +1,171 @@
+//! The documents point to what is there: files, headings, and the parts of ARCHITECTURE.md's map.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::workspace;
+
+/// Folders that hold no documents of ours.
+const PASSED_OVER: &[&str] = &["target", ".git", "node_modules"];
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if !path.is_dir() {
+            found.push(path);
+        } else if !PASSED_OVER.contains(&name.as_str()) && !path.is_symlink() {
+            files(&path, found);
+        }
+    }
+}
+
+/// All files of the tree, from its root.
+fn tree() -> Vec<String> {
+    let mut found = Vec::new();
+    files(workspace::root(), &mut found);
+    let relative =
+        |path: &PathBuf| path.strip_prefix(workspace::root()).map(|path| path.display().to_string());
+    found.iter().filter_map(|path| relative(path).ok()).collect()
+}
+
+fn has_extension(path: &str, extension: &str) -> bool {
+    Path::new(path).extension().is_some_and(|it| it == extension)
+}
+
+fn documents() -> Vec<String> {
+    tree().into_iter().filter(|path| has_extension(path, "md")).collect()
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(workspace::root().join(path)).unwrap_or_default()
+}
+
+/// A document's lines outside code blocks, without what stands in backquotes.
+fn prose(text: &str) -> String {
+    let mut prose = String::new();
+    let mut in_code = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        } else if !in_code {
+            prose.extend(line.split('`').step_by(2));
+            prose.push('\n');
+        }
+    }
+    prose
+}
+
+/// Targets of `[text](target)`.
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    prose.split("](").skip(1).filter_map(|after| Some(after.split_once(')')?.0.to_owned())).collect()
+}
+
+/// A heading's anchor, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    let kept = |it: &char| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_');
+    heading.trim().to_lowercase().chars().filter(kept).map(|it| if it == ' ' { '-' } else { it }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let mut in_code = false;
+    let mut anchors = BTreeSet::new();
+    for line in text.lines() {
+        in_code ^= line.starts_with("```");
+        if let Some((marks, heading)) = line.split_once(' ')
+            && !in_code
+            && !marks.is_empty()
+            && marks.chars().all(|it| it == '#')
+        {
+            anchors.insert(anchor(heading));
+        }
+    }
+    anchors
+}
+
+#[test]
+fn links_lead_to_files_and_headings_that_are_there() {
+    let mut broken = Vec::new();
+    for document in documents() {
+        let folder = Path::new(&document).parent().unwrap_or(Path::new(""));
+        for link in links(&read(&document)) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, heading) =
+                link.split_once('#').map_or((link.as_str(), None), |(path, it)| (path, Some(it)));
+            let target = if path.is_empty() { PathBuf::from(&document) } else { folder.join(path) };
+            if !workspace::root().join(&target).exists() {
+                broken.push(format!("{document}: {link}"));
+            } else if let Some(heading) = heading
+                && !anchors(&read(&target.display().to_string())).contains(heading)
+            {
+                broken.push(format!("{document}: {link} (no such heading)"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+/// Of the text in backquotes, what names a source file.
+fn source_files(text: &str) -> Vec<&str> {
+    let is_path = |word: &&str| {
+        has_extension(word, "rs") && word.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it))
+    };
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).filter(is_path).collect()
+}
+
+#[test]
+fn source_files_that_documents_name_are_there() {
+    let tree = tree();
+    let is_there = |name: &str| tree.iter().any(|path| path == name || path.ends_with(&format!("/{name}")));
+    let mut missing = Vec::new();
+    for document in documents().iter().filter(|document| !EXAMPLES_OF_OTHERS.contains(&document.as_str())) {
+        let text = read(document);
+        missing.extend(
+            source_files(&text)
+                .into_iter()
+                .filter(|name| !is_there(name))
+                .map(|name| format!("{document}: {name}")),
+        );
+    }
+    assert!(missing.is_empty(), "files that are not there:\n{}", missing.join("\n"));
+}
+
+/// These name files of a user's own project.
+const EXAMPLES_OF_OTHERS: &[&str] = &["docs/codegen.md", "CONTRIBUTING.md"];
+
+#[test]
+fn the_map_shows_what_is_there() {
+    let text = read("ARCHITECTURE.md");
+    let map = text.split("## Map").nth(1).and_then(|after| after.split("```").nth(1)).unwrap_or_default();
+    let mut missing = Vec::new();
+    let mut parent = String::new();
+    for line in map.lines().skip(1).filter(|line| !line.trim().is_empty()) {
+        let Some(name) = line.split_whitespace().next() else { continue };
+        let indent = line.len() - line.trim_start().len();
+        let name = name.trim_end_matches('/');
+        let found = match indent {
+            0 => {
+                parent = name.to_owned();
+                workspace::root().join(name).exists()
+            }
+            2 => ["", ".rs"]
+                .iter()
+                .any(|end| workspace::root().join(format!("{parent}/src/{name}{end}")).exists()),
+            // The rest of a description.
+            _ => true,
+        };
+        if !found {
+            missing.push(format!("{parent}: {name}"));
+        }
+    }
+    assert!(!parent.is_empty(), "there is a map");
+    assert!(missing.is_empty(), "ARCHITECTURE.md's map shows what is not there:\n{}", missing.join("\n"));
+    for folder in fs::read_dir(workspace::root().join("crates")).expect("there are crates").flatten() {
+        let name = format!("crates/{}", folder.file_name().to_string_lossy());
+        assert!(map.contains(&name), "ARCHITECTURE.md's map has no {name}");
+    }
+}

@@ -1,0 +1,274 @@
+//! `cargo xtask figures`: the tables of measured figures in the documents are made of the results files in
+//! `docs/results`, and those by commands that measure.
+//!
+//! A page has a table between `<!-- figures: NAME -->` and `<!-- /figures -->`. A figure whose results files are not
+//! all there keeps the text that the page has, which must say that it awaits measuring.
+
+mod blocks;
+mod measure;
+mod numbers;
+mod render;
+mod results;
+
+use std::fs;
+use std::process::ExitCode;
+
+use crate::arguments::Arguments;
+use crate::ended::Ended;
+use crate::job::{Failure, Log};
+use crate::workspace;
+
+use results::Results;
+
+/// The pages that have figures.
+const PAGES: &[&str] = &["README.md", "docs/PERFORMANCE.md"];
+
+/// What a table must say while its results files are missing.
+const AWAITS: &str = "Awaits measuring";
+
+/// One table.
+struct Figure {
+    name: &'static str,
+    /// Its results files; none: it is made of a file that is always there.
+    from: &'static [&'static str],
+    render: fn(&Results) -> Result<String, Failure>,
+}
+
+const FIGURES: &[Figure] = &[
+    Figure {
+        name: "speed",
+        from: &[
+            "comparison-tcp",
+            "comparison-uds",
+            "in-flight-64",
+            "in-flight-256",
+            "in-flight-256-connections-16",
+            "instructions",
+            "memory",
+        ],
+        render: render::speed,
+    },
+    Figure {
+        name: "goals",
+        from: &[
+            "comparison-tcp",
+            "comparison-uds",
+            "in-flight-64",
+            "in-flight-256",
+            "in-flight-256-connections-16",
+            "streams-tcp-4mib",
+            "instructions",
+            "allocations",
+            "polling",
+            "beside",
+            "idle",
+        ],
+        render: render::goals,
+    },
+    Figure { name: "comparison-tcp", from: &["comparison-tcp"], render: render::comparison_tcp },
+    Figure { name: "comparison-uds", from: &["comparison-uds"], render: render::comparison_uds },
+    Figure {
+        name: "in-flight",
+        from: &["in-flight-64", "in-flight-256", "in-flight-256-connections-16"],
+        render: render::in_flight,
+    },
+    Figure { name: "lanes", from: &["lanes"], render: render::lanes },
+    Figure {
+        name: "clients",
+        from: &["clients-at-grpc-cpp", "client-server-matrix"],
+        render: render::clients,
+    },
+    Figure { name: "polling", from: &["polling"], render: render::polling },
+    Figure { name: "costs", from: &[], render: render::costs },
+    Figure { name: "instructions", from: &["instructions"], render: render::instructions },
+    Figure { name: "allocations", from: &["allocations"], render: render::allocations },
+    Figure { name: "memory", from: &["memory"], render: render::memory },
+    Figure { name: "idle", from: &["idle"], render: render::idle },
+    Figure { name: "beside", from: &["beside"], render: render::beside },
+    Figure { name: "protobuf", from: &["protobuf"], render: render::protobuf },
+];
+
+/// `cargo xtask figures [--check | --list | --measure [NAME]...]`.
+pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+    let (checks, lists) = (arguments.flag("--check"), arguments.flag("--list"));
+    let measures = arguments.flag("--measure");
+    let names = arguments.rest();
+    if measures {
+        measure::run(&names)?;
+    } else if let Some(name) = names.first() {
+        let misuse = format!("`{name}` is not understood here; `--measure {name}` measures it");
+        return Err(crate::arguments::Misuse(misuse).into());
+    }
+    if lists {
+        list()?;
+    } else if checks {
+        check()?;
+        println!("the pages have the figures of docs/results");
+    } else {
+        regenerate()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the pages' tables anew.
+pub(crate) fn regenerate() -> Result<(), Failure> {
+    let results = Results::read()?;
+    for page in PAGES {
+        let path = workspace::root().join(page);
+        let text = fs::read_to_string(&path)?;
+        let fresh = rendered(page, &text, &results)?;
+        if fresh != text {
+            fs::write(&path, fresh)?;
+            println!("{page} is written anew");
+        }
+    }
+    Ok(())
+}
+
+/// The pages are what [`regenerate`] would make of them.
+fn check() -> Result<(), Failure> {
+    let results = Results::read()?;
+    for page in PAGES {
+        let text = fs::read_to_string(workspace::root().join(page))?;
+        if rendered(page, &text, &results)? != text {
+            let why = format!("{page} has other figures than docs/results: run `cargo xtask figures`");
+            return Err(Failure::failed(why));
+        }
+    }
+    Ok(())
+}
+
+/// The page with its tables as the results files have them.
+fn rendered(page: &str, text: &str, results: &Results) -> Result<String, Failure> {
+    blocks::replaced(text, |name, body| {
+        let figure = FIGURES.iter().find(|figure| figure.name == name);
+        let figure = figure.ok_or_else(|| Failure::failed(format!("{page}: there is no figure `{name}`")))?;
+        let missing: Vec<&str> = figure.from.iter().copied().filter(|name| !results.has(name)).collect();
+        if missing.is_empty() {
+            return (figure.render)(results);
+        }
+        if body.contains(AWAITS) {
+            return Ok(body.to_owned());
+        }
+        let missing = missing.join(", ");
+        Err(Failure::failed(format!(
+            "{page}: `{name}` has no results ({missing} in docs/results), and does not say \"{AWAITS}\""
+        )))
+    })
+    .map_err(|why| match why {
+        blocks::Broken::Marks(why) => Failure::failed(format!("{page}: {why}")),
+        blocks::Broken::Figure(failure) => failure,
+    })
+}
+
+/// Each measurement, of which commit it is, and how many commits have changed since then what it measures.
+fn list() -> Result<(), Failure> {
+    let results = Results::read()?;
+    let log = Log::create("figures-list")?;
+    for measurement in measure::MEASUREMENTS {
+        let of = match results.provenance(measurement.name) {
+            None => "not measured".to_owned(),
+            Some(provenance) => {
+                let since = measure::commits_since(&provenance.commit, measurement.subject, &log)?;
+                format!("{}, commit {}, {since} commits ago", provenance.date, provenance.commit)
+            }
+        };
+        println!("{:<30} {of:<44} {}", measurement.name, measurement.command());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{FIGURES, measure};
+    use crate::figures::results::Results;
+
+    /// A file of each measurement, with all that any table takes from it.
+    fn samples() -> Results {
+        Results::of(measure::MEASUREMENTS.iter().map(|measurement| {
+            let file = json!({
+                "commands": [measurement.command()], "machine": "a machine", "date": "2026-11-22", "commit": "abc",
+                "figures": {"cells": cells(), "tables": tables(measurement.name), "noise": [], "points": [],
+                            "lines": [], "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}]},
+            });
+            (measurement.name, file)
+        }))
+    }
+
+    fn cells() -> Vec<Value> {
+        let against = |stack: &str| {
+            json!({
+                "client": stack, "server": stack, "ratio": 2.0, "low": 1.9, "high": 2.1, "verdict": "faster",
+            })
+        };
+        let works = [("unary", 1), ("unary", 4), ("unary", 16), ("unary", 64), ("unary", 256)];
+        let streams = ["client-stream", "server-stream", "bidi-stream"].map(|work| (work, 1));
+        let mut cells = Vec::new();
+        for (work, in_flight) in works.into_iter().chain(streams) {
+            for size_bytes in [0, 1 << 10, 64 << 10, 1_500_000, 4 << 20] {
+                cells.push(json!({
+                    "work": work, "in_flight": in_flight, "size_bytes": size_bytes, "rate_per_s": 1e5,
+                    "p50_ns": 1e4, "share_of_limit": 0.8, "against": [against("tonic"), against("grpc-cpp")],
+                }));
+            }
+        }
+        cells
+    }
+
+    fn row(name: &'static str, cells: &[&'static str]) -> Vec<&'static str> {
+        [&[name], cells].concat()
+    }
+
+    fn tables(measurement: &str) -> Value {
+        let stacks = |cells: &[&'static str]| ["thalweg", "tonic", "grpc-cpp"].map(|stack| row(stack, cells));
+        let table = |heads: &[&str], rows: &[Vec<&str>]| json!({"title": "", "heads": heads, "rows": rows});
+        match measurement {
+            "instructions" | "allocations" => {
+                json!([table(&["stack", "server", "client"], &stacks(&["3,468", "2.02"]))])
+            }
+            "memory" => json!([table(&["stack", "B per idle one after a call"], &stacks(&["6,900"]))]),
+            "idle" => json!([
+                table(&["server", "its RSS"], &stacks(&["5,744"])),
+                table(&["stack", "among ÷ alone", "range"], &stacks(&["0.960", "0.860–1.060"])),
+            ]),
+            "polling" => {
+                let rows =
+                    ["spinning socket", "thalweg busy", "tonic", "grpc-cpp"].map(|name| row(name, &["4.2"]));
+                json!([table(&["", "p50 µs"], &rows), table(&["", "p50 µs"], &rows)])
+            }
+            "beside" => {
+                let rows = [row("on another connection", &["0.45 (0.31–0.95)"])];
+                json!(vec![table(&["stream", "same's p99 ÷ this"], &rows); 4])
+            }
+            _ => json!([]),
+        }
+    }
+
+    #[test]
+    fn every_table_can_be_made_of_what_is_measured() {
+        let samples = samples();
+        for figure in FIGURES {
+            match (figure.render)(&samples) {
+                Ok(text) => assert!(text.contains("| --- |"), "{}: {text}", figure.name),
+                Err(why) => panic!("{}: {why}", figure.name),
+            }
+        }
+        let goals = super::render::goals(&samples).unwrap_or_default();
+        assert!(
+            goals.contains(
+                "| 10,000 idle connections | ≤ 10 KB each; one active within 10 % of alone | \
+                                5.7 KB; 0.96 × (0.860–1.060) | yes |"
+            ),
+            "{goals}"
+        );
+    }
+
+    #[test]
+    fn the_pages_have_the_figures_of_the_results_files() {
+        if let Err(why) = super::check() {
+            panic!("{why}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What measures: each measurement is some commands and leaves one results file.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::{render, results};
+use crate::bench;
+use crate::bench::table::median_and_range;
+use crate::job::{Failure, Job, Log};
+use crate::workspace;
+
+/// One results file.
+pub(super) struct Measurement {
+    pub(super) name: &'static str,
+    how: How,
+    /// The folders of the code that it is about.
+    pub(super) subject: &'static [&'static str],
+}
+
+enum How {
+    /// `cargo xtask bench NAME --peers …`.
+    Bench { name: &'static str, peers: &'static str },
+    /// `thalweg lab sizes …`, condensed by the lab.
+    Sizes(&'static str),
+    /// `thalweg lab channels …`, of each point the median.
+    Channels(&'static str),
+    /// The example `speed` of the Protobuf engine.
+    Speed,
+}
+
+const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
+const ENGINE: &[&str] = &["crates/protobuf"];
+const SPEED_RUNS: usize = 5;
+const SPEED: &str =
+    "cargo run --release -p thalweg-protobuf --features sources --example speed -- --rounds 11";
+const ALL: &str = "thalweg,tonic,grpc-cpp";
+
+const fn bench(name: &'static str, peers: &'static str) -> Measurement {
+    Measurement { name, how: How::Bench { name, peers }, subject: STACK }
+}
+
+const fn sizes(name: &'static str, arguments: &'static str) -> Measurement {
+    Measurement { name, how: How::Sizes(arguments), subject: STACK }
+}
+
+/// All of them, in the order in which they are measured.
+pub(super) const MEASUREMENTS: &[Measurement] = &[
+    sizes("comparison-tcp", "--against tonic,grpc-cpp,grpc-go,limit --quick"),
+    sizes(
+        "comparison-uds",
+        "--against tonic,grpc-cpp,limit --quick --transports uds --sizes 0,1KiB,64KiB,1.5MB,4MiB -c 4 \
+         --budget 270s",
+    ),
+    sizes(
+        "streams-tcp-4mib",
+        "--against tonic,limit --quick --calls client-stream,server-stream --sizes 4MiB --transports tcp \
+         --budget 40s",
+    ),
+    sizes(
+        "in-flight-64",
+        "--against tonic,grpc-cpp,limit --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 64",
+    ),
+    sizes(
+        "in-flight-256",
+        "--against tonic,grpc-cpp,limit --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256",
+    ),
+    sizes(
+        "in-flight-256-connections-16",
+        "--against tonic,grpc-cpp,limit --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256 \
+         --connections 16",
+    ),
+    Measurement {
+        name: "lanes",
+        how: How::Channels("--quick --rounds 6 --strategies adaptive,1,2,3"),
+        subject: STACK,
+    },
+    sizes(
+        "clients-at-grpc-cpp",
+        "--quick --against tonic,grpc-cpp --server grpc-cpp --calls unary,server-stream --sizes 1KiB --transports tcp \
+         --budget 55s",
+    ),
+    sizes(
+        "client-server-matrix",
+        "--quick --against tonic,grpc-cpp --matrix --calls unary --sizes 0 --transports tcp --budget 55s",
+    ),
+    bench("polling", ALL),
+    bench("instructions", ALL),
+    bench("allocations", ALL),
+    bench("memory", ALL),
+    bench("idle", "thalweg"),
+    bench("beside", "thalweg"),
+    Measurement { name: "protobuf", how: How::Speed, subject: ENGINE },
+];
+
+impl Measurement {
+    /// What a person types to measure the same.
+    pub(super) fn command(&self) -> String {
+        match &self.how {
+            How::Bench { name, peers } => format!("cargo xtask bench {name} --peers {peers}"),
+            How::Sizes(arguments) => format!("cargo run --release -- lab sizes {arguments}"),
+            How::Channels(arguments) => format!("cargo run --release -- lab channels {arguments}"),
+            How::Speed => SPEED.to_owned(),
+        }
+    }
+
+    fn measure(&self, log: &Log) -> Result<Value, Failure> {
+        match &self.how {
+            How::Bench { name, peers } => {
+                let tables = bench::tables(name, peers, log)?;
+                Ok(json!({"tables": tables.iter().map(bench::table::Table::json).collect::<Vec<_>>()}))
+            }
+            How::Sizes(arguments) => {
+                let file = study(self.name, &format!("sizes {arguments}"), log)?;
+                let condense = Job::cargo("run --release --package thalweg-lab --example condense --");
+                json_of(&condense.minutes(30).arg(file).text(log)?)
+            }
+            How::Channels(arguments) => {
+                let file = study(self.name, &format!("channels {arguments}"), log)?;
+                Ok(json!({"points": render::condensed_lanes(&json_of(&fs::read_to_string(file)?)?)}))
+            }
+            How::Speed => speed(log),
+        }
+    }
+}
+
+/// Measures these, or all, and writes their results files.
+pub(super) fn run(names: &[String]) -> Result<(), Failure> {
+    let known = |name: &String| MEASUREMENTS.iter().any(|measurement| measurement.name == name);
+    if let Some(unknown) = names.iter().find(|name| !known(name)) {
+        let all: Vec<&str> = MEASUREMENTS.iter().map(|measurement| measurement.name).collect();
+        return Err(Failure::failed(format!("nothing measures `{unknown}`; there are {}", all.join(", "))));
+    }
+    let log = Log::create("figures")?;
+    let changed = Job::new("git").words("status --porcelain -- crates peers Cargo.lock").text(&log)?;
+    if !changed.trim().is_empty() {
+        return Err(Failure::failed(
+            "figures name the commit that they are of: commit what is changed first",
+        ));
+    }
+    for measurement in MEASUREMENTS {
+        if names.is_empty() || names.iter().any(|name| name == measurement.name) {
+            println!("\n{}: {}\n", measurement.name, measurement.command());
+            let figures = measurement.measure(&log)?;
+            let path = results::write(measurement.name, &[measurement.command()], &figures, &log)?;
+            println!("\nwritten to {}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// Commits since `commit` that touch these folders.
+pub(super) fn commits_since(commit: &str, folders: &[&str], log: &Log) -> Result<String, Failure> {
+    let words = format!("rev-list --count {commit}..HEAD -- {}", folders.join(" "));
+    Ok(Job::new("git").words(&words).text(log)?.trim().to_owned())
+}
+
+/// Runs a study of the lab; its results.json.
+fn study(name: &str, words: &str, log: &Log) -> Result<PathBuf, Failure> {
+    Job::cargo("build --release").minutes(30).run(log)?;
+    let directory = workspace::output().join("figures").join(name);
+    let program = workspace::target().join("release/thalweg");
+    let job = Job::new(program).words(&format!("lab {words} --out")).arg(&directory);
+    job.minutes(60).run(log)?;
+    Ok(directory.join("results.json"))
+}
+
+/// Some runs of the example: medians of the rates, and of the ratios of each run.
+fn speed(log: &Log) -> Result<Value, Failure> {
+    let job = Job::cargo(SPEED.strip_prefix("cargo ").unwrap_or(SPEED)).minutes(30);
+    let runs =
+        (0..SPEED_RUNS).map(|_| Ok(speed_lines(&job.text(log)?))).collect::<Result<Vec<_>, Failure>>()?;
+    let first = runs.first().ok_or_else(|| Failure::failed("nothing was run"))?;
+    let mut lines = Vec::new();
+    for (index, line) in first.iter().enumerate() {
+        let same: Vec<&SpeedLine> = runs.iter().filter_map(|run| run.get(index)).collect();
+        let median =
+            |of: &dyn Fn(&SpeedLine) -> f64| median_and_range(same.iter().map(|line| of(line)).collect()).0;
+        let mut times = serde_json::Map::new();
+        for (contender, (name, ..)) in line.contenders.iter().enumerate() {
+            let ratio = median(&|line| line.contenders.get(contender).map_or(0.0, |it| it.2));
+            times.insert(name.clone(), json!((ratio * 100.0).round() / 100.0));
+        }
+        let rate = median(&|line| line.contenders.first().map_or(0.0, |it| it.1));
+        lines.push(json!({
+            "shape": line.shape, "bytes": line.bytes, "direction": line.direction,
+            "mb_per_s": rate.round(), "times": times,
+        }));
+    }
+    Ok(json!({"runs": SPEED_RUNS, "lines": lines}))
+}
+
+/// A line that the example prints.
+#[derive(Debug, PartialEq)]
+struct SpeedLine {
+    shape: String,
+    bytes: u64,
+    direction: String,
+    /// Name, MB/s, and how often its rate fits into the engine's.
+    contenders: Vec<(String, f64, f64)>,
+}
+
+fn speed_lines(text: &str) -> Vec<SpeedLine> {
+    text.lines().filter_map(speed_line).collect()
+}
+
+/// `SmallFlat (198 B) decode          engine 2666 (1.00)  engine, owned 2000 (1.33)`.
+fn speed_line(line: &str) -> Option<SpeedLine> {
+    let (what, rest) = line.split_once("  ")?;
+    let (shape, after) = what.split_once(" (")?;
+    let (bytes, direction) = after.split_once(" B) ")?;
+    let contender = |text: &str| {
+        let (name_and_rate, ratio) = text.trim().strip_suffix(')')?.rsplit_once(" (")?;
+        let (name, rate) = name_and_rate.rsplit_once(' ')?;
+        Some((name.to_owned(), rate.parse().ok()?, ratio.parse().ok()?))
+    };
+    Some(SpeedLine {
+        shape: shape.to_owned(),
+        bytes: bytes.parse().ok()?,
+        direction: direction.trim().to_owned(),
+        contenders: rest.split("  ").filter(|text| !text.trim().is_empty()).filter_map(contender).collect(),
+    })
+}
+
+fn json_of(text: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|why| Failure::failed(format!("what was measured is not JSON: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MEASUREMENTS, SpeedLine, speed_lines};
+
+    #[test]
+    fn every_table_has_a_measurement() {
+        for figure in super::super::FIGURES {
+            for name in figure.from {
+                let is_it = |measurement: &&super::Measurement| measurement.name == *name;
+                assert!(MEASUREMENTS.iter().any(|it| is_it(&it)), "{}: nothing measures {name}", figure.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_examples_lines_are_read() {
+        let text = "MB/s, median of 11 rounds; in brackets how often the engine's fits in\n\
+                    SmallFlat (198 B) decode          engine 2666 (1.00)  engine, owned 2001 (1.33)\n";
+        let expected = SpeedLine {
+            shape: "SmallFlat".to_owned(),
+            bytes: 198,
+            direction: "decode".to_owned(),
+            contenders: vec![("engine".to_owned(), 2666.0, 1.0), ("engine, owned".to_owned(), 2001.0, 1.33)],
+        };
+        assert_eq!(speed_lines(text), [expected]);
+    }
+}

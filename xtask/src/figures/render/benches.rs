@@ -1,0 +1,122 @@
+//! Tables of `cargo xtask bench` and `cargo xtask costs`.
+
+use serde_json::Value;
+
+use super::table::markdown;
+use crate::bench::table::grouped;
+use crate::costs::Record;
+use crate::figures::results::Results;
+use crate::job::Failure;
+
+/// The tables that a benchmark printed.
+pub(super) struct Tables<'a> {
+    name: &'a str,
+    tables: &'a [Value],
+}
+
+impl<'a> Tables<'a> {
+    pub(super) fn of(results: &'a Results, name: &'a str) -> Result<Self, Failure> {
+        let tables = results.figures(name)?["tables"].as_array();
+        let tables = tables.ok_or_else(|| Failure::failed(format!("{name}.json has no tables")))?;
+        Ok(Self { name, tables })
+    }
+
+    fn heads(&self, table: usize) -> Vec<&'a str> {
+        let heads = self.tables.get(table).and_then(|table| table["heads"].as_array());
+        heads.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    fn rows(&self, table: usize) -> Vec<Vec<&'a str>> {
+        let rows = self.tables.get(table).and_then(|table| table["rows"].as_array());
+        let cells = |row: &'a Value| row.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        rows.into_iter().flatten().map(cells).collect()
+    }
+
+    /// The cell of this row and column, which there must be.
+    pub(super) fn cell(&self, table: usize, row: &str, head: &str) -> Result<&'a str, Failure> {
+        let column = self.heads(table).iter().position(|it| *it == head);
+        let row_is_it = |cells: &Vec<&str>| cells.first() == Some(&row);
+        let found =
+            column.and_then(|column| self.rows(table).into_iter().find(row_is_it)?.get(column).copied());
+        found.ok_or_else(|| {
+            Failure::failed(format!("{}.json: table {table} has no `{head}` of `{row}`", self.name))
+        })
+    }
+
+    /// The number with which a cell begins.
+    pub(super) fn number(&self, table: usize, row: &str, head: &str) -> Result<f64, Failure> {
+        let cell = self.cell(table, row, head)?;
+        let digits: String = cell.chars().filter(|it| *it != ',').collect();
+        let end = digits.find(|it: char| !it.is_ascii_digit() && it != '.').unwrap_or(digits.len());
+        digits[..end]
+            .parse()
+            .map_err(|_| Failure::failed(format!("{}.json: `{cell}` is no number", self.name)))
+    }
+
+    /// All tables as they are.
+    fn as_they_are(&self, results: &Results) -> String {
+        let mut parts = vec![results.caption(&[self.name])];
+        for (index, table) in self.tables.iter().enumerate() {
+            let rows: Vec<Vec<String>> =
+                self.rows(index).iter().map(|row| row.iter().map(|cell| shown(cell)).collect()).collect();
+            parts.push(table["title"].as_str().unwrap_or_default().to_owned());
+            parts.push(markdown(&self.heads(index), &rows));
+        }
+        parts.join("\n\n")
+    }
+}
+
+/// A stack's name as people write it.
+fn shown(cell: &str) -> String {
+    match cell {
+        "thalweg" => "Thalweg".to_owned(),
+        "thalweg busy" => "Thalweg, busy polling".to_owned(),
+        "grpc-cpp" => "gRPC C++".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+pub(in crate::figures) fn instructions(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "instructions")?.as_they_are(results))
+}
+
+pub(in crate::figures) fn allocations(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "allocations")?.as_they_are(results))
+}
+
+pub(in crate::figures) fn memory(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "memory")?.as_they_are(results))
+}
+
+pub(in crate::figures) fn idle(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "idle")?.as_they_are(results))
+}
+
+pub(in crate::figures) fn polling(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "polling")?.as_they_are(results))
+}
+
+pub(in crate::figures) fn beside(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "beside")?.as_they_are(results))
+}
+
+/// What `xtask/costs.json` has: the tests hold the code to it, so it is of this very commit.
+pub(in crate::figures) fn costs(_: &Results) -> Result<String, Failure> {
+    let record = Record::read()?;
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for cost in &record.costs {
+        let cells = [grouped(cost.instructions), format!("{:.2}", cost.allocations)];
+        match rows.last_mut() {
+            Some(row) if row[0] == format!("`{}`", cost.case) => row.extend(cells),
+            _ => rows.push([format!("`{}`", cost.case)].into_iter().chain(cells).collect()),
+        }
+    }
+    let heads = ["case", "server: instructions", "allocations", "client: instructions", "allocations"];
+    Ok(format!(
+        "`cargo xtask costs`; held to `xtask/costs.json` by every run of the tests; {}, {}, {}.\n\n{}",
+        record.toolchain.rustc,
+        record.toolchain.libc,
+        record.toolchain.processor,
+        markdown(&heads, &rows)
+    ))
+}

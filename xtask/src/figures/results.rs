@@ -1,0 +1,151 @@
+//! The results files: what was measured, where, when, of which commit, by which commands.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::job::{Failure, Job, Log};
+use crate::workspace;
+
+const SCHEMA: &str = "thalweg.figures/1";
+
+/// All results files, by name.
+pub(super) struct Results {
+    files: BTreeMap<String, Value>,
+}
+
+/// Where figures are from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Provenance {
+    pub(super) commands: Vec<String>,
+    pub(super) machine: String,
+    pub(super) date: String,
+    pub(super) commit: String,
+}
+
+fn folder() -> PathBuf {
+    workspace::root().join("docs/results")
+}
+
+impl Results {
+    pub(super) fn read() -> Result<Self, Failure> {
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(folder())? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let text = fs::read_to_string(&path)?;
+            let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let value: Value = serde_json::from_str(&text)
+                .map_err(|why| Failure::failed(format!("{} is not JSON: {why}", path.display())))?;
+            if value["schema"] != SCHEMA {
+                return Err(Failure::failed(format!("{} is not of the schema {SCHEMA}", path.display())));
+            }
+            files.insert(name, value);
+        }
+        Ok(Self { files })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(files: impl IntoIterator<Item = (&'static str, Value)>) -> Self {
+        Self { files: files.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+
+    /// What was measured.
+    pub(super) fn figures(&self, name: &str) -> Result<&Value, Failure> {
+        let file = self.files.get(name);
+        file.map(|file| &file["figures"])
+            .ok_or_else(|| Failure::failed(format!("docs/results has no {name}.json")))
+    }
+
+    pub(super) fn provenance(&self, name: &str) -> Option<Provenance> {
+        let file = self.files.get(name)?;
+        let text = |key: &str| file[key].as_str().unwrap_or("unknown").to_owned();
+        let commands = file["commands"].as_array().into_iter().flatten();
+        Some(Provenance {
+            commands: commands.filter_map(|command| command.as_str().map(str::to_owned)).collect(),
+            machine: text("machine"),
+            date: text("date"),
+            commit: text("commit"),
+        })
+    }
+
+    /// The line above a table that says where its figures are from.
+    pub(super) fn caption(&self, names: &[&str]) -> String {
+        let all: Vec<Provenance> = names.iter().filter_map(|name| self.provenance(name)).collect();
+        let distinct = |part: fn(&Provenance) -> Vec<String>| {
+            let mut parts: Vec<String> = Vec::new();
+            for part in all.iter().flat_map(part) {
+                if !parts.contains(&part) {
+                    parts.push(part);
+                }
+            }
+            parts
+        };
+        let quoted =
+            |parts: Vec<String>| parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", ");
+        let commits = distinct(|provenance| vec![provenance.commit.clone()]);
+        format!(
+            "{}\n\n*{}; commit {}; {}.*",
+            quoted(distinct(|provenance| provenance.commands.clone())),
+            distinct(|provenance| vec![provenance.date.clone()]).join(", "),
+            quoted(commits),
+            distinct(|provenance| vec![provenance.machine.clone()]).join("; "),
+        )
+    }
+}
+
+/// Writes a results file of what was measured just now.
+pub(super) fn write(name: &str, commands: &[String], figures: &Value, log: &Log) -> Result<PathBuf, Failure> {
+    let value = json!({
+        "schema": SCHEMA,
+        "commands": commands,
+        "machine": machine()?,
+        "date": Job::new("date").words("-u +%F").text(log)?.trim(),
+        "commit": Job::new("git").words("rev-parse --short=10 HEAD").text(log)?.trim(),
+        "figures": figures,
+    });
+    fs::create_dir_all(folder())?;
+    let path = folder().join(format!("{name}.json"));
+    fs::write(&path, format!("{value:#}\n"))?;
+    Ok(path)
+}
+
+/// The processor, how many of it, and the kernel.
+fn machine() -> Result<String, Failure> {
+    let processors = fs::read_to_string("/proc/cpuinfo")?;
+    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown processor", |(_, model)| model.trim());
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let release: Vec<&str> = kernel.trim().split('.').take(2).collect();
+    let count = std::thread::available_parallelism()?;
+    Ok(format!("{model}, {count} processors, Linux {}", release.join(".")))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Results;
+
+    #[test]
+    fn a_caption_names_each_thing_once() {
+        let date = "2026-11-22";
+        let file = |command: &str| {
+            let commands = [command];
+            json!({"commands": commands, "machine": "a machine", "date": date, "commit": "abc"})
+        };
+        let results = Results::of([("one", file("bench one")), ("two", file("bench two"))]);
+        assert_eq!(
+            results.caption(&["one", "two"]),
+            "`bench one`, `bench two`\n\n*2026-11-22; commit `abc`; a machine.*"
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! What a peer is.
+
+/// One stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) recipe: Recipe,
+    pub(super) contract: Contract,
+}
+
+/// Which half of `peers/README.md` a peer keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contract {
+    /// A gRPC stack: `serve` and `load`.
+    Calls,
+    /// Codecs, ours and others': `bench` or `convert`.
+    Converts,
+}
+
+/// What builds a stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Recipe {
+    /// The command `thalweg`, which is no peer and stays where cargo puts it.
+    Workspace,
+    /// A package of the workspace whose binary bears its name.
+    Member { package: &'static str },
+    /// A package with a lock file and a binary `peer`.
+    Cargo,
+    /// A module whose root is the program.
+    Go,
+    /// A Makefile that leaves `$(BUILD)/peer`. Debian's `packages` are installed unless each of `programs` is there.
+    Make { packages: &'static str, programs: &'static [&'static str] },
+    /// A `pom.xml` that leaves a jar of the peer's name and `lib/` in `out`, and a script `peer.sh` that starts them.
+    Maven,
+}

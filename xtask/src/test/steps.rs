@@ -1,0 +1,230 @@
+//! Which steps there are. `docs/testing.md` has the table that [`markdown`] makes of them.
+
+use std::fmt::Write;
+
+use super::{
+    conformance, costs, dependencies, grpcio, h2spec, interop, layering, negative, peers, rebuild, report,
+    rust,
+};
+use crate::job::{Failure, Log};
+
+/// One check. It writes to its log and gives a short account of what passed.
+pub(super) struct Step {
+    pub(super) name: &'static str,
+    /// In Markdown.
+    pub(super) proves: &'static str,
+    /// What a machine must have for it, besides cargo.
+    pub(super) needs: &'static str,
+    pub(super) lane: Lane,
+    /// The steps that build what this one runs.
+    pub(super) after: &'static [&'static str],
+    pub(super) run: fn(&Log) -> Result<String, Failure>,
+}
+
+/// Steps of one lane run one after the other, beside those of the other lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// What compiles, or takes all processors for long.
+    Builds,
+    /// What mostly waits: for the network, for servers, for time limits of a suite.
+    Suites,
+}
+
+use Lane::{Builds, Suites};
+
+/// In the order of each lane: what is quick and finds most comes first, then what others wait for.
+pub(super) const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        proves: "the code is as rustfmt lays it out",
+        needs: "rustfmt",
+        lane: Builds,
+        after: &[],
+        run: rust::format,
+    },
+    Step {
+        name: "layering",
+        proves: "no crate and no module imports against the design's arrows, and no files of a crate import each \
+                 other in a circle; the sans-I/O crates are built without tokio and sockets and read no clock; tonic's \
+                 transport is not in the library's tree; lines have at most 120 columns",
+        needs: "",
+        lane: Builds,
+        after: &[],
+        run: layering::check,
+    },
+    Step {
+        name: "lints",
+        proves: "clippy has no warning with the optional features of the libraries, among them that our own code uses \
+                 nothing newer than `rust-version`; rustc has none without the features",
+        needs: "clippy",
+        lane: Builds,
+        after: &[],
+        run: rust::lints,
+    },
+    Step {
+        name: "release",
+        proves: "the release build stands",
+        needs: "",
+        lane: Builds,
+        after: &[],
+        run: rust::release,
+    },
+    Step {
+        name: "tests",
+        proves: "unit tests, simulations over seeds, fuzzing, doc tests, with the library's optional features; the \
+                 lab's tests draw its report in a browser",
+        needs: "Chromium",
+        lane: Builds,
+        after: &[],
+        run: rust::tests,
+    },
+    Step {
+        name: "rebuild",
+        proves: "a second build compiles nothing: of the whole workspace with its tests, and of the release build",
+        needs: "",
+        lane: Builds,
+        after: &[],
+        run: rebuild::check,
+    },
+    Step {
+        name: "costs",
+        proves: "the main calls cost no more instructions and allocations than `xtask/costs.json` says, on either side",
+        needs: "valgrind",
+        lane: Builds,
+        after: &[],
+        run: costs::check,
+    },
+    Step {
+        name: "report",
+        proves: "the main job runs, its results have their schema, its page is self-contained, draws its charts and \
+                 fits a desktop and a phone, light and dark",
+        needs: "Chromium",
+        lane: Builds,
+        after: &[],
+        run: report::check,
+    },
+    Step {
+        name: "dependencies",
+        proves: "all that we build on compiles with our `rust-version`, and `deny.toml` accepts its licences \
+                 and sources \
+                 and finds nothing twice; advisories are checked with `--long` or where cargo-deny is installed, if \
+                 their database can be fetched",
+        needs: "",
+        lane: Suites,
+        after: &[],
+        run: dependencies::check,
+    },
+    Step {
+        name: "h2spec",
+        proves: "our server keeps to RFC 9113 and RFC 7541 in all 146 cases of h2spec 2.2.1, the strict ones too",
+        needs: "Go",
+        lane: Suites,
+        after: &["release"],
+        run: h2spec::server,
+    },
+    Step {
+        name: "interop-server",
+        proves: "grpc-go's interop client gets on with our server: 14 cases",
+        needs: "Go",
+        lane: Suites,
+        after: &["release"],
+        run: interop::server,
+    },
+    Step {
+        name: "grpcio-server",
+        proves: "gRPC's C core as the client: four call types × 10 sizes, from nothing over the edges of frames and \
+                 windows to 4 MiB",
+        needs: "Python",
+        lane: Suites,
+        after: &["release"],
+        run: grpcio::server,
+    },
+    Step {
+        name: "grpcio-client",
+        proves: "the same with gRPC's C core as the server",
+        needs: "Python",
+        lane: Suites,
+        after: &["release"],
+        run: grpcio::client,
+    },
+    Step {
+        name: "negative",
+        proves: "servers that misbehave (GOAWAY after each call, RST_STREAM in the middle, padding, HTTP/1, garbage, \
+                 silence …): calls succeed all the same, or there is one clear line and exit code 1; nothing hangs",
+        needs: "Python",
+        lane: Suites,
+        after: &["release"],
+        run: negative::check,
+    },
+    Step {
+        name: "peers",
+        proves: "tonic, gRPC C++ and grpc-go keep the contract of `peers/README.md`: each one's server with our load \
+                 generator and the reverse, all call types and variants",
+        needs: "Go, g++, a JDK and Maven",
+        lane: Suites,
+        after: &["release"],
+        run: peers::check,
+    },
+    Step {
+        name: "interop-client",
+        proves: "our interop client gets on with grpc-go's server: 14 cases",
+        needs: "Go",
+        lane: Suites,
+        after: &["release", "tests"],
+        run: interop::client,
+    },
+    Step {
+        name: "conformance",
+        proves: "our Protobuf engine passes the official conformance suite 36.2, required and recommended \
+                 cases: binary \
+                 and JSON, proto2, proto3, edition 2023. Nothing is expected to fail",
+        needs: "Python, a C compiler where glibc is older than 2.38",
+        lane: Suites,
+        after: &["tests"],
+        run: conformance::check,
+    },
+    Step {
+        name: "h2specd",
+        proves: "the client half of our HTTP/2 core keeps to them in all 57 cases that h2spec has for clients",
+        needs: "Go",
+        lane: Suites,
+        after: &["tests"],
+        run: h2spec::client,
+    },
+];
+
+/// The table of `docs/testing.md`.
+pub(super) fn markdown() -> String {
+    let mut table = String::from("| step | what it proves | needs |\n| --- | --- | --- |\n");
+    for Step { name, proves, needs, .. } in STEPS {
+        let needs = if needs.is_empty() { String::new() } else { format!("{needs} ") };
+        let _ = writeln!(table, "| `{name}` | {proves} | {needs}|");
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{STEPS, markdown};
+    use crate::workspace;
+
+    #[test]
+    fn the_page_has_the_table() {
+        let page = fs::read_to_string(workspace::root().join("docs/testing.md")).expect("the page");
+        assert!(
+            page.contains(&markdown()),
+            "docs/testing.md has another table of steps: put there what `cargo xtask test --list --markdown` prints"
+        );
+    }
+
+    #[test]
+    fn steps_wait_for_steps_that_there_are() {
+        for step in STEPS {
+            for name in step.after {
+                assert!(STEPS.iter().any(|other| other.name == *name), "{} waits for {name}", step.name);
+            }
+        }
+    }
+}
