@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every check that a change must pass, in two lanes beside each other.
+//! `cargo xtask test`: every check that a change must pass, in two sequences beside each other.
 
 mod circles;
 mod conformance;
@@ -127,7 +127,7 @@ fn print_log(step: &Step) {
 }
 
 fn summarise(ended: &[schedule::Ended], elapsed: Duration, allow_missing: bool) -> ExitCode {
-    println!("\nWhere the minutes went; two lanes ran beside each other:\n");
+    println!("\nWhere the minutes went; two sequences ran beside each other:\n");
     println!("{:<6}{:<16}{:>8}{:>8}{:>8}{:>12}", "", "step", "minutes", "builds", "runs", "processor");
     let mut sum = Took::default();
     for one in ended {

@@ -13,7 +13,8 @@ use prost_build::{Config, Module, Service, ServiceGenerator};
 use prost_types::{DescriptorProto, FileDescriptorProto, FileDescriptorSet};
 
 use crate::error::Error;
-use crate::service::{ServiceOptions, Stubs};
+use crate::service::ServiceOptions;
+use crate::stubs::Stubs;
 
 /// Types that buffa-types has, so that nobody generates them.
 const WELL_KNOWN: &str = "google.protobuf";

@@ -9,7 +9,8 @@ use prost_build::Config;
 use prost_types::FileDescriptorSet;
 
 use crate::error::Error;
-use crate::service::{ServiceOptions, Stubs};
+use crate::service::ServiceOptions;
+use crate::stubs::Stubs;
 
 /// Starts from the default options: clients and servers, into `OUT_DIR`.
 pub fn configure() -> Builder {

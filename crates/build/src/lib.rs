@@ -48,6 +48,7 @@ mod error;
 mod name;
 mod server;
 mod service;
+mod stubs;
 
 use std::path::Path;
 

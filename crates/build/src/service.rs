@@ -1,9 +1,8 @@
-//! What prost-build calls for each service: the client's module, then the server's.
+//! What the two modules of a service have in common: options, attributes, call types.
 
-use prost_build::{Comments, Method, Service, ServiceGenerator};
+use prost_build::{Comments, Method};
 
 use crate::name::{ServiceNames, path_matches};
-use crate::{client, server};
 
 /// Which halves of a service are generated, and what is written above them.
 #[derive(Debug)]
@@ -107,29 +106,6 @@ impl CallType {
 /// Lints of the including crate say nothing about code that nobody wrote.
 pub(crate) const MODULE_LINTS: &str = "#![allow(dead_code, deprecated, missing_docs, unreachable_pub, \
      unused_variables, clippy::all, clippy::pedantic)]\n";
-
-/// The generator handed to prost-build.
-pub(crate) struct Stubs {
-    options: ServiceOptions,
-}
-
-impl Stubs {
-    pub(crate) fn new(options: ServiceOptions) -> Self {
-        Stubs { options }
-    }
-}
-
-impl ServiceGenerator for Stubs {
-    fn generate(&mut self, service: Service, buf: &mut String) {
-        let names = ServiceNames::of(&service);
-        if self.options.client {
-            buf.push_str(&client::module(&service, &names, &self.options));
-        }
-        if self.options.server {
-            buf.push_str(&server::module(&service, &names, &self.options));
-        }
-    }
-}
 
 /// `#[deprecated]` where the `.proto` file says so.
 pub(crate) fn deprecation(is_deprecated: bool) -> &'static str {

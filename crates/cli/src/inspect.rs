@@ -2,6 +2,7 @@
 
 mod compressed;
 mod input;
+mod inspection;
 mod json;
 mod paint;
 mod sizes;
@@ -20,7 +21,7 @@ use thalweg_protobuf::dissect::{Limits, Message, Span, dissect, text};
 use crate::failure::Failure;
 use crate::schema::SchemaArgs;
 use compressed::Opened;
-use input::Input;
+use inspection::Inspection;
 use paint::{ColorChoice, Paint};
 
 /// Take Protobuf bytes apart: where each tag, length and value lies, what it may mean, and what all of it costs
@@ -99,19 +100,6 @@ impl From<FramingChoice> for Framing {
     }
 }
 
-/// An input taken apart.
-struct Inspection<'a> {
-    input: &'a Input,
-    message_type: Option<MessageType<'a>>,
-    framing: Framing,
-    /// None if the framing was said.
-    detection: Option<Detection>,
-    frames: Vec<Opened<'a>>,
-    /// What is no frame, at the end, and why.
-    rest: Span,
-    rest_problem: Option<String>,
-}
-
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     if args.assemble {
         return assemble(args);
@@ -157,32 +145,6 @@ pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode, Failure> {
     match inspection.verdict() {
         None => Ok(ExitCode::SUCCESS),
         Some(problem) => Err(Failure::failed(problem)),
-    }
-}
-
-impl Inspection<'_> {
-    /// All messages, each with the bytes in which it lies.
-    fn messages(&self) -> impl Iterator<Item = (&Message<'_>, &[u8])> {
-        self.frames.iter().filter_map(|opened| opened.message(&self.input.bytes))
-    }
-
-    /// All that is wrong, with offsets.
-    fn problems(&self) -> Vec<String> {
-        let mut problems: Vec<String> = self.frames.iter().flat_map(Opened::problems).collect();
-        let rest = self.rest_problem.as_ref();
-        problems.extend(rest.map(|problem| format!("at offset {}: {problem}", self.rest.start)));
-        problems
-    }
-
-    /// The first thing that is wrong, and how many more there are.
-    fn verdict(&self) -> Option<String> {
-        let problems = self.problems();
-        let (first, more) = problems.split_first()?;
-        let more = match more.len() {
-            0 => String::new(),
-            number => format!(", and {number} more"),
-        };
-        Some(format!("{}: {first}{more}{}", self.input.name, self.input.hint()))
     }
 }
 

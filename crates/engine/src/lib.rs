@@ -2,7 +2,7 @@
 //!
 //! The engine of Thalweg's faces: it knows connections over sockets, the lanes of a channel, the endpoint of a server,
 //! draining and limits. It knows no message type, and no type of a face: metadata is an [`http::HeaderMap`], what is
-//! sent writes itself ([`Encode`]), and what was received are bytes ([`Envelope`]), lent from the read buffer or
+//! sent writes itself ([`Encode`]), and what was received are bytes ([`Payload`]), lent from the read buffer or
 //! gathered.
 //!
 //! # The way of a unary request, at the server

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use socket2::Socket;
 
-use crate::Direction;
+use crate::direction::Direction;
 use crate::observe::{Observer, Silence};
 use crate::options::Path;
 use crate::queue::{Blocks, Moved, Queue};

@@ -36,6 +36,7 @@
 mod address;
 mod connection;
 mod control;
+mod direction;
 mod door;
 mod link;
 mod observe;
@@ -52,38 +53,3 @@ pub use link::{Link, LinkError};
 pub use options::{Cut, Jitter, LinkOptions, Loss, Misunderstood, StallPlan};
 pub use rate::{NotARate, Rate};
 pub use stats::{ConnectionCounts, DirectionStats, Distribution, Idle, Stats, Thread};
-
-/// Where bytes go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Direction {
-    /// From those who connect to the link.
-    Up = 0,
-    /// Back to them.
-    Down = 1,
-}
-
-impl Direction {
-    const BOTH: [Self; 2] = [Self::Up, Self::Down];
-
-    /// The side it comes from: 0 is the client's, 1 the server's.
-    fn from(self) -> usize {
-        self as usize
-    }
-
-    /// The side it goes to.
-    fn to(self) -> usize {
-        self.other() as usize
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::Up => Self::Down,
-            Self::Down => Self::Up,
-        }
-    }
-
-    /// The direction from that side, and the one to it.
-    fn of_side(index: usize) -> [Self; 2] {
-        if index == 0 { [Self::Up, Self::Down] } else { [Self::Down, Self::Up] }
-    }
-}

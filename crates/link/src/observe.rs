@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 
-use crate::Direction;
+use crate::direction::Direction;
 use crate::stats::{ConnectionCounts, DirectionStats, Distribution, Idle, Thread};
 
 /// An hour. What is longer counts as this.

@@ -19,10 +19,10 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use slab::Slab;
 use socket2::{SockAddr, Socket};
 
-use crate::Direction;
 use crate::address::Address;
 use crate::connection::{Connection, Over, Wire};
 use crate::control::Control;
+use crate::direction::Direction;
 use crate::door::Door;
 use crate::observe::Observer;
 use crate::options::{LinkOptions, Loss, StallPlan};

@@ -12,6 +12,7 @@
 //! ```
 
 mod dissect;
+mod features;
 mod frames;
 mod hpack;
 mod mutate;
@@ -19,12 +20,11 @@ mod operations;
 mod protobuf;
 mod transcode;
 
-use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use crate::random::Random;
+use features::{Features, INPUT_LEN_MAX, feature};
 
 /// Frames, from a client or from a server; see [`run`].
 pub fn frames(data: &[u8]) {
@@ -107,17 +107,6 @@ impl Target {
     };
 }
 
-/// What a target did, as hashes.
-type Features = HashSet<u64>;
-
-fn feature(what: impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    what.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// Longer inputs are cut: they take longer and say no more.
-const INPUT_LEN_MAX: usize = 16 << 10;
 /// Changes to one input, at most.
 const MUTATIONS_MAX: usize = 6;
 

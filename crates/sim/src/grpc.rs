@@ -12,7 +12,9 @@ mod call;
 mod duplex;
 mod messages;
 mod plan;
+mod run;
 mod service;
+mod who;
 mod world;
 
 use std::sync::Arc;
@@ -34,22 +36,9 @@ pub fn simulate(seed: u64, trace: &mut Trace) {
         .expect("a runtime without I/O needs nothing");
     let world = runtime.block_on(async {
         let world = Arc::new(World::new(Random::new(seed), std::mem::take(trace)));
-        world::run(&world).await;
+        run::run(&world).await;
         world
     });
     drop(runtime);
     *trace = world.take_trace();
-}
-
-/// One end of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Who {
-    Client,
-    Server,
-}
-
-impl From<Who> for u64 {
-    fn from(who: Who) -> u64 {
-        who as u64
-    }
 }

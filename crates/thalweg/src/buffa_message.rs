@@ -81,7 +81,7 @@ impl<V: MessageView<'static> + Send + Sync + 'static> Message for View<V> {
         out.extend_from_slice(self.0.bytes());
     }
 
-    fn encode_chained(&self, out: &mut crate::Chain) {
+    fn encode_chained(&self, out: &mut thalweg_engine::Chain) {
         out.push(self.0.bytes().clone());
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use futures_core::Stream;
-use thalweg_engine::{self as engine, ChannelConfig, Exchange};
+use thalweg_engine::{self as engine, CallOptions, ChannelConfig, Exchange, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
@@ -15,7 +15,6 @@ use crate::codec::{self, Lent, Owned};
 use crate::message::Message;
 use crate::status::to_tonic;
 use crate::streaming::Streaming;
-use crate::{CallOptions, Method};
 
 pub use thalweg_engine::{ConnectError, LaneSnapshot, Lanes, ServiceConfigError, TargetError};
 
@@ -84,7 +83,7 @@ impl Channel {
             Err(status) => return Err(to_tonic(status)),
         };
         // Responses are large: one is made here, and not handed from future to future.
-        match codec::decode(reply.message()) {
+        match codec::decode_only(reply.message()) {
             Ok(message) => {
                 let metadata = MetadataMap::from_headers(reply.finish(engine::Code::Ok));
                 Ok(Response::from_parts(metadata, message, Extensions::default()))
@@ -234,7 +233,7 @@ impl ChannelBuilder {
     }
 
     /// Windows, frame size and limits of the connections.
-    pub fn http2(mut self, config: crate::http2::Config) -> Self {
+    pub fn http2(mut self, config: thalweg_engine::http2::Config) -> Self {
         self.config.http2 = config;
         self
     }
@@ -300,7 +299,7 @@ impl ChannelBuilder {
 
     /// Measures calls, connections and lanes; not at all by default.
     #[cfg(feature = "opentelemetry")]
-    pub fn metrics(mut self, metrics: crate::Metrics) -> Self {
+    pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {
         self.config.set_metrics(metrics);
         self
     }

@@ -34,10 +34,16 @@ macro_rules! encodes_as_its_message {
 
 encodes_as_its_message!(Lent<'_, M>, Owned<M>);
 
+/// Reads the only message of its direction.
+#[inline]
+pub(crate) fn decode_only<M: Message>(mut envelope: Envelope<'_>) -> Result<M, engine::Status> {
+    decode(envelope.open()?)
+}
+
 /// Reads a message that was received.
 #[inline]
-pub(crate) fn decode<M: Message>(mut envelope: Envelope<'_>) -> Result<M, engine::Status> {
-    let decoded = match envelope.open()? {
+pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Status> {
+    let decoded = match payload {
         Payload::Lent(bytes) => M::decode(bytes),
         Payload::Kept(bytes) => M::decode_owned(bytes),
     };

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bytes::Bytes;
 
-use crate::Chain;
+use thalweg_engine::Chain;
 
 /// A message that a call can send or receive.
 ///

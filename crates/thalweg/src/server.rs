@@ -9,15 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use thalweg_engine as engine;
 use thalweg_engine::server::ServerConfig;
+use thalweg_engine::{self as engine, ListenAddress};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use methods::{Methods, Service};
 pub use thalweg_engine::server::{BindError, BoundServer, ServeError};
 pub use trailers::Trailers;
 
-use crate::ListenAddress;
 use methods::Router;
 
 /// A gRPC server: begin with [`Server::builder`].
@@ -69,7 +68,7 @@ impl ServerBuilder {
     }
 
     /// Windows, frame size and limits of the connections.
-    pub fn http2(mut self, config: crate::http2::Config) -> Self {
+    pub fn http2(mut self, config: thalweg_engine::http2::Config) -> Self {
         self.config.http2 = config;
         self
     }
@@ -115,7 +114,7 @@ impl ServerBuilder {
 
     /// Measures calls; not at all by default.
     #[cfg(feature = "opentelemetry")]
-    pub fn metrics(mut self, metrics: crate::Metrics) -> Self {
+    pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {
         self.config.set_metrics(metrics);
         self
     }

@@ -55,7 +55,7 @@ impl<T: Message> Streaming<T> {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => return Poll::Pending,
         };
-        match codec::decode(self.incoming.take(prefix)) {
+        match self.incoming.take(prefix).and_then(codec::decode) {
             Ok(message) => Poll::Ready(Some(Ok(message))),
             Err(status) => Poll::Ready(Some(Err(to_tonic(self.incoming.fail(status))))),
         }

@@ -52,8 +52,9 @@ const NO_VARIANT: &str = "tonic's peer has no variants";
 /// The largest payload that is served or asked for: above the largest of any study.
 const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 
-// What HTTP/2 is set up with, on both sides. Streams of 1.5 MB and 4 MiB are 1.7 to 2.2 times as fast with these as with
-// hyper's defaults; windows of 1 MiB, adaptive windows, and frames of 256 KiB lie between. Small calls do not care.
+// What HTTP/2 is set up with, on both sides. Streams of 1.5 MB and 4 MiB are 1.7 to 2.2 times as fast with these as
+// with hyper's defaults; windows of 1 MiB, adaptive windows, and frames of 256 KiB lie between. Small calls do not
+// care.
 
 /// Bytes that a peer may send on one stream before it must wait.
 const STREAM_WINDOW: u32 = 8 << 20;
@@ -103,8 +104,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// So many threads, or one for each processor that this process may use. If it is one, the thread that waits does the work too:
-/// no hand-over between threads.
+/// So many threads, or one for each processor that this process may use. If it is one, the thread that waits does the
+/// work too: no hand-over between threads.
 fn runtime(threads: Option<NonZeroUsize>) -> Result<Runtime, Failure> {
     let threads = threads.or(std::thread::available_parallelism().ok());
     let mut builder = match threads.map_or(1, NonZeroUsize::get) {

@@ -159,7 +159,8 @@ impl Crate {
                 position += tokens[position..].iter().take_while(|token| token.text != ";").count();
                 continue;
             }
-            let continues = position > 0 && matches!(tokens[position - 1].text.as_str(), "::" | ".");
+            // A macro's `$crate::a` is for those who call it from another crate.
+            let continues = position > 0 && matches!(tokens[position - 1].text.as_str(), "::" | "." | "$");
             let segments = if continues { Vec::new() } else { segments(tokens, position) };
             if segments.len() > 1 {
                 let here = [&file.module[..], &tokens[position].inline[..]].concat();
@@ -422,6 +423,22 @@ mod tests {
                 ("lib.rs", "pub use a::A; mod a;"),
             ],
             &[&["src/a.rs -> src/a/b.rs: B", "src/a/b.rs -> src/a.rs: A"]],
+        );
+    }
+
+    #[test]
+    fn paths_of_a_macro_are_its_callers() {
+        let lib = "mod a; pub use a::A;";
+        check(
+            &[("lib.rs", lib), ("a.rs", "pub struct A; macro_rules! m { () => { $crate::A::new() } }")],
+            &[],
+        );
+        check(
+            &[
+                ("lib.rs", "mod a; pub use a::A; pub fn f() {}"),
+                ("a.rs", "pub struct A; fn g() { crate::f() }"),
+            ],
+            &[&["src/a.rs -> src/lib.rs: f", "src/lib.rs -> src/a.rs: A"]],
         );
     }
 

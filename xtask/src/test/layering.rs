@@ -152,118 +152,39 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     broken.extend(broken_trees(&metadata));
     broken.extend(sources.iter().flat_map(|(path, source)| broken_purity(path, source)));
     broken.extend(sources.iter().flat_map(|(path, source)| broken_arrows(path, source)));
-    let mut faults = faults(&files);
-    let not_yet = excused(&mut faults, NOT_YET);
-    for line in not_yet.lines.iter().chain(&broken) {
-        log.line(line)?;
-    }
-    broken.extend(faults.into_iter().map(|fault| fault.line).chain(not_yet.unneeded));
+    broken.extend(broken_files(&files));
     for line in &broken {
         log.line(line)?;
     }
     match broken.len() {
-        0 => Ok(format!("{} crates, {} files{}", metadata.members.len(), files.len(), not_yet.account)),
+        0 => Ok(format!("{} crates, {} files", metadata.members.len(), files.len())),
         count => Err(Failure::failed(format!("{count} places go against ARCHITECTURE.md's rules"))),
     }
 }
 
-/// What is wrong with the files of a crate, whatever the crate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Files import each other.
-    Circle,
-    /// A line has more than [`WIDTH`] columns, where rustfmt does not reach.
-    Wide,
-    /// `x/mod.rs` in place of `x.rs`.
-    ModFile,
-}
-
-struct Fault {
-    /// The folder of the crate.
-    folder: String,
-    kind: Kind,
-    line: String,
-}
-
+/// The widest line that is taken, in columns; rustfmt leaves texts and comments alone.
 const WIDTH: usize = 120;
 
-/// What is still to be mended, by crate. An entry that is not needed any more fails, so that the list shrinks.
-const NOT_YET: &[(&str, Kind)] = &[
-    ("crates/build", Kind::Circle),
-    ("crates/cli", Kind::Circle),
-    ("crates/link", Kind::Circle),
-    ("crates/sim", Kind::Circle),
-    ("crates/thalweg", Kind::Circle),
-    ("crates/engine", Kind::Wide),
-    ("crates/build", Kind::Wide),
-    ("crates/protobuf", Kind::Wide),
-    ("crates/sim", Kind::Wide),
-];
-
-/// What was found of what is not mended yet.
-#[derive(Default)]
-struct NotYet {
-    lines: Vec<String>,
-    /// Complaints about entries without a fault.
-    unneeded: Vec<String>,
-    account: String,
-}
-
-/// Takes out of `faults` what `known` names.
-fn excused(faults: &mut Vec<Fault>, known: &[(&str, Kind)]) -> NotYet {
-    let mut not_yet = NotYet::default();
-    for (folder, kind) in known {
-        let is_known = |fault: &Fault| fault.folder == *folder && fault.kind == *kind;
-        let before = not_yet.lines.len();
-        not_yet.lines.extend(faults.iter().filter(|fault| is_known(fault)).map(|fault| fault.line.clone()));
-        faults.retain(|fault| !is_known(fault));
-        if not_yet.lines.len() == before {
-            not_yet.unneeded.push(format!(
-                "{folder} has no fault `{kind:?}` any more: take it out of NOT_YET in {}",
-                file!()
-            ));
-        }
-    }
-    if !known.is_empty() {
-        not_yet.account = format!("; still to be mended: {} places", not_yet.lines.len());
-    }
-    not_yet
-}
-
-fn faults(files: &[(PathBuf, String)]) -> Vec<Fault> {
-    let fault = |path: &Path, kind, line: String| Fault { folder: crate_of(path), kind, line };
-    let mut faults = Vec::new();
+/// What is wrong with files whatever their crate: circles, wide lines, `x/mod.rs` in place of `x.rs`.
+fn broken_files(files: &[(PathBuf, String)]) -> Vec<String> {
+    let mut broken = Vec::new();
     for (path, text) in files {
         let wide = text.lines().enumerate().filter(|(_, line)| line.chars().count() > WIDTH);
-        faults.extend(wide.map(|(index, _)| {
-            let line = format!("{}:{}: more than {WIDTH} columns", path.display(), index + 1);
-            fault(path, Kind::Wide, line)
-        }));
+        broken.extend(
+            wide.map(|(index, _)| format!("{}:{}: more than {WIDTH} columns", path.display(), index + 1)),
+        );
         if path.file_name().is_some_and(|name| name == "mod.rs") {
             let folder = path.parent().unwrap_or(path);
-            faults.push(fault(
-                path,
-                Kind::ModFile,
-                format!("{}: move it to {}.rs", path.display(), folder.display()),
-            ));
+            broken.push(format!("{}: move it to {}.rs", path.display(), folder.display()));
         }
         if path.file_name().is_some_and(|name| name == "lib.rs" || name == "main.rs") && !is_test(path) {
             let root = path.parent().unwrap_or(path);
-            let circles = Crate::read(root, files).circles();
-            faults.extend(circles.into_iter().map(|lines| {
-                let line = format!("a circle of files in {}:\n    {}", root.display(), lines.join("\n    "));
-                fault(path, Kind::Circle, line)
+            broken.extend(Crate::read(root, files).circles().into_iter().map(|lines| {
+                format!("a circle of files in {}:\n    {}", root.display(), lines.join("\n    "))
             }));
         }
     }
-    faults
-}
-
-/// The folder of the crate that holds the file: `crates/http2`, `xtask`.
-fn crate_of(path: &Path) -> String {
-    let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    let len = if matches!(parts.first().map(String::as_str), Some("crates")) { 2 } else { 1 };
-    parts[..len.min(parts.len())].join("/")
+    broken
 }
 
 /// A file for tests alone.

@@ -1,4 +1,4 @@
-//! Steps of the two lanes beside each other, each in a process of its own.
+//! Steps of the two sequences beside each other, each in a process of its own.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::outcome::{self, Took, Verdict};
-use super::steps::{Lane, Step};
+use super::steps::{Sequence, Step};
 use crate::job::Failure;
 use crate::workspace;
 
@@ -36,10 +36,10 @@ pub(super) fn run(
         Board { waiting: Mutex::new(steps.iter().map(|step| step.name).collect()), ended: Condvar::new() };
     let ended = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for lane in [Lane::Builds, Lane::Suites] {
+        for sequence in [Sequence::Builds, Sequence::Suites] {
             let (board, ended, program, tell) = (&board, &ended, &program, &tell);
             scope.spawn(move || {
-                for step in steps.iter().filter(|step| step.lane == lane) {
+                for step in steps.iter().filter(|step| step.sequence == sequence) {
                     board.wait_for(step.after);
                     let one = run_step(step, program, environment);
                     tell(&one);

@@ -15,30 +15,30 @@ pub(super) struct Step {
     pub(super) proves: &'static str,
     /// What a machine must have for it, besides cargo.
     pub(super) needs: &'static str,
-    pub(super) lane: Lane,
+    pub(super) sequence: Sequence,
     /// The steps that build what this one runs.
     pub(super) after: &'static [&'static str],
     pub(super) run: fn(&Log) -> Result<String, Failure>,
 }
 
-/// Steps of one lane run one after the other, beside those of the other lane.
+/// Steps of one sequence run one after the other, beside those of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum Sequence {
     /// What compiles, or takes all processors for long.
     Builds,
     /// What mostly waits: for the network, for servers, for time limits of a suite.
     Suites,
 }
 
-use Lane::{Builds, Suites};
+use Sequence::{Builds, Suites};
 
-/// In the order of each lane: what is quick and finds most comes first, then what others wait for.
+/// In the order of each sequence: what is quick and finds most comes first, then what others wait for.
 pub(super) const STEPS: &[Step] = &[
     Step {
         name: "format",
         proves: "the code is as rustfmt lays it out",
         needs: "rustfmt",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: rust::format,
     },
@@ -48,7 +48,7 @@ pub(super) const STEPS: &[Step] = &[
                  other in a circle; the sans-I/O crates are built without tokio and sockets and read no clock; tonic's \
                  transport is not in the library's tree; lines have at most 120 columns",
         needs: "",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: layering::check,
     },
@@ -57,7 +57,7 @@ pub(super) const STEPS: &[Step] = &[
         proves: "clippy has no warning with the optional features of the libraries, among them that our own code uses \
                  nothing newer than `rust-version`; rustc has none without the features",
         needs: "clippy",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: rust::lints,
     },
@@ -65,7 +65,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "release",
         proves: "the release build stands",
         needs: "",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: rust::release,
     },
@@ -74,7 +74,7 @@ pub(super) const STEPS: &[Step] = &[
         proves: "unit tests, simulations over seeds, fuzzing, doc tests, with the library's optional features; the \
                  lab's tests draw its report in a browser",
         needs: "Chromium",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: rust::tests,
     },
@@ -82,7 +82,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "rebuild",
         proves: "a second build compiles nothing: of the whole workspace with its tests, and of the release build",
         needs: "",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: rebuild::check,
     },
@@ -90,7 +90,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "costs",
         proves: "the main calls cost no more instructions and allocations than `xtask/costs.json` says, on either side",
         needs: "valgrind",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: costs::check,
     },
@@ -99,7 +99,7 @@ pub(super) const STEPS: &[Step] = &[
         proves: "the main job runs, its results have their schema, its page is self-contained, draws its charts and \
                  fits a desktop and a phone, light and dark",
         needs: "Chromium",
-        lane: Builds,
+        sequence: Builds,
         after: &[],
         run: report::check,
     },
@@ -110,7 +110,7 @@ pub(super) const STEPS: &[Step] = &[
                  and finds nothing twice; advisories are checked with `--long` or where cargo-deny is installed, if \
                  their database can be fetched",
         needs: "",
-        lane: Suites,
+        sequence: Suites,
         after: &[],
         run: dependencies::check,
     },
@@ -118,7 +118,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "h2spec",
         proves: "our server keeps to RFC 9113 and RFC 7541 in all 146 cases of h2spec 2.2.1, the strict ones too",
         needs: "Go",
-        lane: Suites,
+        sequence: Suites,
         after: &["release"],
         run: h2spec::server,
     },
@@ -126,7 +126,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "interop-server",
         proves: "grpc-go's interop client gets on with our server: 14 cases",
         needs: "Go",
-        lane: Suites,
+        sequence: Suites,
         after: &["release"],
         run: interop::server,
     },
@@ -135,7 +135,7 @@ pub(super) const STEPS: &[Step] = &[
         proves: "gRPC's C core as the client: four call types × 10 sizes, from nothing over the edges of frames and \
                  windows to 4 MiB",
         needs: "Python",
-        lane: Suites,
+        sequence: Suites,
         after: &["release"],
         run: grpcio::server,
     },
@@ -143,7 +143,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "grpcio-client",
         proves: "the same with gRPC's C core as the server",
         needs: "Python",
-        lane: Suites,
+        sequence: Suites,
         after: &["release"],
         run: grpcio::client,
     },
@@ -152,7 +152,7 @@ pub(super) const STEPS: &[Step] = &[
         proves: "servers that misbehave (GOAWAY after each call, RST_STREAM in the middle, padding, HTTP/1, garbage, \
                  silence …): calls succeed all the same, or there is one clear line and exit code 1; nothing hangs",
         needs: "Python",
-        lane: Suites,
+        sequence: Suites,
         after: &["release"],
         run: negative::check,
     },
@@ -161,7 +161,7 @@ pub(super) const STEPS: &[Step] = &[
         proves: "tonic, gRPC C++ and grpc-go keep the contract of `peers/README.md`: each one's server with our load \
                  generator and the reverse, all call types and variants",
         needs: "Go, g++, a JDK and Maven",
-        lane: Suites,
+        sequence: Suites,
         after: &["release"],
         run: peers::check,
     },
@@ -169,7 +169,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "interop-client",
         proves: "our interop client gets on with grpc-go's server: 14 cases",
         needs: "Go",
-        lane: Suites,
+        sequence: Suites,
         after: &["release", "tests"],
         run: interop::client,
     },
@@ -179,7 +179,7 @@ pub(super) const STEPS: &[Step] = &[
                  cases: binary \
                  and JSON, proto2, proto3, edition 2023. Nothing is expected to fail",
         needs: "Python, a C compiler where glibc is older than 2.38",
-        lane: Suites,
+        sequence: Suites,
         after: &["tests"],
         run: conformance::check,
     },
@@ -187,7 +187,7 @@ pub(super) const STEPS: &[Step] = &[
         name: "h2specd",
         proves: "the client half of our HTTP/2 core keeps to them in all 57 cases that h2spec has for clients",
         needs: "Go",
-        lane: Suites,
+        sequence: Suites,
         after: &["tests"],
         run: h2spec::client,
     },

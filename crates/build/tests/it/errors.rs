@@ -49,7 +49,8 @@ fn an_unclosed_message_ends_at_the_end_of_the_file() {
     check(
         &[("a.proto", "syntax = \"proto3\";\nmessage A {\n")],
         &[
-            "proto/a.proto:2:12: expected a message field, oneof, reserved range, enum, message, option or '}', but reached end of file",
+            "proto/a.proto:2:12: expected a message field, oneof, reserved range, enum, message, option or '}', \
+             but reached end of file",
             "  |",
             "2 | message A {",
             "  |            ^",
@@ -89,7 +90,8 @@ fn editions() {
     check(
         &[("a.proto", "edition = \"2023\";\n")],
         &[
-            "proto/a.proto:1:1: expected 'enum', 'extend', 'import', 'message', 'option', 'service', 'package' or ';', but found 'edition'",
+            "proto/a.proto:1:1: expected 'enum', 'extend', 'import', 'message', 'option', 'service', 'package' or ';', \
+             but found 'edition'",
             "  |",
             "1 | edition = \"2023\";",
             "  | ^^^^^^^",
@@ -133,7 +135,8 @@ fn an_enum_is_no_message() {
     check(
         &[(
             "a.proto",
-            "syntax = \"proto3\";\nservice S {\n  rpc Get(E) returns (stream A);\n}\nmessage A {}\nenum E { ZERO = 0; }\n",
+            "syntax = \"proto3\";\nservice S {\n  rpc Get(E) returns (stream A);\n}\n\
+             message A {}\nenum E { ZERO = 0; }\n",
         )],
         &[
             "proto/a.proto:3:11: 'E' is not a message type",
@@ -211,7 +214,8 @@ fn duplicate_method() {
     check(
         &[(
             "a.proto",
-            "syntax = \"proto3\";\nservice S {\n  rpc Get(A) returns (A);\n  rpc Get(A) returns (A);\n}\nmessage A {}\n",
+            "syntax = \"proto3\";\nservice S {\n  rpc Get(A) returns (A);\n  rpc Get(A) returns (A);\n}\n\
+             message A {}\n",
         )],
         &[
             "proto/a.proto:4:7: name 'S.Get' is defined twice",

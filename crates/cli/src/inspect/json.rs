@@ -10,8 +10,8 @@ use thalweg_protobuf::dissect::known::{self, Meaning, Scalar};
 use thalweg_protobuf::dissect::readings::Reading;
 use thalweg_protobuf::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 
-use super::Inspection;
 use super::compressed::{Content, Opened};
+use super::inspection::Inspection;
 use super::sizes::Sizes;
 
 /// Greater whole numbers are no whole numbers any more in JavaScript and jq: they are strings.

@@ -8,7 +8,7 @@ use thalweg_protobuf::dissect::account::{Account, Share};
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_protobuf::{MessageType, msgpack};
 
-use super::Inspection;
+use super::inspection::Inspection;
 use super::paint::{Paint, Role};
 
 /// Rows that are shown, if not all are: those of the most bytes.

@@ -8,8 +8,8 @@ use thalweg_protobuf::dissect::readings::Reading;
 use thalweg_protobuf::dissect::{Message, Problem, Record, Span, Tag, Value, Varint, wire_type_name};
 use thalweg_protobuf::{Field, MessageType};
 
-use super::Inspection;
 use super::compressed::{Content, Opened};
+use super::inspection::Inspection;
 use super::paint::{Paint, Role};
 use layout::{Layout, Piece};
 

@@ -14,8 +14,9 @@ use thalweg_lab::size::ByteSize;
 use thalweg_lab::stack::Pair;
 use thalweg_lab::study::Plan;
 
+use super::calls::{Aim, CallsStudy, CommonArgs};
+use super::common::{halves, rounds};
 use super::stacks::Stacks;
-use super::{Aim, CallsStudy, CommonArgs, halves, rounds};
 use crate::failure::Failure;
 use crate::request::{self, RequestBytes};
 

@@ -13,8 +13,10 @@ use thalweg_lab::cpus::{CpuAssignment, CpuList};
 use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
 use thalweg_lab::study::ResultsDirectory;
 
+use super::common::{
+    default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,
+};
 use super::stacks::build_missing;
-use super::{default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program};
 use crate::failure::Failure;
 
 /// What messages are made from unless another seed is named.

@@ -11,8 +11,9 @@ use thalweg_lab::size::ByteSize;
 use thalweg_lab::sizes::{self, Sizes, SizesOptions};
 use thalweg_lab::study::Plan;
 
+use super::calls::{CallsStudy, CommonArgs};
+use super::common::halves;
 use super::stacks::Stacks;
-use super::{CallsStudy, CommonArgs, halves};
 use crate::failure::Failure;
 
 /// All kinds of call over message sizes, TCP and Unix domain sockets: 15 minutes, or 90 seconds with --quick;

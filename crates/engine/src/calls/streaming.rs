@@ -14,7 +14,7 @@ use super::prepared::{Prepared, within};
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Inbox, Incoming, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
 use crate::encode::Encode;
-use crate::grpc::codec::Envelope;
+use crate::grpc::codec::Payload;
 use crate::grpc::envelope::Prefix;
 use crate::lanes::WaitTicket;
 use crate::measure::CallMeasure;
@@ -189,14 +189,15 @@ where
     /// The status of the call if that is not OK, what `read` says, or that there were no message or several.
     pub async fn only_response<T>(
         mut self,
-        read: impl FnOnce(Envelope<'_>) -> Result<T, Status>,
+        read: impl FnOnce(Payload<'_>) -> Result<T, Status>,
     ) -> Result<(T, HeaderMap), Status> {
         let (deadline, measure) = (self.deadline, self.measure.clone());
         let reply = async {
             let Some(prefix) = poll_fn(|cx| self.poll_prefix(cx)).await? else {
                 return Err(Status::internal("the server ended the call with OK, but sent no message"));
             };
-            let message = read(self.responses.take(prefix)).map_err(|status| self.responses.fail(status))?;
+            let message = self.responses.take(prefix).and_then(read);
+            let message = message.map_err(|status| self.responses.fail(status))?;
             if poll_fn(|cx| self.poll_prefix(cx)).await?.is_some() {
                 return Err(Status::internal("the server answered with more than one message"));
             }

@@ -270,7 +270,7 @@ impl UnaryReply {
         } else {
             Wire::Gathered(std::mem::take(body))
         };
-        Envelope::only(wire, encoding, self.message_size_max)
+        Envelope::new(wire, encoding, self.message_size_max)
     }
 
     /// The call ends: with OK, or with why its message can't be read. The metadata, trailers behind the head's.

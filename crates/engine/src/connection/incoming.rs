@@ -10,9 +10,9 @@ use tokio::time::{Instant, Sleep};
 
 use super::slot::{End, SlotKey, WakesOn, keep_waker};
 use super::state::Connection;
-use crate::grpc::codec::{self, Envelope, Wire};
+use crate::grpc::codec::{self, Payload};
 use crate::grpc::compression::Encoding;
-use crate::grpc::envelope::{EnvelopeError, Prefix};
+use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
 use crate::grpc::response::ResponseHead;
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
@@ -135,29 +135,36 @@ impl Incoming {
         Ok(prefix.filter(|prefix| unread.len() >= prefix.envelope_len()))
     }
 
-    /// Takes the message whose prefix [`poll_prefix`](Self::poll_prefix) has just given.
+    /// Takes the message whose prefix [`poll_prefix`](Self::poll_prefix) has just given: its bytes, decompressed if
+    /// need be.
     ///
-    /// Inlined, as its callers should be: a message is some hundred bytes of small fields, and each time that one is
-    /// moved right after it was made the processor waits for their stores.
+    /// Inlined, as its callers should be: then what it returns takes no memory on its way.
+    ///
+    /// # Errors
+    /// The status to [`fail`](Self::fail) the call with, if the message can't be decompressed.
     #[inline]
-    pub fn take(&mut self, prefix: Prefix) -> Envelope<'_> {
+    pub fn take(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
         self.measure.received(prefix.len);
-        let unread = self.buffer.len() - self.position;
-        if self.position == 0 && codec::keeps_buffer(prefix.len) && unread - prefix.envelope_len() <= TAIL_MAX
-        {
-            return self.take_buffer(prefix);
+        if prefix.compressed || codec::keeps_buffer(prefix.len) {
+            return self.take_large_or_compressed(prefix);
         }
-        let start = self.position;
+        let start = self.position + PREFIX_LEN;
         self.position += prefix.envelope_len();
-        Envelope::first(prefix, Wire::Lent(&self.buffer[start..]), self.encoding, self.message_size_max)
+        Ok(Payload::Lent(&self.buffer[start..self.position]))
     }
 
-    /// Gives the buffer to the message that (almost) fills it; the few bytes behind it are copied.
-    #[cold]
-    fn take_buffer(&mut self, prefix: Prefix) -> Envelope<'_> {
-        let tail = self.buffer[prefix.envelope_len()..].to_vec();
-        let wire = Wire::Gathered(std::mem::replace(&mut self.buffer, tail));
-        Envelope::first(prefix, wire, self.encoding, self.message_size_max)
+    /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
+    #[inline(never)]
+    fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
+        let start = self.position;
+        let end = start + prefix.envelope_len();
+        if start == 0 && codec::keeps_buffer(prefix.len) && self.buffer.len() - end <= TAIL_MAX {
+            let tail = self.buffer[end..].to_vec();
+            let wire = std::mem::replace(&mut self.buffer, tail);
+            return codec::open_gathered(prefix, wire, self.encoding, self.message_size_max);
+        }
+        self.position = end;
+        codec::open_lent(prefix, &self.buffer[start..end], self.encoding, self.message_size_max)
     }
 
     /// A message that was taken is not what was expected: the call ends with `status`, and the peer hears of it.

@@ -86,12 +86,11 @@ pub(crate) fn keeps_buffer(len: usize) -> bool {
     len >= KEPT_LEN_MIN
 }
 
-/// A message as it was received: prefix and bytes, perhaps compressed.
+/// The message that is all there is in one direction of a call, as it was received: prefix and bytes, perhaps
+/// compressed.
 #[derive(Debug)]
 pub struct Envelope<'a> {
     wire: Wire<'a>,
-    /// `None`: it must be the only message of the wire, which is still to be looked at.
-    prefix: Option<Prefix>,
     encoding: Encoding,
     message_size_max: usize,
 }
@@ -106,18 +105,11 @@ pub enum Payload<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// The message at the front of `wire`, of which `prefix` told; it must be there whole.
-    ///
-    /// `encoding` is the sender's `grpc-encoding`; `message_size_max` bounds the message after decompression, in bytes.
+    /// `encoding` is the sender's `grpc-encoding`; `message_size_max` bounds the message, also after decompression, in
+    /// bytes.
     #[inline]
-    pub(crate) fn first(prefix: Prefix, wire: Wire<'a>, encoding: Encoding, message_size_max: usize) -> Self {
-        Self { wire, prefix: Some(prefix), encoding, message_size_max }
-    }
-
-    /// The message that is all there is in one direction of a call.
-    #[inline]
-    pub(crate) fn only(wire: Wire<'a>, encoding: Encoding, message_size_max: usize) -> Self {
-        Self { wire, prefix: None, encoding, message_size_max }
+    pub(crate) fn new(wire: Wire<'a>, encoding: Encoding, message_size_max: usize) -> Self {
+        Self { wire, encoding, message_size_max }
     }
 
     /// The message's own bytes, decompressed if need be.
@@ -126,33 +118,17 @@ impl<'a> Envelope<'a> {
     /// The status that the call ends with, if this is not one whole message of the size and the encoding agreed on.
     #[inline]
     pub fn open(&mut self) -> Result<Payload<'_>, Status> {
-        let prefix = match self.prefix {
-            Some(prefix) => prefix,
-            None => self.only_prefix()?,
-        };
-        let span = PREFIX_LEN..prefix.envelope_len();
-        if prefix.compressed {
-            return self.decompress(prefix);
+        let prefix = self.prefix()?;
+        match &mut self.wire {
+            Wire::Gathered(wire) if keeps_buffer(prefix.len) => {
+                open_gathered(prefix, std::mem::take(wire), self.encoding, self.message_size_max)
+            }
+            wire => open_lent(prefix, wire.as_bytes(), self.encoding, self.message_size_max),
         }
-        if let Wire::Gathered(bytes) = &mut self.wire
-            && keeps_buffer(prefix.len)
-        {
-            return Ok(Payload::Kept(buffers::lend(std::mem::take(bytes)).slice(span)));
-        }
-        Ok(Payload::Lent(&self.wire.as_bytes()[span]))
-    }
-
-    fn decompress(&self, prefix: Prefix) -> Result<Payload<'_>, Status> {
-        if !self.encoding.compresses() {
-            return Err(EnvelopeError::UnexpectedCompression.into());
-        }
-        let compressed = &self.wire.as_bytes()[PREFIX_LEN..prefix.envelope_len()];
-        let plain = self.encoding.decompress(compressed, self.message_size_max)?;
-        Ok(Payload::Kept(Bytes::from(plain)))
     }
 
     #[inline]
-    fn only_prefix(&self) -> Result<Prefix, Status> {
+    fn prefix(&self) -> Result<Prefix, Status> {
         let received = self.wire.as_bytes().len();
         match Prefix::parse(self.wire.as_bytes(), self.message_size_max)? {
             None if received == 0 => Err(Status::internal("one message was expected, and none came")),
@@ -163,6 +139,43 @@ impl<'a> Envelope<'a> {
             _ => Err(EnvelopeError::Truncated { received }.into()),
         }
     }
+}
+
+/// Opens the message at the front of `wire`, of which `prefix` told; it must be there whole.
+#[inline]
+pub(crate) fn open_lent(
+    prefix: Prefix,
+    wire: &[u8],
+    encoding: Encoding,
+    message_size_max: usize,
+) -> Result<Payload<'_>, Status> {
+    let message = &wire[PREFIX_LEN..prefix.envelope_len()];
+    if prefix.compressed {
+        return decompress(message, encoding, message_size_max).map(Payload::Kept);
+    }
+    Ok(Payload::Lent(message))
+}
+
+/// As [`open_lent`], where the message may keep the buffer.
+pub(crate) fn open_gathered(
+    prefix: Prefix,
+    wire: Vec<u8>,
+    encoding: Encoding,
+    message_size_max: usize,
+) -> Result<Payload<'static>, Status> {
+    let span = PREFIX_LEN..prefix.envelope_len();
+    if prefix.compressed {
+        return decompress(&wire[span], encoding, message_size_max).map(Payload::Kept);
+    }
+    Ok(Payload::Kept(buffers::lend(wire).slice(span)))
+}
+
+#[cold]
+fn decompress(compressed: &[u8], encoding: Encoding, message_size_max: usize) -> Result<Bytes, Status> {
+    if !encoding.compresses() {
+        return Err(EnvelopeError::UnexpectedCompression.into());
+    }
+    Ok(Bytes::from(encoding.decompress(compressed, message_size_max)?))
 }
 
 impl Payload<'_> {
@@ -205,7 +218,7 @@ mod tests {
         encode_chained(&message, message.0.len(), encoding, &mut chain).unwrap();
         assert_eq!(chain.take_parts().concat(), wire);
         let check_opened = |wire, is_kept: bool| {
-            let mut envelope = Envelope::first(prefix, wire, encoding, message.0.len());
+            let mut envelope = Envelope::new(wire, encoding, message.0.len());
             let payload = envelope.open().unwrap();
             assert_eq!(payload.as_bytes(), message.0);
             assert_eq!(matches!(payload, Payload::Kept(_)), is_kept);
@@ -230,7 +243,7 @@ mod tests {
         let check = |encoding, compressed, bytes: &[u8], expected: (Code, &str)| {
             let mut wire = envelope::prefix(compressed, bytes.len()).unwrap().to_vec();
             wire.extend_from_slice(bytes);
-            let mut envelope = Envelope::only(Wire::Gathered(wire), encoding, 100);
+            let mut envelope = Envelope::new(Wire::Gathered(wire), encoding, 100);
             let status = envelope.open().err().unwrap();
             assert_eq!((status.code(), status.message()), expected);
         };
@@ -245,7 +258,7 @@ mod tests {
     #[test]
     fn one_message_alone() {
         let check = |wire: &[u8], expected: Result<&[u8], &str>| {
-            let mut envelope = Envelope::only(Wire::Lent(wire), Encoding::Identity, 100);
+            let mut envelope = Envelope::new(Wire::Lent(wire), Encoding::Identity, 100);
             let outcome = envelope.open();
             let outcome = outcome.as_ref().map(Payload::as_bytes).map_err(Status::message);
             assert_eq!(outcome, expected, "{wire:?}");

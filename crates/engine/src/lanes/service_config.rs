@@ -144,8 +144,8 @@ mod tests {
             check(
                 &number(value),
                 &format!(
-                    "service config, connectionScaling.maxConnectionsPerSubchannel: a whole number from 1 to 4294967295 \
-                     is expected, not {found}"
+                    "service config, connectionScaling.maxConnectionsPerSubchannel: a whole number from 1 to \
+                     4294967295 is expected, not {found}"
                 ),
             );
         }

@@ -9,7 +9,7 @@ use crate::net::Endpoint;
 ///
 /// | target | addresses |
 /// | --- | --- |
-/// | `host:port`, `dns:host:port`, `dns:///host:port` | what the system's resolver says, asked anew for each connection |
+/// | `host:port`, `dns:host:port`, `dns:///host:port` | what the system's resolver says, asked for each connection |
 /// | `ipv4:1.2.3.4:80,…`, `ipv6:[::1]:80,…` | those, in this order |
 /// | `unix:path`, `unix:///absolute/path` | a UNIX domain socket |
 /// | `unix-abstract:name` | one in Linux's abstract namespace |

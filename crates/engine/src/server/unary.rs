@@ -56,7 +56,7 @@ impl<H: UnaryHandler> Runner<H> {
         clock: &mut Instant,
     ) -> Option<Result<H::Output, Status>> {
         let size_max = route.method.options.max_decoding_message_size;
-        match self.0.start(&route.head, Envelope::only(wire, route.head.encoding, size_max)) {
+        match self.0.start(&route.head, Envelope::new(wire, route.head.encoding, size_max)) {
             Ok(future) => place.set(Some(future)),
             Err(status) => return Some(Err(status)),
         }

@@ -6,9 +6,9 @@ use std::sync::mpsc::TryRecvError;
 use std::time::{Duration, Instant};
 
 use super::{ConnectionKey, LinkThread, Request, Timer, find};
-use crate::Direction;
 use crate::connection::Over;
 use crate::control::Control;
+use crate::direction::Direction;
 use crate::options::{Cut, Loss};
 use crate::shape::Transmitter;
 use crate::stats::Stats;

@@ -9,8 +9,8 @@ use nix::sys::epoll::{EpollEvent, EpollFlags};
 use socket2::{Domain, Socket, Type};
 
 use super::{ConnectionKey, DOOR, LinkThread, SERVER, SIDE_EVENTS, Timer, find, token};
-use crate::Direction;
 use crate::connection::Connection;
+use crate::direction::Direction;
 
 /// Connections that are accepted before others go on.
 const ACCEPTS_MAX: usize = 64;

@@ -14,10 +14,11 @@ fn proto3() -> Schema {
         "syntax = 'proto3';
          message M {
            int32 i32 = 1; sint32 s32 = 2; uint32 u32 = 3; int64 i64 = 4; sint64 s64 = 5; uint64 u64 = 6;
-           fixed32 f32 = 7; sfixed32 sf32 = 8; fixed64 f64 = 9; sfixed64 sf64 = 10; float float = 11; double double = 12;
-           bool bool = 13; string string = 14; bytes bytes = 15; E enum = 16; M message = 17; optional int32 maybe = 18;
-           repeated int32 packed = 19; repeated string strings = 20; repeated M messages = 21; map<string, int32> map = 22;
-           oneof choice { int32 number = 23; string text = 24; M inner = 25; }
+           fixed32 f32 = 7; sfixed32 sf32 = 8; fixed64 f64 = 9; sfixed64 sf64 = 10; float float = 11;
+           double double = 12; bool bool = 13; string string = 14; bytes bytes = 15;
+           E enum = 16; M message = 17; optional int32 maybe = 18;
+           repeated int32 packed = 19; repeated string strings = 20; repeated M messages = 21;
+           map<string, int32> map = 22; oneof choice { int32 number = 23; string text = 24; M inner = 25; }
            repeated sint64 loose = 26 [packed = false]; map<int32, M> inners = 27; repeated fixed32 fixeds = 28;
          }
          enum E { ZERO = 0; ONE = 1; }",
@@ -30,7 +31,8 @@ fn proto2() -> Schema {
          message M {
            optional int32 number = 1 [default = 7]; optional string text = 2 [default = 'hi']; required int32 must = 3;
            optional E closed = 4; repeated E closeds = 5; repeated E packeds = 6 [packed = true];
-           optional group G = 7 { optional int32 a = 1; optional M inner = 2; } repeated group R = 8 { optional int32 a = 1; }
+           optional group G = 7 { optional int32 a = 1; optional M inner = 2; }
+           repeated group R = 8 { optional int32 a = 1; }
            map<int32, E> map = 9; optional M message = 10; extensions 100 to 200;
            oneof choice { E which = 11; int32 other = 12; group H = 13 { optional int32 a = 1; } }
          }
@@ -404,7 +406,8 @@ fn messages_are_built_from_nothing() {
         .expect("a map")
         .set("bool", Value::Bool(true))
         .expect("a bool");
-    let expected = b"\x8a\x01\x02\x08\x01\x9a\x01\x03\x01\x96\x01\xaa\x01\x02\x08\x01\xaa\x01\x03\x08\x96\x01\xda\x01\x06\x08\x05\x12\x02\x68\x01";
+    let expected = b"\x8a\x01\x02\x08\x01\x9a\x01\x03\x01\x96\x01\xaa\x01\x02\x08\x01\xaa\x01\x03\
+        \x08\x96\x01\xda\x01\x06\x08\x05\x12\x02\x68\x01";
     assert_eq!(message.as_ref().encode_to_vec(), expected);
     // Copies are deep, also of a message into itself.
     let copy = message.clone();

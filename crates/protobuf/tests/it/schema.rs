@@ -70,8 +70,9 @@ fn fields_are_as_proto3_says() {
     let schema = schema(
         "syntax = 'proto3'; package p;
          message M {
-           int32 plain = 1; optional string maybe = 2; repeated sint64 list = 3; repeated bool loose = 4 [packed = false];
-           map<string, M> map = 5; oneof choice { bytes data = 6; E which = 7; } repeated string texts = 8;
+           int32 plain = 1; optional string maybe = 2; repeated sint64 list = 3;
+           repeated bool loose = 4 [packed = false]; map<string, M> map = 5;
+           oneof choice { bytes data = 6; E which = 7; } repeated string texts = 8;
            message N { fixed32 some_long_name = 536870911 [json_name = 'short']; }
          }
          enum E { option allow_alias = true; A = 0; B = -1; C = -1; }
@@ -373,7 +374,8 @@ fn what_is_no_descriptor_is_an_error() {
 fn no_descriptor_makes_it_panic() {
     let set = set_of(
         "syntax = 'proto2'; import 'google/protobuf/struct.proto';
-         message M { optional int32 a = 1 [default = 5]; extensions 5 to max; oneof o { bytes b = 2; } map<int32, M> m = 4; }
+         message M { optional int32 a = 1 [default = 5]; extensions 5 to max;
+           oneof o { bytes b = 2; } map<int32, M> m = 4; }
          extend M { repeated M x = 5; } enum E { A = 1; } service S { rpc D(M) returns (M); }",
     );
     let (mut right, mut wrong) = (0, 0);

@@ -11,7 +11,7 @@ use thalweg_protobuf::dissect::known::Meaning;
 use thalweg_protobuf::dissect::{Limits, Message, Span, Value, dissect, text};
 use thalweg_protobuf::{Field, MessageType, Schema, sources};
 
-use super::{Features, feature};
+use super::features::{Features, feature};
 
 /// All kinds of fields.
 const SOURCE: &str = r#"

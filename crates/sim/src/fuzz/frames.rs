@@ -9,7 +9,7 @@ use thalweg_http2::{
     ResetReason, StreamId, Tag,
 };
 
-use super::{Features, INPUT_LEN_MAX, feature};
+use super::features::{Features, INPUT_LEN_MAX, feature};
 use crate::http2::{Side, record};
 use crate::random::Random;
 

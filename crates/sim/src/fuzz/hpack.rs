@@ -3,7 +3,7 @@
 use thalweg_http2::hpack::{DEFAULT_TABLE_SIZE, DecodeOutcome, Decoder, Encoder};
 use thalweg_http2::{Block, FieldList, Indexing};
 
-use super::{Features, feature};
+use super::features::{Features, feature};
 use crate::http2::random_fields;
 use crate::random::Random;
 

@@ -1,6 +1,6 @@
 //! Any bytes as the choices of a world: its settings, what its owners do, what happens next.
 
-use super::{Features, feature};
+use super::features::{Features, feature};
 use crate::http2::play;
 use crate::random::Random;
 use crate::trace::Trace;

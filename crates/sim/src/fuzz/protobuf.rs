@@ -14,7 +14,7 @@ use prost_reflect::DynamicMessage;
 use thalweg_protobuf::wire::{Reader, WireType};
 use thalweg_protobuf::{Decoder, Limits, Message, MessageRef, Schema, Value};
 
-use super::{Features, feature};
+use super::features::{Features, feature};
 use crate::random::Random;
 use schemas::{SCHEMAS, Subject};
 

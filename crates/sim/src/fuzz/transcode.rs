@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{MessageType, Schema, msgpack, sources};
 
-use super::{Features, feature};
+use super::features::{Features, feature};
 
 /// What is there to be changed: JSON of both types, and each on the wire and in MessagePack too.
 const JSON: &[(&str, &str)] = &[
@@ -19,9 +19,11 @@ const JSON: &[(&str, &str)] = &[
     ),
     (
         "everything.Everything",
-        r#"{"inner":{"inner":{"maybeInt32":0,"maybeString":""}},"doubles":[1,2.5,-0.0],"int32s":[1,2,300],"strings":["a",""],
-        "colors":["BLUE",-1,7],"inners":[{},{"anInt32":1}],"looseInt64s":["1"],"textsByText":{"a":"b","":""},
-        "innersByInt32":{"-1":{"aBool":true}},"colorsByBool":{"true":"RED"},"bytesByUint64":{"7":"AQ=="},"chosenString":"x"}"#,
+        r#"{"inner":{"inner":{"maybeInt32":0,"maybeString":""}},"doubles":[1,2.5,-0.0],"int32s":[1,2,300],
+        "strings":["a",""],"colors":["BLUE",-1,7],"inners":[{},{"anInt32":1}],
+        "looseInt64s":["1"],"textsByText":{"a":"b","":""},
+        "innersByInt32":{"-1":{"aBool":true}},"colorsByBool":{"true":"RED"},
+        "bytesByUint64":{"7":"AQ=="},"chosenString":"x"}"#,
     ),
     (
         "everything.Everything",
@@ -32,8 +34,8 @@ const JSON: &[(&str, &str)] = &[
     ),
     (
         "extended.Extended",
-        r#"{"id":1,"name":"n","level":"HIGH","levels":["LOW",7],"switchesByText":{"a":"ON"},"part":{"size":1,"whole":{"id":2}},
-        "piece":[{"label":"a"},{}],"packed":[1,2],"[extended.number_extension]":"5",
+        r#"{"id":1,"name":"n","level":"HIGH","levels":["LOW",7],"switchesByText":{"a":"ON"},
+        "part":{"size":1,"whole":{"id":2}},"piece":[{"label":"a"},{}],"packed":[1,2],"[extended.number_extension]":"5",
         "[extended.Scope.nested_extension]":{"id":3},"[extended.text_extensions]":["x"]}"#,
     ),
 ];

@@ -5,10 +5,11 @@ use std::time::Duration;
 use thalweg::{CallOptions, Channel, Code, Encoding, Raw, Request, Status, Streaming};
 use tokio::time::Instant;
 
+use super::messages;
 use super::plan::{CallPlan, Ending, Kind};
 use super::service::{BIDI, CLIENT_STREAMING, SEED, SERVER_STREAMING, UNARY};
+use super::who::Who;
 use super::world::World;
-use super::{Who, messages};
 
 /// How a call ended for its caller.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use futures_core::Stream;
 use thalweg::Raw;
 use tokio::time::Sleep;
 
-use super::Who;
 use super::plan::CallPlan;
+use super::who::Who;
 use crate::pattern;
 
 /// The `index`-th message that `speaker` says in a call.

@@ -9,9 +9,10 @@ use futures_core::Stream;
 use thalweg::server::{Methods, Service};
 use thalweg::{Encoding, Raw, Request, Response, ServiceOptions, Status, Streaming};
 
+use super::messages;
 use super::plan::{CallPlan, Ending};
+use super::who::Who;
 use super::world::World;
-use super::{Who, messages};
 use crate::seeds::PLANNED_PANIC;
 
 pub(super) static UNARY: thalweg::Method = thalweg::Method::new("/sim.Script/Unary");

@@ -46,7 +46,7 @@ where
 
     #[inline]
     fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, engine::Status> {
-        let message = codec::decode::<Req>(message)?;
+        let message = codec::decode_only::<Req>(message)?;
         Ok((self.call)(Arc::clone(&self.service), request(head, message)))
     }
 

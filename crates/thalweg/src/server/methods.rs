@@ -6,12 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures_core::Stream;
-use thalweg_engine as engine;
 use thalweg_engine::server::{Handler, ServerMethod};
+use thalweg_engine::{self as engine, ServiceOptions};
 use tonic::{Request, Response, Status};
 
 use super::handler::{BidiMethod, ClientStreamingMethod, ServerStreamingMethod, UnaryMethod};
-use crate::ServiceOptions;
 use crate::message::Message;
 use crate::streaming::Streaming;
 

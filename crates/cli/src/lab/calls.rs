@@ -1,0 +1,138 @@
+//! Studies of calls: on servers of several stacks that this command starts, or on somebody else's.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_lab::cpus::CpuAssignment;
+use thalweg_lab::load::{Found, LabResults, Settings, Setup, StackInfo, StudyKind, Window};
+use thalweg_lab::process::{ProcessExecutor, Program, TargetExecutor};
+use thalweg_lab::record::MethodCall;
+use thalweg_lab::stack::Stack;
+use thalweg_lab::study::{Plan, ResultsDirectory, Study};
+
+use super::common::{default_directory, finish, listen_for_signals, show_earlier, this_program};
+use super::stacks::{AgainstArgs, Stacks};
+use crate::failure::Failure;
+
+/// What every study of calls understands.
+#[derive(Debug, Args)]
+pub(super) struct CommonArgs {
+    /// Fewer points, and shorter ones
+    #[arg(long)]
+    pub(super) quick: bool,
+
+    /// Directory for results.json, results.csv and report.html [default: lab-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+
+    /// The whole study takes no longer than this
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(super) budget: Option<Duration>,
+
+    #[command(flatten)]
+    pub(super) against: AgainstArgs,
+
+    /// Measure nothing: write the report of a results.json that exists
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "budget", "against"])]
+    pub(super) from: Option<PathBuf>,
+}
+
+/// A study of calls, as it was asked for.
+pub(super) trait CallsStudy {
+    /// How what it finds is analysed.
+    type Study: Study<Window = Window, Found = Found, Results = LabResults>;
+
+    /// Which study it is.
+    const KIND: StudyKind;
+
+    fn common(&self) -> &CommonArgs;
+
+    /// Which processors clients and servers run on.
+    fn cpus(&self) -> Result<CpuAssignment, Failure>;
+
+    /// The windows, for these stacks. Before the programs are there, of a peer nothing but its name is known.
+    fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure>;
+
+    /// Somebody else's server, if that is what is to be measured.
+    fn aim(&self) -> Result<Option<Aim>, Failure> {
+        Ok(None)
+    }
+}
+
+/// Measures a study of calls.
+pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
+    let common = args.common();
+    let directory = common.out.clone().unwrap_or_else(default_directory);
+    if let Some(file) = &common.from {
+        return show_earlier(file, directory);
+    }
+
+    let cpus = args.cpus()?;
+    if let Some(aim) = args.aim()? {
+        return at_target(args, aim, cpus, directory);
+    }
+    let mut stacks = common.against.stacks();
+    // What cannot be planned is said before anything is built or started.
+    args.plan(&stacks, &BTreeMap::new())?;
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let (programs, executor) = start(&common.against, &mut stacks, cpus.clone())?;
+    let plan = args.plan(&stacks, &programs)?;
+    let (stacks, left_out) = stacks.told(&programs);
+    let settings = Settings {
+        arguments: std::env::args().skip(1).collect(),
+        client_cpus: cpus.client_cpus,
+        server_cpus: cpus.server_cpus,
+        client_threads: cpus.client_threads,
+        server_threads: cpus.server_threads,
+        target: None,
+    };
+    let results = LabResults::begun(C::KIND, &plan, Setup { settings, stacks, left_out });
+    finish::<C::Study>(&plan, "", results, executor, &directory)
+}
+
+/// Somebody else's server, what is called there, and the windows.
+pub(super) struct Aim {
+    pub(super) target: String,
+    pub(super) method: MethodCall,
+    pub(super) plan: Plan<Window>,
+}
+
+/// Our client at somebody else's server.
+fn at_target<C: CallsStudy>(
+    args: &C,
+    aim: Aim,
+    cpus: CpuAssignment,
+    directory: PathBuf,
+) -> Result<ExitCode, Failure> {
+    if args.common().against.compares() {
+        return Err(Failure::bad_arguments("--target is for our own client: leave --against out"));
+    }
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let settings = Settings {
+        arguments: std::env::args().skip(1).collect(),
+        client_cpus: cpus.client_cpus.clone(),
+        client_threads: cpus.client_threads,
+        target: Some(aim.target.clone()),
+        ..Settings::default()
+    };
+    let (ours, interrupt) = (this_program()?, listen_for_signals()?);
+    let stacks = vec![StackInfo { stack: Stack::ours(), version: ours.version.clone() }];
+    let executor = TargetExecutor::new(ours, aim.target, aim.method, cpus, interrupt);
+    let results = LabResults::begun(C::KIND, &aim.plan, Setup { settings, stacks, left_out: Vec::new() });
+    finish::<C::Study>(&aim.plan, "", results, executor, &directory)
+}
+
+/// The programs of all stacks, and the executor with their servers running.
+fn start(
+    args: &AgainstArgs,
+    stacks: &mut Stacks,
+    cpus: CpuAssignment,
+) -> Result<(BTreeMap<String, Program>, ProcessExecutor), Failure> {
+    let programs = stacks.programs(args, this_program()?)?;
+    let mut executor = ProcessExecutor::new(programs.clone(), cpus, listen_for_signals()?);
+    stacks.serve(&mut executor)?;
+    Ok((programs, executor))
+}

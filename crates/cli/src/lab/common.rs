@@ -1,0 +1,87 @@
+//! What the command does for every study.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use clap::builder::RangedI64ValueParser;
+use thalweg_lab::AnyResults;
+use thalweg_lab::cpus::CpuAssignment;
+use thalweg_lab::interrupt::Interrupt;
+use thalweg_lab::process::Program;
+use thalweg_lab::report::{self, Report};
+use thalweg_lab::study::{Conducted, CutShort, Execute, Plan, Results, ResultsDirectory, Study, conduct};
+
+use super::progress::Progress;
+use crate::failure::Failure;
+
+/// How often a study may measure the same: each round is planned, so there is a bound.
+pub(super) fn rounds() -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(1..=1000)
+}
+
+/// Measures the study, writes its report, and says what came of it.
+pub(super) fn finish<S: Study>(
+    plan: &Plan<S::Window>,
+    about: &str,
+    results: S::Results,
+    mut executor: impl Execute<Window = S::Window, Found = S::Found>,
+    directory: &ResultsDirectory,
+) -> Result<ExitCode, Failure> {
+    let mut progress = Progress::new(plan, about);
+    let Conducted { results, cut_short } = conduct(plan, results, &mut executor, directory, &mut progress);
+    progress.end();
+    drop(executor);
+
+    if let (Some(CutShort::Failed(reason)), true) = (&cut_short, results.is_empty()) {
+        return Err(Failure::failed(reason));
+    }
+    let code = show(directory, &S::analyse(&results))?;
+    match cut_short {
+        None if results.has_failures() => Err(Failure::failed("some points failed: see what stands above")),
+        None => Ok(code),
+        Some(CutShort::Interrupted) => Err(Failure::interrupted("interrupted: the report is a partial one")),
+        Some(error @ (CutShort::Failed(_) | CutShort::NotWritable(_))) => Err(Failure::failed(error)),
+    }
+}
+
+/// The report of results that exist, of whichever study.
+pub(super) fn show_earlier(file: &Path, directory: PathBuf) -> Result<ExitCode, Failure> {
+    let results = AnyResults::read(file).map_err(Failure::failed)?;
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    results.save(&directory).map_err(Failure::failed)?;
+    show(&directory, &*results.analyse())
+}
+
+pub(super) fn this_program() -> Result<Program, Failure> {
+    std::env::current_exe()
+        .map(Program::ours)
+        .map_err(|error| Failure::failed(format!("cannot find this program to start it once more: {error}")))
+}
+
+pub(super) fn listen_for_signals() -> Result<Interrupt, Failure> {
+    Interrupt::on_signals().map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))
+}
+
+/// Client and server apart from each other, as far as there are processors.
+pub(super) fn halves() -> Result<CpuAssignment, Failure> {
+    CpuAssignment::halves().map_err(|error| Failure::failed(format!("cannot see the processors: {error}")))
+}
+
+/// `lab-2026-11-21T08-00-00` here.
+pub(super) fn default_directory() -> PathBuf {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    PathBuf::from(format!("lab-{}", now.trim_end_matches('Z').replace(':', "-")))
+}
+
+/// Writes the report, prints its tables and findings, and says where it is.
+fn show(directory: &ResultsDirectory, report: &dyn Report) -> Result<ExitCode, Failure> {
+    let page = report::write(directory, report).map_err(Failure::failed)?;
+    let text = format!("{}\nReport: {}\n", report::terminal(report), page.display());
+    match io::stdout().write_all(text.as_bytes()) {
+        // Who pipes into `head` has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
