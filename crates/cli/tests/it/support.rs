@@ -18,38 +18,31 @@ pub(crate) fn thalweg(args: &[&str]) -> Command {
     command
 }
 
-/// A folder of peers with the codecs in it. Tests of the whole workspace have built them beside the command; otherwise
-/// cargo does it now.
+/// A folder of peers with the codecs in it. `THALWEG_CODEC` names the program, for those who have built it with
+/// everything else; otherwise cargo does it now.
 pub(crate) fn peers_with_codecs() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // target/debug/thalweg, or target/PROFILE/thalweg.
-        let built = Path::new(env!("CARGO_BIN_EXE_thalweg")).parent().unwrap();
-        if !is_up_to_date(&built.join("thalweg-codec")) {
-            let profile = built.file_name().filter(|name| *name != "debug").unwrap_or("dev".as_ref());
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--locked", "--package", "thalweg-codec", "--profile"]).arg(profile);
-            let status = cargo.arg("--target-dir").arg(built.parent().unwrap()).status().unwrap();
-            assert!(status.success(), "the codecs could not be built: {status}");
-        }
+        let program = std::env::var_os("THALWEG_CODEC").map_or_else(build_codecs, PathBuf::from);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
         fs::create_dir_all(folder.join("codec")).unwrap();
         // Renamed, as another process of tests may be about to start it.
         let link = folder.join(format!("peer-{}", std::process::id()));
-        symlink(built.join("thalweg-codec"), &link).unwrap();
+        symlink(program, &link).unwrap();
         fs::rename(link, folder.join("codec/peer")).unwrap();
         folder
     })
 }
 
-/// Whether a program is there, and no older than the files that it was built from, which cargo lists beside it.
-fn is_up_to_date(program: &Path) -> bool {
-    let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
-    let (Some(built), Ok(list)) = (modified(program), fs::read_to_string(program.with_extension("d"))) else {
-        return false;
-    };
-    let sources = list.split_once(':').map_or("", |(_, sources)| sources).split_whitespace();
-    sources.map(Path::new).all(|source| modified(source).is_some_and(|modified| modified <= built))
+fn build_codecs() -> PathBuf {
+    // target/debug/thalweg, or target/PROFILE/thalweg.
+    let built = Path::new(env!("CARGO_BIN_EXE_thalweg")).parent().unwrap();
+    let profile = built.file_name().filter(|name| *name != "debug").unwrap_or("dev".as_ref());
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--locked", "--package", "thalweg-codec", "--profile"]).arg(profile);
+    let status = cargo.arg("--target-dir").arg(built.parent().unwrap()).status().unwrap();
+    assert!(status.success(), "the codecs could not be built: {status}");
+    built.join("thalweg-codec")
 }
 
 /// What came of the command: its exit code, stdout and stderr.

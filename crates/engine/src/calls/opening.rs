@@ -1,6 +1,6 @@
 //! Opens a stream for a call on a connection, in turn.
 
-use thalweg_http2::{self as http2, OpenError};
+use thalweg_http2::{self as http2, OpenError, StreamId};
 
 use crate::connection::{OPENED_UNSENT_MAX, Slot, SlotKey, State};
 use crate::lanes::WaitTicket;
@@ -13,12 +13,13 @@ pub(super) enum Refused {
     LaneFull,
 }
 
-/// Opens a stream with `open`, if it is this call's turn: those who waited before go first.
+/// Opens a stream with `open`, if it is this call's turn (those who waited before go first), and keeps `slot` for it.
 #[inline]
 pub(super) fn open_stream(
     state: &mut State,
     ticket: &WaitTicket<'_>,
-    open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, OpenError>,
+    slot: impl FnOnce(StreamId) -> Slot,
+    open: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<StreamId, OpenError>,
 ) -> Result<SlotKey, Refused> {
     if state.ended().is_some() {
         return Err(Refused::LaneGone);
@@ -32,8 +33,10 @@ pub(super) fn open_stream(
         state.close_gate();
         return Err(Refused::LaneFull);
     }
-    match state.insert_with(open) {
-        Ok(key) => {
+    let key = state.next_key();
+    match open(&mut state.http2, key) {
+        Ok(stream) => {
+            state.insert(slot(stream));
             state.opened_unsent += 1;
             // The last free stream is taken, and others wait: the protocol is asked to tell of the next on their
             // behalf.

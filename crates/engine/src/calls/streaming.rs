@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use http::HeaderMap;
+use thalweg_http2 as http2;
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
@@ -91,10 +92,10 @@ fn open_empty(
     message_size_max: usize,
 ) -> Result<SlotKey, Refused> {
     let mut state = connection.lock();
-    let key = open_stream(&mut state, ticket, |http2, key| {
-        let stream = http2.open(key.into(), call.fields.block(), false)?;
-        Ok(Slot::of_client(stream, Inbox::new(message_size_max), WakesOn::Messages))
-    })?;
+    let slot = |stream| Slot::of_client(stream, Inbox::new(message_size_max), WakesOn::Messages);
+    let open =
+        |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), call.fields.block(), false);
+    let key = open_stream(&mut state, ticket, slot, open)?;
     state.notify_driver();
     drop(state);
     ticket.served();

@@ -139,14 +139,17 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         let head = self.call.fields.block();
         let (message, outgoing, measure) = (self.message, &self.call.outgoing, &self.call.measure);
         let mut sent = Ok(());
-        let opened = open_stream(&mut state, self.ticket, |http2, key| {
-            let stream;
-            (stream, sent) = send_request(http2, key.into(), head, message, outgoing, measure)?;
+        let slot = |stream| {
             let inbox = Inbox::with_buffer(spare_inbox(), self.message_size_max);
             let mut slot = Slot::of_client(stream, inbox, WakesOn::End);
             slot.send_closed = true;
             slot.receiver = Some(cx.waker().clone());
-            Ok(slot)
+            slot
+        };
+        let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
+            let stream;
+            (stream, sent) = send_request(http2, key.into(), head, message, outgoing, measure)?;
+            Ok(stream)
         });
         let key = opened.map_err(Attempt::Refused)?;
         state.notify_driver();
@@ -274,7 +277,10 @@ impl UnaryReply {
     }
 
     /// The call ends: with OK, or with why its message can't be read. The metadata, trailers behind the head's.
-    #[inline]
+    ///
+    /// Inlined, so that the metadata is made where the response keeps it.
+    #[expect(clippy::inline_always, reason = "16 instructions of a call")]
+    #[inline(always)]
     pub fn finish(self, code: Code) -> HeaderMap {
         let Arrived { head, body, trailers } = self.arrived;
         if body.capacity() <= SPARE_INBOX_LEN_MAX {

@@ -31,8 +31,9 @@ pub(super) const BEHIND_LEN: usize = 4 * 1024;
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
-    /// Large messages, whole, that stand before `bytes`.
-    sealed: VecDeque<Sealed>,
+    /// Large messages, whole, that stand before `bytes`. In a box, because mostly there are none, and slots are moved.
+    #[expect(clippy::box_collection, reason = "a quarter of its size")]
+    sealed: Option<Box<VecDeque<Sealed>>>,
     /// Bytes in `bytes` that the peer has not been given back yet.
     unreleased: usize,
     /// How long the last large message was that came whole: the next may have as much from the start.
@@ -71,7 +72,7 @@ impl Inbox {
         debug_assert!(buffer.is_empty());
         Self {
             bytes: buffer,
-            sealed: VecDeque::new(),
+            sealed: None,
             unreleased: 0,
             last_len: 0,
             needed: Some(PREFIX_LEN),
@@ -149,10 +150,11 @@ impl Inbox {
             if behind.is_empty() {
                 return Ok(needed);
             }
-            self.sealed.push_back(Sealed {
+            let sealed = Sealed {
                 bytes: std::mem::take(&mut self.bytes),
                 unreleased: std::mem::take(&mut self.unreleased),
-            });
+            };
+            self.sealed.get_or_insert_default().push_back(sealed);
             self.last_len = needed;
             bytes = behind;
             needed = self.find_needed(bytes)?;
@@ -203,11 +205,15 @@ impl Inbox {
 
     /// Whether the reader can go on. If not, it waits for what comes, and the window for that is given back.
     fn has(&mut self, needed: usize, stream: StreamId, http2: &mut http2::Connection) -> bool {
-        let is_there = !self.sealed.is_empty() || self.bytes.len() >= needed;
+        let is_there = self.has_sealed() || self.bytes.len() >= needed;
         if !is_there {
             self.release(stream, http2);
         }
         is_there
+    }
+
+    fn has_sealed(&self) -> bool {
+        self.sealed.as_ref().is_some_and(|sealed| !sealed.is_empty())
     }
 
     /// Lends the inbox to the driver, which knows that the next `len` bytes are this stream's, if it is worth it: a
@@ -245,7 +251,8 @@ impl Inbox {
     /// Exchanges the oldest sealed message, or the inbox, for `buffer`, which must be empty, and gives its window back.
     pub(super) fn take(&mut self, buffer: &mut Vec<u8>, stream: StreamId, http2: &mut http2::Connection) {
         debug_assert!(buffer.is_empty());
-        if let Some(Sealed { bytes, unreleased }) = self.sealed.pop_front() {
+        if let Some(Sealed { bytes, unreleased }) = self.sealed.as_mut().and_then(|sealed| sealed.pop_front())
+        {
             *buffer = bytes;
             if unreleased > 0 {
                 http2.release(stream, unreleased);
@@ -275,7 +282,7 @@ impl Inbox {
         if self.is_lent {
             // A message is being gathered, and the reader had nothing of it.
             debug_assert!(tail.is_empty());
-            return Ok(!self.sealed.is_empty());
+            return Ok(self.has_sealed());
         }
         if !tail.is_empty() {
             let since = std::mem::replace(&mut self.bytes, tail);
@@ -296,7 +303,8 @@ impl Inbox {
     pub(crate) fn discard(&mut self, stream: StreamId, http2: &mut http2::Connection) {
         self.is_discarded = true;
         self.bytes = Vec::new();
-        self.unreleased += self.sealed.drain(..).map(|sealed| sealed.unreleased).sum::<usize>();
+        let sealed = self.sealed.take().into_iter().flat_map(|sealed| *sealed);
+        self.unreleased += sealed.map(|sealed| sealed.unreleased).sum::<usize>();
         self.release(stream, http2);
     }
 }

@@ -191,18 +191,18 @@ pub(super) enum DriverState {
 }
 
 impl State {
-    /// Adds the slot that `make` gives, unless it fails.
-    pub(crate) fn insert_with<E>(
-        &mut self,
-        make: impl FnOnce(&mut http2::Connection, SlotKey) -> Result<Slot, E>,
-    ) -> Result<SlotKey, E> {
-        let entry = self.slots.vacant_entry();
-        let generation = self.generation.wrapping_add(1);
-        let key = SlotKey { index: entry.key() as u32, generation };
-        let slot = entry.insert(make(&mut self.http2, key)?);
-        slot.generation = generation;
-        self.generation = generation;
-        Ok(key)
+    /// The key that the next slot will have.
+    #[inline]
+    pub(crate) fn next_key(&self) -> SlotKey {
+        SlotKey { index: self.slots.vacant_key() as u32, generation: self.generation.wrapping_add(1) }
+    }
+
+    /// Adds a slot, at [`next_key`](Self::next_key).
+    #[inline]
+    pub(crate) fn insert(&mut self, mut slot: Slot) {
+        self.generation = self.generation.wrapping_add(1);
+        slot.generation = self.generation;
+        self.slots.insert(slot);
     }
 
     /// Client: calls under way that are not unary.

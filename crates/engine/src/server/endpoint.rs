@@ -1,7 +1,6 @@
 //! The server's side of a connection: takes requests apart and finds the methods they are for.
 
 use std::any::Any;
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use thalweg_http2::{Event, StreamId};
@@ -70,12 +69,10 @@ impl ServerEndpoint {
             Asked::Http(answer) => Some(Arc::clone(answer) as OnEnd),
             Asked::Call(_) | Asked::Refused(_) => None,
         };
-        let inserted = state.insert_with(|http2, key| {
-            http2.set_tag(stream, key.into());
-            let call = ServerCall { on_end, measure: measure.clone(), ..ServerCall::default() };
-            Ok::<_, Infallible>(Slot::of_server(stream, inbox, call))
-        });
-        let Ok(key) = inserted;
+        let key = state.next_key();
+        state.http2.set_tag(stream, key.into());
+        let call = ServerCall { on_end, measure: measure.clone(), ..ServerCall::default() };
+        state.insert(Slot::of_server(stream, inbox, call));
         match asked {
             Asked::Refused(status) => {
                 let reply = Reply { key, stream, outgoing: Outgoing::default() };

@@ -78,10 +78,15 @@ impl<H: UnaryHandler> Runner<H> {
     }
 }
 
+/// Memory for a future. Written in place: `Box::pin(None)` would copy what it leaves undefined.
+fn no_future<F>() -> Pin<Box<Option<F>>> {
+    Box::into_pin(Box::write(Box::new_uninit(), None))
+}
+
 impl<H: UnaryHandler> RunUnary for Runner<H> {
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
         // One place in memory for all futures that are ready at once.
-        let mut place = Box::pin(None);
+        let mut place = no_future();
         while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
             let wire = body.wire(batch.buffer);
             let attempt = || self.attempt(&route, wire, &mut place, &mut batch.clock);
@@ -93,7 +98,7 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
                     respond::send_status(&mut batch.connection.lock(), &reply, &status);
                 }
                 Ok(None) => {
-                    let running = std::mem::replace(&mut place, Box::pin(None));
+                    let running = std::mem::replace(&mut place, no_future());
                     let respond = |state: &mut State, reply: &Reply, output: &H::Output| {
                         respond::send_result(state, reply, &H::answer(output));
                     };
