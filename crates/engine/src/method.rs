@@ -63,6 +63,7 @@ impl Method {
     }
 
     /// A number of the process that is this method's alone.
+    #[inline]
     pub(crate) fn id(&self) -> u32 {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         match self.id.load(Ordering::Relaxed) {

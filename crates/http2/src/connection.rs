@@ -132,6 +132,7 @@ impl Connection {
     }
 
     /// Hangs a number on a stream; its further events carry it. Does nothing on streams that are gone.
+    #[inline]
     pub fn set_tag(&mut self, stream: StreamId, tag: Tag) {
         if let Some((_, stream)) = self.streams.find_mut(stream) {
             stream.tag = tag;
@@ -163,6 +164,7 @@ impl Connection {
     }
 
     /// Whether the stream is open in one direction at least.
+    #[inline]
     pub fn is_open(&self, stream: StreamId) -> bool {
         self.streams.find(stream).is_some()
     }

@@ -25,6 +25,7 @@ pub(crate) struct Exceeded;
 pub(crate) struct SendWindow(i32);
 
 impl SendWindow {
+    #[inline]
     pub(crate) fn new(initial: u32) -> SendWindow {
         debug_assert!(initial <= WINDOW_MAX);
         SendWindow(initial.cast_signed())
@@ -72,6 +73,7 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
+    #[inline]
     pub(crate) fn new(size: u32) -> ReceiveWindow {
         let size = size.min(WINDOW_MAX);
         ReceiveWindow { open: size.cast_signed(), unannounced: 0, size }

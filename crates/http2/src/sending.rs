@@ -52,6 +52,7 @@ impl PeerSettings {
         max_frame_size: MAX_FRAME_SIZE_MIN,
     };
 
+    #[inline]
     fn data_len_max(self, is_alone: bool) -> usize {
         self.max_frame_size.min(if is_alone { LONE_DATA_LEN_MAX } else { SHARED_DATA_LEN_MAX }) as usize
     }

@@ -32,7 +32,9 @@
     const first = Math.floor(Math.log10(min));
     const powers = Array.from({ length: Math.ceil(Math.log10(max)) - first + 1 }, (_, n) => 10 ** (first + n));
     const parts = max / min < 1e3 ? [1, 2, 5] : [1];
-    return powers.flatMap((power) => parts.map((part) => part * power)).filter((v) => v >= min * 0.999 && v <= max * 1.001);
+    return powers
+      .flatMap((power) => parts.map((part) => part * power))
+      .filter((v) => v >= min * 0.999 && v <= max * 1.001);
   }
 
   // One scale for all delays: they are there to be compared.
@@ -44,7 +46,8 @@
     if (values.length === 0) return null;
     const [low, high] = [Math.min(...values) * 0.8, Math.max(...values) * 1.25];
     const [first, last] = [Math.min(...counts), Math.max(...counts)];
-    const x = (n) => LEFT + ((WIDTH - LEFT - RIGHT) * (last === first ? 0.5 : Math.log(n / first) / Math.log(last / first)));
+    const x = (n) =>
+      LEFT + (WIDTH - LEFT - RIGHT) * (last === first ? 0.5 : Math.log(n / first) / Math.log(last / first));
     const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.log(value / low)) / Math.log(high / low);
     return { low, high, x, y, counts: [...new Set(counts)].sort((a, b) => a - b) };
   }
@@ -52,7 +55,9 @@
   function axes(svg, { low, high, x, y, counts }, show) {
     for (const value of decades(low, high)) {
       element("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }, svg);
-      const text = show(value).replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, "");
+      const text = show(value)
+        .replace(/(\.\d*?)0+(?=\D)/, "$1")
+        .replace(/\.(?=\D)/, "");
       element("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, svg, text);
     }
     let named = -Infinity;
@@ -64,7 +69,9 @@
   }
 
   function drawLine(svg, cells, of, { x, y }, attributes) {
-    const points = cells.filter((cell) => of(cell) > 0).map((cell) => `${x(cell.n).toFixed(1)} ${y(of(cell)).toFixed(1)}`);
+    const points = cells
+      .filter((cell) => of(cell) > 0)
+      .map((cell) => `${x(cell.n).toFixed(1)} ${y(of(cell)).toFixed(1)}`);
     if (points.length === 0) return;
     element("path", { class: "line", d: `M${points.join("L")}`, ...attributes }, svg);
     for (const point of points) {
@@ -82,8 +89,15 @@
     for (const panel of panels()) {
       const figure = document.createElement("figure");
       figure.append(Object.assign(document.createElement("figcaption"), { textContent: panel.network }));
-      const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-        "aria-label": `${name} over calls in flight, ${panel.network}. All values are in the table below.` }, figure);
+      const svg = element(
+        "svg",
+        {
+          viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+          role: "img",
+          "aria-label": `${name} over calls in flight, ${panel.network}. All values are in the table below.`,
+        },
+        figure,
+      );
       axes(svg, scale, show);
       if (name === "rate" && panel.ideal) {
         // Cut where it leaves the plot.
@@ -111,8 +125,14 @@
         .map((line) => ({ way: ways.get(line.way), cell: line.cells.find((cell) => cell.n === n) }))
         .filter(({ cell }) => cell)
         .sort((a, b) => of(b.cell) - of(a.cell));
-      tip.innerHTML = `<b>${n} in flight</b>` + rows.map(({ way, cell }) =>
-        `<div>${swatch(way)}<span>${way.label}${cell.connections === null ? "" : ` (${cell.connections})`}</span><span>${show(of(cell))}</span></div>`).join("");
+      tip.innerHTML =
+        `<b>${n} in flight</b>` +
+        rows
+          .map(
+            ({ way, cell }) =>
+              `<div>${swatch(way)}<span>${way.label}${cell.connections === null ? "" : ` (${cell.connections})`}</span><span>${show(of(cell))}</span></div>`,
+          )
+          .join("");
       tip.hidden = rows.length === 0;
       const left = event.clientX - figure.getBoundingClientRect().left;
       const room = figure.clientWidth - tip.offsetWidth;
@@ -135,7 +155,11 @@
   function drawLanes() {
     for (const box of document.querySelectorAll("[data-lanes]")) {
       const panel = data.lanes[Number(box.dataset.lanes)];
-      const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Lanes over time" }, box);
+      const svg = element(
+        "svg",
+        { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": "Lanes over time" },
+        box,
+      );
       const steps = panel.series.flatMap(({ steps }) => steps);
       const begin = Math.min(...steps.map(([at]) => at));
       const end = Math.max(...panel.series.map((series) => series.end));
@@ -180,8 +204,9 @@
         if (!target.dataset.value) return;
         state[group.dataset.choice] = target.dataset.value;
         choose(group, target.dataset.value);
-        document.querySelector("[data-statistic]").textContent =
-          document.querySelector('[data-choice="statistic"] [aria-pressed="true"]').textContent.replace(/^m/, "M");
+        document.querySelector("[data-statistic]").textContent = document
+          .querySelector('[data-choice="statistic"] [aria-pressed="true"]')
+          .textContent.replace(/^m/, "M");
         drawAll();
       });
     }

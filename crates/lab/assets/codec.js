@@ -32,8 +32,7 @@
     return made;
   }
 
-  const linesOf = (message) =>
-    data.lines.filter((line) => line.data === message && line.operation === state.operation);
+  const linesOf = (message) => data.lines.filter((line) => line.data === message && line.operation === state.operation);
   const colour = (codec) => `var(--${codecs.get(codec).format})`;
 
   function panel(box, message) {
@@ -66,7 +65,8 @@
         html("span", {}, row, show(of(line)));
       }
     }
-    if (!box.hasChildNodes()) html("p", { class: "about" }, box, "This was not counted: see what stands above, or the method.");
+    if (!box.hasChildNodes())
+      html("p", { class: "about" }, box, "This was not counted: see what stands above, or the method.");
   }
 
   function drawSizes() {
@@ -99,8 +99,15 @@
       if (points.length === 0) continue;
       const figure = html("figure", {}, box);
       html("figcaption", {}, figure, message.name);
-      const drawing = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-        "aria-label": `Time of a conversion of ${message.name} over the number of conversions. The last values are in the table below.` }, figure);
+      const drawing = svg(
+        "svg",
+        {
+          viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+          role: "img",
+          "aria-label": `Time of a conversion of ${message.name} over the number of conversions. The last values are in the table below.`,
+        },
+        figure,
+      );
       const counts = [...new Set(points.map(([n]) => n))].sort((a, b) => a - b);
       const times = points.map(([, ns]) => ns);
       const [low, high] = [Math.min(...times) * 0.8, Math.max(...times) * 1.25];
@@ -122,7 +129,11 @@
       for (const line of lines) {
         const at = line.steps.map(([n, ns]) => `${x(n).toFixed(1)} ${y(ns).toFixed(1)}`);
         const dash = codecs.get(line.codec).dash;
-        const path = svg("path", { d: `M${at.join("L")}`, stroke: colour(line.codec), "stroke-dasharray": dash }, drawing);
+        const path = svg(
+          "path",
+          { d: `M${at.join("L")}`, stroke: colour(line.codec), "stroke-dasharray": dash },
+          drawing,
+        );
         svg("title", {}, path, line.codec);
       }
     }

@@ -10,10 +10,28 @@ const page = (() => {
     return `${shown.toFixed(Math.min(digits, 3))} ${unit}`.trim();
   };
   const figures = {
-    time: (ns) => scaled(ns, [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]]),
+    time: (ns) =>
+      scaled(ns, [
+        ["ns", 1],
+        ["µs", 1e3],
+        ["ms", 1e6],
+        ["s", 1e9],
+      ]),
     percent: (share) => `${(share * 100).toPrecision(share < 0.995 ? 2 : 3)} %`,
-    rate: (rate) => `${scaled(rate, [["", 1], ["k", 1e3], ["M", 1e6], ["G", 1e9]])}/s`,
-    throughput: (bytes) => scaled(bytes, [["B/s", 1], ["kB/s", 1e3], ["MB/s", 1e6], ["GB/s", 1e9]]),
+    rate: (rate) =>
+      `${scaled(rate, [
+        ["", 1],
+        ["k", 1e3],
+        ["M", 1e6],
+        ["G", 1e9],
+      ])}/s`,
+    throughput: (bytes) =>
+      scaled(bytes, [
+        ["B/s", 1],
+        ["kB/s", 1e3],
+        ["MB/s", 1e6],
+        ["GB/s", 1e9],
+      ]),
   };
 
   function choose(group, value) {
@@ -27,11 +45,20 @@ const page = (() => {
     const root = document.documentElement;
     const dark = matchMedia("(prefers-color-scheme: dark)");
     // Storage may be forbidden to a page that is a file; the theme then lasts as long as the page.
-    try { const stored = localStorage.getItem("thalweg-theme"); if (stored) root.dataset.theme = stored; } catch { /* see above */ }
+    try {
+      const stored = localStorage.getItem("thalweg-theme");
+      if (stored) root.dataset.theme = stored;
+    } catch {
+      /* see above */
+    }
     document.getElementById("theme").addEventListener("click", () => {
       const isDark = root.dataset.theme ? root.dataset.theme === "dark" : dark.matches;
       root.dataset.theme = isDark ? "light" : "dark";
-      try { localStorage.setItem("thalweg-theme", root.dataset.theme); } catch { /* see above */ }
+      try {
+        localStorage.setItem("thalweg-theme", root.dataset.theme);
+      } catch {
+        /* see above */
+      }
       changed();
     });
     dark.addEventListener("change", changed);

@@ -13,7 +13,10 @@
   };
 
   // Ticks are round: no more digits than tell them apart.
-  const tick = (show) => (value) => show(value).replace(/(\.\d*?)0+(?=\D)/, "$1").replace(/\.(?=\D)/, "");
+  const tick = (show) => (value) =>
+    show(value)
+      .replace(/(\.\d*?)0+(?=\D)/, "$1")
+      .replace(/\.(?=\D)/, "");
 
   const charts = {
     "latency-log": { field: () => state.statistic, show: figures.time },
@@ -38,7 +41,8 @@
     return getComputedStyle(probe).color;
   };
   const dash = (line) => {
-    if (isSocket(kinds.get(line.kind))) return line.transport === "UDS" && state.transport === "both" ? [7, 3, 2, 3] : [2, 3];
+    if (isSocket(kinds.get(line.kind)))
+      return line.transport === "UDS" && state.transport === "both" ? [7, 3, 2, 3] : [2, 3];
     return line.transport === "UDS" && state.transport === "both" ? [7, 4] : [];
   };
   const swatchOf = (hue, dashes) =>
@@ -51,9 +55,24 @@
     const font = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
     const axis = { stroke: colour("muted"), font, ticks: { show: false }, grid: { stroke: colour("grid"), width: 1 } };
     return [
-      { ...axis, label: "message size", labelFont: font, labelSize: 22, size: 38, gap: 11, grid: { show: false },
-        splits: () => positions, values: (u) => sizeLabels(u, positions, sizes) },
-      { ...axis, size: 76, gap: 8, ...(log && { splits: decades }), values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))) },
+      {
+        ...axis,
+        label: "message size",
+        labelFont: font,
+        labelSize: 22,
+        size: 38,
+        gap: 11,
+        grid: { show: false },
+        splits: () => positions,
+        values: (u) => sizeLabels(u, positions, sizes),
+      },
+      {
+        ...axis,
+        size: 76,
+        gap: 8,
+        ...(log && { splits: decades }),
+        values: (u, splits) => splits.map((v) => (v === null ? "" : tick(show)(v))),
+      },
     ];
   }
 
@@ -87,21 +106,37 @@
           points: { size: 9, width: 2 },
           y: false,
           // The line stands on the size whose values are told, not between two.
-          move: (u, left, top) => [left < 0 || u.select.width > 0 ? left : u.valToPos(positions[u.posToIdx(left)], "x"), top],
+          move: (u, left, top) => [
+            left < 0 || u.select.width > 0 ? left : u.valToPos(positions[u.posToIdx(left)], "x"),
+            top,
+          ],
         },
         scales: {
           x: { time: false, range: (u, min, max) => [min - 0.7, max + 0.7] },
           y: log ? { distr: 3 } : { range: (u, min, max) => [min < max * 0.5 ? 0 : min, max * 1.06] },
         },
         axes: axes({ positions, sizes: data.sizes, log, show }),
-        series: [{}, ...data.lines.map((line) => {
-          const stroke = colour(kinds.get(line.kind).colour);
-          const socket = isSocket(kinds.get(line.kind));
-          return {
-            show: isShown(line), stroke, width: socket ? 1.6 : 2.2, dash: dash(line), spanGaps: true,
-            points: { show: true, size: socket ? 4 : 6.5, width: 1.5, stroke, fill: socket ? stroke : colour("panel") },
-          };
-        })],
+        series: [
+          {},
+          ...data.lines.map((line) => {
+            const stroke = colour(kinds.get(line.kind).colour);
+            const socket = isSocket(kinds.get(line.kind));
+            return {
+              show: isShown(line),
+              stroke,
+              width: socket ? 1.6 : 2.2,
+              dash: dash(line),
+              spanGaps: true,
+              points: {
+                show: true,
+                size: socket ? 4 : 6.5,
+                width: 1.5,
+                stroke,
+                fill: socket ? stroke : colour("panel"),
+              },
+            };
+          }),
+        ],
         hooks: { setCursor: [(u) => pointAt(u, tip, show)] },
       },
       [positions, ...data.lines.map(column)],
@@ -116,7 +151,9 @@
     const first = Math.floor(Math.log10(min));
     const powers = Array.from({ length: Math.ceil(Math.log10(max)) - first + 1 }, (_, n) => 10 ** (first + n));
     const parts = max / min < 1e3 ? [1, 2, 5] : [1];
-    return powers.flatMap((power) => parts.map((part) => part * power)).filter((v) => v >= min * 0.999 && v <= max * 1.001);
+    return powers
+      .flatMap((power) => parts.map((part) => part * power))
+      .filter((v) => v >= min * 0.999 && v <= max * 1.001);
   }
 
   // As many sizes as fit are named, the first and the last always.
@@ -148,9 +185,12 @@
     const both = state.transport === "both";
     tip.innerHTML =
       `<b>${data.sizes[idx].label}</b>` +
-      rows.map(({ line, value }) =>
-        `<div>${swatch(line)}<span>${kinds.get(line.kind).label}${both ? `, ${line.transport}` : ""}</span><span>${show(value)}</span></div>`,
-      ).join("");
+      rows
+        .map(
+          ({ line, value }) =>
+            `<div>${swatch(line)}<span>${kinds.get(line.kind).label}${both ? `, ${line.transport}` : ""}</span><span>${show(value)}</span></div>`,
+        )
+        .join("");
     tip.hidden = rows.length === 0;
     placeTip(u, tip);
   }
@@ -178,8 +218,12 @@
   // Says on each figure how many of its lines left their colour on the canvas: a blank plot cannot pass for a drawn one.
   function countDrawn() {
     const own = [...plots].map(([name, plot]) => ({
-      name, plot, positions,
-      shown: data.lines.map((line, i) => [kinds.get(line.kind).colour, i + 1, isShown(line)]).filter(([, , shown]) => shown),
+      name,
+      plot,
+      positions,
+      shown: data.lines
+        .map((line, i) => [kinds.get(line.kind).colour, i + 1, isShown(line)])
+        .filter(([, , shown]) => shown),
     }));
     for (const { name, plot, positions, shown } of [...own, ...(against?.plots() ?? [])]) {
       const drawn = shown.filter(([hue, i]) => isDrawn(plot, positions, hue, plot.data[i]));
@@ -191,7 +235,9 @@
   }
 
   function isDrawn({ ctx, valToPos }, positions, hue, values) {
-    const wanted = colour(hue).match(/[\d.]+/g).map(Number);
+    const wanted = colour(hue)
+      .match(/[\d.]+/g)
+      .map(Number);
     return values.some((value, at) => {
       if (value === null || value === undefined) return false;
       const x = Math.round(valToPos(positions[at], "x", true));
@@ -207,7 +253,9 @@
   function makeControls() {
     const transports = document.querySelector('[data-choice="transport"]');
     const offered = data.transports.length > 1 ? [...data.transports, "both"] : data.transports;
-    transports.innerHTML = offered.map((name) => `<button type="button" data-value="${name}">${name}</button>`).join("");
+    transports.innerHTML = offered
+      .map((name) => `<button type="button" data-value="${name}">${name}</button>`)
+      .join("");
     choose(transports, state.transport);
     for (const group of document.querySelectorAll("#plots [data-choice]")) {
       group.addEventListener("click", ({ target }) => {
@@ -253,7 +301,8 @@
     const filters = [...document.querySelectorAll("[data-filter]")];
     const count = document.querySelector(".count");
     const filter = () => {
-      for (const row of rows) row.hidden = filters.some(({ value, dataset }) => value && row.dataset[dataset.filter] !== value);
+      for (const row of rows)
+        row.hidden = filters.some(({ value, dataset }) => value && row.dataset[dataset.filter] !== value);
       const shown = rows.filter((row) => !row.hidden).length;
       count.textContent = `${shown} of ${rows.length} rows`;
     };
@@ -264,7 +313,10 @@
   }
 
   // A comparison brings its own part of the script.
-  const against = typeof comparison === "function" ? comparison({ figures, colour, swatchOf, axes, tooltip, placeTip, choose }) : null;
+  const against =
+    typeof comparison === "function"
+      ? comparison({ figures, colour, swatchOf, axes, tooltip, placeTip, choose })
+      : null;
 
   page.makeTheme(drawAll);
   makeTable();

@@ -438,7 +438,7 @@ mod tests {
                 ("lib.rs", "mod a; pub use a::A; pub fn f() {}"),
                 ("a.rs", "pub struct A; fn g() { crate::f() }"),
             ],
-            &[&["src/a.rs -> src/lib.rs: f", "src/lib.rs -> src/a.rs: A"]],
+            &[&["src/lib.rs -> src/a.rs: A", "src/a.rs -> src/lib.rs: f"]],
         );
     }
 

@@ -309,10 +309,12 @@ thread_local! {
     static SPARE_INBOXES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
+#[inline]
 fn spare_inbox() -> Vec<u8> {
     SPARE_INBOXES.try_with(|spare| spare.borrow_mut().pop()).ok().flatten().unwrap_or_default()
 }
 
+#[inline]
 fn keep_inbox(mut inbox: Vec<u8>) {
     inbox.clear();
     // During a thread's end the thread-local may be gone: then the inbox is simply freed.

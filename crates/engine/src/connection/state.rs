@@ -211,11 +211,13 @@ impl State {
     }
 
     /// None once the slot was removed: a key is never taken for a later stream's.
+    #[inline]
     pub(crate) fn slot(&mut self, key: SlotKey) -> Option<&mut Slot> {
         self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)
     }
 
     /// The slot together with the protocol, for work that needs both.
+    #[inline]
     pub(crate) fn parts(
         &mut self,
         key: SlotKey,
@@ -224,6 +226,7 @@ impl State {
         Some((slot, &mut self.http2, &mut self.wake))
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, key: SlotKey) -> Option<Slot> {
         self.slot(key)?;
         Some(self.slots.remove(key.index as usize))
@@ -240,6 +243,7 @@ impl State {
     }
 
     /// There is output, or something else for the driver to see: makes sure that it looks.
+    #[inline]
     pub(crate) fn notify_driver(&mut self) {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
             DriverState::Asleep(waker) => {

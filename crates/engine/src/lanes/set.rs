@@ -212,6 +212,7 @@ impl LaneSet {
         self.all().lanes[0].runtime()
     }
 
+    #[inline]
     fn ready(&self) -> RwLockReadGuard<'_, Ready> {
         self.ready.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -25,11 +25,13 @@ const SCORE_SLOW: i32 = 20;
 const SCORE_MAX: i32 = 120;
 
 impl HandlerCost {
+    #[inline]
     pub(super) fn is_quick(&self) -> bool {
         self.score.load(Ordering::Relaxed) < SCORE_SLOW
     }
 
     /// Takes note of a poll that began at `clock`, and moves `clock` on.
+    #[inline]
     pub(super) fn note(&self, clock: &mut Instant) {
         let now = Instant::now();
         let took = now - std::mem::replace(clock, now);

@@ -7,6 +7,7 @@ use crate::violation::Violation;
 /// The payload without its padding, where the flags say that there is some.
 ///
 /// Padding that fills the whole payload or more is a connection error (RFC 9113 §6.1).
+#[inline]
 pub fn unpad(flags: Flags, payload: &[u8]) -> Result<&[u8], ConnectionError> {
     if !flags.contains(Flags::PADDED) {
         return Ok(payload);

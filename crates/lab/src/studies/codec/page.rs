@@ -15,6 +15,7 @@ use super::tables::DataInfo;
 use crate::figures::{span, time};
 use crate::report::page::Page;
 use crate::report::parts::{card, choices, eyebrow, findings, scrolled, took};
+use crate::wording::counted;
 
 const STYLE: &str = include_str!("../../../assets/codec.css");
 const SCRIPT: &str = include_str!("../../../assets/codec.js");
@@ -63,13 +64,12 @@ pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
 /// What was measured on which machine.
 fn lede(results: &CodecResults) -> String {
     let machine = &results.machine;
-    let cores = if machine.cores == 1 { "core" } else { "cores" };
     format!(
-        "{} codecs, {} kinds of message, on {} with {} {cores}, {}.",
-        results.codecs.len(),
-        results.data.len(),
+        "{}, {} of message, on {} with {}, {}.",
+        counted(results.codecs.len() as u64, "codec"),
+        counted(results.data.len() as u64, "kind"),
         machine.cpu,
-        machine.cores,
+        counted(machine.cores as u64, "core"),
         machine.kernel
     )
 }
