@@ -177,7 +177,7 @@ async fn calls_share_one_slot() {
 }
 
 /// Found by simulation: the connection came about when nobody was left to close it.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_channel_dropped_while_it_connects_leaves_no_connection() {
     let (ended, mut has_ended) = tokio::sync::mpsc::unbounded_channel();
     let channel = thalweg::Channel::builder("memory:1")
@@ -268,7 +268,7 @@ async fn no_server() {
     assert!(error.contains("127.0.0.1:1") && error.contains("is the server running?"), "{error}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_graceful_stop_lets_calls_end() {
     let server = thalweg::Server::builder()
         .add_service(Echo::default())

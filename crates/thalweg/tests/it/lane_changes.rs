@@ -87,7 +87,7 @@ fn in_flight(channel: &Channel) -> Vec<usize> {
     channel.lanes().iter().map(|lane| lane.in_flight).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn waiting_calls_go_to_a_lane_that_opens() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 2).await;
@@ -106,7 +106,7 @@ async fn waiting_calls_go_to_a_lane_that_opens() {
     assert_eq!(in_flight(&channel), [0, 0, 0, 0]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn those_who_wait_are_served_in_their_order_by_any_lane() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 1).await;
@@ -126,7 +126,7 @@ async fn those_who_wait_are_served_in_their_order_by_any_lane() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_lane_closes_after_its_last_call_and_none_fails() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 100).await;
@@ -186,7 +186,7 @@ async fn no_call_fails_while_lanes_come_and_go() {
     assert_eq!(channel.waiting(), 0);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn calls_with_one_key_take_one_lane() {
     let hold = Hold::new(0);
     let channel = channel(&hold, 100).await;

@@ -16,7 +16,7 @@ fn in_flight(channel: &Channel) -> Vec<usize> {
     channel.lanes().iter().map(|lane| lane.in_flight).collect()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn slow_calls_beyond_the_stream_limit_run_side_by_side() {
     let lanes = Lanes::adaptive().cap(4);
     let channel = Channel::builder(limited(2).await).lanes(lanes).connect().await.expect("a server");
@@ -38,7 +38,7 @@ async fn slow_calls_beyond_the_stream_limit_run_side_by_side() {
     assert_eq!(echo(&channel, raw("y")).await.expect("an answer"), raw("y"));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_service_config_is_the_cap() {
     let config = r#"{"connectionScaling": {"maxConnectionsPerSubchannel": 2}}"#;
     let builder = Channel::builder(limited(1).await).lanes(Lanes::adaptive().cap(8)).service_config(config);
