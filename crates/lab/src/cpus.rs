@@ -39,7 +39,7 @@ impl CpuList {
 
     /// Two halves that share no processor: the first for the client, the second for the server.
     /// `None` when there is only one.
-    pub fn halves(&self) -> Option<(Self, Self)> {
+    pub(crate) fn halves(&self) -> Option<(Self, Self)> {
         let (client, server) = self.0.split_at(self.0.len() / 2);
         (!client.is_empty()).then(|| (Self(client.to_vec()), Self(server.to_vec())))
     }

@@ -23,9 +23,8 @@ use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::PAYLOAD_BYTES_MAX;
 use call::{Call, RawMethod, client};
 
-pub use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
+pub(crate) use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 pub use patience::{Moment, Patience};
-pub use stride::{STRIDE, STRIDE_BYTES_MAX};
 
 /// What the first call calls, if no other method is asked for.
 const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";

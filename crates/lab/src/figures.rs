@@ -13,7 +13,7 @@ pub fn time(ns: f64) -> String {
 }
 
 /// A count or a rate without its unit: `1.23 M`, `840`.
-pub fn count(value: f64) -> String {
+pub(crate) fn count(value: f64) -> String {
     match value {
         _ if value < 999.5 => digits(value),
         _ if value < 999.5e3 => format!("{} k", digits(value / 1e3)),
@@ -39,7 +39,7 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A ratio: two digits, and more from a hundred on: `0.95`, `5.1`, `12`.
-pub fn ratio(ratio: f64) -> String {
+pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
         _ if ratio >= 9.95 => format!("{ratio:.0}"),
         _ if ratio >= 0.995 => format!("{ratio:.1}"),
@@ -48,7 +48,7 @@ pub fn ratio(ratio: f64) -> String {
 }
 
 /// How many times as much: `5.1 times`, `12 times`.
-pub fn times(factor: f64) -> String {
+pub(crate) fn times(factor: f64) -> String {
     format!("{} times", ratio(factor))
 }
 
@@ -79,7 +79,7 @@ pub fn span(duration: Duration) -> String {
 }
 
 /// Binds figures to their units with no-break spaces, so that no line ends between them.
-pub fn bound(text: &str) -> String {
+pub(crate) fn bound(text: &str) -> String {
     let mut bound = String::with_capacity(text.len());
     let mut after_digit = false;
     let mut chars = text.chars().peekable();
@@ -92,7 +92,7 @@ pub fn bound(text: &str) -> String {
 }
 
 /// What [`bound`] puts between a figure and its unit.
-pub const NO_BREAK_SPACE: char = '\u{a0}';
+pub(crate) const NO_BREAK_SPACE: char = '\u{a0}';
 
 /// Four digits: what is beyond them is noise.
 pub(crate) fn short(value: f64) -> f64 {

@@ -140,22 +140,22 @@ pub enum Unit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remark {
     /// What it means for the figures.
-    pub weight: Weight,
+    pub(crate) weight: Weight,
     /// The first window that it was made of.
-    pub window: String,
+    pub(crate) window: String,
     /// What was said of it.
-    pub text: String,
+    pub(crate) text: String,
     /// Of how many windows.
-    pub count: usize,
+    pub(crate) count: usize,
     /// How many windows there are.
-    pub of: usize,
+    pub(crate) of: usize,
     /// What they are called.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
 }
 
 /// What a remark means for the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
+pub(crate) enum Weight {
     /// There are none.
     NotMeasured,
     /// They are of the calls that did not fail.

@@ -11,7 +11,7 @@ use signal_hook::flag;
 pub struct Interrupt(Arc<AtomicBool>);
 
 /// The exit code of a command that was interrupted.
-pub const EXIT_CODE_INTERRUPTED: u8 = 130;
+pub(crate) const EXIT_CODE_INTERRUPTED: u8 = 130;
 
 impl Interrupt {
     /// Asked by SIGINT (Ctrl-C) or SIGTERM. A second one ends the process at once.
@@ -29,13 +29,14 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Asks to stop.
-    pub fn ask(&self) {
+    /// Asks to stop, as a signal would.
+    #[cfg(test)]
+    pub(crate) fn ask(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
     /// Whether somebody asked.
-    pub fn is_asked(&self) -> bool {
+    pub(crate) fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -16,11 +16,11 @@ mod window;
 
 pub(crate) use draft::{Draft, fitted, in_rounds};
 pub use found::{Found, Idle, Measured, ProcessUsage, SystemCalls, Usage, Wire};
-pub use kind::Kind;
-pub use point::{Pattern, Point, Transport, UnknownTransport, Work};
+pub(crate) use kind::Kind;
+pub use point::{Pattern, Point, Transport, Work};
 pub use results::{
     AaResult, LAB_SCHEMA, LabResults, LeftOut, Outcome, PointResult, Settings, Setup, StackInfo, StudyKind,
     SystemCallsOutcome, SystemCallsResult, WireOutcome, WireResult,
 };
-pub use strategy::{Strategy, UnknownStrategy};
+pub use strategy::Strategy;
 pub use window::{Label, Purpose, Window};

@@ -24,7 +24,7 @@ use driver::Driver;
 use hop::Hop;
 use server::Server;
 
-pub use program::{Program, UnknownVariant};
+pub use program::Program;
 pub use target::TargetExecutor;
 
 pub(crate) use child::Process;

@@ -31,7 +31,7 @@ pub trait Report {
 }
 
 /// Writes what is said of a study in one format.
-pub trait Exporter {
+pub(crate) trait Exporter {
     /// The name of the file in the study's directory.
     fn file(&self) -> &'static str;
 

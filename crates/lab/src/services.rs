@@ -9,6 +9,7 @@ pub mod proto;
 mod zeros;
 
 pub use benchmark::BenchmarkWorker;
-pub use health::{HealthChecks, Statuses};
+pub use health::HealthChecks;
 pub use interop::InteropServer;
-pub use zeros::{PAYLOAD_BYTES_MAX, zeros};
+pub(crate) use zeros::PAYLOAD_BYTES_MAX;
+pub use zeros::zeros;

@@ -64,7 +64,7 @@ impl Stack {
     }
 
     /// A server that is somebody else's, whatever stack it is made with.
-    pub fn target() -> Self {
+    pub(crate) fn target() -> Self {
         Self { name: TARGET.to_owned(), variant: None }
     }
 

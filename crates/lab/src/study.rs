@@ -30,10 +30,11 @@ use std::fmt;
 use crate::report::Report;
 
 pub use conduct::{Conducted, CutShort, Execute, ExecuteError, Observe, conduct};
-pub(crate) use directory::ResultsText;
-pub use directory::{NotWritable, RESULTS_FILE, ReadError, ResultsDirectory};
+pub use directory::{NotWritable, RESULTS_FILE, ResultsDirectory};
+pub(crate) use directory::{ReadError, ResultsText};
 pub use environment::{Machine, Versions};
-pub use plan::{Plan, PlanError, Window};
+pub(crate) use plan::PlanError;
+pub use plan::{Plan, Window};
 pub use results::{Results, WindowOutcome};
 
 /// What a study is made of.

@@ -6,9 +6,9 @@
 use crate::record::{CallType, Recorder};
 
 /// How many small messages of a stream share one reading of the clock.
-pub const STRIDE: u64 = 16;
+pub(crate) const STRIDE: u64 = 16;
 /// Messages of at least this many bytes are timed one by one.
-pub const STRIDE_BYTES_MAX: usize = 4096;
+pub(crate) const STRIDE_BYTES_MAX: usize = 4096;
 
 /// The stride for messages with `size` bytes of payload. The round trips of a ping-pong are timed one by one.
 pub(super) fn stride(kind: CallType, size: usize) -> u64 {

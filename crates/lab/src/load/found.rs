@@ -59,12 +59,12 @@ pub struct ProcessUsage {
 
 impl ProcessUsage {
     /// Processor time, user and system, ns.
-    pub fn cpu_ns(&self) -> u64 {
+    pub(crate) fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
     }
 
     /// Context switches of both kinds.
-    pub fn context_switches(&self) -> u64 {
+    pub(crate) fn context_switches(&self) -> u64 {
         self.voluntary_switches + self.involuntary_switches
     }
 }

@@ -10,11 +10,11 @@ use crate::statistics::{geometric_mean, median};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Windows<'a> {
     /// What was asked of each.
-    pub point: &'a Point,
+    pub(crate) point: &'a Point,
     /// Whose client and server; `None` for a bare socket.
-    pub pair: Option<&'a Pair>,
+    pub(crate) pair: Option<&'a Pair>,
     /// In the order of measuring; at least one.
-    pub all: Vec<&'a PointResult>,
+    pub(crate) all: Vec<&'a PointResult>,
 }
 
 /// Gathers windows of the same point, pair and way to come by connections, in the order in which the first of each was

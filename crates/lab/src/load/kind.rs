@@ -5,19 +5,19 @@ use crate::record::CallType;
 
 /// What makes points one line: everything but the size and the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// What moves the messages.
-    pub work: Work,
+    pub(crate) work: Work,
     /// How many under way.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
 }
 
 impl Kind {
     /// A lone unary call: the latency that one caller sees.
-    pub const LONE_CALL: Self = Self { work: Work::Call(CallType::Unary), in_flight: 1 };
+    pub(crate) const LONE_CALL: Self = Self { work: Work::Call(CallType::Unary), in_flight: 1 };
 
     /// The kind in a sentence, in the plural: `lone unary calls`.
-    pub fn phrase(self) -> String {
+    pub(crate) fn phrase(self) -> String {
         match (self.work, self.in_flight) {
             (Work::Call(CallType::Unary), 1) => "lone unary calls".to_owned(),
             (Work::Call(CallType::Unary), in_flight) => format!("{in_flight} unary calls in flight"),
@@ -27,7 +27,7 @@ impl Kind {
     }
 
     /// The kind's name in tables and legends.
-    pub fn label(self) -> String {
+    pub(crate) fn label(self) -> String {
         let in_flight = self.in_flight;
         let under_way = match in_flight {
             1 => "one at a time".to_owned(),

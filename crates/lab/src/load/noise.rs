@@ -14,36 +14,36 @@ use crate::statistics::Ratio;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Noise {
     /// One for each kind of work that was measured so.
-    pub floors: Vec<Floor>,
+    pub(crate) floors: Vec<Floor>,
 }
 
 /// Of one kind of work.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Floor {
     /// Which kind.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// A log ratio of rates that is not farther from 0 than this is no difference: the largest
     /// [spread](Ratio::spread) of the cells.
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// The same of median latencies; 0 for all kinds but [`Kind::LONE_CALL`].
-    pub median: f64,
+    pub(crate) median: f64,
     /// Where it was measured.
-    pub cells: Vec<AaCell>,
+    pub(crate) cells: Vec<AaCell>,
 }
 
 /// Ours against ours, at one size over one transport.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AaCell {
     /// What carried it.
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// Payload bytes of a message.
-    pub size: ByteSize,
+    pub(crate) size: ByteSize,
     /// Rates, A ÷ B.
-    pub rate: Option<Ratio>,
+    pub(crate) rate: Option<Ratio>,
     /// Median latencies, A ÷ B.
-    pub median: Option<Ratio>,
+    pub(crate) median: Option<Ratio>,
     /// Windows that are in no ratio.
-    pub excluded: usize,
+    pub(crate) excluded: usize,
 }
 
 impl Noise {

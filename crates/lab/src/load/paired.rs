@@ -16,21 +16,21 @@ pub(crate) type CellKey = (Kind, Transport, ByteSize);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Window {
     /// Which turn of the cell.
-    pub round: u32,
+    pub(crate) round: u32,
     /// What it measured, or why it is in no ratio.
-    pub outcome: Result<Measured, String>,
+    pub(crate) outcome: Result<Measured, String>,
     /// Its figures carry a note that they are no measure of the server: its client was the limit, say. It is in the
     /// ratio all the same, because a pair is compared as a whole.
-    pub is_limited: bool,
+    pub(crate) is_limited: bool,
 }
 
 /// The figures of one window that ratios are made of.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Measured {
     /// Operations per second.
-    pub rate_per_s: f64,
+    pub(crate) rate_per_s: f64,
     /// Median latency, ns.
-    pub p50_ns: f64,
+    pub(crate) p50_ns: f64,
 }
 
 impl Window {

@@ -68,7 +68,7 @@ pub enum Transport {
 impl Point {
     /// System calls are counted in two runs, one of the point's duration and before it a shorter one. The difference
     /// is free of what starting and connecting cost.
-    pub fn counted_first(duration: Duration) -> Duration {
+    pub(crate) fn counted_first(duration: Duration) -> Duration {
         duration / 4
     }
 }
@@ -86,7 +86,7 @@ impl fmt::Display for Point {
 
 impl Work {
     /// The name in JSON and in tables.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Call(call) => call.name(),
             Self::Socket(Pattern::Echo) => "socket-echo",

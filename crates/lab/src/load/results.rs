@@ -302,19 +302,19 @@ impl LabResults {
 
     /// The pair with which all others are compared: our client at our server, or, where that is not measured, the first
     /// of those with which each round begins, such as our client at the server that all clients meet.
-    pub fn reference(&self) -> Pair {
+    pub(crate) fn reference(&self) -> Pair {
         let ours = Pair::ours();
         let mut pairs = self.points.iter().filter_map(|window| window.pair.as_ref());
         if pairs.clone().any(|pair| *pair == ours) { ours } else { pairs.next().cloned().unwrap_or(ours) }
     }
 
     /// It is a study of channels.
-    pub fn is_channels(&self) -> bool {
+    pub(crate) fn is_channels(&self) -> bool {
         self.study == StudyKind::Channels
     }
 
     /// More than one stack was asked for: a study of sizes compares them.
-    pub fn is_comparison(&self) -> bool {
+    pub(crate) fn is_comparison(&self) -> bool {
         self.study == StudyKind::Sizes && self.stacks.len() + self.left_out.len() > 1
     }
 

@@ -23,7 +23,7 @@ pub enum Strategy {
 
 impl Strategy {
     /// The name in JSON and on the command line: `adaptive`, a number, `per-worker`, `per-call`.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         match self {
             Self::Adaptive => LaneRule::Adaptive.name().to_owned(),
             Self::Fixed(connections) => connections.to_string(),
@@ -33,7 +33,7 @@ impl Strategy {
     }
 
     /// What a driver is asked for.
-    pub fn rule(self) -> LaneRule {
+    pub(crate) fn rule(self) -> LaneRule {
         match self {
             Self::Adaptive => LaneRule::Adaptive,
             Self::Fixed(_) | Self::PerWorker => LaneRule::Fixed,

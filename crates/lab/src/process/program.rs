@@ -8,11 +8,11 @@ use crate::stack::{OURS, Stack};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     /// The executable.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// What it calls itself: `gRPC C++ 1.51.1`.
     pub version: String,
     /// Kinds of server it has, the default first. Empty where there is no choice.
-    pub server_variants: Vec<String>,
+    pub(crate) server_variants: Vec<String>,
     /// Kinds of client it has, the default first.
     pub client_variants: Vec<String>,
 }

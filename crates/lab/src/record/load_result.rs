@@ -65,7 +65,7 @@ impl LoadResult {
     }
 
     /// No note forbids using the figures.
-    pub fn is_valid(&self) -> bool {
+    pub(crate) fn is_valid(&self) -> bool {
         self.notes.iter().all(|note| !note.invalidates)
     }
 }
@@ -125,7 +125,7 @@ impl CallType {
     pub const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
 
     /// The name in JSON and on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Unary => "unary",
             Self::ClientStream => "client-stream",
@@ -145,7 +145,7 @@ impl CallType {
     }
 
     /// Payloads of `size_bytes` that one operation sends and receives.
-    pub fn payloads(self) -> (u64, u64) {
+    pub(crate) fn payloads(self) -> (u64, u64) {
         match self {
             Self::Unary | Self::BidiStream | Self::PingPong => (1, 1),
             Self::ClientStream => (1, 0),
@@ -198,7 +198,7 @@ pub enum LaneRule {
 
 impl LaneRule {
     /// The name in JSON and on the command line.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
             Self::Adaptive => "adaptive",

@@ -32,18 +32,18 @@ const T: [f64; 12] =
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratio {
     /// The geometric mean of the pairs' ratios.
-    pub ratio: f64,
+    pub(crate) ratio: f64,
     /// Where the ratio lies with a confidence of [`CONFIDENCE`]; `None` with fewer than [`PAIRS_MIN`] pairs.
-    pub interval: Option<Interval>,
+    pub(crate) interval: Option<Interval>,
     /// From how many pairs.
-    pub pairs: usize,
+    pub(crate) pairs: usize,
 }
 
 /// From where to where, both included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Interval {
-    pub low: f64,
-    pub high: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
 }
 
 impl Ratio {

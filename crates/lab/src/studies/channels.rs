@@ -15,7 +15,7 @@ use crate::load::{Found, LabResults, Window};
 use crate::report::Report;
 use crate::study::Study;
 
-pub use analysis::ChannelsAnalysis;
+pub(crate) use analysis::ChannelsAnalysis;
 
 pub use contenders::{Contender, contenders};
 pub use plan::{ChannelsOptions, Grid, plan};

@@ -22,22 +22,19 @@ mod window;
 use crate::report::Report;
 use crate::study::Study;
 
-pub use crate::findings::{Doubt, Finding, Topic};
-pub use analyse::{Analysis, LineFigures, Noise, Share, StepFigure};
+pub(crate) use crate::findings::Doubt;
 pub use analysis::CodecAnalysis;
 
-pub use bench::Bench;
 pub use execute::CodecExecutor;
-pub use findings::{answer, doubts, findings};
 pub use line::{Format, Line, Operation, WARM_UPS};
-pub use plan::{Besides, Estimate, Options, Planned, calls, conversions, plan};
+pub use plan::{Besides, Options, calls, conversions, plan};
 pub use program::{CodecProgram, NoCodecs, Origin, Selection};
 pub use results::{CODEC_SCHEMA, CodecResults, Settings, Setup};
 pub use tables::{
     Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, LeftOut, PeerLine,
-    PeerResult, Size, Step, StepLeftOut,
+    PeerResult, Size, Step,
 };
-pub use window::{Conversions, Found, Window};
+pub use window::{Found, Window};
 
 /// The study.
 #[derive(Clone, Copy, Debug)]

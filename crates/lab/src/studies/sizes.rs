@@ -14,9 +14,9 @@ use crate::load::{Found, Kind, LabResults, Window, table};
 use crate::report::Report;
 use crate::study::Study;
 
-pub use analysis::SizesAnalysis;
+pub(crate) use analysis::SizesAnalysis;
 
-pub use plan::{Comparison, SizesOptions, plan};
+pub use plan::{SizesOptions, plan};
 
 /// The study.
 #[derive(Clone, Copy, Debug)]

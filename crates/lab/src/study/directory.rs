@@ -38,13 +38,13 @@ impl ResultsDirectory {
     }
 
     /// Replaces the results.
-    pub fn save(&self, results: &impl Serialize) -> Result<(), NotWritable> {
+    pub(crate) fn save(&self, results: &impl Serialize) -> Result<(), NotWritable> {
         let json = serde_json::to_string(results).expect("the schema has string keys only");
         self.write(RESULTS_FILE, &json)
     }
 
     /// Replaces the file of this name with `text`.
-    pub fn write(&self, name: &str, text: &str) -> Result<(), NotWritable> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<(), NotWritable> {
         let unfinished = self.path.join(format!(".{name}.unfinished"));
         fs::File::create(&unfinished)
             .and_then(|mut file| file.write_all(text.as_bytes()))

@@ -33,7 +33,7 @@ pub struct Versions {
 
 impl Machine {
     /// The machine this runs on. What the kernel does not tell is `unknown` or 0.
-    pub fn this() -> Self {
+    pub(crate) fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let value_of = |text: &str, key: &str| {
             text.lines()
@@ -59,7 +59,7 @@ impl Machine {
 
 impl Versions {
     /// This build's.
-    pub fn this() -> Self {
+    pub(crate) fn this() -> Self {
         Self {
             thalweg: env!("CARGO_PKG_VERSION").to_owned(),
             build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),

@@ -23,7 +23,7 @@ pub struct Plan<W> {
     /// What to measure.
     pub windows: Vec<W>,
     /// What is spent once: servers start, the report is written.
-    pub overhead: Duration,
+    pub(crate) overhead: Duration,
     /// Windows are so many that groups of them have a line each in a log, and not each window.
     pub is_compared: bool,
 }

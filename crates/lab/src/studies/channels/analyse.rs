@@ -18,71 +18,71 @@ use crate::statistics::median;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Channels {
     /// In the order of measuring: kinds of call, and of each the delays ascending.
-    pub panels: Vec<Panel>,
+    pub(crate) panels: Vec<Panel>,
     /// A log ratio of rates that is no farther from 0 is no difference: ours against ours.
-    pub noise: f64,
+    pub(crate) noise: f64,
 }
 
 /// One kind of call over one delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Panel {
     /// Which kind.
-    pub call: CallType,
+    pub(crate) call: CallType,
     /// What the network adds to a round trip.
-    pub round_trip: Duration,
+    pub(crate) round_trip: Duration,
     /// In the order of measuring.
-    pub lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
 }
 
 /// One way to come by connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     /// Whose client and server.
-    pub pair: Pair,
+    pub(crate) pair: Pair,
     /// Which way.
-    pub strategy: Strategy,
+    pub(crate) strategy: Strategy,
     /// By calls in flight, ascending. Those at which nothing succeeded are missing.
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
 }
 
 /// One point of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
     /// Calls in flight.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// Operations per second.
-    pub rate_per_s: f64,
+    pub(crate) rate_per_s: f64,
     /// Of one operation.
-    pub latency: Latency,
+    pub(crate) latency: Latency,
     /// In the kernel's tables; the median of the windows.
-    pub connections: Option<u32>,
+    pub(crate) connections: Option<u32>,
     /// The client's process.
-    pub client: Option<Used>,
+    pub(crate) client: Option<Used>,
     /// The server's process.
-    pub server: Option<Used>,
+    pub(crate) server: Option<Used>,
     /// Per operation, counted apart.
-    pub system_calls: Option<SystemCalls>,
+    pub(crate) system_calls: Option<SystemCalls>,
     /// Watched apart.
-    pub wire: Option<Wire>,
+    pub(crate) wire: Option<Wire>,
     /// Lanes of an adaptive channel in the last window.
-    pub lanes: Vec<LanesAt>,
+    pub(crate) lanes: Vec<LanesAt>,
     /// How long that window was measured.
-    pub window_ns: u64,
+    pub(crate) window_ns: u64,
     /// Calls that failed.
-    pub errors: u64,
+    pub(crate) errors: u64,
 }
 
 /// What a process used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Used {
     /// Processors that were busy with it on average: 1.0 is one all the time.
-    pub processors: f64,
+    pub(crate) processors: f64,
     /// Processor time of an operation, ns.
-    pub ns_per_operation: f64,
+    pub(crate) ns_per_operation: f64,
     /// Context switches of an operation.
-    pub switches_per_operation: Option<f64>,
+    pub(crate) switches_per_operation: Option<f64>,
     /// Threads that were ready to run and waited for a processor, on average.
-    pub waiting: Option<f64>,
+    pub(crate) waiting: Option<f64>,
 }
 
 impl Channels {

@@ -22,17 +22,17 @@ const CLOSE_SHARE: f64 = 0.95;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     /// Whose client, and whose server where that is another stack's.
-    pub stack: String,
+    pub(crate) stack: String,
     /// Which kind of call.
-    pub call: CallType,
+    pub(crate) call: CallType,
     /// What the network adds to a round trip.
-    pub round_trip: Duration,
+    pub(crate) round_trip: Duration,
     /// The figures it was told from.
-    pub judgement: Judgement,
+    pub(crate) judgement: Judgement,
     /// What was seen, in sentences.
-    pub text: String,
+    pub(crate) text: String,
     /// What to change, in a sentence.
-    pub advice: String,
+    pub(crate) advice: String,
 }
 
 /// One for each stack, kind of call and delay that was measured over one connection; a stack's stand together.

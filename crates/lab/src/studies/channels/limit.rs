@@ -17,41 +17,41 @@ const NETWORK_SHARE: f64 = 0.5;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reached {
     /// Calls in flight.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// Operations per second.
-    pub rate_per_s: f64,
+    pub(crate) rate_per_s: f64,
     /// In the kernel's tables.
-    pub connections: Option<u32>,
+    pub(crate) connections: Option<u32>,
     /// Processors that the client's process used.
-    pub client_processors: Option<f64>,
+    pub(crate) client_processors: Option<f64>,
     /// Processors that the server's process used.
-    pub server_processors: Option<f64>,
+    pub(crate) server_processors: Option<f64>,
 }
 
 /// A way of the client to come by connections, by calls in flight, ascending.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Way {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// What it reached.
-    pub reached: Vec<Reached>,
+    pub(crate) reached: Vec<Reached>,
 }
 
 /// One client at one server, as it is judged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Scene {
     /// What the network adds to a round trip, ns.
-    pub round_trip_ns: f64,
+    pub(crate) round_trip_ns: f64,
     /// Over one connection.
-    pub one: Way,
+    pub(crate) one: Way,
     /// Over more.
-    pub others: Vec<Way>,
+    pub(crate) others: Vec<Way>,
     /// Processors that the client may use, as far as that is known.
-    pub client_processors: Option<f64>,
+    pub(crate) client_processors: Option<f64>,
     /// Processors that the server may use.
-    pub server_processors: Option<f64>,
+    pub(crate) server_processors: Option<f64>,
     /// The noise floor, as a log ratio.
-    pub noise: f64,
+    pub(crate) noise: f64,
 }
 
 /// What limits a client over one connection.
@@ -79,30 +79,30 @@ pub(crate) enum Limit {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Judgement {
     /// What limits.
-    pub limit: Limit,
+    pub(crate) limit: Limit,
     /// From so many calls in flight on the rate over one connection falls behind ideal scaling; `None`: it does not.
-    pub knee: Option<u32>,
+    pub(crate) knee: Option<u32>,
     /// Where more connections gain most.
-    pub gain: Option<Gain>,
+    pub(crate) gain: Option<Gain>,
     /// The most calls in flight over one connection, and what was reached with them.
-    pub last: Reached,
+    pub(crate) last: Reached,
     /// How many calls one connection has under way at most, where that is what limits.
-    pub streams: Option<f64>,
+    pub(crate) streams: Option<f64>,
 }
 
 /// More operations per second over more connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gain {
     /// The way that gains most.
-    pub way: String,
+    pub(crate) way: String,
     /// With so many calls in flight.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// From so many calls in flight on more connections gain.
-    pub from: u32,
+    pub(crate) from: u32,
     /// Its rate, divided by that over one connection.
-    pub factor: f64,
+    pub(crate) factor: f64,
     /// Its connections.
-    pub connections: Option<u32>,
+    pub(crate) connections: Option<u32>,
 }
 
 /// Tells what limits the client. `None` when it was not measured over one connection.

@@ -27,7 +27,7 @@ const ADVISED: [u32; 5] = [1, 2, 4, 8, 16];
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelsOptions {
     /// Clients, their servers, and their ways to come by connections, in the order of measuring.
-    pub contenders: Vec<Contender>,
+    pub(crate) contenders: Vec<Contender>,
     /// Kinds of call, what they are measured over.
     pub grids: Vec<Grid>,
     /// Payload bytes of a message.
@@ -35,11 +35,11 @@ pub struct ChannelsOptions {
     /// How many windows each contender gets at a point.
     pub rounds: u32,
     /// How long a channel that finds its own number of connections is driven before it is measured.
-    pub settle: Duration,
+    pub(crate) settle: Duration,
     /// At how many calls in flight the wire is watched.
-    pub watched: Vec<u32>,
+    pub(crate) watched: Vec<u32>,
     /// At how many calls in flight system calls are counted.
-    pub counted: Vec<u32>,
+    pub(crate) counted: Vec<u32>,
     /// The plan's total stays within it.
     pub budget: Duration,
 }

@@ -9,7 +9,7 @@ use crate::statistics::median;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
     /// Each line of the study, in its order.
-    pub lines: Vec<LineFigures>,
+    pub(crate) lines: Vec<LineFigures>,
     /// How much a line differs from itself.
     pub noise: Option<Noise>,
     /// What conversions are of a call.
@@ -20,40 +20,40 @@ pub struct Analysis {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineFigures {
     /// Which.
-    pub line: Line,
+    pub(crate) line: Line,
     /// What its codec makes.
-    pub format: Format,
+    pub(crate) format: Format,
     /// The message's type is known at run time only.
-    pub dynamic: bool,
+    pub(crate) dynamic: bool,
     /// Measured by a peer, in a way of its own.
-    pub of_peer: bool,
+    pub(crate) of_peer: bool,
     /// By numbers of conversions, smallest first. A peer has none.
     pub steps: Vec<StepFigure>,
     /// Time of a conversion, ns: the median of the rounds at the largest number of conversions.
     pub ns: f64,
     /// How much the rounds differ there: half of them lie within so much of each other, as a share of the median.
-    pub spread: f64,
+    pub(crate) spread: f64,
     /// By how much the slowest round is above the fastest, as a share of the median.
-    pub range: f64,
+    pub(crate) range: f64,
     /// Bytes of a message.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
     /// What was asked of the allocator.
-    pub allocations: Option<Allocations>,
+    pub(crate) allocations: Option<Allocations>,
     /// Instructions of a conversion.
-    pub instructions: Option<f64>,
+    pub(crate) instructions: Option<f64>,
 }
 
 /// One number of conversions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepFigure {
     /// How many.
-    pub conversions: u64,
+    pub(crate) conversions: u64,
     /// Time of a conversion, ns: the median of the rounds.
-    pub ns: f64,
+    pub(crate) ns: f64,
     /// The fastest round.
-    pub min: f64,
+    pub(crate) min: f64,
     /// The slowest round.
-    pub max: f64,
+    pub(crate) max: f64,
 }
 
 /// How much the same work differs from itself.
@@ -62,11 +62,11 @@ pub struct Noise {
     /// The largest factor between a line and its double, both medians at the largest number of conversions: 1.03.
     pub floor: f64,
     /// The median of these factors.
-    pub typical: f64,
+    pub(crate) typical: f64,
     /// How many lines were measured twice.
     pub doubles: usize,
     /// The median of all lines' spreads.
-    pub spread: f64,
+    pub(crate) spread: f64,
 }
 
 /// What conversions are of a call over a UNIX socket in which a message is echoed: the client encodes and the server
@@ -76,18 +76,18 @@ pub struct Share {
     /// The message.
     pub data: String,
     /// The codec.
-    pub codec: String,
+    pub(crate) codec: String,
     /// What it makes.
-    pub format: Format,
+    pub(crate) format: Format,
     /// Calls in flight.
     pub in_flight: u32,
     /// Bytes of a message.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
     /// Both conversions of both messages, ns.
-    pub conversions_ns: f64,
+    pub(crate) conversions_ns: f64,
     /// The call without them, ns: its median time where it is alone, both sides' processor time where many are in
     /// flight.
-    pub call_ns: f64,
+    pub(crate) call_ns: f64,
 }
 
 impl Share {
@@ -97,7 +97,7 @@ impl Share {
     }
 
     /// Call and conversions.
-    pub fn whole_ns(&self) -> f64 {
+    pub(crate) fn whole_ns(&self) -> f64 {
         self.conversions_ns + self.call_ns
     }
 }
@@ -123,7 +123,12 @@ impl Analysis {
     }
 
     /// The fastest line that makes this format, of those that this process measured.
-    pub fn fastest(&self, data: &str, operation: Operation, formats: &[Format]) -> Option<&LineFigures> {
+    pub(crate) fn fastest(
+        &self,
+        data: &str,
+        operation: Operation,
+        formats: &[Format],
+    ) -> Option<&LineFigures> {
         self.fastest_of(data, operation, formats, |_| true)
     }
 

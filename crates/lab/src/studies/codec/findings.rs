@@ -34,7 +34,7 @@ struct Of<'a> {
 }
 
 /// The study in a sentence.
-pub fn answer(results: &CodecResults, analysis: &Analysis) -> Option<String> {
+pub(crate) fn answer(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let pair = pair(results)?;
     let (least, most) = ends(ratios(results, analysis, &pair, Operation::RoundTrip))?;
     let (lean, fat) = ends(size_ratios(results, &pair, |size| size.raw))?;
@@ -55,7 +55,7 @@ pub fn answer(results: &CodecResults, analysis: &Analysis) -> Option<String> {
 }
 
 /// What was found, most wanted first.
-pub fn findings(results: &CodecResults, analysis: &Analysis) -> Vec<Finding> {
+pub(crate) fn findings(results: &CodecResults, analysis: &Analysis) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut found = |topic, text: Option<String>| findings.extend(text.map(|text| Finding { topic, text }));
     if let Some(pair) = pair(results) {
@@ -75,7 +75,7 @@ pub fn findings(results: &CodecResults, analysis: &Analysis) -> Vec<Finding> {
 }
 
 /// What to know before the figures are used.
-pub fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<Doubt> {
+pub(crate) fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let (machine, build) = (&results.machine, &results.versions.build);
     if build == "debug" {

@@ -48,11 +48,11 @@ fn steps(last: u32) -> Vec<u64> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// Which.
-    pub line: Line,
+    pub(crate) line: Line,
     /// It is measured a second time beside itself, for the noise floor.
-    pub again: bool,
+    pub(crate) again: bool,
     /// ns.
-    pub ns_per_conversion: f64,
+    pub(crate) ns_per_conversion: f64,
 }
 
 /// What is measured besides conversions and their allocations.

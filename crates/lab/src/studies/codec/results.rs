@@ -1,6 +1,5 @@
 //! The `thalweg.codec/1` schema: everything a codec study found, and where and how it was found.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use super::line::Operation;
 use super::plan::Planned;
 use super::window::{Conversions, Found, Window};
 use crate::size::ByteSize;
-use crate::study::{self, Machine, ReadError, ResultsText, Versions, WindowOutcome};
+use crate::study::{self, Machine, Versions, WindowOutcome};
 
 use super::tables::{
     AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, LeftOut, PeerResult, Size,
@@ -113,11 +112,6 @@ impl CodecResults {
         }
     }
 
-    /// Reads the results of an earlier study.
-    pub fn read(path: &Path) -> Result<Self, ReadError> {
-        ResultsText::read(path, &[CODEC_SCHEMA])?.parse()
-    }
-
     /// The codec of this name, of a peer as well.
     pub fn codec(&self, name: &str) -> Option<&CodecInfo> {
         let theirs = self.peers.iter().flat_map(|peer| &peer.codecs);
@@ -125,12 +119,12 @@ impl CodecResults {
     }
 
     /// How large the codec makes the message.
-    pub fn size(&self, data: &str, codec: &str) -> Option<&Size> {
+    pub(crate) fn size(&self, data: &str, codec: &str) -> Option<&Size> {
         self.sizes.iter().find(|size| size.data == data && size.codec == codec)
     }
 
     /// All windows were measured.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.steps.iter().map(|step| step.elapsed_ns.len()).sum::<usize>() >= self.planned
     }
 
@@ -140,7 +134,7 @@ impl CodecResults {
     }
 
     /// The operations that were measured.
-    pub fn operations(&self) -> Vec<Operation> {
+    pub(crate) fn operations(&self) -> Vec<Operation> {
         let has = |operation: &Operation| self.steps.iter().any(|step| step.line.operation == *operation);
         Operation::ALL.into_iter().filter(has).collect()
     }

@@ -65,11 +65,11 @@ pub struct Step {
 pub struct StepLeftOut {
     /// Which.
     #[serde(flatten)]
-    pub line: Line,
+    pub(crate) line: Line,
     /// How many conversions.
-    pub conversions: u64,
+    pub(crate) conversions: u64,
     /// How long a window would take, ns, as estimated.
-    pub would_take_ns: u64,
+    pub(crate) would_take_ns: u64,
 }
 
 /// What one conversion asks of the allocator, on average.
@@ -159,7 +159,7 @@ pub struct PeerLine {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// What.
-    pub what: String,
+    pub(crate) what: String,
     /// Why.
     pub reason: String,
 }

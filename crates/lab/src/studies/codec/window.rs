@@ -47,15 +47,16 @@ pub enum Window {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversions {
     /// Which line.
-    pub line: Line,
+    pub(crate) line: Line,
     /// It is the line's double, for the noise floor.
-    pub again: bool,
+    pub(crate) again: bool,
     /// How many conversions.
-    pub conversions: u64,
+    #[expect(clippy::struct_field_names, reason = "results and plans call it so")]
+    pub(crate) conversions: u64,
     /// Which round of the step, from 0.
-    pub round: u32,
+    pub(crate) round: u32,
     /// How long, by a first look.
-    pub takes: Duration,
+    pub(crate) takes: Duration,
 }
 
 /// What a window finds.

@@ -28,56 +28,56 @@ use crate::statistics::{Interval, Ratio, geometric_mean, median};
 pub(crate) struct Comparison {
     /// The [reference](LabResults::reference), with which all others are compared: our client at our server, or our
     /// client at the server that all clients meet, or our server as the client that meets all servers finds it.
-    pub ours: Pair,
+    pub(crate) ours: Pair,
     /// Other stacks, each with its own client at its own server, in the order of measuring. Where the reference is a
     /// pair of two stacks, all other pairs.
-    pub peers: Vec<Pair>,
+    pub(crate) peers: Vec<Pair>,
     /// Other pairs of a client and a server of different stacks, in the order of measuring.
-    pub mixed: Vec<Pair>,
+    pub(crate) mixed: Vec<Pair>,
     /// How small a difference the study can see.
-    pub noise: Noise,
+    pub(crate) noise: Noise,
     /// By kind, transport and size.
-    pub cells: Vec<ComparedCell>,
+    pub(crate) cells: Vec<ComparedCell>,
 }
 
 /// One kind of work at one size over one transport, of all pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ComparedCell {
     /// What was measured.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// What carried it.
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// Payload bytes of a message.
-    pub size: ByteSize,
+    pub(crate) size: ByteSize,
     /// What our pair did.
-    pub ours: Side,
+    pub(crate) ours: Side,
     /// What a bare socket did with the same bytes.
-    pub limit: Option<Limit>,
+    pub(crate) limit: Option<Limit>,
     /// The other pairs: [`Comparison::peers`], then [`Comparison::mixed`].
-    pub against: Vec<Against>,
+    pub(crate) against: Vec<Against>,
 }
 
 /// Another pair in a cell, beside ours.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Against {
     /// Which.
-    pub pair: Pair,
+    pub(crate) pair: Pair,
     /// What it did.
-    pub theirs: Side,
+    pub(crate) theirs: Side,
     /// Operations per second, ours ÷ theirs: more is better.
-    pub rate: Compared,
+    pub(crate) rate: Compared,
     /// Median latencies of lone calls, ours ÷ theirs: less is better. `None` for all other kinds: where calls overlap
     /// or messages are pipelined, latency follows from how much is under way.
-    pub median: Option<Compared>,
+    pub(crate) median: Option<Compared>,
 }
 
 /// A ratio, and what it amounts to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Compared {
     /// Ours ÷ theirs; `None` without a round in which both were measured.
-    pub ratio: Option<Ratio>,
+    pub(crate) ratio: Option<Ratio>,
     /// See [`Verdict`].
-    pub verdict: Verdict,
+    pub(crate) verdict: Verdict,
 }
 
 /// What a ratio amounts to.
@@ -106,76 +106,76 @@ enum Better {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Side {
     /// Its windows, in the order of rounds. Empty where it was not measured at all.
-    pub windows: Vec<Window>,
+    pub(crate) windows: Vec<Window>,
     /// Operations per second: the geometric mean of the good windows.
-    pub rate_per_s: Option<f64>,
+    pub(crate) rate_per_s: Option<f64>,
     /// Of one operation: percentiles are medians of the good windows' percentiles.
-    pub latency: Option<Latency>,
+    pub(crate) latency: Option<Latency>,
     /// What an operation costs; `None` where the kernel did not tell.
-    pub cost: Option<Cost>,
+    pub(crate) cost: Option<Cost>,
 }
 
 /// What a bare socket did in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limit {
     /// Operations per second.
-    pub rate_per_s: f64,
+    pub(crate) rate_per_s: f64,
     /// Our rate ÷ the socket's, over the rounds that have both, or else from all of both.
-    pub share: Ratio,
+    pub(crate) share: Ratio,
 }
 
 /// What one operation costs at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
     /// In the driver's process.
-    pub client: ProcessCost,
+    pub(crate) client: ProcessCost,
     /// In the server's process.
-    pub server: ProcessCost,
+    pub(crate) server: ProcessCost,
 }
 
 /// What one operation costs a process. Counted by the kernel over the good windows, divided by their operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProcessCost {
     /// Processor time in user space, ns.
-    pub user_ns: f64,
+    pub(crate) user_ns: f64,
     /// Processor time in the kernel, ns.
-    pub system_ns: f64,
+    pub(crate) system_ns: f64,
     /// Context switches, voluntary or not.
-    pub switches: f64,
+    pub(crate) switches: f64,
     /// System calls, counted in a run of its own; `None` where they were not.
-    pub system_calls: Option<f64>,
+    pub(crate) system_calls: Option<f64>,
 }
 
 /// How many cells have which verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    pub faster: usize,
-    pub no_difference: usize,
-    pub slower: usize,
-    pub undecided: usize,
-    pub not_measured: usize,
+    pub(crate) faster: usize,
+    pub(crate) no_difference: usize,
+    pub(crate) slower: usize,
+    pub(crate) undecided: usize,
+    pub(crate) not_measured: usize,
 }
 
 /// The rates of one pair over sizes, beside ours.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Aggregate {
     /// Against whom.
-    pub pair: Pair,
+    pub(crate) pair: Pair,
     /// What was measured.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// What carried it.
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// Of its sizes.
-    pub tally: Tally,
+    pub(crate) tally: Tally,
     /// The geometric mean of the sizes' ratios.
-    pub mean: f64,
+    pub(crate) mean: f64,
     /// How sure the mean is, of these very sizes: it says nothing of others. `None` where a size has no interval, and
     /// where ours is faster at one size and theirs at another, because such a mean describes neither.
-    pub interval: Option<Interval>,
+    pub(crate) interval: Option<Interval>,
     /// The size with the largest ratio.
-    pub most: (ByteSize, Ratio),
+    pub(crate) most: (ByteSize, Ratio),
     /// The size with the smallest ratio.
-    pub least: (ByteSize, Ratio),
+    pub(crate) least: (ByteSize, Ratio),
 }
 
 /// Compares every pair of the study with ours.

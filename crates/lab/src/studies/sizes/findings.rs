@@ -14,11 +14,11 @@ const TIE: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Headline {
     /// What the figure is.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// With its unit.
-    pub figure: String,
+    pub(crate) figure: String,
     /// Of what, and beside what.
-    pub detail: String,
+    pub(crate) detail: String,
 }
 
 /// The study in one sentence; `None` when nothing was measured.

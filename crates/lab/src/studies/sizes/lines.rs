@@ -14,48 +14,48 @@ const PLATEAU_SIZES: usize = 3;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Analysis {
     /// Calls first, then the sockets; of each, one transport after the other.
-    pub lines: Vec<Line>,
+    pub(crate) lines: Vec<Line>,
 }
 
 /// One way of moving messages, over sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     /// What it is.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// What carries it.
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// What was measured, by size, ascending. Sizes at which nothing succeeded are missing.
-    pub cells: Vec<Cell>,
+    pub(crate) cells: Vec<Cell>,
 }
 
 /// One point of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {
     /// Payload bytes of a message.
-    pub size: ByteSize,
+    pub(crate) size: ByteSize,
     /// Operations per second.
-    pub rate_per_s: f64,
+    pub(crate) rate_per_s: f64,
     /// Payload bytes per second, counted in one direction.
-    pub bytes_per_s: f64,
+    pub(crate) bytes_per_s: f64,
     /// Of one operation.
-    pub latency: Latency,
+    pub(crate) latency: Latency,
     /// No note forbids using the figures.
-    pub valid: bool,
+    pub(crate) valid: bool,
     /// The largest latencies with their time.
-    pub spikes: Vec<Spike>,
+    pub(crate) spikes: Vec<Spike>,
     /// This rate, divided by the bare socket's at the same size and transport. `None` for the socket itself.
-    pub share_of_socket: Option<f64>,
+    pub(crate) share_of_socket: Option<f64>,
 }
 
 /// Where a line's latency is flat.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plateau {
     /// The plateau's median latency, ns.
-    pub level_ns: u64,
+    pub(crate) level_ns: u64,
     /// The largest size on the plateau.
-    pub last: ByteSize,
+    pub(crate) last: ByteSize,
     /// The first size beyond it and its median latency, ns; `None` when every size is on the plateau.
-    pub leaves: Option<(ByteSize, u64)>,
+    pub(crate) leaves: Option<(ByteSize, u64)>,
 }
 
 /// Arranges what the [reference](LabResults::reference) pair and the bare sockets did as lines, and compares each with

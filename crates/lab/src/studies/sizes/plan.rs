@@ -42,11 +42,11 @@ pub struct SizesOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Clients and servers, in the order of measuring.
-    pub pairs: Vec<Pair>,
+    pub(crate) pairs: Vec<Pair>,
     /// The bare socket takes part.
-    pub with_limit: bool,
+    pub(crate) with_limit: bool,
     /// How many windows each pair gets in a cell. An even number: there and back.
-    pub rounds: u32,
+    pub(crate) rounds: u32,
 }
 
 impl SizesOptions {

@@ -12,30 +12,30 @@ use crate::wording::{capitalised, enumerated};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Contrast {
     /// Against whom.
-    pub pair: Pair,
+    pub(crate) pair: Pair,
     /// What was measured.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// What carried it.
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// The sentence.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// A cell in which another pair is faster than ours.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Loss {
     /// Who is faster.
-    pub pair: Pair,
+    pub(crate) pair: Pair,
     /// At what.
-    pub kind: Kind,
+    pub(crate) kind: Kind,
     /// Over what.
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// With messages of how many bytes.
-    pub size: ByteSize,
+    pub(crate) size: ByteSize,
     /// Ours ÷ theirs.
-    pub ratio: Ratio,
+    pub(crate) ratio: Ratio,
     /// The ratio is of rates, of which more is better, and not of median latencies, of which less is better.
-    pub is_rate: bool,
+    pub(crate) is_rate: bool,
 }
 
 /// The comparison in one or two sentences; `None` when nothing could be compared.
