@@ -56,15 +56,6 @@ pub(crate) fn code_name(code: i32) -> &'static str {
 }
 
 /// Counts and times operations in constant memory. Its clock starts when it is made: make it when warm-up ends.
-///
-/// ```
-/// use thalweg_lab::record::Recorder;
-///
-/// let mut recorder = Recorder::new();
-/// recorder.record(81_000); // one operation took 81 µs
-/// recorder.call();         // and the call it belonged to ended with OK
-/// recorder.error(14);      // another call ended with UNAVAILABLE
-/// ```
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     started: Instant,
