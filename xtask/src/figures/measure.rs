@@ -83,7 +83,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     ),
     sizes(
         "client-server-matrix",
-        "--quick --against tonic,grpc-cpp --matrix --calls unary --sizes 0 --transports tcp --budget 55s",
+        "--quick --against tonic,grpc-cpp --matrix --calls unary --sizes 0 --transports tcp --budget 90s",
     ),
     bench("polling", ALL),
     bench("instructions", ALL),
