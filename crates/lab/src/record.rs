@@ -1,7 +1,7 @@
 //! Counting and timing in constant memory.
 //!
-//! A [`Recorder`] is made when warm-up is over, is fed by one thread, is [merged](Recorder::merge) with those of the
-//! other threads, and [finishes](Recorder::finish) as a [`LoadResult`].
+//! A `Recorder` is made when warm-up is over, is fed by one thread, is merged with those of the other threads, and
+//! finishes as a [`LoadResult`].
 
 mod load_result;
 

@@ -1,10 +1,10 @@
 //! The engine of all studies: plan → windows in rounds → record → save as it comes → analyse → report.
 //!
 //! A study is data. Its grid becomes a [`Plan`]: windows in the order of measuring, what is compared side by side in
-//! time ([`rounds`]). [`conduct`] measures one after the other with an [executor](Execute), which prints nothing, and
+//! time (in rounds). [`conduct`] measures one after the other with an [executor](Execute), which prints nothing, and
 //! hands what came of each to the study's [results](Results), which are saved on the way, whatever ends the study.
 //! The results are [analysed](Study::analyse) once, and the analysis is what every
-//! [exporter](crate::report::Exporter) writes down.
+//! exporter writes down.
 //!
 //! ```text
 //! Options ──plan──▶ Plan<Window> ──conduct──▶ Results ──analyse──▶ Analysis ──Exporter──▶ page, CSV, terminal

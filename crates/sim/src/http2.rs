@@ -1,9 +1,9 @@
 //! Two [`thalweg_http2::Connection`]s shovelled against each other, with a random owner on both sides.
 //!
-//! - [`World`](world::World) has the clock: it picks, at random, what happens next of all that could.
-//! - [`Peer`](peer::Peer) is an owner as the contract of the connection wants it, that does what comes to its mind.
-//! - [`Ledger`](ledger::Ledger) knows what each side said, and judges what the other hears.
-//! - [`Monitor`](monitor::Monitor) reads along on the wire.
+//! - `World` has the clock: it picks, at random, what happens next of all that could.
+//! - `Peer` is an owner as the contract of the connection wants it, that does what comes to its mind.
+//! - `Ledger` knows what each side said, and judges what the other hears.
+//! - `Monitor` reads along on the wire.
 //! - [`Pair`] is for directed tests: two connections on a link whose owners are the test.
 //!
 //! A world is *quiet* when nothing is on its way, nobody wants to write, no owner has anything left to do and no

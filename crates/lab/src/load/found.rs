@@ -43,7 +43,7 @@ pub struct Usage {
 /// Processor time includes that of threads that ended meanwhile; their context switches nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// Processor time in user space, ns. [`Self::cpu_ns`] is exact; how it divides into user and system is sampled by
+    /// Processor time in user space, ns. The sum is exact; how it divides into user and system is sampled by
     /// the kernel's tick, and coarse in short windows.
     pub user_ns: u64,
     /// Processor time in the kernel on the process's behalf, ns.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::LaneRule;
 
-/// How many connections a client has, and who decides it. In JSON its [name](Self::name).
+/// How many connections a client has, and who decides it. In JSON its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Strategy {

@@ -11,7 +11,7 @@ use super::proto::Payload;
 pub(crate) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 
 /// Blocks of 2⁰, 2¹, … 2²⁶ bytes: whatever the peers ask for, all of them together take less than twice
-/// [`PAYLOAD_BYTES_MAX`].
+/// `PAYLOAD_BYTES_MAX`.
 static BLOCKS: [OnceLock<Bytes>; PAYLOAD_BYTES_MAX.ilog2() as usize + 1] =
     [const { OnceLock::new() }; PAYLOAD_BYTES_MAX.ilog2() as usize + 1];
 
@@ -19,7 +19,7 @@ static BLOCKS: [OnceLock<Bytes>; PAYLOAD_BYTES_MAX.ilog2() as usize + 1] =
 ///
 /// # Panics
 ///
-/// When `len` is beyond [`PAYLOAD_BYTES_MAX`].
+/// When `len` is beyond `PAYLOAD_BYTES_MAX`.
 pub fn zeros(len: usize) -> Bytes {
     assert!(len <= PAYLOAD_BYTES_MAX, "{len} bytes are more than a payload may have");
     let size = len.next_power_of_two();
@@ -30,7 +30,7 @@ pub fn zeros(len: usize) -> Bytes {
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT for a size that is negative or beyond [`PAYLOAD_BYTES_MAX`].
+/// INVALID_ARGUMENT for a size that is negative or beyond `PAYLOAD_BYTES_MAX`.
 pub(super) fn payload(size: i32) -> Result<Option<Payload>, Status> {
     match usize::try_from(size) {
         Ok(0) => Ok(None),

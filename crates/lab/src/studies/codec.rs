@@ -1,7 +1,7 @@
 //! The codec study: what it costs to turn objects into bytes and back, in time and in bytes, by codec and message.
 //!
 //! Here is everything but the codecs: which windows there are, what was found, and how it is shown. What converts is a
-//! [`Bench`]: the [program](CodecProgram) that has the codecs.
+//! `Bench`: the [program](CodecProgram) that has the codecs.
 
 mod analyse;
 mod analysis;

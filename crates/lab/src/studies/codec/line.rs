@@ -62,9 +62,9 @@ impl fmt::Display for Format {
 /// What is measured as one line: a codec doing something to a kind of message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Line {
-    /// The message's name, see [`DataInfo`](super::results::DataInfo).
+    /// The message's name, see `DataInfo`.
     pub data: String,
-    /// The codec's name, see [`CodecInfo`](super::results::CodecInfo).
+    /// The codec's name, see `CodecInfo`.
     pub codec: String,
     /// What is done.
     pub operation: Operation,
