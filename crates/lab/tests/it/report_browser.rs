@@ -36,6 +36,9 @@ const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
     root.dataset.looked = document.querySelector('[data-look]').selectedOptions[0].textContent;
 }, 40))</script>";
 
+/// Without it the browser guesses the encoding from the bytes that it has read so far, and has been seen to guess wrong.
+const FRAME_HEAD: &str = "<meta charset=\"utf-8\">";
+
 /// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page, and
 /// how many UTF-16 units of text they make.
 const UNFRAME: &str =
@@ -160,7 +163,7 @@ fn check_channels(name: &str, width: u32) {
         "The single connection limits the client.",
         "Calls wait for the network",
         "no byte was on the wire for 70",
-        "5\u{a0}ms added round trip",
+        "<figcaption>5&nbsp;ms added round trip</figcaption>",
     ] {
         assert!(dom.contains(words), "the page does not say: {words}");
     }
@@ -246,8 +249,8 @@ fn shown_page(name: &str, width: u32, page: &str) -> String {
     // then put in the place of the frame's page, whose elements the browser prints.
     let frame = directory.join("frame.html");
     let page = page.replace('&', "&amp;").replace('"', "&quot;");
-    fs::write(&frame, format!("<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}"))
-        .unwrap();
+    let framed = format!("{FRAME_HEAD}<iframe width={width} height=900 srcdoc=\"{page}\"></iframe>{UNFRAME}");
+    fs::write(&frame, framed).unwrap();
     // A browser under load has been seen to print a page with a part missing.
     let mut doms = (0..3).map(|_| dump_dom(&frame, &directory));
     let dom = doms.find(|dom| is_whole(dom)).expect("a whole page of three");
