@@ -7,16 +7,16 @@ use crate::wording::counted;
 
 /// One thing that a study found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// What it is about.
-    pub topic: Topic,
+    pub(crate) topic: Topic,
     /// A few sentences.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// What findings are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
+pub(crate) enum Topic {
     /// How long a lone call takes, and up to which size.
     Latency,
     /// Bytes per second.

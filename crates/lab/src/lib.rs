@@ -27,6 +27,8 @@ pub mod stack;
 mod statistics;
 mod studies;
 pub mod study;
+#[cfg(test)]
+mod tests;
 mod usage;
 pub mod wording;
 

@@ -9,18 +9,19 @@ mod kind;
 pub(crate) mod noise;
 pub(crate) mod paired;
 mod point;
-mod results;
+pub(crate) mod results;
 mod strategy;
 pub(crate) mod table;
 mod window;
 
 pub(crate) use draft::{Draft, fitted, in_rounds};
-pub use found::{Found, Idle, Measured, ProcessUsage, SystemCalls, Usage, Wire};
+pub use found::Found;
+pub(crate) use found::{Idle, Measured, ProcessUsage, SystemCalls, Usage, Wire};
 pub(crate) use kind::Kind;
-pub use point::{Pattern, Point, Transport, Work};
-pub use results::{
-    AaResult, LAB_SCHEMA, LabResults, LeftOut, Outcome, PointResult, Settings, Setup, StackInfo, StudyKind,
-    SystemCallsOutcome, SystemCallsResult, WireOutcome, WireResult,
-};
+pub use point::Transport;
+pub(crate) use point::{Pattern, Point, Work};
+pub(crate) use results::{LAB_SCHEMA, PointResult, SystemCallsOutcome, WireOutcome};
+pub use results::{LabResults, Settings, Setup, StackInfo, StudyKind};
 pub use strategy::Strategy;
-pub use window::{Label, Purpose, Window};
+pub use window::Window;
+pub(crate) use window::{Label, Purpose};

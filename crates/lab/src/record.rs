@@ -15,10 +15,8 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
-pub use load_result::{
-    CallType, Connections, CpuTime, LOAD_SCHEMA, LaneRule, LanesAt, Latency, LoadResult, LoadSettings,
-    MethodCall, Note, Spike,
-};
+pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
+pub(crate) use load_result::{Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Spike};
 
 /// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;

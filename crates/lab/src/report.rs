@@ -11,9 +11,9 @@ use crate::findings::Doubt;
 use crate::study::directory::{NotWritable, ResultsDirectory};
 
 /// The name of the page in the study's directory.
-pub const REPORT_FILE: &str = "report.html";
+pub(crate) const REPORT_FILE: &str = "report.html";
 /// The name of the table in the study's directory.
-pub const CSV_FILE: &str = "results.csv";
+pub(crate) const CSV_FILE: &str = "results.csv";
 
 /// A study that has been analysed: what exporters write down, each in its format.
 pub trait Report {

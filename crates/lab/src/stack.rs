@@ -74,7 +74,7 @@ impl Stack {
     }
 
     /// Which kind of its server or client; `None` for the default ones.
-    pub fn variant(&self) -> Option<&str> {
+    pub(crate) fn variant(&self) -> Option<&str> {
         self.variant.as_deref()
     }
 
@@ -86,12 +86,12 @@ impl Stack {
 
 impl Pair {
     /// Client and server of the same stack.
-    pub fn own(stack: Stack) -> Self {
+    pub(crate) fn own(stack: Stack) -> Self {
         Self { client: stack.clone(), server: stack }
     }
 
     /// Our client and our server.
-    pub fn ours() -> Self {
+    pub(crate) fn ours() -> Self {
         Self::own(Stack::ours())
     }
 }

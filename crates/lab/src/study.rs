@@ -29,13 +29,15 @@ use std::fmt;
 
 use crate::report::Report;
 
-pub use conduct::{Conducted, CutShort, Execute, ExecuteError, Observe, conduct};
-pub use directory::{NotWritable, RESULTS_FILE, ResultsDirectory};
+pub(crate) use conduct::ExecuteError;
+pub use conduct::{Conducted, CutShort, Execute, Observe, conduct};
+pub(crate) use directory::NotWritable;
+pub use directory::ResultsDirectory;
 pub(crate) use directory::{ReadError, ResultsText};
-pub use environment::{Machine, Versions};
+pub(crate) use environment::{Machine, Versions};
 pub(crate) use plan::PlanError;
 pub use plan::{Plan, Window};
-pub use results::{Results, WindowOutcome};
+pub use results::{LeftOut, Results, WindowOutcome};
 
 /// What a study is made of.
 pub trait Study {

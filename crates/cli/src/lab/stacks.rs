@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use thalweg_lab::load::{LeftOut, StackInfo};
+use thalweg_lab::load::StackInfo;
 use thalweg_lab::peers::PeersDirectory;
 use thalweg_lab::process::{ProcessExecutor, Program};
 use thalweg_lab::stack::{LIMIT, OURS, Pair, Pairing, Stack};
+use thalweg_lab::study::LeftOut;
 
 use crate::failure::Failure;
 
@@ -45,7 +46,7 @@ pub(super) struct Stacks {
     compares: bool,
     /// The bare socket takes part.
     with_limit: bool,
-    left_out: Vec<LeftOut>,
+    left_out: Vec<LeftOut<Stack>>,
 }
 
 impl AgainstArgs {
@@ -168,10 +169,10 @@ impl Stacks {
     fn check_rest(&self) -> Result<(), Failure> {
         let reasons = || {
             let reasons =
-                self.left_out.iter().map(|left_out| format!("{}: {}", left_out.stack, left_out.reason));
+                self.left_out.iter().map(|left_out| format!("{}: {}", left_out.what, left_out.reason));
             reasons.collect::<Vec<_>>().join("; ")
         };
-        let is_left_out = |stack: &Stack| self.left_out.iter().any(|left_out| left_out.stack == *stack);
+        let is_left_out = |stack: &Stack| self.left_out.iter().any(|left_out| left_out.what == *stack);
         match self.pairing.partner() {
             Some(partner) if is_left_out(partner) => Err(Failure::failed(format!(
                 "{partner} is to meet everybody and cannot be had: {}",
@@ -187,13 +188,13 @@ impl Stacks {
     fn leave_out(&mut self, reason: &str, is_left_out: impl Fn(&Stack) -> bool) {
         for stack in self.everybody().into_iter().filter(&is_left_out) {
             eprintln!("{stack} is left out: {reason}");
-            self.left_out.push(LeftOut { stack, reason: reason.to_owned() });
+            self.left_out.push(LeftOut { what: stack, reason: reason.to_owned() });
         }
         self.named.retain(|stack| !is_left_out(stack));
     }
 
     /// What the results say of them.
-    pub(super) fn told(self, programs: &BTreeMap<String, Program>) -> (Vec<StackInfo>, Vec<LeftOut>) {
+    pub(super) fn told(self, programs: &BTreeMap<String, Program>) -> (Vec<StackInfo>, Vec<LeftOut<Stack>>) {
         let info = |stack: Stack| {
             let version = programs.get(stack.name())?.version.clone();
             Some(StackInfo { stack, version })

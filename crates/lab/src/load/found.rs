@@ -22,39 +22,39 @@ pub enum Found {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// What the driver found.
-    pub load: LoadResult,
+    pub(crate) load: LoadResult,
     /// What both processes used meanwhile; `None` where the kernel did not tell.
-    pub usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
 }
 
 /// What the client's and the server's process used in the measured time, warm-up excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Between the two moments at which the parent looked, which are just after those at which the driver said
     /// `measuring` and `measured`; ns. It is longer than [`LoadResult::duration_ns`] by some 0.1 ms.
-    pub window_ns: u64,
+    pub(crate) window_ns: u64,
     /// The driver's.
-    pub client: ProcessUsage,
+    pub(crate) client: ProcessUsage,
     /// The server's.
-    pub server: ProcessUsage,
+    pub(crate) server: ProcessUsage,
 }
 
 /// What one process used, with all its threads. Totals: divided by [`LoadResult::messages`] they are per operation.
 /// Processor time includes that of threads that ended meanwhile; their context switches nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ProcessUsage {
+pub(crate) struct ProcessUsage {
     /// Processor time in user space, ns. The sum is exact; how it divides into user and system is sampled by
     /// the kernel's tick, and coarse in short windows.
-    pub user_ns: u64,
+    pub(crate) user_ns: u64,
     /// Processor time in the kernel on the process's behalf, ns.
-    pub system_ns: u64,
+    pub(crate) system_ns: u64,
     /// Times that a thread gave up its processor to wait.
-    pub voluntary_switches: u64,
+    pub(crate) voluntary_switches: u64,
     /// Times that a thread's processor was taken from it.
-    pub involuntary_switches: u64,
+    pub(crate) involuntary_switches: u64,
     /// Time in which a thread was ready to run and others ran, added up over threads, ns.
     #[serde(default)]
-    pub waited_ns: u64,
+    pub(crate) waited_ns: u64,
 }
 
 impl ProcessUsage {
@@ -73,45 +73,45 @@ impl ProcessUsage {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SystemCalls {
     /// The driver's.
-    pub client_per_operation: f64,
+    pub(crate) client_per_operation: f64,
     /// The server's.
-    pub server_per_operation: f64,
+    pub(crate) server_per_operation: f64,
 }
 
 /// What was seen on the wire in the measured time. The load is a closed loop, so calls were outstanding all the time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wire {
     /// For how long.
-    pub watched_ns: u64,
+    pub(crate) watched_ns: u64,
     /// No byte was under way, on no connection.
-    pub all: Idle,
+    pub(crate) all: Idle,
     /// No byte was under way on a connection, for all of them and added up.
-    pub each: Idle,
+    pub(crate) each: Idle,
     /// Bytes that the client sent.
-    pub sent_bytes: u64,
+    pub(crate) sent_bytes: u64,
     /// Bytes that the server sent.
-    pub received_bytes: u64,
+    pub(crate) received_bytes: u64,
     /// The share of the time in which the hop's thread did not sleep. Near 1, the hop was the limit.
-    pub hop_busy_share: f64,
+    pub(crate) hop_busy_share: f64,
 }
 
 /// When nothing moved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Idle {
+pub(crate) struct Idle {
     /// The share of the time.
-    pub share: f64,
+    pub(crate) share: f64,
     /// How many gaps there were, and how long, ns, to 1 %. The percentiles are 0 when there were none.
-    pub gaps: u64,
+    pub(crate) gaps: u64,
     /// Half of the gaps are no longer.
-    pub p50_ns: u64,
+    pub(crate) p50_ns: u64,
     /// 90 %.
-    pub p90_ns: u64,
+    pub(crate) p90_ns: u64,
     /// 99 %.
-    pub p99_ns: u64,
+    pub(crate) p99_ns: u64,
     /// The longest.
-    pub max_ns: u64,
+    pub(crate) max_ns: u64,
     /// How many gaps are no longer than so many ns, and longer than the bound before. Bounds without any are left out.
-    pub buckets: Vec<(u64, u64)>,
+    pub(crate) buckets: Vec<(u64, u64)>,
 }
 
 impl fmt::Display for Found {

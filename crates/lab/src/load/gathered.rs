@@ -159,8 +159,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<PointResult> {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
-        crate::load::LabResults::read(&path).unwrap().points
+        crate::tests::sample::sizes().points
     }
 
     #[test]

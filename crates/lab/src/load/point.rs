@@ -12,32 +12,32 @@ use crate::size::ByteSize;
 
 /// One thing to measure: one cell of a study's grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Point {
+pub(crate) struct Point {
     /// What moves the messages.
-    pub work: Work,
+    pub(crate) work: Work,
     /// Payload bytes of a message.
-    pub size_bytes: ByteSize,
+    pub(crate) size_bytes: ByteSize,
     /// What carries them.
-    pub transport: Transport,
+    pub(crate) transport: Transport,
     /// Unary calls, or streams, in flight over all connections; messages on a bare socket.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// Connections to open.
-    pub connections: u32,
+    pub(crate) connections: u32,
     /// What a network between client and server adds to a round trip; none where they talk directly.
     #[serde(rename = "round_trip_ns", with = "nanoseconds", default)]
-    pub round_trip: Duration,
+    pub(crate) round_trip: Duration,
     /// Driven first, not counted.
     #[serde(rename = "warmup_ns", with = "nanoseconds")]
-    pub warmup: Duration,
+    pub(crate) warmup: Duration,
     /// Measured.
     #[serde(rename = "duration_ns", with = "nanoseconds")]
-    pub duration: Duration,
+    pub(crate) duration: Duration,
 }
 
 /// What moves the messages of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Work {
+pub(crate) enum Work {
     /// gRPC calls.
     Call(CallType),
     /// A bare socket moving the same bytes, as the limit.
@@ -46,7 +46,7 @@ pub enum Work {
 
 /// How messages cross a bare socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pattern {
+pub(crate) enum Pattern {
     /// Each comes back, and a fixed number is under way: the limit of unary calls.
     Echo,
     /// Each comes back, and as many are under way as a bidi stream's driver lets: its limit.
@@ -123,7 +123,7 @@ impl TryFrom<String> for Work {
 
 impl Pattern {
     /// How a bare socket moves the bytes that this kind of call moves.
-    pub fn of(call: CallType) -> Self {
+    pub(crate) fn of(call: CallType) -> Self {
         match call {
             CallType::Unary | CallType::PingPong => Self::Echo,
             CallType::BidiStream => Self::Pipelined,
@@ -132,7 +132,7 @@ impl Pattern {
     }
 
     /// The kind of call whose bytes it moves.
-    pub fn call(self) -> CallType {
+    pub(crate) fn call(self) -> CallType {
         match self {
             Self::Echo => CallType::Unary,
             Self::Pipelined => CallType::BidiStream,
@@ -143,7 +143,7 @@ impl Pattern {
 
 impl Transport {
     /// Every transport, in the order of reports.
-    pub const ALL: [Self; 2] = [Self::Tcp, Self::Uds];
+    pub(crate) const ALL: [Self; 2] = [Self::Tcp, Self::Uds];
 }
 
 impl fmt::Display for Transport {

@@ -13,49 +13,49 @@ use super::window::{Label, Purpose, Window};
 use crate::cpus::CpuList;
 use crate::record::LoadResult;
 use crate::stack::{Pair, Stack};
-use crate::study::{self, Machine, Plan, ReadError, ResultsText, Versions, WindowOutcome};
+use crate::study::{self, LeftOut, Machine, Plan, ReadError, ResultsText, Versions, WindowOutcome};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub const LAB_SCHEMA: &str = "thalweg.lab/2";
+pub(crate) const LAB_SCHEMA: &str = "thalweg.lab/2";
 /// Everything a study found. Serialised, it is the schema [`LAB_SCHEMA`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabResults {
     /// [`LAB_SCHEMA`].
-    pub schema: String,
+    pub(crate) schema: String,
     /// Which study.
-    pub study: StudyKind,
+    pub(crate) study: StudyKind,
     /// When it began: RFC 3339, UTC.
-    pub started: String,
+    pub(crate) started: String,
     /// When the last point that is here ended: RFC 3339, UTC.
-    pub ended: String,
+    pub(crate) ended: String,
     /// How many windows the plan has for [`Self::points`]; fewer there mean that the study was cut short.
-    pub planned: usize,
+    pub(crate) planned: usize,
     /// Where it was measured.
-    pub machine: Machine,
+    pub(crate) machine: Machine,
     /// With what.
-    pub versions: Versions,
+    pub(crate) versions: Versions,
     /// How.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// The stacks that were measured, in the order in which they were named, ours first. More than one: the study
     /// compares them.
-    pub stacks: Vec<StackInfo>,
+    pub(crate) stacks: Vec<StackInfo>,
     /// Stacks that were asked for and could not be had.
-    pub left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<LeftOut<Stack>>,
     /// Ours against ours, measured before everything else, as stacks are compared: the noise floor. Empty where
     /// nothing is compared.
-    pub aa: Vec<AaResult>,
+    pub(crate) aa: Vec<AaResult>,
     /// What was found, in the order of measuring.
     ///
     /// A *cell* is all of these with an equal [`Point`]. Where nothing is compared, a cell is one window of our own
     /// pair, or of the bare socket. Where stacks are compared, each pair (and the bare socket, if it was asked for) has
     /// a window in each round of the cell; round 0 goes through the pairs in order, round 1 back, and so on, so windows
     /// of one round stand next to each other in time.
-    pub points: Vec<PointResult>,
+    pub(crate) points: Vec<PointResult>,
     /// System calls, counted in runs of their own. Empty where nothing is compared.
-    pub system_calls: Vec<SystemCallsResult>,
+    pub(crate) system_calls: Vec<SystemCallsResult>,
     /// Gaps between bytes, watched in windows of their own. Of the channels study alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub wire: Vec<WireResult>,
+    pub(crate) wire: Vec<WireResult>,
 }
 
 /// The studies whose results have this schema.
@@ -85,7 +85,7 @@ pub struct Setup {
     /// What is measured, ours first.
     pub stacks: Vec<StackInfo>,
     /// What was asked for and is not.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOut<Stack>>,
 }
 
 /// How a study was measured.
@@ -117,66 +117,57 @@ pub struct StackInfo {
     pub version: String,
 }
 
-/// A stack that was asked for and is not among the results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// Its name.
-    pub stack: Stack,
-    /// Why it could not be had.
-    pub reason: String,
-}
-
 /// One window: a point measured once, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PointResult {
+pub(crate) struct PointResult {
     /// What was asked.
-    pub point: Point,
+    pub(crate) point: Point,
     /// Whose client and server; `None` for a bare socket.
-    pub pair: Option<Pair>,
+    pub(crate) pair: Option<Pair>,
     /// How the client came by its connections; `None` where the point's number of them says all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strategy: Option<Strategy>,
+    pub(crate) strategy: Option<Strategy>,
     /// Which turn of the cell, from 0.
-    pub round: u32,
+    pub(crate) round: u32,
     /// What was found.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
     /// What both processes used meanwhile, as the kernel accounts it: alike for every stack, unlike
     /// [`LoadResult::client_cpu`], which is what the driver says of itself. `None` for bare sockets, for windows that
     /// failed, and where the kernel does not tell.
-    pub usage: Option<Usage>,
+    pub(crate) usage: Option<Usage>,
 }
 
 /// A window of ours against ours.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AaResult {
+pub(crate) struct AaResult {
     /// Which of the two it stands for. A and B are the same program, each with a server process of its own, as the
     /// stacks that are compared have.
-    pub label: Label,
+    pub(crate) label: Label,
     /// The window. Its [`PointResult::pair`] is ours, and rounds interleave A and B as they do pairs.
     #[serde(flatten)]
-    pub window: PointResult,
+    pub(crate) window: PointResult,
 }
 
 /// System calls per operation of a pair at a point, counted in a run of its own in which counting slowed everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SystemCallsResult {
+pub(crate) struct SystemCallsResult {
     /// What was asked. Its times are those of the counting run.
-    pub point: Point,
+    pub(crate) point: Point,
     /// Whose client and server.
-    pub pair: Pair,
+    pub(crate) pair: Pair,
     /// How the client came by its connections; `None` where the point's number of them says all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strategy: Option<Strategy>,
+    pub(crate) strategy: Option<Strategy>,
     /// What was found.
     #[serde(flatten)]
-    pub outcome: SystemCallsOutcome,
+    pub(crate) outcome: SystemCallsOutcome,
 }
 
 /// What came of counting system calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SystemCallsOutcome {
+pub(crate) enum SystemCallsOutcome {
     /// How many there were.
     Counted(SystemCalls),
     /// Why they could not be counted.
@@ -186,23 +177,23 @@ pub enum SystemCallsOutcome {
 /// When bytes moved between a client and its server and when none did, watched by a hop in between. The hop takes time
 /// of its own, so rates and latencies of the window are not kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct WireResult {
+pub(crate) struct WireResult {
     /// What was asked.
-    pub point: Point,
+    pub(crate) point: Point,
     /// Whose client and server.
-    pub pair: Pair,
+    pub(crate) pair: Pair,
     /// How the client came by its connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strategy: Option<Strategy>,
+    pub(crate) strategy: Option<Strategy>,
     /// What was found.
     #[serde(flatten)]
-    pub outcome: WireOutcome,
+    pub(crate) outcome: WireOutcome,
 }
 
 /// What came of watching the wire.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum WireOutcome {
+pub(crate) enum WireOutcome {
     /// What was seen.
     Watched(Box<Wire>),
     /// Why nothing was.
@@ -212,7 +203,7 @@ pub enum WireOutcome {
 /// What came of a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The driver's result.
     Measured(Box<LoadResult>),
     /// Why there is none.
@@ -233,7 +224,7 @@ impl PointResult {
     }
 
     /// The driver's result, where there is one.
-    pub fn measured(&self) -> Option<&LoadResult> {
+    pub(crate) fn measured(&self) -> Option<&LoadResult> {
         match &self.outcome {
             Outcome::Measured(result) => Some(result),
             Outcome::Failed(_) => None,
@@ -319,7 +310,7 @@ impl LabResults {
     }
 
     /// Every planned point was tried.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.points.len() >= self.planned
     }
 }

@@ -42,7 +42,7 @@ impl Strategy {
     }
 
     /// The connections to ask for. No driver takes more than it has calls in flight.
-    pub fn connections(self, in_flight: u32) -> u32 {
+    pub(crate) fn connections(self, in_flight: u32) -> u32 {
         match self {
             Self::Adaptive | Self::PerCall => 1,
             Self::Fixed(connections) => connections.clamp(1, in_flight.max(1)),

@@ -19,20 +19,20 @@ const COUNTING_OVERHEAD: Duration = Duration::from_millis(700);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// What is measured.
-    pub point: Point,
+    pub(crate) point: Point,
     /// Whose client and server; `None` for a bare socket, and only for that.
-    pub pair: Option<Pair>,
+    pub(crate) pair: Option<Pair>,
     /// How the client comes by its connections; `None` where the point's number of them says all.
-    pub strategy: Option<Strategy>,
+    pub(crate) strategy: Option<Strategy>,
     /// Which turn of the point, from 0.
-    pub round: u32,
+    pub(crate) round: u32,
     /// What for.
-    pub purpose: Purpose,
+    pub(crate) purpose: Purpose,
 }
 
 /// What a window is measured for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// The study's figures.
     Figures,
     /// The noise floor: ours against ours.
@@ -45,8 +45,7 @@ pub enum Purpose {
 
 /// The two sides of an A/A comparison, which differ in nothing but their names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "they mean nothing: that is what they are for")]
-pub enum Label {
+pub(crate) enum Label {
     A,
     B,
 }

@@ -9,28 +9,28 @@ use serde::{Deserialize, Serialize};
 use crate::cpus::CpuList;
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub const LOAD_SCHEMA: &str = "thalweg.load/1";
+pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/1";
 
 /// What one run of the driver found. Serialised, it is the schema [`LOAD_SCHEMA`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// [`LOAD_SCHEMA`].
-    pub schema: String,
+    pub(crate) schema: String,
     /// What the run was asked to do.
     pub settings: LoadSettings,
     /// When measuring began (warm-up over): RFC 3339, UTC, nanoseconds.
-    pub started: String,
+    pub(crate) started: String,
     /// When measuring ended: RFC 3339, UTC, nanoseconds.
-    pub ended: String,
+    pub(crate) ended: String,
     /// The measured time by the monotonic clock, warm-up excluded.
     pub duration_ns: u64,
     /// A call waited for the one before it: the load adapts to the server, and latency says nothing about waiting.
-    pub closed_loop: bool,
+    pub(crate) closed_loop: bool,
     /// What succeeded per second, in units of [`LoadSettings::call`]'s [operation](CallType::operation). The total
     /// over all connections.
     pub rate_per_s: f64,
     /// Calls that ended with status OK. A stream counts once, when it ends.
-    pub calls: u64,
+    pub(crate) calls: u64,
     /// Operations that succeeded: unary calls, or messages of a stream (bidi: messages that came back).
     pub messages: u64,
     /// Calls that ended otherwise, by the status code's canonical name (`UNAVAILABLE`).
@@ -42,18 +42,18 @@ pub struct LoadResult {
     /// `null` when nothing succeeded.
     pub latency_ns: Option<Latency>,
     /// The largest latencies and when they fell, largest first. They are part of [`Self::latency_ns`] too.
-    pub spikes: Vec<Spike>,
+    pub(crate) spikes: Vec<Spike>,
     /// The whole distribution, so that percentiles of several runs can be merged: HdrHistogram V2, base64, ns.
-    pub histogram: String,
+    pub(crate) histogram: String,
     /// Processor time of the client process in the measured time.
-    pub client_cpu: CpuTime,
+    pub(crate) client_cpu: CpuTime,
     /// [`Self::client_cpu`] divided by [`Self::messages`]; `null` when nothing succeeded.
     pub client_cpu_per_call: Option<CpuTime>,
     /// Connections to the target.
     pub connections: Connections,
     /// How many lanes the client's channel had, each time that it was another number: of an adaptive channel alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lanes: Vec<LanesAt>,
+    pub(crate) lanes: Vec<LanesAt>,
     /// What limits how far the figures can be trusted, one sentence each. Empty in a good run.
     pub notes: Vec<Note>,
 }
@@ -122,7 +122,7 @@ pub enum CallType {
 
 impl CallType {
     /// The four kinds of call that gRPC has, in the order of reports. A ping-pong is a bidi stream.
-    pub const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
+    pub(crate) const ALL: [Self; 4] = [Self::Unary, Self::ClientStream, Self::ServerStream, Self::BidiStream];
 
     /// The name in JSON and on the command line.
     pub(crate) fn name(self) -> &'static str {
@@ -223,17 +223,16 @@ impl FromStr for LaneRule {
 
 /// From one moment on a channel had so many lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LanesAt {
+pub(crate) struct LanesAt {
     /// Counted from where measuring began; negative in the warm-up.
-    pub at_ns: i64,
+    pub(crate) at_ns: i64,
     /// Connected lanes.
-    pub lanes: u32,
+    pub(crate) lanes: u32,
 }
 
 /// A distribution of latencies, ns. Percentiles come from an HDR histogram of 3 significant digits; `min`, `mean` and
 /// `max` are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the names are the statistics")]
 pub struct Latency {
     pub min: u64,
     pub mean: f64,
@@ -247,11 +246,11 @@ pub struct Latency {
 
 /// One of the largest latencies of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spike {
+pub(crate) struct Spike {
     /// How long it took.
-    pub latency_ns: u64,
+    pub(crate) latency_ns: u64,
     /// When it ended, counted from where measuring began.
-    pub at_ns: u64,
+    pub(crate) at_ns: u64,
 }
 
 /// Processor time, ns.

@@ -9,13 +9,13 @@ mod bench;
 mod csv;
 mod execute;
 mod findings;
-mod line;
+pub(crate) mod line;
 mod page;
 mod peers;
 mod plan;
 mod program;
 mod results;
-mod tables;
+pub(crate) mod tables;
 mod terminal;
 mod window;
 
@@ -23,18 +23,15 @@ use crate::report::Report;
 use crate::study::Study;
 
 pub(crate) use crate::findings::Doubt;
-pub use analysis::CodecAnalysis;
+pub(crate) use analysis::CodecAnalysis;
 
 pub use execute::CodecExecutor;
-pub use line::{Format, Line, Operation, WARM_UPS};
+pub use line::WARM_UPS;
 pub use plan::{Besides, Options, calls, conversions, plan};
 pub use program::{CodecProgram, NoCodecs, Origin, Selection};
-pub use results::{CODEC_SCHEMA, CodecResults, Settings, Setup};
-pub use tables::{
-    Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, LeftOut, PeerLine,
-    PeerResult, Size, Step,
-};
-pub use window::{Found, Window};
+pub(crate) use results::CODEC_SCHEMA;
+pub use results::{CodecResults, Settings, Setup};
+pub(crate) use window::{Found, Window};
 
 /// The study.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// The name of the results in the study's directory.
-pub const RESULTS_FILE: &str = "results.json";
+pub(crate) const RESULTS_FILE: &str = "results.json";
 
 /// The directory of a study, and the results in it. Results are replaced as a whole: whoever reads them, or whatever
 /// kills the study, sees either the old ones or the new ones.

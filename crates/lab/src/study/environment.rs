@@ -8,27 +8,27 @@ use crate::cpus::CpuList;
 
 /// Where a study was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// The processor's model, as the kernel names it.
-    pub cpu: String,
+    pub(crate) cpu: String,
     /// Processors that the study may use.
-    pub cores: usize,
+    pub(crate) cores: usize,
     /// The kernel's name and release.
-    pub kernel: String,
+    pub(crate) kernel: String,
     /// Main memory, bytes.
-    pub memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// How many threads ran or wanted to, on average over the minute before the study.
     #[serde(default)]
-    pub load_average: f64,
+    pub(crate) load_average: f64,
 }
 
 /// With what a study was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Versions {
+pub(crate) struct Versions {
     /// Of the stack and the lab.
-    pub thalweg: String,
+    pub(crate) thalweg: String,
     /// `release`, or `debug`, whose figures say nothing about the stack.
-    pub build: String,
+    pub(crate) build: String,
 }
 
 impl Machine {

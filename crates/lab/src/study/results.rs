@@ -2,10 +2,20 @@
 
 use std::time::SystemTime;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What came of a window: what it found, or why it failed.
 pub type WindowOutcome<F> = Result<F, String>;
+
+/// What was asked for, and is not among the results.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut<T> {
+    /// What: a stack, or any words.
+    #[serde(alias = "stack")]
+    pub what: T,
+    /// Why it could not be had.
+    pub reason: String,
+}
 
 /// What a study keeps: serialised, a published schema.
 pub trait Results<W, F>: Serialize {

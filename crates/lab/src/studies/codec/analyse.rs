@@ -7,18 +7,18 @@ use crate::statistics::median;
 
 /// Everything that reports show, of all lines, peers' lines behind ours.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Analysis {
+pub(crate) struct Analysis {
     /// Each line of the study, in its order.
     pub(crate) lines: Vec<LineFigures>,
     /// How much a line differs from itself.
-    pub noise: Option<Noise>,
+    pub(crate) noise: Option<Noise>,
     /// What conversions are of a call.
-    pub shares: Vec<Share>,
+    pub(crate) shares: Vec<Share>,
 }
 
 /// What was found of one line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LineFigures {
+pub(crate) struct LineFigures {
     /// Which.
     pub(crate) line: Line,
     /// What its codec makes.
@@ -28,9 +28,9 @@ pub struct LineFigures {
     /// Measured by a peer, in a way of its own.
     pub(crate) of_peer: bool,
     /// By numbers of conversions, smallest first. A peer has none.
-    pub steps: Vec<StepFigure>,
+    pub(crate) steps: Vec<StepFigure>,
     /// Time of a conversion, ns: the median of the rounds at the largest number of conversions.
-    pub ns: f64,
+    pub(crate) ns: f64,
     /// How much the rounds differ there: half of them lie within so much of each other, as a share of the median.
     pub(crate) spread: f64,
     /// By how much the slowest round is above the fastest, as a share of the median.
@@ -45,7 +45,7 @@ pub struct LineFigures {
 
 /// One number of conversions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct StepFigure {
+pub(crate) struct StepFigure {
     /// How many.
     pub(crate) conversions: u64,
     /// Time of a conversion, ns: the median of the rounds.
@@ -58,13 +58,13 @@ pub struct StepFigure {
 
 /// How much the same work differs from itself.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Noise {
+pub(crate) struct Noise {
     /// The largest factor between a line and its double, both medians at the largest number of conversions: 1.03.
-    pub floor: f64,
+    pub(crate) floor: f64,
     /// The median of these factors.
     pub(crate) typical: f64,
     /// How many lines were measured twice.
-    pub doubles: usize,
+    pub(crate) doubles: usize,
     /// The median of all lines' spreads.
     pub(crate) spread: f64,
 }
@@ -72,15 +72,15 @@ pub struct Noise {
 /// What conversions are of a call over a UNIX socket in which a message is echoed: the client encodes and the server
 /// decodes the request, the server encodes and the client decodes the answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Share {
+pub(crate) struct Share {
     /// The message.
-    pub data: String,
+    pub(crate) data: String,
     /// The codec.
     pub(crate) codec: String,
     /// What it makes.
     pub(crate) format: Format,
     /// Calls in flight.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// Bytes of a message.
     pub(crate) bytes: f64,
     /// Both conversions of both messages, ns.
@@ -92,7 +92,7 @@ pub struct Share {
 
 impl Share {
     /// Of the whole.
-    pub fn share(&self) -> f64 {
+    pub(crate) fn share(&self) -> f64 {
         self.conversions_ns / self.whole_ns()
     }
 
@@ -104,19 +104,19 @@ impl Share {
 
 impl LineFigures {
     /// Bytes of messages per second.
-    pub fn bytes_per_s(&self) -> f64 {
+    pub(crate) fn bytes_per_s(&self) -> f64 {
         self.bytes * 1e9 / self.ns
     }
 
     /// The largest number of conversions.
-    pub fn conversions(&self) -> u64 {
+    pub(crate) fn conversions(&self) -> u64 {
         self.steps.last().map_or(0, |step| step.conversions)
     }
 }
 
 impl Analysis {
     /// The line of this message, codec and operation.
-    pub fn line(&self, data: &str, codec: &str, operation: Operation) -> Option<&LineFigures> {
+    pub(crate) fn line(&self, data: &str, codec: &str, operation: Operation) -> Option<&LineFigures> {
         self.lines
             .iter()
             .find(|it| it.line.data == data && it.line.codec == codec && it.line.operation == operation)

@@ -10,13 +10,13 @@ use crate::findings::{Doubt, Finding};
 pub struct CodecAnalysis<'r> {
     pub(super) results: &'r CodecResults,
     /// The figures of all lines.
-    pub figures: Analysis,
+    pub(crate) figures: Analysis,
     /// The study in a sentence.
-    pub answer: Option<String>,
+    pub(crate) answer: Option<String>,
     /// What was found, most wanted first.
-    pub findings: Vec<Finding>,
+    pub(crate) findings: Vec<Finding>,
     /// What to know before the figures are used.
-    pub doubts: Vec<Doubt>,
+    pub(crate) doubts: Vec<Doubt>,
 }
 
 impl<'r> CodecAnalysis<'r> {

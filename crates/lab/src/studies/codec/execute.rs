@@ -9,7 +9,7 @@ use super::bench::Bench;
 use super::line::Line;
 use super::peers;
 use super::plan::Estimate;
-use super::tables::{CallFigures, CallsOf, InstructionsOf, LeftOut, PeerResult};
+use super::tables::{CallFigures, CallsOf, InstructionsOf, PeerResult};
 use super::window::{Conversions, Found, Window, calls_window};
 use crate::cpus::CpuAssignment;
 use crate::interrupt::Interrupt;
@@ -17,7 +17,7 @@ use crate::load;
 use crate::peers::PeersDirectory;
 use crate::process::{ProcessExecutor, Program};
 use crate::stack::{OURS, Stack};
-use crate::study::{Execute, ExecuteError};
+use crate::study::{Execute, ExecuteError, LeftOut};
 
 /// The first look at a line ends when its conversions took so long.
 const LOOK: Duration = Duration::from_millis(1);
@@ -63,7 +63,7 @@ impl<'b> CodecExecutor<'b> {
 
     /// Finds out about how long a conversion of each line takes. Of each message and operation the first codec is
     /// looked at twice: it is measured beside itself. A line that fails is left out, with the reason.
-    pub fn look(&mut self, lines: &[Line], left_out: &mut Vec<LeftOut>) -> Vec<Estimate> {
+    pub fn look(&mut self, lines: &[Line], left_out: &mut Vec<LeftOut<String>>) -> Vec<Estimate> {
         let mut estimates: Vec<Estimate> = Vec::new();
         for line in lines {
             match first_look(self.bench, line) {

@@ -10,7 +10,7 @@ pub const WARM_UPS: u64 = 50;
 /// What is done to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Operation {
+pub(crate) enum Operation {
     /// An object becomes bytes.
     Encode,
     /// Bytes become an object, which is dropped.
@@ -21,7 +21,7 @@ pub enum Operation {
 
 impl Operation {
     /// All of them, in the order in which they are measured.
-    pub const ALL: [Self; 3] = [Self::Encode, Self::Decode, Self::RoundTrip];
+    pub(crate) const ALL: [Self; 3] = [Self::Encode, Self::Decode, Self::RoundTrip];
 }
 
 impl fmt::Display for Operation {
@@ -37,7 +37,7 @@ impl fmt::Display for Operation {
 /// What bytes a codec makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub(crate) enum Format {
     /// Protobuf's binary format.
     Protobuf,
     /// JSON, as the program's own types are written.
@@ -63,11 +63,11 @@ impl fmt::Display for Format {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Line {
     /// The message's name, see `DataInfo`.
-    pub data: String,
+    pub(crate) data: String,
     /// The codec's name, see `CodecInfo`.
-    pub codec: String,
+    pub(crate) codec: String,
     /// What is done.
-    pub operation: Operation,
+    pub(crate) operation: Operation,
 }
 
 impl fmt::Display for Line {

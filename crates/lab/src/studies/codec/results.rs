@@ -8,53 +8,53 @@ use super::line::Operation;
 use super::plan::Planned;
 use super::window::{Conversions, Found, Window};
 use crate::size::ByteSize;
-use crate::study::{self, Machine, Versions, WindowOutcome};
+use crate::study::{self, LeftOut, Machine, Versions, WindowOutcome};
 
 use super::tables::{
-    AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, LeftOut, PeerResult, Size,
-    Step, StepLeftOut,
+    AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerResult, Size, Step,
+    StepLeftOut,
 };
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub const CODEC_SCHEMA: &str = "thalweg.codec/1";
+pub(crate) const CODEC_SCHEMA: &str = "thalweg.codec/1";
 
 /// Everything a codec study found. Serialised, it is the schema [`CODEC_SCHEMA`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodecResults {
     /// [`CODEC_SCHEMA`].
-    pub schema: String,
+    pub(crate) schema: String,
     /// When it began: RFC 3339, UTC.
-    pub started: String,
+    pub(crate) started: String,
     /// When the last figure was taken: RFC 3339, UTC.
-    pub ended: String,
+    pub(crate) ended: String,
     /// How many windows the plan had; fewer in [`Self::steps`]: the study was cut short.
-    pub planned: usize,
+    pub(crate) planned: usize,
     /// Where it was measured.
-    pub machine: Machine,
+    pub(crate) machine: Machine,
     /// With what.
-    pub versions: Versions,
+    pub(crate) versions: Versions,
     /// How.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// What was compared, in the order of the tables.
-    pub codecs: Vec<CodecInfo>,
+    pub(crate) codecs: Vec<CodecInfo>,
     /// What was converted, in the order of the tables.
-    pub data: Vec<DataInfo>,
+    pub(crate) data: Vec<DataInfo>,
     /// How large the messages are as bytes.
-    pub sizes: Vec<Size>,
+    pub(crate) sizes: Vec<Size>,
     /// How long conversions took.
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// Steps for which there was no time.
-    pub steps_left_out: Vec<StepLeftOut>,
+    pub(crate) steps_left_out: Vec<StepLeftOut>,
     /// What conversions ask of the allocator.
-    pub allocations: Vec<AllocationsOf>,
+    pub(crate) allocations: Vec<AllocationsOf>,
     /// Instructions of conversions, counted by callgrind in a run of its own.
-    pub instructions: Vec<InstructionsOf>,
+    pub(crate) instructions: Vec<InstructionsOf>,
     /// Calls over a UNIX socket, whose payloads are as large as the messages.
-    pub calls: Vec<CallsOf>,
+    pub(crate) calls: Vec<CallsOf>,
     /// Programs of other languages.
-    pub peers: Vec<PeerResult>,
+    pub(crate) peers: Vec<PeerResult>,
     /// What was asked for and could not be had: codecs, peers, instructions, calls.
-    pub left_out: Vec<LeftOut>,
+    pub(crate) left_out: Vec<LeftOut<String>>,
 }
 
 /// What there is to say of a study before it begins.
@@ -69,7 +69,7 @@ pub struct Setup {
     /// How large it is.
     pub sizes: Vec<Size>,
     /// What could not be had.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<LeftOut<String>>,
 }
 
 /// How a study was made.
@@ -113,7 +113,7 @@ impl CodecResults {
     }
 
     /// The codec of this name, of a peer as well.
-    pub fn codec(&self, name: &str) -> Option<&CodecInfo> {
+    pub(crate) fn codec(&self, name: &str) -> Option<&CodecInfo> {
         let theirs = self.peers.iter().flat_map(|peer| &peer.codecs);
         self.codecs.iter().chain(theirs).find(|codec| codec.name == name)
     }
@@ -129,7 +129,7 @@ impl CodecResults {
     }
 
     /// Windows that were measured.
-    pub fn measured(&self) -> usize {
+    pub(crate) fn measured(&self) -> usize {
         self.steps.iter().map(|step| step.elapsed_ns.len()).sum()
     }
 

@@ -8,56 +8,56 @@ use super::line::{Format, Line};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodecInfo {
     /// What it is called in all other tables.
-    pub name: String,
+    pub(crate) name: String,
     /// Of the crate.
-    pub version: String,
+    pub(crate) version: String,
     /// What it makes.
-    pub format: Format,
+    pub(crate) format: Format,
     /// The message's type is known at run time only.
-    pub dynamic: bool,
+    pub(crate) dynamic: bool,
     /// In a few words, how it is used.
-    pub about: String,
+    pub(crate) about: String,
 }
 
 /// A kind of message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataInfo {
     /// What it is called in all other tables.
-    pub name: String,
+    pub(crate) name: String,
     /// In a few words.
-    pub about: String,
+    pub(crate) about: String,
     /// How many different messages of it are converted in turn.
-    pub messages: usize,
+    pub(crate) messages: usize,
 }
 
 /// Bytes of a message, on average over the messages of its kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Size {
     /// The message.
-    pub data: String,
+    pub(crate) data: String,
     /// Whose bytes.
-    pub codec: String,
+    pub(crate) codec: String,
     /// As the codec makes them.
-    pub raw: f64,
+    pub(crate) raw: f64,
     /// Each message compressed by itself with gzip, level 6.
-    pub gzip: f64,
+    pub(crate) gzip: f64,
     /// Each message compressed by itself with zstd, level 3.
-    pub zstd: f64,
+    pub(crate) zstd: f64,
 }
 
 /// A line at one number of conversions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub(crate) struct Step {
     /// Which.
     #[serde(flatten)]
-    pub line: Line,
+    pub(crate) line: Line,
     /// The line's double, for the noise floor.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub again: bool,
+    pub(crate) again: bool,
     /// How many conversions each window had.
-    pub conversions: u64,
+    pub(crate) conversions: u64,
     /// How long each window took, by round.
-    pub elapsed_ns: Vec<u64>,
+    pub(crate) elapsed_ns: Vec<u64>,
 }
 
 /// A step that would have taken too long.
@@ -76,20 +76,20 @@ pub struct StepLeftOut {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Allocations {
     /// Blocks; one that grows counts once more each time.
-    pub blocks: f64,
+    pub(crate) blocks: f64,
     /// Bytes of them.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
 }
 
 /// [`Allocations`] of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AllocationsOf {
+pub(crate) struct AllocationsOf {
     /// Which.
     #[serde(flatten)]
-    pub line: Line,
+    pub(crate) line: Line,
     /// How many.
     #[serde(flatten)]
-    pub allocations: Allocations,
+    pub(crate) allocations: Allocations,
 }
 
 /// Instructions of a line.
@@ -97,69 +97,60 @@ pub struct AllocationsOf {
 pub struct InstructionsOf {
     /// Which.
     #[serde(flatten)]
-    pub line: Line,
+    pub(crate) line: Line,
     /// For one conversion.
-    pub instructions: f64,
+    pub(crate) instructions: f64,
 }
 
 /// Unary calls that echo a payload as large as a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallsOf {
     /// The message.
-    pub data: String,
+    pub(crate) data: String,
     /// As which bytes.
-    pub format: Format,
+    pub(crate) format: Format,
     /// Payload bytes, each way.
-    pub size_bytes: u64,
+    pub(crate) size_bytes: u64,
     /// Calls in flight.
-    pub in_flight: u32,
+    pub(crate) in_flight: u32,
     /// What was found, by round.
-    pub rounds: Vec<CallFigures>,
+    pub(crate) rounds: Vec<CallFigures>,
 }
 
 /// What one window of calls found.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallFigures {
     /// Median time of a call.
-    pub p50_ns: f64,
+    pub(crate) p50_ns: f64,
     /// Processor time of the client and the server together, for a call.
-    pub cpu_ns: f64,
+    pub(crate) cpu_ns: f64,
     /// Calls per second.
-    pub rate_per_s: f64,
+    pub(crate) rate_per_s: f64,
 }
 
 /// What a program of another language found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerResult {
     /// The folder's name.
-    pub name: String,
+    pub(crate) name: String,
     /// What it calls itself.
-    pub version: String,
+    pub(crate) version: String,
     /// How it measured, in a sentence.
-    pub method: String,
+    pub(crate) method: String,
     /// Its codecs.
-    pub codecs: Vec<CodecInfo>,
+    pub(crate) codecs: Vec<CodecInfo>,
     /// Its figures.
-    pub lines: Vec<PeerLine>,
+    pub(crate) lines: Vec<PeerLine>,
 }
 
 /// A line of a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PeerLine {
+pub(crate) struct PeerLine {
     /// Which.
     #[serde(flatten)]
-    pub line: Line,
+    pub(crate) line: Line,
     /// Time of a conversion, by iteration.
-    pub ns_per_conversion: Vec<f64>,
+    pub(crate) ns_per_conversion: Vec<f64>,
     /// Bytes of a message.
-    pub bytes: f64,
-}
-
-/// What could not be had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
-    /// What.
-    pub(crate) what: String,
-    /// Why.
-    pub reason: String,
+    pub(crate) bytes: f64,
 }

@@ -1,16 +1,12 @@
-use std::path::Path;
-
 use super::super::findings::{Verdict, advised, answer, verdicts};
 use super::super::limit::Limit;
 use super::*;
-use crate::load::{Idle, Outcome, StudyKind, SystemCallsResult, WireResult};
+use crate::load::results::{Outcome, SystemCallsResult, WireResult};
+use crate::load::{Idle, StudyKind};
 
 /// A study that is empty but for what both sides run on.
 pub(super) fn empty() -> LabResults {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
-    let mut results = LabResults::read(&path).unwrap();
-    results.study = StudyKind::Channels;
-    results
+    LabResults { study: StudyKind::Channels, ..crate::tests::sample::sizes() }
 }
 
 /// A window of this rate, over so many connections.

@@ -3,9 +3,11 @@
 use super::super::lines::analyse;
 use super::findings::{answer, contrasts, losses, ratio_figure, verdicts};
 use super::*;
-use crate::load::{AaResult, Label, Outcome, Pattern, SystemCalls, SystemCallsResult, Work};
+use crate::load::results::{AaResult, Outcome, SystemCallsResult};
+use crate::load::{Label, Pattern, SystemCalls, Work};
 use crate::record::CallType;
 use crate::statistics::PAIRS_MIN;
+use crate::tests::sample::sizes;
 
 const UNARY_16: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16 };
 const KIB: ByteSize = ByteSize(1024);
@@ -18,14 +20,9 @@ fn compared(results: &LabResults) -> Comparison {
     compare(results, &analyse(results))
 }
 
-fn empty() -> LabResults {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
-    LabResults::read(&path).unwrap()
-}
-
 /// A window of this rate; its median latency is its inverse.
 fn window(pair: Option<Pair>, (kind, size): (Kind, ByteSize), round: u32, rate: f64) -> PointResult {
-    let mut window = empty().points.swap_remove(0);
+    let mut window = sizes().points.swap_remove(0);
     window.point.work = kind.work;
     window.point.in_flight = kind.in_flight;
     window.point.size_bytes = size;
@@ -45,7 +42,7 @@ fn rounds(at: (Kind, ByteSize), ours: &[f64], theirs: &[f64]) -> LabResults {
         rates.iter().enumerate().map(window).collect::<Vec<_>>()
     };
     let points = [of(Pair::ours(), ours), of(pair("tonic"), theirs)].concat();
-    LabResults { points, ..empty() }
+    LabResults { points, ..sizes() }
 }
 
 fn aa(at: (Kind, ByteSize), a: &[f64], b: &[f64]) -> Vec<AaResult> {
@@ -222,7 +219,7 @@ fn sentences_name_both_winners() {
 
 #[test]
 fn nothing_compared_says_nothing() {
-    let comparison = compared(&LabResults { points: Vec::new(), ..empty() });
+    let comparison = compared(&LabResults { points: Vec::new(), ..sizes() });
     assert_eq!((comparison.cells.len(), answer(&comparison)), (0, None));
 }
 

@@ -151,12 +151,11 @@ fn nothing_measured_says_nothing() {
 
 #[test]
 fn what_is_wrong_with_many_points_is_said_once() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
-    let mut results = LabResults::read(&path).unwrap();
+    let mut results = crate::tests::sample::sizes();
     assert_eq!(doubts(&results), []);
 
     for (index, result) in results.points.iter_mut().enumerate().take(5) {
-        let crate::load::Outcome::Measured(measured) = &mut result.outcome else { continue };
+        let crate::load::results::Outcome::Measured(measured) = &mut result.outcome else { continue };
         let note = |text: String, invalidates| crate::record::Note { text, invalidates };
         measured.notes.push(note(format!("the client was busy for {} %", 95 + index), true));
         if index == 2 {

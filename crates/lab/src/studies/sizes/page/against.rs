@@ -192,7 +192,7 @@ fn stacks(results: &LabResults) -> Markup {
                 dd { (info.version) }
             }
             @for left_out in &results.left_out {
-                dt.failed { (left_out.stack) }
+                dt.failed { (left_out.what) }
                 dd.failed { "left out: " (left_out.reason) }
             }
         }

@@ -1,14 +1,15 @@
 //! A comparison in a terminal.
 
 use crate::figures::{count, percent, time};
-use crate::load::Kind;
-use crate::load::{LeftOut, Transport};
+use crate::load::{Kind, Transport};
 use crate::report::terminal::{aligned, wrapped};
+use crate::stack::Stack;
 use crate::studies::sizes::compare::findings::{answer, ratio_figure, ratio_text};
 use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side, Verdict};
+use crate::study::LeftOut;
 
 /// A table for each kind of call and transport, what they come to, and what was left out.
-pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut]) -> String {
+pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut<Stack>]) -> String {
     let mut text = wrapped(&format!(
         "Ratios are the operations per second of {} divided by those of the other, from windows of the same round, \
          with their 95 % intervals: above 1 it is faster. `=` is no difference: the interval holds 1, or the ratio \
@@ -24,7 +25,7 @@ pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[Lef
         text += &wrapped(&answer);
     }
     for left_out in left_out {
-        text += &wrapped(&format!("! {} is left out: {}", left_out.stack, left_out.reason));
+        text += &wrapped(&format!("! {} is left out: {}", left_out.what, left_out.reason));
     }
     text
 }
@@ -77,21 +78,21 @@ mod tests {
     use super::super::super::compare::compare;
     use super::super::super::lines::analyse;
     use super::*;
-    use crate::load::{LabResults, Outcome, Point, PointResult, StackInfo, Work};
+    use crate::load::results::Outcome;
+    use crate::load::{LabResults, Point, PointResult, StackInfo, Work};
     use crate::record::CallType;
     use crate::stack::Pair;
 
     /// A study of ours and another stack, whose windows have these rates in the same rounds.
     fn study(rates: &[(f64, f64)]) -> LabResults {
-        let mut results: LabResults =
-            serde_json::from_str(include_str!("../../../../tests/sample/results.json")).unwrap();
+        let mut results = crate::tests::sample::sizes();
         let many = |window: &&PointResult| {
             window.point.work == Work::Call(CallType::Unary) && window.point.in_flight > 1
         };
         let sample = results.points.iter().find(many).unwrap().clone();
         let other = Pair::own("tonic".parse().unwrap());
         results.stacks.push(StackInfo { stack: other.server.clone(), version: "tonic".to_owned() });
-        results.left_out.push(LeftOut { stack: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() });
+        results.left_out.push(LeftOut { what: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() });
         let window = |pair: &Pair, round: usize, rate: f64| {
             let mut window = PointResult { pair: Some(pair.clone()), round: round as u32, ..sample.clone() };
             window.point = Point { duration: Duration::from_millis(300), ..window.point };

@@ -4,18 +4,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use thalweg_lab::load::{
-    AaResult, LAB_SCHEMA, LabResults, Label, LeftOut, Outcome, Pattern, Point, PointResult, ProcessUsage,
-    Settings, StackInfo, StudyKind, SystemCalls, SystemCallsOutcome, SystemCallsResult, Transport, Usage,
-    Work,
+use crate::load::results::{AaResult, Outcome, SystemCallsResult};
+use crate::load::{
+    LAB_SCHEMA, LabResults, Label, Pattern, Point, PointResult, ProcessUsage, Settings, StackInfo, StudyKind,
+    SystemCalls, SystemCallsOutcome, Transport, Usage, Work,
 };
-use thalweg_lab::record::{
+use crate::record::{
     CallType, Connections, CpuTime, LOAD_SCHEMA, LaneRule, Latency, LoadResult, LoadSettings, Note, Spike,
 };
-use thalweg_lab::size::ByteSize;
-use thalweg_lab::sizes::SizesOptions;
-use thalweg_lab::stack::{Pair, Stack};
-use thalweg_lab::study::{Machine, Versions};
+use crate::size::ByteSize;
+use crate::sizes::SizesOptions;
+use crate::stack::{Pair, Stack};
+use crate::study::{LeftOut, Machine, Versions};
 
 /// Rounds of each cell.
 const ROUNDS: u32 = 8;
@@ -95,7 +95,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
         .map(|(name, version)| StackInfo { stack: stack(name), version: version.to_owned() })
         .to_vec(),
         left_out: vec![LeftOut {
-            stack: stack("connect-go"),
+            what: stack("connect-go"),
             reason: "target/peers/connect-go/peer is not there; build it with `cargo xtask peers connect-go`"
                 .to_owned(),
         }],

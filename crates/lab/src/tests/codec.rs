@@ -1,9 +1,11 @@
 //! What a codec study says of figures that are made up.
 
-use crate::sample::codec as sample;
-use thalweg_lab::codec::{Codec, CodecAnalysis, CodecResults, Operation, PeerLine};
-use thalweg_lab::report::{Report, terminal};
-use thalweg_lab::study::Study;
+use super::sample::codec as sample;
+use crate::codec::line::Operation;
+use crate::codec::tables::PeerLine;
+use crate::codec::{Codec, CodecAnalysis, CodecResults};
+use crate::report::{Report, terminal};
+use crate::study::Study;
 
 fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
     Codec::analyse(results)

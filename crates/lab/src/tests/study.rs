@@ -1,22 +1,24 @@
 //! A study from plan to files, with an executor that measures nothing.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use thalweg_lab::channels::{self, ChannelsOptions, contenders};
-use thalweg_lab::load::{
-    Found, Idle, LabResults, LeftOut, Measured, Outcome, ProcessUsage, Purpose, Settings, Setup, StackInfo,
-    StudyKind, SystemCalls, SystemCallsOutcome, Usage, Window, Wire,
+use super::{sample, scratch};
+use crate::channels::{self, ChannelsOptions, contenders};
+use crate::load::results::Outcome;
+use crate::load::{
+    Found, Idle, LabResults, Measured, ProcessUsage, Purpose, Settings, Setup, StackInfo, StudyKind,
+    SystemCalls, SystemCallsOutcome, Usage, Window, Wire,
 };
-use thalweg_lab::size::ByteSize;
-use thalweg_lab::sizes::{self, SizesOptions};
-use thalweg_lab::stack::{Pair, Stack};
-use thalweg_lab::study::{
-    Conducted, CutShort, Execute, ExecuteError, Observe, Plan, RESULTS_FILE, Results, ResultsDirectory,
+use crate::size::ByteSize;
+use crate::sizes::{self, SizesOptions};
+use crate::stack::{Pair, Stack};
+use crate::study::directory::RESULTS_FILE;
+use crate::study::{
+    Conducted, CutShort, Execute, ExecuteError, LeftOut, Observe, Plan, Results, ResultsDirectory,
     WindowOutcome, conduct,
 };
-use thalweg_lab::{AnyResults, report};
+use crate::{AnyResults, report};
 
 /// Answers each point with the next of its answers, and with a result once they are used up.
 struct Scripted(Vec<Result<(), ExecuteError>>);
@@ -38,7 +40,7 @@ impl Execute for Scripted {
 }
 
 fn measured() -> Measured {
-    let load = sample().points[0].measured().expect("the sample's points are measured").clone();
+    let load = sample::sizes().points[0].measured().expect("the sample's points are measured").clone();
     let process = |ns| ProcessUsage { user_ns: ns, system_ns: 2 * ns, ..ProcessUsage::default() };
     let usage = Usage { window_ns: load.duration_ns, client: process(1_000_000), server: process(2_000_000) };
     Measured { load, usage: Some(usage) }
@@ -101,15 +103,15 @@ fn check_study(
     study: &Plan<Window>,
     answers: Vec<Result<(), ExecuteError>>,
 ) -> (Conducted<LabResults>, Counting, Option<LabResults>) {
-    let path = scratch(name);
+    let path = scratch(&format!("study-{name}"));
     let directory = ResultsDirectory::create(&path).unwrap();
     let settings = Settings::default();
     let stacks = vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned() }];
-    let left_out = vec![LeftOut { stack: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() }];
+    let left_out = vec![LeftOut { what: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() }];
     let results = LabResults::begun(kind, study, Setup { settings, stacks, left_out });
     let mut observer = Counting::default();
     let conducted = conduct(study, results, &mut Scripted(answers), &directory, &mut observer);
-    let planned = study.windows.iter().map(thalweg_lab::study::Window::total).sum();
+    let planned = study.windows.iter().map(crate::study::Window::total).sum();
     assert!(observer.left >= planned, "{:?} of {planned:?}", observer.left);
     let saved = LabResults::read(&path.join(RESULTS_FILE)).ok();
     let results = AnyResults::read(&path.join(RESULTS_FILE)).unwrap();
@@ -203,7 +205,7 @@ fn a_channels_study_keeps_the_wire_apart_too() {
 
 #[test]
 fn a_place_that_is_no_directory_is_refused_before_anything_is_measured() {
-    let file = scratch("file");
+    let file = scratch("study-file");
     fs::write(&file, "in the way").unwrap();
     let error = ResultsDirectory::create(&file).unwrap_err().to_string();
     assert!(error.contains(file.to_str().unwrap()) && error.contains("--out"), "{error}");
@@ -212,7 +214,7 @@ fn a_place_that_is_no_directory_is_refused_before_anything_is_measured() {
 
 #[test]
 fn the_csv_has_a_line_for_each_point_and_a_cell_for_each_column() {
-    let sample = sample();
+    let sample = sample::sizes();
     let csv = csv(sample.clone());
     let lines: Vec<&str> = csv.split_terminator('\n').collect();
     assert!(!csv.contains('\r'), "lines end with LF alone");
@@ -226,14 +228,6 @@ fn the_csv_has_a_line_for_each_point_and_a_cell_for_each_column() {
 
 fn study() -> Plan<Window> {
     sizes::plan(&SizesOptions::quick()).unwrap()
-}
-
-fn sample() -> LabResults {
-    LabResults::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json")).unwrap()
-}
-
-fn scratch(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("study-{name}-{}", std::process::id()))
 }
 
 fn page(results: LabResults) -> String {

@@ -1,10 +1,12 @@
 //! A codec study whose figures are made up: none was measured.
 
-use thalweg_lab::codec::{
-    Allocations, AllocationsOf, CODEC_SCHEMA, CallFigures, CallsOf, CodecInfo, CodecResults, DataInfo,
-    Format, InstructionsOf, Line, Operation, PeerLine, PeerResult, Settings, Size, Step,
+use crate::codec::line::{Format, Line, Operation};
+use crate::codec::tables::{
+    Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerLine,
+    PeerResult, Size, Step,
 };
-use thalweg_lab::study::{Machine, Versions};
+use crate::codec::{CODEC_SCHEMA, CodecResults, Settings};
+use crate::study::{Machine, Versions};
 
 /// Messages, and what they cost beside the first.
 const DATA: [(&str, f64); 2] = [("small", 1.0), ("strings", 100.0)];

@@ -2,16 +2,16 @@
 //! connection, which moves a sixth of what several do), ours with an adaptive channel, and a call that waits for its
 //! network.
 
-use std::path::Path;
 use std::time::Duration;
 
-use thalweg_lab::channels::{self, ChannelsOptions, Contender, contenders};
-use thalweg_lab::load::{
-    Idle, LabResults, Outcome, PointResult, ProcessUsage, Purpose, StackInfo, Strategy, StudyKind,
-    SystemCalls, SystemCallsOutcome, SystemCallsResult, Usage, Window, Wire, WireOutcome, WireResult,
+use crate::channels::{self, ChannelsOptions, Contender, contenders};
+use crate::load::results::{Outcome, SystemCallsResult, WireResult};
+use crate::load::{
+    Idle, LabResults, PointResult, ProcessUsage, Purpose, StackInfo, Strategy, StudyKind, SystemCalls,
+    SystemCallsOutcome, Usage, Window, Wire, WireOutcome,
 };
-use thalweg_lab::record::{LanesAt, Latency, LoadResult};
-use thalweg_lab::stack::Pair;
+use crate::record::{LanesAt, Latency, LoadResult};
+use crate::stack::Pair;
 
 /// Operations per second that one connection moves at most.
 const ONE_MOST: f64 = 150e3;
@@ -22,8 +22,7 @@ const LONE_S: f64 = 50e-6;
 
 pub(crate) fn quick() -> LabResults {
     let study = channels::plan(&ChannelsOptions::quick(everybody())).expect("the plan fits its budget");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
-    let template = LabResults::read(&path).expect("the sample can be read");
+    let template = super::sizes();
     let load = template.points[0].measured().expect("the sample was measured").clone();
     let mut sample = LabResults {
         study: StudyKind::Channels,

@@ -6,9 +6,10 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::sample::{channels, codec, comparison};
-use thalweg_lab::AnyResults;
-use thalweg_lab::load::LabResults;
+use super::sample::{self, channels, codec, comparison};
+use super::scratch;
+use crate::AnyResults;
+use crate::load::LabResults;
 
 const PLOTS: [&str; 4] = ["latency-log", "latency-linear", "rate", "throughput"];
 /// What a comparison draws besides: four stacks and the bare socket, three ratios.
@@ -62,7 +63,7 @@ fn every_line_of_every_plot_draws_on_a_narrow_page() {
 
 #[test]
 fn a_page_without_results_shows_no_plot_and_says_so() {
-    let empty = LabResults { points: Vec::new(), ..sample() };
+    let empty = LabResults { points: Vec::new(), ..sample::sizes() };
     let dom = shown("empty", 1280, &empty);
     assert!(dom.contains("Nothing was measured."));
     assert!(dom.contains("cut short"));
@@ -71,7 +72,7 @@ fn a_page_without_results_shows_no_plot_and_says_so() {
 
 #[test]
 fn text_of_the_results_is_not_run_as_a_script() {
-    let mut hostile = sample();
+    let mut hostile = sample::sizes();
     hostile.machine.cpu =
         "</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned();
     let dom = shown("hostile", 1280, &hostile);
@@ -203,7 +204,7 @@ fn check_comparison(name: &str, width: u32) {
 }
 
 fn check_drawn(name: &str, width: u32) {
-    let dom = shown(name, width, &sample());
+    let dom = shown(name, width, &sample::sizes());
     let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
     assert_eq!(of_page("data-width"), width.to_string());
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
@@ -221,12 +222,6 @@ fn check_drawn(name: &str, width: u32) {
     }
 }
 
-/// A quick study whose figures are made up: none was measured.
-fn sample() -> LabResults {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sample/results.json");
-    LabResults::read(&path).expect("the sample is in the tree")
-}
-
 fn page(results: &LabResults) -> String {
     AnyResults::Calls(Box::new(results.clone())).analyse().page()
 }
@@ -242,8 +237,7 @@ fn shown_with(name: &str, width: u32, results: &LabResults, scripts: &str) -> St
 }
 
 fn shown_page(name: &str, width: u32, page: &str) -> String {
-    let directory =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}-{}", std::process::id()));
+    let directory = scratch(&format!("report-{name}"));
     fs::create_dir_all(&directory).unwrap();
     // Browsers have a smallest window, wider than a telephone's: the page is shown in a frame, and its elements are
     // then put in the place of the frame's page, whose elements the browser prints.

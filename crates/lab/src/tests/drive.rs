@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use crate::drive::{DriveError, Moment, Patience, drive};
+use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
+use crate::services::BenchmarkWorker;
+use crate::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
+use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
+use crate::services::zeros;
 use thalweg::{Request, Response, Server, Status, Streaming};
-use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
-use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
-use thalweg_lab::services::BenchmarkWorker;
-use thalweg_lab::services::proto::benchmark_service_server::{BenchmarkService, BenchmarkServiceServer};
-use thalweg_lab::services::proto::{Payload, SimpleRequest, SimpleResponse};
-use thalweg_lab::services::zeros;
 use tokio_stream::wrappers::ReceiverStream;
 
 /// How the server misbehaves, from its second call on: the first one is the driver's look whether it is there.

@@ -1,0 +1,15 @@
+//! Studies from end to end, their results and pages.
+
+mod codec;
+mod drive;
+mod report_browser;
+pub(crate) mod sample;
+mod sample_reports;
+mod study;
+
+use std::path::PathBuf;
+
+/// A path for what a test writes, which nothing is at yet.
+fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("thalweg-lab-{name}-{}", std::process::id()))
+}

@@ -1,0 +1,40 @@
+//! What the pages look like, without the hours that measuring takes.
+
+use std::{env, fs};
+
+use super::sample::{self, channels, codec, comparison};
+use super::scratch;
+use crate::AnyResults;
+use crate::load::LabResults;
+use crate::report::{self, CSV_FILE, REPORT_FILE};
+use crate::study::ResultsDirectory;
+use crate::study::directory::RESULTS_FILE;
+
+/// Of studies whose figures are made up: to folders of the directory that `THALWEG_SAMPLE_REPORTS` names, to be looked
+/// at; without it to where they are deleted.
+#[test]
+fn reports_of_the_samples_are_written() {
+    let kept = env::var_os("THALWEG_SAMPLE_REPORTS").map(std::path::PathBuf::from);
+    let directory = kept.clone().unwrap_or_else(|| scratch("samples"));
+    let calls = |results: LabResults| AnyResults::Calls(Box::new(results));
+    let studies = [
+        ("sizes", calls(sample::sizes())),
+        ("comparison", calls(comparison::quick())),
+        ("comparison-whole", calls(comparison::whole())),
+        ("channels", calls(channels::quick())),
+        ("codec", AnyResults::Codec(Box::new(codec::quick()))),
+    ];
+    for (name, results) in studies {
+        let folder = ResultsDirectory::create(directory.join(name)).unwrap();
+        results.save(&folder).unwrap();
+        report::write(&folder, &*results.analyse()).unwrap();
+        for file in [RESULTS_FILE, CSV_FILE, REPORT_FILE] {
+            let len = fs::metadata(directory.join(name).join(file)).unwrap().len();
+            assert!(len > 1000, "{file} of {name} has {len} bytes");
+        }
+        AnyResults::read(&directory.join(name).join(RESULTS_FILE)).unwrap();
+    }
+    if kept.is_none() {
+        fs::remove_dir_all(directory).unwrap();
+    }
+}

@@ -1,7 +1,0 @@
-//! Studies, their results and pages: one binary for all modules.
-
-mod codec;
-mod drive;
-mod report_browser;
-mod sample;
-mod study;
