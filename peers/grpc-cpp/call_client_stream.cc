@@ -35,7 +35,7 @@ class ClientStreamWorker final : public Worker {
   // Ends a stride and begins the next. False when the run is over.
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
-    if (start_.counts) pace_.Record(sent_, now_ns - started_ns_, start_.count, now_ns - run().from_ns());
+    if (start_.counts) sent_.RecordPace(now_ns - started_ns_, start_.count, now_ns - run().from_ns());
     WaitsSince(now_ns);
     started_ns_ = now_ns;
     start_ = run().Begin(now_ns, stride_);
@@ -59,7 +59,6 @@ class ClientStreamWorker final : public Worker {
   }
 
   const uint64_t stride_ = Stride(size());
-  Pace pace_;
   WriteBatch batch_;
   Recorder sent_;
   std::unique_ptr<grpc::ClientAsyncWriter<SimpleRequest>> writer_;

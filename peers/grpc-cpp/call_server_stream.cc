@@ -58,7 +58,7 @@ class ServerStreamWorker final : public Worker {
 
   void EndStride(uint64_t now_ns) {
     if (start_.counts && received_ > 0) {
-      pace_.Record(run().recorder, now_ns - started_ns_, received_, now_ns - run().from_ns());
+      run().recorder.RecordPace(now_ns - started_ns_, received_, now_ns - run().from_ns());
       run().Ended(now_ns);
     }
     received_ = 0;
@@ -78,7 +78,6 @@ class ServerStreamWorker final : public Worker {
   }
 
   const uint64_t stride_ = Stride(size());
-  Pace pace_;
   std::unique_ptr<grpc::ClientAsyncReader<SimpleResponse>> reader_;
   SimpleResponse response_;
   grpc::Status status_;

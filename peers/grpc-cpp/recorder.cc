@@ -41,7 +41,20 @@ void Recorder::Record(uint64_t latency_ns, uint64_t count, uint64_t at_ns) {
   min_ns_ = std::min(min_ns_, latency_ns);
   max_ns_ = std::max(max_ns_, latency_ns);
   sum_ns_ += latency_ns * count;
-  if (spikes_.size() < kSpikesMax || latency_ns > spikes_.back().latency_ns) Insert({latency_ns, at_ns});
+  NoteSpike(latency_ns, at_ns);
+}
+
+void Recorder::RecordPace(uint64_t elapsed_ns, uint64_t count, uint64_t at_ns) {
+  if (count == 0) return;
+  pace_.messages += count;
+  pace_.sum_ns += elapsed_ns;
+  pace_.gap_max_ns = std::max(pace_.gap_max_ns, elapsed_ns);
+  pace_.messages_per_reading = std::max(pace_.messages_per_reading, count);
+  NoteSpike(elapsed_ns, at_ns);
+}
+
+void Recorder::NoteSpike(uint64_t took_ns, uint64_t at_ns) {
+  if (spikes_.size() < kSpikesMax || took_ns > spikes_.back().took_ns) Insert({took_ns, at_ns});
 }
 
 void Recorder::Error(int code) { ++errors_[CodeIndex(code)]; }
@@ -51,6 +64,10 @@ void Recorder::Add(const Recorder& other) {
   min_ns_ = std::min(min_ns_, other.min_ns_);
   max_ns_ = std::max(max_ns_, other.max_ns_);
   sum_ns_ += other.sum_ns_;
+  pace_.messages += other.pace_.messages;
+  pace_.sum_ns += other.pace_.sum_ns;
+  pace_.gap_max_ns = std::max(pace_.gap_max_ns, other.pace_.gap_max_ns);
+  pace_.messages_per_reading = std::max(pace_.messages_per_reading, other.pace_.messages_per_reading);
   calls_ += other.calls_;
   for (size_t code = 0; code < kCodes; ++code) errors_[code] += other.errors_[code];
   for (const Spike& spike : other.spikes_) Insert(spike);
@@ -60,6 +77,7 @@ void Recorder::Clear() {
   latencies_.Clear();
   min_ns_ = UINT64_MAX;
   max_ns_ = sum_ns_ = calls_ = 0;
+  pace_ = {};
   errors_.fill(0);
   spikes_.clear();
 }
@@ -69,7 +87,7 @@ uint64_t Recorder::PercentileNs(double percentile) const {
 }
 
 void Recorder::Insert(Spike spike) {
-  const auto smaller = [](const Spike& a, const Spike& b) { return a.latency_ns > b.latency_ns; };
+  const auto smaller = [](const Spike& a, const Spike& b) { return a.took_ns > b.took_ns; };
   spikes_.insert(std::upper_bound(spikes_.begin(), spikes_.end(), spike, smaller), spike);
   if (spikes_.size() > kSpikesMax) spikes_.pop_back();
 }

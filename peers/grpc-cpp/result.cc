@@ -57,6 +57,16 @@ std::string Latency(const Recorder& recorder) {
   return out.str();
 }
 
+std::string PaceOf(const Recorder& recorder) {
+  const Pace& pace = recorder.pace();
+  if (pace.messages == 0) return "null";
+  std::ostringstream out;
+  out << std::fixed << std::setprecision(3)
+      << "{\"mean\": " << static_cast<double>(pace.sum_ns) / static_cast<double>(pace.messages)
+      << ", \"gap_max\": " << pace.gap_max_ns << ", \"messages_per_reading\": " << pace.messages_per_reading << "}";
+  return out.str();
+}
+
 std::string Settings(const LoadOptions& options) {
   std::ostringstream out;
   out << "{\"target\": " << Quoted(options.target) << ", \"call\": \"" << kCallTypes[static_cast<size_t>(options.call)]
@@ -80,7 +90,7 @@ std::string Errors(const Recorder& recorder) {
 std::string Spikes(const Recorder& recorder) {
   std::string list;
   for (const Spike& spike : recorder.spikes()) {
-    list += (list.empty() ? "{\"latency_ns\": " : ", {\"latency_ns\": ") + std::to_string(spike.latency_ns) +
+    list += (list.empty() ? "{\"took_ns\": " : ", {\"took_ns\": ") + std::to_string(spike.took_ns) +
             ", \"at_ns\": " + std::to_string(spike.at_ns) + "}";
   }
   return "[" + list + "]";
@@ -126,7 +136,7 @@ std::string Json(const LoadOptions& options, const LoadResult& result) {
   const bool receives = options.call != CallType::kClientStream;
   std::ostringstream out;
   out << std::fixed << std::setprecision(3);
-  out << "{\n  \"schema\": \"thalweg.load/1\",\n";
+  out << "{\n  \"schema\": \"thalweg.load/2\",\n";
   out << "  \"settings\": " << Settings(options) << ",\n";
   out << "  \"started\": " << Rfc3339(result.started) << ",\n";
   out << "  \"ended\": " << Rfc3339(result.started + std::chrono::nanoseconds(result.duration_ns)) << ",\n";
@@ -138,7 +148,8 @@ std::string Json(const LoadOptions& options, const LoadResult& result) {
   out << "  \"errors\": " << Errors(recorder) << ",\n";
   out << "  \"bytes_sent\": " << (sends ? payload : 0) << ",\n";
   out << "  \"bytes_received\": " << (receives ? payload : 0) << ",\n";
-  out << "  \"latency_ns\": " << (messages > 0 ? Latency(recorder) : "null") << ",\n";
+  out << "  \"latency_ns\": " << (recorder.has_latencies() ? Latency(recorder) : "null") << ",\n";
+  out << "  \"pace_ns\": " << PaceOf(recorder) << ",\n";
   out << "  \"spikes\": " << Spikes(recorder) << ",\n";
   out << "  \"histogram\": \"" << recorder.latencies().Encoded() << "\",\n";
   out << "  \"client_cpu\": " << Cpu(result.cpu, 1) << ",\n";
@@ -153,7 +164,8 @@ std::string Text(const LoadOptions& options, const LoadResult& result) {
   std::ostringstream out;
   out << std::fixed << std::setprecision(0) << kCallTypes[static_cast<size_t>(options.call)] << ": " << RatePerS(result)
       << " /s";
-  if (result.recorder.operations() > 0) out << ", latency in ns " << Latency(result.recorder);
+  if (result.recorder.has_latencies()) out << ", latency in ns " << Latency(result.recorder);
+  if (result.recorder.pace().messages > 0) out << ", pace in ns " << PaceOf(result.recorder);
   out << ", errors " << Errors(result.recorder) << ", connections " << OrNull(result.established) << "\n";
   return out.str();
 }

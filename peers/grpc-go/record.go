@@ -24,6 +24,10 @@ type recorder struct {
 	minNs, maxNs int64
 	sumNs        float64
 	messages     uint64
+	// Of streams one way, whose messages are among the above.
+	pacedMessages, messagesPerReading uint64
+	pacedNs                           float64
+	gapMaxNs                          int64
 	// Calls that ended with OK, and the others by the canonical name of their status.
 	calls  uint64
 	errors map[string]uint64
@@ -31,10 +35,17 @@ type recorder struct {
 	spikes []spike
 }
 
-// spike is a large latency and when it ended, counted from where measuring began.
+// pace is how messages of streams one way followed each other, ns.
+type pace struct {
+	Mean               float64 `json:"mean"`
+	GapMax             int64   `json:"gap_max"`
+	MessagesPerReading uint64  `json:"messages_per_reading"`
+}
+
+// spike is a large latency or gap and when it ended, counted from where measuring began.
 type spike struct {
-	LatencyNs int64 `json:"latency_ns"`
-	AtNs      int64 `json:"at_ns"`
+	TookNs int64 `json:"took_ns"`
+	AtNs   int64 `json:"at_ns"`
 }
 
 // latency is a distribution, ns; Min, Mean and Max are exact.
@@ -65,20 +76,38 @@ func (r *recorder) record(latencyNs, count int64) {
 	}
 	// It fails for what is beyond its bounds only.
 	_ = r.latencies.RecordValues(min(latencyNs, latencyNsMax), count)
-	if r.messages == 0 || latencyNs < r.minNs {
+	if r.latencies.TotalCount() == count || latencyNs < r.minNs {
 		r.minNs = latencyNs
 	}
 	r.maxNs = max(r.maxNs, latencyNs)
 	r.sumNs += float64(latencyNs) * float64(count)
 	r.messages += uint64(count)
-	if len(r.spikes) < spikesMax || latencyNs > r.spikes[spikesMax-1].LatencyNs {
-		r.spike(spike{latencyNs, int64(time.Since(r.started))})
+	r.noteSpike(latencyNs)
+}
+
+// recordPace says that so many messages of a stream one way went by in elapsedNs, from one reading of the clock to the
+// next.
+func (r *recorder) recordPace(elapsedNs, count int64) {
+	if count == 0 {
+		return
+	}
+	r.messages += uint64(count)
+	r.pacedMessages += uint64(count)
+	r.messagesPerReading = max(r.messagesPerReading, uint64(count))
+	r.pacedNs += float64(elapsedNs)
+	r.gapMaxNs = max(r.gapMaxNs, elapsedNs)
+	r.noteSpike(elapsedNs)
+}
+
+func (r *recorder) noteSpike(tookNs int64) {
+	if len(r.spikes) < spikesMax || tookNs > r.spikes[spikesMax-1].TookNs {
+		r.spike(spike{tookNs, int64(time.Since(r.started))})
 	}
 }
 
 func (r *recorder) spike(s spike) {
 	place, _ := slices.BinarySearchFunc(r.spikes, s, func(other, s spike) int {
-		if other.LatencyNs >= s.LatencyNs {
+		if other.TookNs >= s.TookNs {
 			return -1
 		}
 		return 1
@@ -88,13 +117,17 @@ func (r *recorder) spike(s spike) {
 }
 
 func (r *recorder) merge(other *recorder) {
-	r.latencies.Merge(other.latencies)
-	if other.messages > 0 && (r.messages == 0 || other.minNs < r.minNs) {
+	if other.latencies.TotalCount() > 0 && (r.latencies.TotalCount() == 0 || other.minNs < r.minNs) {
 		r.minNs = other.minNs
 	}
+	r.latencies.Merge(other.latencies)
 	r.maxNs = max(r.maxNs, other.maxNs)
 	r.sumNs += other.sumNs
 	r.messages += other.messages
+	r.pacedMessages += other.pacedMessages
+	r.messagesPerReading = max(r.messagesPerReading, other.messagesPerReading)
+	r.pacedNs += other.pacedNs
+	r.gapMaxNs = max(r.gapMaxNs, other.gapMaxNs)
 	r.calls += other.calls
 	for name, count := range other.errors {
 		r.errors[name] += count
@@ -104,16 +137,24 @@ func (r *recorder) merge(other *recorder) {
 	}
 }
 
-// latency is nil when nothing succeeded.
+// pace is nil when no message of a stream one way went by.
+func (r *recorder) pace() *pace {
+	if r.pacedMessages == 0 {
+		return nil
+	}
+	return &pace{r.pacedNs / float64(r.pacedMessages), r.gapMaxNs, r.messagesPerReading}
+}
+
+// latency is nil when nothing succeeded that has one.
 func (r *recorder) latency() *latency {
-	if r.messages == 0 {
+	if r.latencies.TotalCount() == 0 {
 		return nil
 	}
 	percentile := func(p float64) int64 {
 		return min(max(r.latencies.ValueAtQuantile(p), r.minNs), r.maxNs)
 	}
 	return &latency{
-		Min: r.minNs, Mean: r.sumNs / float64(r.messages), Max: r.maxNs,
+		Min: r.minNs, Mean: r.sumNs / float64(r.latencies.TotalCount()), Max: r.maxNs,
 		P50: percentile(50), P90: percentile(90), P99: percentile(99),
 		P999: percentile(99.9), P9999: percentile(99.99),
 	}

@@ -9,7 +9,7 @@ import (
 // RFC 3339, UTC, nanoseconds.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// loadResult is the schema thalweg.load/1.
+// loadResult is the schema thalweg.load/2.
 type loadResult struct {
 	Schema           string            `json:"schema"`
 	Settings         loadSettings      `json:"settings"`
@@ -24,6 +24,7 @@ type loadResult struct {
 	BytesSent        uint64            `json:"bytes_sent"`
 	BytesReceived    uint64            `json:"bytes_received"`
 	LatencyNs        *latency          `json:"latency_ns"`
+	PaceNs           *pace             `json:"pace_ns"`
 	Spikes           []spike           `json:"spikes"`
 	Histogram        string            `json:"histogram"`
 	ClientCPU        cpuTime           `json:"client_cpu"`
@@ -66,7 +67,7 @@ type note struct {
 func newResult(s settings, r *recorder, started time.Time, took time.Duration, cpu cpuTime) *loadResult {
 	sent, received := s.call.payloads()
 	result := &loadResult{
-		Schema: "thalweg.load/1",
+		Schema: "thalweg.load/2",
 		Settings: loadSettings{
 			Target: s.target.text, Call: string(s.call), SizeBytes: s.size, InFlight: s.inFlight,
 			Connections: s.connections, WarmupNs: int64(s.warmup),
@@ -81,6 +82,7 @@ func newResult(s settings, r *recorder, started time.Time, took time.Duration, c
 		BytesSent:     r.messages * sent * uint64(s.size),
 		BytesReceived: r.messages * received * uint64(s.size),
 		LatencyNs:     r.latency(),
+		PaceNs:        r.pace(),
 		Spikes:        r.spikes,
 		Histogram:     r.histogram(),
 		ClientCPU:     cpu,

@@ -120,7 +120,7 @@ func (w *worker) clientStream() error {
 	if err != nil {
 		return err
 	}
-	sent, stride, pace, request := newRecorder(w.run.measuredFrom()), stride(w.size), newPace(), request(w.size, 0)
+	sent, stride, request := newRecorder(w.run.measuredFrom()), stride(w.size), request(w.size, 0)
 	startedNs := w.run.nowNs()
 	complete := false
 	for !complete {
@@ -137,7 +137,7 @@ func (w *worker) clientStream() error {
 		}
 		nowNs := w.run.nowNs()
 		if start == counted {
-			pace.record(sent, nowNs-startedNs, count)
+			sent.recordPace(nowNs-startedNs, count)
 		}
 		startedNs = nowNs
 	}
@@ -167,7 +167,7 @@ func (w *worker) clientStream() error {
 func (w *worker) serverStream() error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
-	stride, pace := stride(w.size), newPace()
+	stride := stride(w.size)
 	startedNs := w.run.nowNs()
 	start, count := w.run.start(startedNs, stride)
 	stream, err := w.client.StreamingFromServer(ctx, request(0, w.size))
@@ -191,7 +191,7 @@ func (w *worker) serverStream() error {
 		nowNs := w.run.nowNs()
 		if start == counted && received > 0 {
 			shard := w.run.shard(w.index)
-			pace.record(shard.recorder, nowNs-startedNs, received)
+			shard.recorder.recordPace(nowNs-startedNs, received)
 			shard.lastNs = max(shard.lastNs, nowNs)
 			shard.Unlock()
 		}

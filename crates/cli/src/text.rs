@@ -50,6 +50,14 @@ pub(crate) fn load(result: &LoadResult) -> String {
             row(name, format!("{:>9}", time(ns)));
         }
     }
+    if let Some(pace) = &result.pace_ns {
+        row("pace mean", format!("{:>9} from message to message of a stream", time(pace.mean)));
+        let readings = counted(pace.messages_per_reading, "message");
+        row(
+            "  largest gap",
+            format!("{:>9} between two readings of the clock, {readings}", time(pace.gap_max as f64)),
+        );
+    }
     if let Some(cpu) = &result.client_cpu_per_call {
         let (user, system) = (time(cpu.user_ns), time(cpu.system_ns));
         row("client CPU", format!("{user} user + {system} system, each of {} {operation}", result.messages));

@@ -9,7 +9,7 @@
     transport: data.transports[0],
     statistic: "p50",
     hidden: new Set(data.kinds.filter((kind) => kind.hidden).map((kind) => kind.id)),
-    scale: { "latency-log": "log", "latency-linear": "linear", rate: "log", throughput: "linear" },
+    scale: { "latency-log": "log", "latency-linear": "linear", pace: "log", gap: "log", rate: "log", throughput: "linear" },
   };
 
   // Ticks are round: no more digits than tell them apart.
@@ -21,6 +21,8 @@
   const charts = {
     "latency-log": { field: () => state.statistic, show: figures.time },
     "latency-linear": { field: () => state.statistic, show: figures.time },
+    pace: { field: () => "pace", show: figures.time },
+    gap: { field: () => "gap", show: figures.time },
     rate: { field: () => "rate", show: figures.rate },
     throughput: { field: () => "throughput", show: figures.throughput },
   };
@@ -222,7 +224,7 @@
       plot,
       positions,
       shown: data.lines
-        .map((line, i) => [kinds.get(line.kind).colour, i + 1, isShown(line)])
+        .map((line, i) => [kinds.get(line.kind).colour, i + 1, isShown(line) && hasValue(plot.data[i + 1])])
         .filter(([, , shown]) => shown),
     }));
     for (const { name, plot, positions, shown } of [...own, ...(against?.plots() ?? [])]) {
@@ -233,6 +235,9 @@
     }
     root.dataset.plots = "drawn";
   }
+
+  // A stream one way has no latency, and all others have no pace.
+  const hasValue = (values) => values.some((value) => value !== null && value !== undefined);
 
   function isDrawn({ ctx, valToPos }, positions, hue, values) {
     const wanted = colour(hue)

@@ -16,7 +16,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
 pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
-pub(crate) use load_result::{Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Spike};
+pub(crate) use load_result::{Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike};
 
 /// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
@@ -62,10 +62,20 @@ pub(crate) struct Recorder {
     min_ns: u64,
     max_ns: u64,
     sum_ns: u128,
+    paced: Paced,
     calls: u64,
     errors: [u64; CODE_NAMES.len()],
     /// Largest first.
     spikes: Vec<Spike>,
+}
+
+/// Messages of streams one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Paced {
+    messages: u64,
+    sum_ns: u128,
+    gap_max_ns: u64,
+    messages_per_reading: u64,
 }
 
 /// What [`Recorder::finish`] cannot know by itself.
@@ -105,13 +115,14 @@ impl Recorder {
             min_ns: u64::MAX,
             max_ns: 0,
             sum_ns: 0,
+            paced: Paced::default(),
             calls: 0,
             errors: [0; CODE_NAMES.len()],
             spikes: Vec::with_capacity(SPIKES_MAX + 1),
         }
     }
 
-    /// One operation succeeded: a unary call, or a message of a stream (see [`CallType`] for what its latency is).
+    /// One operation succeeded: a unary call, or a round trip of a stream (see [`CallType`] for what its latency is).
     #[inline]
     pub(crate) fn record(&mut self, latency_ns: u64) {
         self.record_many(latency_ns, 1);
@@ -127,10 +138,28 @@ impl Recorder {
         self.min_ns = self.min_ns.min(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
         self.sum_ns += u128::from(latency_ns) * u128::from(count);
+        self.note_spike(latency_ns);
+    }
+
+    /// `count` messages of a stream one way went by in `elapsed_ns`, from one reading of the clock to the next.
+    #[inline]
+    pub(crate) fn record_pace(&mut self, elapsed_ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.paced.messages += count;
+        self.paced.sum_ns += u128::from(elapsed_ns);
+        self.paced.gap_max_ns = self.paced.gap_max_ns.max(elapsed_ns);
+        self.paced.messages_per_reading = self.paced.messages_per_reading.max(count);
+        self.note_spike(elapsed_ns);
+    }
+
+    #[inline]
+    fn note_spike(&mut self, took_ns: u64) {
         // A run of n operations comes here about SPIKES_MAX * ln(n) times: the clock read costs nothing.
-        if self.spikes.len() < SPIKES_MAX || latency_ns > self.spikes[SPIKES_MAX - 1].latency_ns {
+        if self.spikes.len() < SPIKES_MAX || took_ns > self.spikes[SPIKES_MAX - 1].took_ns {
             let at_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.spike(Spike { latency_ns, at_ns });
+            self.spike(Spike { took_ns, at_ns });
         }
     }
 
@@ -149,7 +178,7 @@ impl Recorder {
 
     /// Operations recorded so far.
     pub(crate) fn operations(&self) -> u64 {
-        self.latencies.len()
+        self.latencies.len() + self.paced.messages
     }
 
     /// Calls that have ended with OK.
@@ -164,6 +193,11 @@ impl Recorder {
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
+        self.paced.messages += other.paced.messages;
+        self.paced.sum_ns += other.paced.sum_ns;
+        self.paced.gap_max_ns = self.paced.gap_max_ns.max(other.paced.gap_max_ns);
+        self.paced.messages_per_reading =
+            self.paced.messages_per_reading.max(other.paced.messages_per_reading);
         self.calls += other.calls;
         for (mine, theirs) in self.errors.iter_mut().zip(other.errors) {
             *mine += theirs;
@@ -191,6 +225,7 @@ impl Recorder {
             bytes_sent: run.bytes_sent,
             bytes_received: run.bytes_received,
             latency_ns: self.latency(),
+            pace_ns: self.pace(),
             histogram: encode_histogram(&self.latencies),
             spikes: self.spikes,
             client_cpu: run.client_cpu,
@@ -217,6 +252,16 @@ impl Recorder {
         })
     }
 
+    /// How messages of streams one way have followed each other so far; `None` when none has.
+    pub(crate) fn pace(&self) -> Option<Pace> {
+        let Paced { messages, sum_ns, gap_max_ns, messages_per_reading } = self.paced;
+        (messages > 0).then(|| Pace {
+            mean: sum_ns as f64 / messages as f64,
+            gap_max: gap_max_ns,
+            messages_per_reading,
+        })
+    }
+
     fn errors_by_name(&self) -> BTreeMap<String, u64> {
         CODE_NAMES
             .iter()
@@ -227,7 +272,7 @@ impl Recorder {
     }
 
     fn spike(&mut self, spike: Spike) {
-        let place = self.spikes.partition_point(|other| other.latency_ns >= spike.latency_ns);
+        let place = self.spikes.partition_point(|other| other.took_ns >= spike.took_ns);
         self.spikes.insert(place, spike);
         self.spikes.truncate(SPIKES_MAX);
     }
@@ -372,8 +417,7 @@ mod tests {
         odd.error(4);
         all.error(4);
         even.merge(&odd);
-        let latencies =
-            |recorder: &Recorder| recorder.spikes.iter().map(|s| s.latency_ns).collect::<Vec<_>>();
+        let latencies = |recorder: &Recorder| recorder.spikes.iter().map(|s| s.took_ns).collect::<Vec<_>>();
         assert_eq!(even.latency(), all.latency());
         assert_eq!(even.errors, all.errors);
         assert_eq!(latencies(&even), latencies(&all));
@@ -391,6 +435,20 @@ mod tests {
         let mut merged = histogram(1_000_000);
         merged += histogram(1_000);
         assert_eq!((merged.len(), merged.min(), merged.max() / 1000), (2, 1000, 1000));
+    }
+
+    #[test]
+    fn messages_one_way_have_a_pace_and_a_largest_gap_and_no_latency() {
+        let (mut recorder, mut other) = (Recorder::new(), Recorder::new());
+        recorder.record_pace(320, 16);
+        recorder.record_pace(0, 0);
+        other.record_pace(5000, 16);
+        recorder.merge(&other);
+        let result = recorder.finish(run());
+        assert_eq!((result.messages, result.latency_ns), (32, None));
+        let pace = Pace { mean: 166.25, gap_max: 5000, messages_per_reading: 16 };
+        assert_eq!(result.pace_ns, Some(pace));
+        assert_eq!(result.spikes.iter().map(|spike| spike.took_ns).collect::<Vec<_>>(), [5000, 320]);
     }
 
     #[test]

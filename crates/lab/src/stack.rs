@@ -21,7 +21,7 @@ pub const LIMIT: &str = "limit";
 /// use thalweg_lab::stack::Stack;
 ///
 /// let stack: Stack = "grpc-cpp:cq".parse().unwrap();
-/// assert_eq!((stack.name(), stack.variant()), ("grpc-cpp", Some("cq")));
+/// assert_eq!(stack.to_string(), "grpc-cpp:cq");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -81,7 +81,8 @@ fn round(rows: &[Row<'_>], transport: &str, log: &Log) -> Result<Vec<f64>, Failu
                 "TCP" => peer.load(addresses.port, WINDOW),
                 _ => Job::new(&peer.program).words(&format!("load {} {WINDOW}", addresses.uds)),
             };
-            Ok(measure(load.words(flags).under(cores::CLIENT), log)?.p50_ns / 1e3)
+            let p50_ns = measure(load.words(flags).under(cores::CLIENT), log)?.p50_ns;
+            Ok(p50_ns.ok_or_else(|| Failure::failed("a lone call has no latency"))? / 1e3)
         }
     };
     let there = rows.iter().map(window).collect::<Result<Vec<_>, _>>()?;

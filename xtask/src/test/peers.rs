@@ -132,7 +132,7 @@ fn announces(program: &Path, variant: &str, target: &str, log: &Log) -> Result<(
     let value: Value = serde_json::from_str(rest).map_err(|error| failed(&error.to_string()))?;
     let missing: Vec<&str> = KEYS.iter().copied().filter(|key| value.get(key).is_none()).collect();
     match (missing.as_slice(), &value["schema"]) {
-        ([], schema) if schema == "thalweg.load/1" => Ok(()),
+        ([], schema) if schema == "thalweg.load/2" => Ok(()),
         ([], schema) => Err(failed(&format!("the schema is {schema}"))),
         _ => Err(failed(&format!("it left out {}", missing.join(", ")))),
     }
@@ -153,6 +153,7 @@ const KEYS: &[&str] = &[
     "bytes_sent",
     "bytes_received",
     "latency_ns",
+    "pace_ns",
     "spikes",
     "histogram",
     "client_cpu",

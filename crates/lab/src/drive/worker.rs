@@ -11,7 +11,7 @@ use thalweg::{Request, Status};
 use super::bidi::bidi_stream;
 use super::call::{Call, Worker, check_size, ended_early, request};
 use super::run::Start;
-use super::stride::{Pace, stride};
+use super::stride::stride;
 use crate::record::{CallType, Recorder};
 use crate::services::proto::SimpleRequest;
 
@@ -130,7 +130,6 @@ impl Call {
     async fn server_stream(&self, worker: &Worker) -> Result<(), Status> {
         let run = &worker.run;
         let stride = stride(self.kind, self.size);
-        let mut pace = Pace::new();
         let mut started_ns = run.now_ns();
         let mut start = run.start(started_ns, stride);
         if start == Start::Over {
@@ -166,7 +165,7 @@ impl Call {
             let now_ns = run.now_ns();
             if counted && received > 0 {
                 let mut shard = run.shard(worker.index);
-                pace.record(&mut shard.recorder, now_ns - started_ns, received);
+                shard.recorder.record_pace(now_ns - started_ns, received);
                 shard.last_ns = shard.last_ns.max(now_ns);
             }
             ended?;
@@ -192,7 +191,6 @@ struct Requests {
     worker: Worker,
     stride: u64,
     sent: Arc<Mutex<Sent>>,
-    pace: Pace,
     /// The stride under way: when it began, its messages, how many of them are still to come, whether they count.
     started_ns: u64,
     count: u64,
@@ -202,8 +200,7 @@ struct Requests {
 
 impl Requests {
     fn new(request: SimpleRequest, worker: Worker, stride: u64, sent: Arc<Mutex<Sent>>) -> Self {
-        let pace = Pace::new();
-        Self { request, worker, stride, sent, pace, started_ns: 0, count: 0, left: 0, counted: false }
+        Self { request, worker, stride, sent, started_ns: 0, count: 0, left: 0, counted: false }
     }
 
     /// Ends a stride and begins the next. False when the run is over.
@@ -211,7 +208,7 @@ impl Requests {
         let now_ns = self.worker.run.now_ns();
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         if self.counted {
-            self.pace.record(&mut sent.recorder, now_ns - self.started_ns, self.count);
+            sent.recorder.record_pace(now_ns - self.started_ns, self.count);
         }
         self.worker.progress.waits_since(now_ns);
         self.started_ns = now_ns;

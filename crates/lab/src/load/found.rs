@@ -127,6 +127,9 @@ impl fmt::Display for Found {
                 if let Some(latency) = measured.load.latency_ns {
                     write!(f, ", median {}", time(latency.p50 as f64))?;
                 }
+                if let Some(pace) = measured.load.pace_ns {
+                    write!(f, ", largest gap {}", time(pace.gap_max as f64))?;
+                }
                 match measured.load.error_count() {
                     0 => Ok(()),
                     errors => write!(f, ", {errors} errors"),

@@ -2,7 +2,7 @@
 
 use super::point::Point;
 use super::results::{Outcome, PointResult};
-use crate::record::{CpuTime, Latency, LoadResult, Note, SPIKES_MAX};
+use crate::record::{CpuTime, Latency, LoadResult, Note, Pace, SPIKES_MAX};
 use crate::stack::Pair;
 use crate::statistics::{geometric_mean, median};
 
@@ -51,7 +51,7 @@ pub(crate) fn exclusion(window: &PointResult) -> Option<String> {
             let errors = measured.errors.iter().map(|(code, count)| format!("{count} {code}"));
             Some(format!("calls failed: {}", errors.collect::<Vec<_>>().join(", ")))
         }
-        Outcome::Measured(measured) if measured.messages == 0 || measured.latency_ns.is_none() => {
+        Outcome::Measured(measured) if measured.messages == 0 => {
             Some("nothing came to its end in the measured time".to_owned())
         }
         Outcome::Measured(_) => None,
@@ -84,6 +84,7 @@ impl<'a> Windows<'a> {
         }
         merged.rate_per_s = geometric_mean(used.iter().map(|result| result.rate_per_s));
         merged.latency_ns = latency(used);
+        merged.pace_ns = pace(used);
         // A distribution of all windows would say something else than the percentiles beside it.
         merged.histogram = String::new();
         for result in rest {
@@ -100,7 +101,7 @@ impl<'a> Windows<'a> {
             merged.ended.clone_from(&result.ended);
             add_notes(&mut merged.notes, &result.notes);
         }
-        merged.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.latency_ns));
+        merged.spikes.sort_by_key(|spike| std::cmp::Reverse(spike.took_ns));
         merged.spikes.truncate(SPIKES_MAX);
         merged.client_cpu_per_call =
             (merged.messages > 0).then(|| merged.client_cpu / merged.messages as f64);
@@ -137,6 +138,16 @@ fn latency(results: &[&LoadResult]) -> Option<Latency> {
         p99_9: percentile(|latency| latency.p99_9)?,
         p99_99: percentile(|latency| latency.p99_99)?,
         max: latencies.iter().map(|latency| latency.max).max()?,
+    })
+}
+
+/// Of windows of the same length each counts alike.
+fn pace(results: &[&LoadResult]) -> Option<Pace> {
+    let paces = || results.iter().filter_map(|result| result.pace_ns);
+    Some(Pace {
+        mean: geometric_mean(paces().map(|pace| pace.mean)),
+        gap_max: paces().map(|pace| pace.gap_max).max()?,
+        messages_per_reading: paces().map(|pace| pace.messages_per_reading).max()?,
     })
 }
 

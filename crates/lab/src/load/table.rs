@@ -55,6 +55,8 @@ fn latencies(table: &mut Windows<'_>) {
     measured(table, "latency_p99_9_ns", |it| Some(it.latency_ns?.p99_9.to_string()));
     measured(table, "latency_p99_99_ns", |it| Some(it.latency_ns?.p99_99.to_string()));
     measured(table, "latency_max_ns", |it| Some(it.latency_ns?.max.to_string()));
+    measured(table, "pace_mean_ns", |it| Some(format!("{:.1}", it.pace_ns?.mean)));
+    measured(table, "gap_max_ns", |it| Some(it.pace_ns?.gap_max.to_string()));
 }
 
 /// What both processes used: of an operation, and totals of the window.

@@ -1,4 +1,4 @@
-//! The `thalweg.load/1` schema: what one measurement found, with everything needed to read it rightly.
+//! The `thalweg.load/2` schema: what one measurement found, with everything needed to read it rightly.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpus::CpuList;
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/1";
+pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/2";
 
 /// What one run of the driver found. Serialised, it is the schema [`LOAD_SCHEMA`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,9 +39,13 @@ pub struct LoadResult {
     pub bytes_sent: u64,
     /// Payload bytes received, without framing.
     pub bytes_received: u64,
-    /// `null` when nothing succeeded.
+    /// `null` when nothing succeeded, and of streams one way, whose messages have no latency that a client could see.
     pub latency_ns: Option<Latency>,
-    /// The largest latencies and when they fell, largest first. They are part of [`Self::latency_ns`] too.
+    /// How the messages of streams one way followed each other; `null` of all other calls, and when nothing succeeded.
+    #[serde(default)]
+    pub pace_ns: Option<Pace>,
+    /// The largest latencies, or gaps of streams one way, and when they fell, largest first. They are part of
+    /// [`Self::latency_ns`] and [`Self::pace_ns`] too.
     pub(crate) spikes: Vec<Spike>,
     /// The whole distribution, so that percentiles of several runs can be merged: HdrHistogram V2, base64, ns.
     pub(crate) histogram: String,
@@ -108,10 +112,11 @@ pub struct LoadSettings {
 pub enum CallType {
     /// One message out, one back. Latency: from the request handed over until its answer is in hand.
     Unary,
-    /// Messages go out on a long stream. Latency: from one message handed over until the next one may be, which is
-    /// the time the stack took for it, backpressure included.
+    /// Messages go out on a long stream, as fast as the stack takes them. A client does not see when one arrives:
+    /// there is a [pace](Pace), and no latency.
     ClientStream,
-    /// Messages come in on a long stream. Latency: from one message in hand until the next one is.
+    /// Messages come in on a long stream, as fast as the stack brings them. A client does not see when one was sent:
+    /// there is a [pace](Pace), and no latency.
     ServerStream,
     /// Messages go out and come back on a long stream, several under way at once. Latency: from a message handed over
     /// until its echo is in hand.
@@ -244,11 +249,22 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// One of the largest latencies of a run.
+/// How the messages of streams one way followed each other, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// From one message to the next of the same stream, on average.
+    pub mean: f64,
+    /// The longest time between two readings of the clock: no two messages of a stream were farther apart.
+    pub gap_max: u64,
+    /// Messages from one reading of the clock to the next.
+    pub messages_per_reading: u64,
+}
+
+/// One of the largest latencies of a run, or of the largest gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spike {
     /// How long it took.
-    pub(crate) latency_ns: u64,
+    pub(crate) took_ns: u64,
     /// When it ended, counted from where measuring began.
     pub(crate) at_ns: u64,
 }

@@ -11,7 +11,10 @@ use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
 
-const PLOTS: [&str; 4] = ["latency-log", "latency-linear", "rate", "throughput"];
+/// Each with the lines that it shows: five lines of calls, and two of the four of the bare socket. Of these, client
+/// stream, server stream and the socket one way have a pace in place of a latency.
+const PLOTS: [(&str, usize); 6] =
+    [("latency-log", 4), ("latency-linear", 4), ("pace", 3), ("gap", 3), ("rate", 7), ("throughput", 7)];
 /// What a comparison draws besides: four stacks and the bare socket, three ratios.
 const COMPARING_PLOTS: [(&str, usize); 2] = [("against-rate", 5), ("against-ratio", 3)];
 /// Bytes of a page that compares four stacks in a whole study.
@@ -210,13 +213,12 @@ fn check_drawn(name: &str, width: u32) {
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     assert_eq!(of_page("data-plots"), "drawn");
-    for plot in PLOTS {
+    for (plot, lines) in PLOTS {
         let figure = format!("data-chart=\"{plot}\"");
         let count = |name| attribute(&dom, &figure, name).unwrap_or_else(|| panic!("{plot} has no {name}"));
-        // Five lines of calls, and two of the four of the bare socket.
-        assert_eq!(count("data-lines-shown"), "7", "{plot}");
+        assert_eq!(count("data-lines-shown"), lines.to_string(), "{plot}");
         // On a linear scale the shortest latencies lie on one another, and the upper hide the lower.
-        let visible = if plot == "latency-linear" { 5 } else { 7 };
+        let visible = if plot == "latency-linear" { 3 } else { lines };
         let drawn: usize = count("data-lines-drawn").parse().unwrap();
         assert!(drawn >= visible, "{plot}: {drawn} lines left their colour on the canvas");
     }

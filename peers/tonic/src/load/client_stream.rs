@@ -10,7 +10,7 @@ use tonic::Status;
 use super::channel::Client;
 use super::record::Recorder;
 use super::run::Start;
-use super::stride::{Pace, stride};
+use super::stride::stride;
 use super::worker::{Call, Worker, check_size, ended_early, request};
 use crate::proto::SimpleRequest;
 
@@ -24,7 +24,6 @@ pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> 
         worker: worker.clone(),
         stride: stride(call.size),
         sent: sent.clone(),
-        pace: Pace::new(),
         started_ns: 0,
         count: 0,
         left: 0,
@@ -58,7 +57,6 @@ struct Requests {
     worker: Worker,
     stride: u64,
     sent: Arc<Mutex<Sent>>,
-    pace: Pace,
     /// The stride under way: when it began, its messages, how many of them are still to come, whether they count.
     started_ns: u64,
     count: u64,
@@ -72,7 +70,7 @@ impl Requests {
         let now_ns = self.worker.run.now_ns();
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         if self.counted {
-            self.pace.record(&mut sent.recorder, now_ns - self.started_ns, self.count);
+            sent.recorder.record_pace(now_ns - self.started_ns, self.count);
         }
         self.worker.progress.waits_since(now_ns);
         self.started_ns = now_ns;

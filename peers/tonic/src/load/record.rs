@@ -22,6 +22,7 @@ pub struct Recorder {
     min_ns: u64,
     max_ns: u64,
     sum_ns: u128,
+    paced: Paced,
     /// Calls that ended with OK.
     pub calls: u64,
     /// The others, by the canonical name of their status.
@@ -30,10 +31,27 @@ pub struct Recorder {
     pub spikes: Vec<Spike>,
 }
 
-/// A large latency and when it ended, counted from where measuring began.
+/// Messages of streams one way.
+#[derive(Clone, Copy, Default)]
+struct Paced {
+    messages: u64,
+    sum_ns: u128,
+    gap_max_ns: u64,
+    messages_per_reading: u64,
+}
+
+/// How messages of streams one way followed each other, ns.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Pace {
+    pub mean: f64,
+    pub gap_max: u64,
+    pub messages_per_reading: u64,
+}
+
+/// A large latency or gap and when it ended, counted from where measuring began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spike {
-    pub latency_ns: u64,
+    pub took_ns: u64,
     pub at_ns: u64,
 }
 
@@ -59,6 +77,7 @@ impl Recorder {
             min_ns: u64::MAX,
             max_ns: 0,
             sum_ns: 0,
+            paced: Paced::default(),
             calls: 0,
             errors: BTreeMap::new(),
             spikes: Vec::new(),
@@ -75,8 +94,26 @@ impl Recorder {
         self.min_ns = self.min_ns.min(latency_ns);
         self.max_ns = self.max_ns.max(latency_ns);
         self.sum_ns += u128::from(latency_ns) * u128::from(count);
-        if self.spikes.len() < SPIKES_MAX || latency_ns > self.spikes[SPIKES_MAX - 1].latency_ns {
-            self.spike(Spike { latency_ns, at_ns: self.started.elapsed().as_nanos() as u64 });
+        self.note_spike(latency_ns);
+    }
+
+    /// `count` messages of a stream one way went by in `elapsed_ns`, from one reading of the clock to the next.
+    #[inline]
+    pub fn record_pace(&mut self, elapsed_ns: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.paced.messages += count;
+        self.paced.sum_ns += u128::from(elapsed_ns);
+        self.paced.gap_max_ns = self.paced.gap_max_ns.max(elapsed_ns);
+        self.paced.messages_per_reading = self.paced.messages_per_reading.max(count);
+        self.note_spike(elapsed_ns);
+    }
+
+    #[inline]
+    fn note_spike(&mut self, took_ns: u64) {
+        if self.spikes.len() < SPIKES_MAX || took_ns > self.spikes[SPIKES_MAX - 1].took_ns {
+            self.spike(Spike { took_ns, at_ns: self.started.elapsed().as_nanos() as u64 });
         }
     }
 
@@ -85,7 +122,7 @@ impl Recorder {
     }
 
     pub fn operations(&self) -> u64 {
-        self.latencies.len()
+        self.latencies.len() + self.paced.messages
     }
 
     pub fn merge(&mut self, other: &Self) {
@@ -93,6 +130,11 @@ impl Recorder {
         self.min_ns = self.min_ns.min(other.min_ns);
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns += other.sum_ns;
+        self.paced.messages += other.paced.messages;
+        self.paced.sum_ns += other.paced.sum_ns;
+        self.paced.gap_max_ns = self.paced.gap_max_ns.max(other.paced.gap_max_ns);
+        self.paced.messages_per_reading =
+            self.paced.messages_per_reading.max(other.paced.messages_per_reading);
         self.calls += other.calls;
         for (name, count) in &other.errors {
             *self.errors.entry(name).or_default() += count;
@@ -102,7 +144,17 @@ impl Recorder {
         }
     }
 
-    /// `None` when nothing succeeded.
+    /// `None` when no message of a stream one way went by.
+    pub fn pace(&self) -> Option<Pace> {
+        let Paced { messages, sum_ns, gap_max_ns, messages_per_reading } = self.paced;
+        (messages > 0).then(|| Pace {
+            mean: sum_ns as f64 / messages as f64,
+            gap_max: gap_max_ns,
+            messages_per_reading,
+        })
+    }
+
+    /// `None` when nothing succeeded that has a latency.
     pub fn latency(&self) -> Option<Latency> {
         let percentile =
             |percentile| self.latencies.value_at_percentile(percentile).clamp(self.min_ns, self.max_ns);
@@ -119,7 +171,7 @@ impl Recorder {
     }
 
     fn spike(&mut self, spike: Spike) {
-        let place = self.spikes.partition_point(|other| other.latency_ns >= spike.latency_ns);
+        let place = self.spikes.partition_point(|other| other.took_ns >= spike.took_ns);
         self.spikes.insert(place, spike);
         self.spikes.truncate(SPIKES_MAX);
     }
@@ -164,8 +216,19 @@ mod tests {
         let [mut even, odd, all] = recorders;
         even.merge(&odd);
         assert_eq!((even.latency(), &even.errors), (all.latency(), &all.errors));
-        let largest = |recorder: &Recorder| recorder.spikes.iter().map(|spike| spike.latency_ns).max();
+        let largest = |recorder: &Recorder| recorder.spikes.iter().map(|spike| spike.took_ns).max();
         assert_eq!(largest(&even), Some(10_000));
         assert_eq!(even.spikes.len(), SPIKES_MAX);
+    }
+
+    #[test]
+    fn messages_one_way_have_a_pace_and_no_latency() {
+        let mut recorder = Recorder::starting_at(Instant::now());
+        for (elapsed_ns, count) in [(320, 16), (0, 0), (5000, 16)] {
+            recorder.record_pace(elapsed_ns, count);
+        }
+        assert_eq!((recorder.operations(), recorder.latency()), (32, None));
+        let pace = Pace { mean: 166.25, gap_max: 5000, messages_per_reading: 16 };
+        assert_eq!(recorder.pace(), Some(pace));
     }
 }

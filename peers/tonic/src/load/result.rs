@@ -1,4 +1,4 @@
-//! The schema `thalweg.load/1`.
+//! The schema `thalweg.load/2`.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -12,7 +12,7 @@ use nix::sys::time::TimeValLike;
 use serde::Serialize;
 
 use super::Settings;
-use super::record::{Latency, Recorder, Spike};
+use super::record::{Latency, Pace, Recorder, Spike};
 
 #[derive(Serialize)]
 pub struct LoadResult {
@@ -30,6 +30,7 @@ pub struct LoadResult {
     bytes_sent: u64,
     bytes_received: u64,
     latency_ns: Option<Latency>,
+    pace_ns: Option<Pace>,
     spikes: Vec<Spike>,
     /// HdrHistogram V2 in base64.
     histogram: String,
@@ -89,7 +90,7 @@ impl LoadResult {
         let per_call = |ns: f64| ns / messages as f64;
         let (user_ns, system_ns) = (per_call(client_cpu.user_ns), per_call(client_cpu.system_ns));
         Self {
-            schema: "thalweg.load/1",
+            schema: "thalweg.load/2",
             settings: LoadSettings {
                 target: settings.target.to_string(),
                 call: settings.call.name(),
@@ -109,6 +110,7 @@ impl LoadResult {
             calls: recorder.calls,
             messages,
             latency_ns: recorder.latency(),
+            pace_ns: recorder.pace(),
             histogram: histogram(&recorder),
             errors: recorder.errors,
             bytes_sent: messages * sent * settings.size as u64,

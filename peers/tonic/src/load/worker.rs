@@ -11,7 +11,7 @@ use super::bidi::bidi_stream;
 use super::channel::Client;
 use super::client_stream::client_stream;
 use super::run::{Run, Start};
-use super::stride::{Pace, stride};
+use super::stride::stride;
 use crate::proto::{Payload, SimpleRequest, SimpleResponse};
 use crate::zeros::zeros;
 
@@ -99,7 +99,6 @@ async fn unary(call: Call, client: &mut Client, worker: &Worker) -> Result<(), S
 async fn server_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
     let run = &worker.run;
     let stride = stride(call.size);
-    let mut pace = Pace::new();
     let mut started_ns = run.now_ns();
     let mut start = run.start(started_ns, stride);
     let mut responses = client.streaming_from_server(request(0, call.size)).await?.into_inner();
@@ -131,7 +130,7 @@ async fn server_stream(call: Call, client: &mut Client, worker: &Worker) -> Resu
         let now_ns = run.now_ns();
         if counted && received > 0 {
             let mut shard = run.shard(worker.index);
-            pace.record(&mut shard.recorder, now_ns - started_ns, received);
+            shard.recorder.record_pace(now_ns - started_ns, received);
             shard.last_ns = shard.last_ns.max(now_ns);
         }
         ended?;

@@ -4,7 +4,7 @@ use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
 use crate::figures::{count, percent, throughput, time, times};
 use crate::findings::{Finding, Topic};
 use crate::load::{Kind, Transport, Work};
-use crate::record::CallType;
+use crate::record::{CallType, Latency};
 use crate::size::ByteSize;
 
 /// Rates that differ by less than this share are no difference.
@@ -38,17 +38,15 @@ pub(crate) fn answer(analysis: &Analysis) -> Option<String> {
 pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
     let lone = lone_lines(analysis);
     let mut headlines = Vec::new();
-    let smallest = lone.iter().filter_map(|line| Some((line, line.cells.first()?)));
-    if let Some((line, cell)) = smallest.min_by_key(|(_, cell)| cell.latency.p50) {
+    let smallest = lone.iter().filter_map(|line| {
+        let cell = line.cells.first()?;
+        Some((line, cell.size, cell.latency?))
+    });
+    if let Some((line, size, latency)) = smallest.min_by_key(|(.., latency)| latency.p50) {
         headlines.push(Headline {
             name: "A lone call",
-            figure: time(cell.latency.p50 as f64),
-            detail: format!(
-                "{} over {}, median; p99 {}",
-                cell.size,
-                line.transport,
-                time(cell.latency.p99 as f64)
-            ),
+            figure: time(latency.p50 as f64),
+            detail: format!("{size} over {}, median; p99 {}", line.transport, time(latency.p99 as f64)),
         });
     }
     if let Some((line, plateau)) = lone.iter().find_map(|line| Some((line, line.plateau()?))) {
@@ -220,8 +218,7 @@ fn fastest(analysis: &Analysis) -> Option<String> {
 fn transports(analysis: &Analysis) -> Option<String> {
     let tcp = analysis.line(Kind::LONE_CALL, Transport::Tcp)?;
     let uds = analysis.line(Kind::LONE_CALL, Transport::Uds)?;
-    let both =
-        |cell: &Cell| Some((cell.size, uds.at(cell.size)?.latency.p50 as f64 / cell.latency.p50 as f64));
+    let both = |cell: &Cell| Some((cell.size, uds.at(cell.size)?.p50_ns()? as f64 / cell.p50_ns()? as f64));
     let ratios: Vec<(ByteSize, f64)> = tcp.cells.iter().filter_map(both).collect();
     let (&(smallest, first), &(largest, last)) = (ratios.first()?, ratios.last()?);
     let compared = |ratio: f64| match ratio {
@@ -244,34 +241,57 @@ fn transports(analysis: &Analysis) -> Option<String> {
 }
 
 fn spikes(analysis: &Analysis) -> Option<String> {
-    let all: Vec<_> =
-        analysis.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell))).collect();
-    let ratio = |cell: &Cell| cell.latency.max as f64 / cell.latency.p50.max(1) as f64;
-    let (line, cell) = all.iter().max_by_key(|(_, cell)| cell.latency.max)?;
-    let mut sentences = vec![format!(
-        "The longest wait was {}, with {} and messages of {}{}; the median there is {}, p99.99 {}.",
-        time(cell.latency.max as f64),
-        of(line),
-        cell.size,
-        cell.spikes
-            .first()
-            .map(|spike| format!(", {} into its run", time(spike.at_ns as f64)))
-            .unwrap_or_default(),
-        time(cell.latency.p50 as f64),
-        time(cell.latency.p99_99 as f64),
-    )];
-    let lone = all.iter().filter(|(line, _)| line.kind == Kind::LONE_CALL);
-    if let Some((line, cell)) = lone.max_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b))) {
+    let cells = || analysis.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell)));
+    let answered: Vec<(&Line, &Cell, Latency)> =
+        cells().filter_map(|(line, cell)| Some((line, cell, cell.latency?))).collect();
+    let one_way = cells().filter_map(|(line, cell)| Some((line, cell, cell.pace?)));
+    let mut sentences = Vec::new();
+    if let Some((line, cell, latency)) = answered.iter().max_by_key(|(.., latency)| latency.max) {
+        sentences.push(format!(
+            "The longest wait was {}, with {} and messages of {}{}; the median there is {}, p99.99 {}.",
+            time(latency.max as f64),
+            of(line),
+            cell.size,
+            into_its_run(cell),
+            time(latency.p50 as f64),
+            time(latency.p99_99 as f64),
+        ));
+    }
+    let ratio = |latency: &Latency| latency.max as f64 / latency.p50.max(1) as f64;
+    let lone = answered.iter().filter(|(line, ..)| line.kind == Kind::LONE_CALL);
+    if let Some((line, cell, latency)) = lone.max_by(|(.., a), (.., b)| ratio(a).total_cmp(&ratio(b))) {
         sentences.push(format!(
             "Among lone calls the farthest from its median was one of {} over {}: {}, {} the median.",
             cell.size,
             line.transport,
-            time(cell.latency.max as f64),
-            times(ratio(cell))
+            time(latency.max as f64),
+            times(ratio(latency))
         ));
+    }
+    if let Some((line, cell, pace)) = one_way.max_by_key(|(.., pace)| pace.gap_max) {
+        sentences.push(format!(
+            "The largest gap in a stream one way was {}, with {} and messages of {}{}; one message took {} there on \
+             average.",
+            time(pace.gap_max as f64),
+            of(line),
+            cell.size,
+            into_its_run(cell),
+            time(pace.mean),
+        ));
+    }
+    if sentences.is_empty() {
+        return None;
     }
     sentences.push("Spikes are part of every figure here; none was cut.".to_owned());
     Some(sentences.join(" "))
+}
+
+/// When the longest wait of a cell fell.
+fn into_its_run(cell: &Cell) -> String {
+    cell.spikes
+        .first()
+        .map(|spike| format!(", {} into its run", time(spike.at_ns as f64)))
+        .unwrap_or_default()
 }
 
 fn lone_lines(analysis: &Analysis) -> Vec<&Line> {

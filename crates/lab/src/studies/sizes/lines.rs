@@ -2,7 +2,7 @@
 
 use crate::load::gathered::gathered;
 use crate::load::{Kind, LabResults, Pattern, Transport, Work};
-use crate::record::{CallType, Latency, Spike};
+use crate::record::{CallType, Latency, Pace, Spike};
 use crate::size::ByteSize;
 
 /// A median latency above this many times the plateau's has left it.
@@ -37,8 +37,10 @@ pub(crate) struct Cell {
     pub(crate) rate_per_s: f64,
     /// Payload bytes per second, counted in one direction.
     pub(crate) bytes_per_s: f64,
-    /// Of one operation.
-    pub(crate) latency: Latency,
+    /// Of one operation; `None` of messages one way.
+    pub(crate) latency: Option<Latency>,
+    /// Of messages one way.
+    pub(crate) pace: Option<Pace>,
     /// No note forbids using the figures.
     pub(crate) valid: bool,
     /// The largest latencies with their time.
@@ -68,9 +70,7 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
             continue;
         }
         let point = windows.point;
-        let Some((measured, latency)) = windows.merged().and_then(|it| it.latency_ns.map(|l| (it, l))) else {
-            continue;
-        };
+        let Some(measured) = windows.merged().filter(|measured| measured.messages > 0) else { continue };
         let kind = Kind { work: point.work, in_flight: point.in_flight };
         let known = lines.iter().position(|line| (line.kind, line.transport) == (kind, point.transport));
         let index = known.unwrap_or_else(|| {
@@ -81,7 +81,8 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
             size: point.size_bytes,
             rate_per_s: measured.rate_per_s,
             bytes_per_s: measured.rate_per_s * point.size_bytes.0 as f64,
-            latency,
+            latency: measured.latency_ns,
+            pace: measured.pace_ns,
             valid: measured.is_valid(),
             spikes: measured.spikes,
             share_of_socket: None,
@@ -163,6 +164,19 @@ impl Analysis {
     }
 }
 
+impl Cell {
+    /// The median latency.
+    pub(crate) fn p50_ns(&self) -> Option<u64> {
+        Some(self.latency?.p50)
+    }
+
+    /// What a long wait is compared with: the median latency, or the mean time between two readings of the clock.
+    pub(crate) fn typical_ns(&self) -> Option<f64> {
+        let between = |pace: Pace| pace.mean * pace.messages_per_reading as f64;
+        self.p50_ns().map(|p50_ns| p50_ns as f64).or(self.pace.map(between))
+    }
+}
+
 impl Line {
     /// What was measured at this size.
     pub(crate) fn at(&self, size: ByteSize) -> Option<&Cell> {
@@ -185,13 +199,12 @@ impl Line {
     /// Where the median latency is flat, counted from the smallest size. The plateau ends behind the *last* size
     /// that is on it, so that one disturbed point in its midst does not end it. `None` with fewer than three sizes.
     pub(crate) fn plateau(&self) -> Option<Plateau> {
-        let mut smallest: Vec<u64> =
-            self.cells.get(..PLATEAU_SIZES)?.iter().map(|cell| cell.latency.p50).collect();
+        let medians: Vec<u64> = self.cells.iter().map(Cell::p50_ns).collect::<Option<_>>()?;
+        let mut smallest = medians.get(..PLATEAU_SIZES)?.to_vec();
         smallest.sort_unstable();
         let level_ns = smallest[PLATEAU_SIZES / 2];
-        let on_plateau = |cell: &Cell| cell.latency.p50 as f64 <= PLATEAU_FACTOR * level_ns as f64;
-        let last = self.cells.iter().rposition(on_plateau)?;
-        let leaves = self.cells.get(last + 1).map(|cell| (cell.size, cell.latency.p50));
+        let last = medians.iter().rposition(|&p50_ns| p50_ns as f64 <= PLATEAU_FACTOR * level_ns as f64)?;
+        let leaves = self.cells.get(last + 1).and_then(|cell| Some((cell.size, cell.p50_ns()?)));
         Some(Plateau { level_ns, last: self.cells[last].size, leaves })
     }
 }

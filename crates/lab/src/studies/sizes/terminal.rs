@@ -38,7 +38,7 @@ fn columns(analysis: &Analysis, transport: Transport) -> Vec<Column<'_>> {
         let rate: fn(&Cell) -> String = |cell| format!("{}/s", count(cell.rate_per_s));
         let (head, figure): ([&str; 2], fn(&Cell) -> String) = match work {
             Work::Call(CallType::Unary) if in_flight == 1 => {
-                (["lone call", "median"], |c| time(c.latency.p50 as f64))
+                (["lone call", "median"], |c| c.p50_ns().map_or("-".to_owned(), |p50_ns| time(p50_ns as f64)))
             }
             Work::Call(CallType::Unary) => (["unary", ""], rate),
             Work::Call(CallType::ClientStream) => (["client", "stream"], rate),

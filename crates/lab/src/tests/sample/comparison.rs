@@ -10,7 +10,8 @@ use crate::load::{
     SystemCalls, SystemCallsOutcome, Transport, Usage, Work,
 };
 use crate::record::{
-    CallType, Connections, CpuTime, LOAD_SCHEMA, LaneRule, Latency, LoadResult, LoadSettings, Note, Spike,
+    CallType, Connections, CpuTime, LOAD_SCHEMA, LaneRule, Latency, LoadResult, LoadSettings, Note, Pace,
+    Spike,
 };
 use crate::size::ByteSize;
 use crate::sizes::SizesOptions;
@@ -23,7 +24,7 @@ const WINDOW: Duration = Duration::from_millis(400);
 
 /// What an operation takes of a made-up stack: this long, and so much more for each byte.
 #[derive(Clone, Copy)]
-struct Pace {
+struct Costs {
     lone_us: f64,
     unary_us: f64,
     /// Client, server and bidi streams.
@@ -33,16 +34,16 @@ struct Pace {
     in_kernel: f64,
 }
 
-const OURS: Pace =
-    Pace { lone_us: 58.0, unary_us: 1.7, message_us: [0.024, 0.027, 0.09], byte_ns: 0.42, in_kernel: 0.66 };
-const TONIC: Pace =
-    Pace { lone_us: 81.0, unary_us: 11.3, message_us: [0.041, 0.043, 0.4], byte_ns: 0.43, in_kernel: 0.3 };
-const GRPC_CPP: Pace =
-    Pace { lone_us: 92.0, unary_us: 12.8, message_us: [2.6, 2.4, 5.1], byte_ns: 0.39, in_kernel: 0.25 };
-const GRPC_GO: Pace =
-    Pace { lone_us: 104.0, unary_us: 15.9, message_us: [0.9, 0.7, 2.4], byte_ns: 0.81, in_kernel: 0.28 };
-const SOCKET: Pace =
-    Pace { lone_us: 49.0, unary_us: 0.8, message_us: [0.011, 0.011, 0.05], byte_ns: 0.24, in_kernel: 0.95 };
+const OURS: Costs =
+    Costs { lone_us: 58.0, unary_us: 1.7, message_us: [0.024, 0.027, 0.09], byte_ns: 0.42, in_kernel: 0.66 };
+const TONIC: Costs =
+    Costs { lone_us: 81.0, unary_us: 11.3, message_us: [0.041, 0.043, 0.4], byte_ns: 0.43, in_kernel: 0.3 };
+const GRPC_CPP: Costs =
+    Costs { lone_us: 92.0, unary_us: 12.8, message_us: [2.6, 2.4, 5.1], byte_ns: 0.39, in_kernel: 0.25 };
+const GRPC_GO: Costs =
+    Costs { lone_us: 104.0, unary_us: 15.9, message_us: [0.9, 0.7, 2.4], byte_ns: 0.81, in_kernel: 0.28 };
+const SOCKET: Costs =
+    Costs { lone_us: 49.0, unary_us: 0.8, message_us: [0.011, 0.011, 0.05], byte_ns: 0.24, in_kernel: 0.95 };
 
 /// Seven sizes over TCP and Unix sockets.
 pub(crate) fn quick() -> LabResults {
@@ -168,7 +169,7 @@ fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut Random) ->
     let operation_ns = match &pair {
         // Each end does half of the work; where they overlap, the slower is what is seen.
         Some(pair) => {
-            let (client, server) = (pace(pair.client.name()), pace(pair.server.name()));
+            let (client, server) = (costs(pair.client.name()), costs(pair.server.name()));
             (ns(client, point) + ns(server, point)).max(2.0 * 0.8 * ns(client, point).max(ns(server, point)))
                 / 2.0
         }
@@ -203,7 +204,7 @@ fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut Random) ->
     }
 }
 
-fn pace(name: &str) -> Pace {
+fn costs(name: &str) -> Costs {
     match name {
         "thalweg" => OURS,
         "tonic" => TONIC,
@@ -212,16 +213,16 @@ fn pace(name: &str) -> Pace {
     }
 }
 
-fn ns(pace: Pace, point: &Point) -> f64 {
+fn ns(costs: Costs, point: &Point) -> f64 {
     let own_us = match (point.work, point.in_flight) {
-        (Work::Call(CallType::Unary), 1) => pace.lone_us,
-        (Work::Call(CallType::ClientStream), _) => pace.message_us[0],
-        (Work::Call(CallType::ServerStream), _) => pace.message_us[1],
-        (Work::Call(CallType::BidiStream), _) => pace.message_us[2],
-        _ => pace.unary_us,
+        (Work::Call(CallType::Unary), 1) => costs.lone_us,
+        (Work::Call(CallType::ClientStream), _) => costs.message_us[0],
+        (Work::Call(CallType::ServerStream), _) => costs.message_us[1],
+        (Work::Call(CallType::BidiStream), _) => costs.message_us[2],
+        _ => costs.unary_us,
     };
     let own_us = if point.transport == Transport::Uds { own_us * 0.9 } else { own_us };
-    own_us * 1e3 + pace.byte_ns * point.size_bytes.0 as f64
+    own_us * 1e3 + costs.byte_ns * point.size_bytes.0 as f64
 }
 
 fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
@@ -229,6 +230,10 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
     let mean = 1e9 / rate_per_s * f64::from(point.in_flight);
     let at = |share: f64| (mean * share) as u64;
     let max = at(6.0 + 20.0 * random.unit());
+    let is_one_way = match point.work {
+        Work::Call(call) => matches!(call, CallType::ClientStream | CallType::ServerStream),
+        Work::Socket(pattern) => pattern == Pattern::OneWay,
+    };
     let cpu_ns = WINDOW.as_nanos() as f64 * 0.8;
     let client_cpu = CpuTime { user_ns: cpu_ns * 0.4, system_ns: cpu_ns * 0.6 };
     LoadResult {
@@ -260,7 +265,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         errors: BTreeMap::new(),
         bytes_sent: messages * point.size_bytes.0,
         bytes_received: messages * point.size_bytes.0,
-        latency_ns: Some(Latency {
+        latency_ns: (!is_one_way).then(|| Latency {
             min: at(0.6),
             mean,
             p50: at(0.95),
@@ -270,7 +275,8 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
             p99_99: at(4.0),
             max,
         }),
-        spikes: vec![Spike { latency_ns: max, at_ns: (random.unit() * 4e8) as u64 }],
+        pace_ns: is_one_way.then_some(Pace { mean, gap_max: max, messages_per_reading: 16 }),
+        spikes: vec![Spike { took_ns: max, at_ns: (random.unit() * 4e8) as u64 }],
         histogram: String::new(),
         client_cpu,
         lanes: Vec::new(),
@@ -282,11 +288,11 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
 
 fn usage(pair: &Pair, result: &LoadResult) -> Usage {
     let of = |stack: &Stack, busy: f64| {
-        let pace = pace(stack.name());
+        let costs = costs(stack.name());
         let cpu_ns = WINDOW.as_nanos() as f64 * busy;
         ProcessUsage {
-            user_ns: (cpu_ns * (1.0 - pace.in_kernel)) as u64,
-            system_ns: (cpu_ns * pace.in_kernel) as u64,
+            user_ns: (cpu_ns * (1.0 - costs.in_kernel)) as u64,
+            system_ns: (cpu_ns * costs.in_kernel) as u64,
             voluntary_switches: result.messages / if result.settings.in_flight == 1 { 1 } else { 12 },
             involuntary_switches: 3,
             waited_ns: 0,

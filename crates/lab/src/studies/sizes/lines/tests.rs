@@ -9,7 +9,7 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
             size: ByteSize(size),
             rate_per_s: 1e9 / p50 as f64,
             bytes_per_s: size as f64 * 1e9 / p50 as f64,
-            latency: Latency {
+            latency: Some(Latency {
                 min: p50,
                 mean: p50 as f64,
                 p50,
@@ -18,7 +18,8 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
                 p99_9: p50,
                 p99_99: p50,
                 max: p50,
-            },
+            }),
+            pace: None,
             valid: true,
             spikes: Vec::new(),
             share_of_socket: None,

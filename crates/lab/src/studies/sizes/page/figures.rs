@@ -11,9 +11,10 @@ use crate::record::{LoadResult, Spike};
 use crate::report::parts::{field, scrolled, sorting_head};
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
 
-/// Of each line of calls the wait that lies farthest from the median beside it, farthest first.
+/// Of each line of calls the wait that lies farthest from what is typical beside it, farthest first.
 pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
-    let ratio = |cell: &Cell, spike: Spike| spike.latency_ns as f64 / cell.latency.p50.max(1) as f64;
+    let typical_ns = |cell: &Cell| cell.typical_ns().unwrap_or_default();
+    let ratio = |cell: &Cell, spike: Spike| spike.took_ns as f64 / typical_ns(cell).max(1.0);
     let mut spikes: Vec<(&Line, &Cell, Spike)> = analysis
         .calls()
         .filter_map(|line| {
@@ -26,7 +27,7 @@ pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
         table {
             thead {
                 tr {
-                    @for head in ["Work", "Wait", "Size", "Transport", "Median there", "Wait / median", "After"] {
+                    @for head in ["Work", "Wait", "Size", "Transport", "Typical there", "Wait / typical", "After"] {
                         th scope="col" { (head) }
                     }
                 }
@@ -35,10 +36,10 @@ pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
                 @for (line, cell, spike) in spikes {
                     tr {
                         th scope="row" { (line.kind.label()) }
-                        td { (time(spike.latency_ns as f64)) }
+                        td { (time(spike.took_ns as f64)) }
                         td { (cell.size) }
                         td { (line.transport) }
-                        td { (time(cell.latency.p50 as f64)) }
+                        td { (time(typical_ns(cell))) }
                         td { (count(ratio(cell, spike))) " ×" }
                         td { (time(spike.at_ns as f64)) }
                     }
@@ -49,7 +50,7 @@ pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
 }
 
 /// The columns of the table of all figures behind its first one. Words stand to the left.
-const COLUMNS: [(&str, bool); 20] = [
+const COLUMNS: [(&str, bool); 22] = [
     ("Transport", true),
     ("Size", false),
     ("Rate", false),
@@ -63,6 +64,8 @@ const COLUMNS: [(&str, bool); 20] = [
     ("Max", false),
     ("Mean", false),
     ("Min", false),
+    ("Pace", false),
+    ("Largest gap", false),
     ("CPU", false),
     ("Operations", false),
     ("Calls", false),
@@ -126,6 +129,8 @@ fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Anal
         latency.map(|l| l.max as f64),
         latency.map(|l| l.mean),
         latency.map(|l| l.min as f64),
+        measured.pace_ns.map(|pace| pace.mean),
+        measured.pace_ns.map(|pace| pace.gap_max as f64),
         cpu,
     ];
     let connections = measured.connections;

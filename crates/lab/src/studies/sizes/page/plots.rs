@@ -39,6 +39,9 @@ struct PlotKind {
 struct PlotLine {
     kind: String,
     transport: String,
+    /// Of messages one way the pace and the largest gap stand in place of a latency.
+    pace: Vec<Option<f64>>,
+    gap: Vec<Option<f64>>,
     p50: Vec<Option<f64>>,
     mean: Vec<Option<f64>>,
     p99: Vec<Option<f64>>,
@@ -51,19 +54,21 @@ struct PlotLine {
 pub(super) fn plot_data(analysis: &Analysis) -> Markup {
     let sizes = analysis.sizes();
     let lines = analysis.lines.iter().map(|line| {
-        let column = |figure: fn(&Cell) -> f64| {
-            sizes.iter().map(|&size| line.at(size).map(figure)).collect::<Vec<_>>()
+        let column = |figure: fn(&Cell) -> Option<f64>| {
+            sizes.iter().map(|&size| line.at(size).and_then(figure)).collect::<Vec<_>>()
         };
         PlotLine {
             kind: kind_id(line.kind),
             transport: line.transport.to_string(),
-            p50: column(|cell| cell.latency.p50 as f64),
-            mean: column(|cell| cell.latency.mean),
-            p99: column(|cell| cell.latency.p99 as f64),
-            p99_99: column(|cell| cell.latency.p99_99 as f64),
-            max: column(|cell| cell.latency.max as f64),
-            rate: column(|cell| cell.rate_per_s),
-            throughput: column(|cell| cell.bytes_per_s),
+            pace: column(|cell| Some(cell.pace?.mean)),
+            gap: column(|cell| Some(cell.pace?.gap_max as f64)),
+            p50: column(|cell| Some(cell.latency?.p50 as f64)),
+            mean: column(|cell| Some(cell.latency?.mean)),
+            p99: column(|cell| Some(cell.latency?.p99 as f64)),
+            p99_99: column(|cell| Some(cell.latency?.p99_99 as f64)),
+            max: column(|cell| Some(cell.latency?.max as f64)),
+            rate: column(|cell| Some(cell.rate_per_s)),
+            throughput: column(|cell| Some(cell.bytes_per_s)),
         }
     });
     let data = PlotData {
