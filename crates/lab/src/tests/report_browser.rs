@@ -40,7 +40,8 @@ const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
     root.dataset.looked = document.querySelector('[data-look]').selectedOptions[0].textContent;
 }, 40))</script>";
 
-/// Without it the browser guesses the encoding from the bytes that it has read so far, and has been seen to guess wrong.
+/// Without it the browser guesses the encoding from the bytes that it has read so far, and has been seen to guess
+/// wrong.
 const FRAME_HEAD: &str = "<meta charset=\"utf-8\">";
 
 /// Shows the framed page's elements, as they are after its scripts have run, to whoever prints the frame's page, and

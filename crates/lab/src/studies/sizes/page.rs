@@ -36,8 +36,8 @@ const STATISTICS: [(&str, &str); 5] =
     [("p50", "median"), ("mean", "mean"), ("p99", "p99"), ("p99_99", "p99.99"), ("max", "max")];
 
 const PACE: &str = "mean time from one message to the next of the same stream; lower is better";
-const GAP: &str = "the longest time between two readings of the clock, of which there is one in 16 messages below 4 KiB \
-                   and one in each above; lower is better";
+const GAP: &str = "the longest time between two readings of the clock, of which there is one in 16 messages below \
+                   4 KiB and one in each above; lower is better";
 const RATE: &str = "calls, messages or round trips per second; higher is better";
 const THROUGHPUT: &str = "payload bytes per second, one direction; higher is better";
 
@@ -95,8 +95,8 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
             h2 { "Spikes" }
             p.about {
                 "For each kind of call the wait that lay farthest from what is typical of its run, and how long into \
-                 the run it fell. Typical is the median latency, and of streams one way the mean time between two readings of \
-                 the clock. Spikes are part of every mean, percentile and maximum on this page."
+                 the run it fell. Typical is the median latency, and of streams one way the mean time between two \
+                 readings of the clock. Spikes are part of every mean, percentile and maximum on this page."
             }
             (figures::spikes_table(analysis))
         }
