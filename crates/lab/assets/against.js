@@ -25,7 +25,7 @@ function comparison(shared) {
     faster: `${ours.name} is faster`,
     same: "no difference",
     slower: `${ours.name} is slower`,
-    undecided: "too few windows for a verdict",
+    unclear: "cannot tell: the interval is too wide, or there are too few windows",
     missing: "not measured",
   };
   // The depth of a field's colour: the end of the interval that is nearest to 1, as in the other tables.
@@ -127,7 +127,7 @@ function comparison(shared) {
 
   const ratioTick = (value) => `${String(Number(value.toPrecision(2)))} ×`;
 
-  // Where a ratio is no difference, and the line of 1.
+  // Where a ratio makes nobody faster, and the line of 1.
   function noiseBand(u, floor) {
     const { ctx, bbox } = u;
     const y = (value) => Math.min(Math.max(u.valToPos(value, "y", true), bbox.top), bbox.top + bbox.height);
@@ -381,7 +381,7 @@ function comparison(shared) {
       .join("");
     const names = (end) => [...new Set(data.pairs.map((pair) => pair[end]))];
     const table = document.querySelector(".matrix");
-    const signs = { faster: "▲", same: "=", slower: "▼", undecided: "?", missing: "" };
+    const signs = { faster: "▲", same: "=", slower: "▼", unclear: "?", missing: "" };
     const fill = () => {
       const { cell } = cells[Number(select.value)];
       const field = (client, server) => {

@@ -92,7 +92,8 @@
     const box = figure.querySelector(".plot");
     const { field, show } = charts[name];
     const log = state.scale[name] === "log";
-    const column = (line) => line[field()].map((value) => (log && value === 0 ? null : value));
+    const value = (line, i) => line[field()]?.[i] ?? null;
+    const column = (line) => positions.map((_, i) => (log && value(line, i) === 0 ? null : value(line, i)));
 
     plots.get(name)?.destroy();
     const tip = tooltip();

@@ -72,6 +72,11 @@ impl Interval {
     pub(crate) fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
+
+    /// All of it lies between 1 ÷ `margin` and `margin`.
+    pub(crate) fn is_within(self, margin: f64) -> bool {
+        self.low >= 1.0 / margin && self.high <= margin
+    }
 }
 
 /// The interval of the mean, at each end the farther of Student's t and the widened bootstrap; see the module.

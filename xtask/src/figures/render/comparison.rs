@@ -104,10 +104,14 @@ impl<'a> Ratio<'a> {
         })
     }
 
-    /// `1.76 (1.56–1.99)`, behind a `=` where it is no difference.
+    /// `1.76 (1.56–1.99)`, behind a `=` where it is no difference, and a `?` where that cannot be told.
     pub(super) fn text(self) -> String {
         let ratio = numbers::ratio(self.mean);
-        let mark = if self.verdict == "no difference" { "= " } else { "" };
+        let mark = match self.verdict {
+            "no difference" => "= ",
+            "cannot tell" => "? ",
+            _ => "",
+        };
         match self.interval {
             Some((low, high)) => {
                 format!("{mark}{ratio} ({}–{})", numbers::ratio(low), numbers::ratio(high))

@@ -83,17 +83,21 @@ pub(crate) struct Compared {
 /// What a ratio amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Verdict {
-    /// Ours is faster.
+    /// Ours is faster: the interval does not hold 1, and the ratio lies outside the noise floor.
     Faster,
-    /// The interval holds 1, or the ratio lies within the noise floor.
+    /// Neither is faster, and the whole interval lies within [`MARGIN`] of 1: the two are equivalent.
     NoDifference,
     /// Theirs is faster.
     Slower,
-    /// There are too few pairs of windows for an interval.
-    Undecided,
+    /// Neither is faster, and the interval reaches beyond [`MARGIN`], or there are too few pairs of windows for one: a
+    /// difference of that size may be there, or not.
+    CannotTell,
     /// One of the two has no window that can be used.
     NotMeasured,
 }
+
+/// What is called no difference: a ratio that is known to lie between 1 ÷ this and this.
+pub(crate) const MARGIN: f64 = 1.1;
 
 /// Which way of a figure is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +156,7 @@ pub(crate) struct Tally {
     pub(crate) faster: usize,
     pub(crate) no_difference: usize,
     pub(crate) slower: usize,
-    pub(crate) undecided: usize,
+    pub(crate) cannot_tell: usize,
     pub(crate) not_measured: usize,
 }
 
@@ -275,14 +279,14 @@ impl Compared {
     fn new(ratio: Option<Ratio>, floor: f64, better: Better) -> Self {
         let verdict = match ratio {
             None => Verdict::NotMeasured,
-            Some(Ratio { interval: None, .. }) => Verdict::Undecided,
+            Some(Ratio { interval: None, .. }) => Verdict::CannotTell,
             Some(Ratio { ratio, interval: Some(interval), .. }) => {
-                if interval.contains(1.0) || ratio.ln().abs() <= floor {
-                    Verdict::NoDifference
-                } else if (ratio > 1.0) == (better == Better::More) {
-                    Verdict::Faster
-                } else {
-                    Verdict::Slower
+                let differs = !interval.contains(1.0) && ratio.ln().abs() > floor;
+                match (differs, (ratio > 1.0) == (better == Better::More)) {
+                    (true, true) => Verdict::Faster,
+                    (true, false) => Verdict::Slower,
+                    (false, _) if interval.is_within(MARGIN) => Verdict::NoDifference,
+                    (false, _) => Verdict::CannotTell,
                 }
             }
         };
@@ -317,7 +321,7 @@ impl FromIterator<Verdict> for Tally {
                 Verdict::Faster => &mut tally.faster,
                 Verdict::NoDifference => &mut tally.no_difference,
                 Verdict::Slower => &mut tally.slower,
-                Verdict::Undecided => &mut tally.undecided,
+                Verdict::CannotTell => &mut tally.cannot_tell,
                 Verdict::NotMeasured => &mut tally.not_measured,
             } += 1;
         }
@@ -326,9 +330,9 @@ impl FromIterator<Verdict> for Tally {
 }
 
 impl Tally {
-    /// Cells that have a verdict.
-    pub(crate) fn decided(self) -> usize {
-        self.faster + self.no_difference + self.slower
+    /// Cells that were measured.
+    pub(crate) fn measured(self) -> usize {
+        self.faster + self.no_difference + self.slower + self.cannot_tell
     }
 }
 

@@ -61,7 +61,7 @@ fn verdict(verdict: Verdict) -> &'static str {
         Verdict::Faster => "faster",
         Verdict::NoDifference => "no difference",
         Verdict::Slower => "slower",
-        Verdict::Undecided => "too few windows",
+        Verdict::CannotTell => "cannot tell",
         Verdict::NotMeasured => "not measured",
     }
 }

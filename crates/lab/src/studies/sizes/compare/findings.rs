@@ -45,13 +45,13 @@ pub(crate) fn answer(comparison: &Comparison) -> Option<String> {
         .peers
         .iter()
         .map(|pair| (pair, comparison.tally(pair)))
-        .filter(|(_, tally)| tally.decided() > 0)
+        .filter(|(_, tally)| tally.measured() > 0)
         .collect();
     let (&(first, tally), rest) = counted.split_first()?;
     let mut faster =
-        vec![format!("{name} is faster than {first} in {} of {} cases", tally.faster, tally.decided())];
+        vec![format!("{name} is faster than {first} in {} of {} cases", tally.faster, tally.measured())];
     faster.extend(
-        rest.iter().map(|(pair, tally)| format!("than {pair} in {} of {}", tally.faster, tally.decided())),
+        rest.iter().map(|(pair, tally)| format!("than {pair} in {} of {}", tally.faster, tally.measured())),
     );
     let mut slower: Vec<String> = counted
         .iter()
@@ -97,15 +97,15 @@ pub(crate) fn losses(comparison: &Comparison) -> Vec<Loss> {
     losses
 }
 
-/// `faster in 41, no difference in 9, slower in 3`, and what is not decided.
+/// `faster in 41, no difference in 9, slower in 3`, and where that cannot be told.
 pub(crate) fn verdicts(tally: Tally) -> String {
     let mut parts = vec![
         format!("faster in {}", tally.faster),
         format!("no difference in {}", tally.no_difference),
         format!("slower in {}", tally.slower),
     ];
-    if tally.undecided > 0 {
-        parts.push(format!("too few windows in {}", tally.undecided));
+    if tally.cannot_tell > 0 {
+        parts.push(format!("cannot tell in {}", tally.cannot_tell));
     }
     if tally.not_measured > 0 {
         parts.push(format!("not measured in {}", tally.not_measured));
@@ -152,7 +152,7 @@ fn contrast(comparison: &Comparison, pair: &Pair, (kind, transport): (Kind, Tran
         no_difference(&rates),
         extremes(&rates, Verdict::Slower, "×")
             .map(|slower| format!("{pair} is faster: ours reaches {slower}")),
-        sizes_with(&rates, Verdict::Undecided).map(|sizes| format!("too few windows at {sizes}")),
+        sizes_with(&rates, Verdict::CannotTell).map(|sizes| format!("cannot tell at {sizes}")),
         sizes_with(&rates, Verdict::NotMeasured).map(|sizes| format!("not measured at {sizes}")),
     ];
     let mut clauses: Vec<String> = clauses.into_iter().flatten().collect();
@@ -207,6 +207,7 @@ fn median_clause(cell: &ComparedCell, against: &Against) -> Option<String> {
     let (ratio, pair, size) = (ratio?, &against.pair, cell.size);
     Some(match verdict {
         Verdict::NoDifference => format!("the median time of a call of {size} does not differ"),
+        Verdict::CannotTell => format!("whether the median time of a call of {size} differs cannot be told"),
         _ => {
             format!("a call of {size} takes {} the median time of {pair}, less is better", ratio_text(ratio))
         }

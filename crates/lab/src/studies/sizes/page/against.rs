@@ -11,7 +11,7 @@ use crate::load::noise::{AaCell, Floor};
 use crate::report::parts::{choices, folded, scrolled};
 use crate::stack::Pair;
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, ratio_figure, ratio_text, verdicts};
-use crate::studies::sizes::compare::{Comparison, Tally};
+use crate::studies::sizes::compare::{Comparison, MARGIN, Tally};
 
 /// With a floor above this share, real differences are called none.
 const FLOOR_HIGH: f64 = 0.2;
@@ -54,9 +54,19 @@ fn card(comparison: &Comparison, pair: &Pair) -> Markup {
     }
 }
 
-/// The verdicts as a bar of three parts.
+/// `10 %`
+fn margin() -> String {
+    percent(MARGIN - 1.0)
+}
+
+/// The verdicts as a bar.
 fn bar(tally: Tally) -> Markup {
-    let parts = [("faster", tally.faster), ("same", tally.no_difference), ("slower", tally.slower)];
+    let parts = [
+        ("faster", tally.faster),
+        ("same", tally.no_difference),
+        ("open", tally.cannot_tell),
+        ("slower", tally.slower),
+    ];
     html! {
         div.bar-of-verdicts aria-hidden="true" {
             @for (class, count) in parts.into_iter().filter(|(_, count)| *count > 0) {
@@ -115,8 +125,8 @@ fn noise_in_words(comparison: &Comparison) -> String {
     let cells: usize = floors.iter().map(|floor| floor.cells.len()).sum();
     let largest = floors.iter().map(|floor| floor.rate).fold(0.0, f64::max).exp() - 1.0;
     let is_loud = if largest > FLOOR_HIGH {
-        " That is a lot: the machine was not quiet, and what is called no difference here may be one. Repeat the study \
-         when nothing else runs."
+        " That is a lot: the machine was not quiet, and a difference may hide in it. Repeat the study when nothing else \
+         runs."
     } else {
         ""
     };
@@ -127,8 +137,8 @@ fn noise_in_words(comparison: &Comparison) -> String {
     };
     format!(
         "First, thalweg was measured against itself, in {cells} cells, interleaved like the \
-         others. The results differ by up to {}: differences smaller than the floor of their kind of call are \
-         called none, whatever their interval says.{is_loud}{is_borrowed}",
+         others. The results differ by up to {}: a ratio that lies nearer to 1 than the floor of its kind of \
+         call makes nobody faster, whatever its interval says.{is_loud}{is_borrowed}",
         percent(largest)
     )
 }
@@ -167,7 +177,8 @@ fn against(results: &LabResults, comparison: &Comparison) -> Markup {
                 (choices("Compared with", "peer", peers))
                 ul.key aria-label="Colours" {
                     li { i.faster { "▲" } (ours) " is faster" }
-                    li { i.same { "=" } "no difference" }
+                    li { i.same { "=" } "no difference beyond " (margin()) }
+                    li { i { "?" } "cannot tell" }
                     li { i.slower { "▼" } (ours) " is slower" }
                 }
             }

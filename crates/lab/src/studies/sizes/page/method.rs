@@ -1,7 +1,8 @@
 //! How a study was measured, and where.
 
+use super::super::compare::MARGIN;
 use super::super::lines::PLATEAU_FACTOR;
-use crate::figures::time;
+use crate::figures::{percent, time};
 use crate::load::LabResults;
 use crate::statistics::PAIRS_MIN;
 
@@ -76,7 +77,7 @@ fn comparing() -> Vec<String> {
             .to_owned(),
         format!(
             "A ratio is ours ÷ theirs: the geometric mean over pairs of windows of the same round. Windows that failed \
-             or had errors are in no pair and are counted; with fewer than {PAIRS_MIN} pairs there is no verdict. \
+             or had errors are in no pair and are counted; with fewer than {PAIRS_MIN} pairs there is no interval. \
              Windows whose client was the limit stay: a pair is compared as a whole, its client included."
         ),
         "The interval of 95 % comes from how much the pairs differ: at each end the farther of Student’s t of the log \
@@ -87,6 +88,11 @@ fn comparing() -> Vec<String> {
          ours against ours came to in the same interleaving. Of many cells with no difference one in twenty may still \
          look like one."
             .to_owned(),
+        format!(
+            "No difference is said when neither is faster and the whole interval lies within {} of 1. Where it reaches \
+             beyond, a difference of that size may be there or not: this study cannot tell.",
+            percent(MARGIN - 1.0)
+        ),
         "Processor time and context switches are the kernel’s, of the client’s and of the server’s process, divided by \
          operations; system calls were counted in runs of their own, because counting slows them."
             .to_owned(),

@@ -34,28 +34,29 @@ struct PlotKind {
     hidden: bool,
 }
 
-/// A column for each figure, as long as there are sizes.
+/// A column for each figure, as long as there are sizes; none where a line has no such figure.
 #[derive(Serialize)]
 struct PlotLine {
     kind: String,
     transport: String,
     /// Of messages one way the pace and the largest gap stand in place of a latency.
-    pace: Vec<Option<f64>>,
-    gap: Vec<Option<f64>>,
-    p50: Vec<Option<f64>>,
-    mean: Vec<Option<f64>>,
-    p99: Vec<Option<f64>>,
-    p99_99: Vec<Option<f64>>,
-    max: Vec<Option<f64>>,
-    rate: Vec<Option<f64>>,
-    throughput: Vec<Option<f64>>,
+    pace: Option<Vec<Option<f64>>>,
+    gap: Option<Vec<Option<f64>>>,
+    p50: Option<Vec<Option<f64>>>,
+    mean: Option<Vec<Option<f64>>>,
+    p99: Option<Vec<Option<f64>>>,
+    p99_99: Option<Vec<Option<f64>>>,
+    max: Option<Vec<Option<f64>>>,
+    rate: Option<Vec<Option<f64>>>,
+    throughput: Option<Vec<Option<f64>>>,
 }
 
 pub(super) fn plot_data(analysis: &Analysis) -> Markup {
     let sizes = analysis.sizes();
     let lines = analysis.lines.iter().map(|line| {
         let column = |figure: fn(&Cell) -> Option<f64>| {
-            sizes.iter().map(|&size| line.at(size).and_then(figure)).collect::<Vec<_>>()
+            let column: Vec<_> = sizes.iter().map(|&size| line.at(size).and_then(figure)).collect();
+            column.iter().any(Option::is_some).then_some(column)
         };
         PlotLine {
             kind: kind_id(line.kind),

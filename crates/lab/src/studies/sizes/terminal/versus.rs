@@ -5,16 +5,16 @@ use crate::load::{Kind, Transport};
 use crate::report::terminal::{aligned, wrapped};
 use crate::stack::Stack;
 use crate::studies::sizes::compare::findings::{answer, ratio_figure, ratio_text};
-use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side, Verdict};
+use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, MARGIN, Side, Verdict};
 use crate::study::LeftOut;
 
 /// A table for each kind of call and transport, what they come to, and what was left out.
 pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[LeftOut<Stack>]) -> String {
     let mut text = wrapped(&format!(
         "Ratios are the operations per second of {} divided by those of the other, from windows of the same round, \
-         with their 95 % intervals: above 1 it is faster. `=` is no difference: the interval holds 1, or the ratio \
-         is within the noise floor, by which ours differs from itself.",
-        comparison.ours
+         with their 95 % intervals: above 1 it is faster. `=` is no difference beyond {}; `?`: the study cannot tell.",
+        comparison.ours,
+        percent(MARGIN - 1.0)
     ));
     text.push('\n');
     for (kind, transport) in comparison.lines() {
@@ -62,7 +62,7 @@ fn ratio(against: &Against) -> String {
     match against.rate.verdict {
         Verdict::Faster | Verdict::Slower => text,
         Verdict::NoDifference => format!("= {text}"),
-        Verdict::Undecided => format!("? {text}"),
+        Verdict::CannotTell => format!("? {text}"),
         Verdict::NotMeasured => "not measured".to_owned(),
     }
 }

@@ -188,7 +188,7 @@ fn word(compared: Compared) -> &'static str {
         Verdict::Faster => "faster",
         Verdict::NoDifference => "same",
         Verdict::Slower => "slower",
-        Verdict::Undecided => "undecided",
+        Verdict::CannotTell => "unclear",
         Verdict::NotMeasured => "missing",
     }
 }

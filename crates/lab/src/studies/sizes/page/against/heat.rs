@@ -99,7 +99,7 @@ fn heat_cell(cell: &ComparedCell, against: &Against, is_rate: bool, (line, at): 
         Verdict::Faster => ("faster", "▲", "faster"),
         Verdict::NoDifference => ("same", "=", "no difference"),
         Verdict::Slower => ("slower", "▼", "slower"),
-        Verdict::Undecided => ("open", "?", "too few windows"),
+        Verdict::CannotTell => ("open", "?", "cannot tell"),
         Verdict::NotMeasured => ("open", "", "not measured"),
     };
     let depth = ratio.map_or(0.0, depth);
