@@ -24,6 +24,9 @@ pub(super) fn lints(log: &Log) -> Result<String, Failure> {
     // Without the optional features of the libraries.
     let bare = Job::cargo("clippy --package thalweg --package thalweg-build --lib --no-deps -- -D warnings");
     bare.builds().minutes(30).run(log)?;
+    // A link of the documentation that leads nowhere is a warning too.
+    let documents = Job::cargo("doc --workspace --lib --no-deps --features").arg(FEATURES);
+    documents.env("RUSTDOCFLAGS", "-D warnings").builds().minutes(30).run(log)?;
     if !extent::is_long() {
         return Ok("no warnings, with the features and without".to_owned());
     }

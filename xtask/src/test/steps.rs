@@ -55,7 +55,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "lints",
         proves: "clippy has no warning with the optional features of the libraries, among them that our own code uses \
-                 nothing newer than `rust-version`; rustc has none without the features",
+                 nothing newer than `rust-version`; rustc has none without the features, and rustdoc none",
         needs: "clippy",
         sequence: Builds,
         after: &[],
