@@ -24,10 +24,17 @@ use compressed::Opened;
 use inspection::Inspection;
 use paint::{ColorChoice, Paint};
 
+const EXAMPLES: &str = "\
+Examples:
+  thalweg inspect message.bin --proto shop.proto --type shop.Order
+  thalweg inspect --hex '0a 05 68 65 6c 6c 6f'
+  thalweg inspect message.bin -O text | thalweg inspect --assemble -o same.bin";
+
 /// Take Protobuf bytes apart: where each tag, length and value lies, what it may mean, and what all of it costs
 ///
 /// Malformed or truncated input: what was understood until then, where it stops and why; exit code 1.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     input: input::InputArgs,
@@ -155,7 +162,7 @@ fn assemble(args: &InspectArgs) -> Result<ExitCode, Failure> {
             "the bytes would go to the terminal: say -o FILE, or send them on (… | xxd)",
         ));
     }
-    let input = args.input.read()?;
+    let input = args.input.read_any()?;
     let text = std::str::from_utf8(&input.bytes)
         .map_err(|error| Failure::failed(format!("{} is no text: {error}", input.name)))?;
     let bytes = text::assemble(text).map_err(|error| Failure::failed(format!("{}: {error}", input.name)))?;

@@ -17,10 +17,17 @@ use channels::ChannelsArgs;
 use codec::CodecArgs;
 use sizes::SizesArgs;
 
+const EXAMPLES: &str = "\
+Examples:
+  thalweg lab --quick                                             two minutes, and a page
+  thalweg lab sizes --against tonic,grpc-cpp,limit --quick        beside other stacks
+  thalweg lab channels --target 127.0.0.1:50051 --method shop.Orders/Get
+  thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl";
+
 /// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is
 /// named
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub(crate) struct LabArgs {
     #[command(subcommand)]
     study: Option<StudyArgs>,

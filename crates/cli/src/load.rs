@@ -15,7 +15,7 @@ use thalweg_lab::size::ByteSize;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
-use crate::{signals, text};
+use crate::{signals, target, text};
 
 /// Unary calls in flight; of streams, there is one for each connection.
 const IN_FLIGHT_DEFAULT: u32 = 64;
@@ -24,11 +24,20 @@ const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 /// How long a run by time warms up.
 const WARM_UP_DEFAULT: Duration = Duration::from_secs(1);
 
+const EXAMPLES: &str = "\
+Examples:
+  thalweg load 127.0.0.1:50051                                    empty calls, 64 in flight, for 10 s
+  thalweg load 127.0.0.1:50051 -c 256 --connections 4 -z 30s      more of them, over four connections
+  thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
+  thalweg load 127.0.0.1:50051 --method shop.Orders/Get --data 0a0131
+  thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
+
 /// Measure a server's grpc.testing.BenchmarkService by a closed loop of calls
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("end").args(["duration", "total"]))]
+#[command(group = ArgGroup::new("end").args(["duration", "total"]), after_help = EXAMPLES)]
 pub(crate) struct LoadArgs {
-    /// The server's target: HOST:PORT, dns:///HOST:PORT, unix:PATH, unix-abstract:NAME …
+    /// The server's target: HOST:PORT, dns:///HOST:PORT, grpc://HOST:PORT, unix:PATH, unix-abstract:NAME …
+    #[arg(value_parser = target::parse)]
     target: String,
 
     /// unary, client-stream, server-stream, bidi-stream, or ping-pong: a bidi stream with one message under way
@@ -88,6 +97,10 @@ pub(crate) struct LoadArgs {
     #[arg(short = 'o', long, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Not there, and said so: clap would propose an option that sounds alike
+    #[arg(long, hide = true, value_name = "N", aliases = ["rate", "qps"])]
+    rps: Option<String>,
+
     #[command(flatten)]
     runtime: RuntimeArgs,
 }
@@ -132,6 +145,11 @@ fn say(moment: Moment) {
 
 impl LoadArgs {
     fn settings(&self) -> Result<LoadSettings, Failure> {
+        if self.rps.is_some() {
+            return Err(Failure::bad_arguments(
+                "there is no load at a given rate: this is a closed loop, whose rate follows from the calls in flight (-c)",
+            ));
+        }
         let duration = match (self.duration, self.total) {
             (None, None) => Some(DURATION_DEFAULT),
             (duration, _) => duration,

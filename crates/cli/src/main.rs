@@ -11,6 +11,7 @@ mod runtime;
 mod schema;
 mod serve;
 mod signals;
+mod target;
 mod text;
 
 use std::process::ExitCode;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => inspect::run(&args),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {
-        eprintln!("thalweg: {message}");
+        eprintln!("error: {message}");
         ExitCode::from(code)
     })
 }

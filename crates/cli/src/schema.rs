@@ -183,7 +183,7 @@ fn by_protoc(name: &str, roots: &[PathBuf], edition_file: &str) -> Result<Vec<u8
         // Editions came with protoc 27.
         return Err(Failure::failed(format!("{why} of 27 or later, and this one says: {said}")));
     }
-    eprintln!("thalweg: {why}: compiled by protoc");
+    eprintln!("note: {why}: compiled by protoc");
     fs::read(&set).map_err(|error| Failure::failed(format!("cannot read what protoc wrote: {error}")))
 }
 

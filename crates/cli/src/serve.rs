@@ -17,8 +17,15 @@ use crate::failure::Failure;
 use crate::runtime::{self, RuntimeArgs};
 use crate::signals;
 
+const EXAMPLES: &str = "\
+Examples:
+  thalweg serve
+  thalweg serve --listen 127.0.0.1:50051 --listen unix:/tmp/thalweg.sock
+  thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3";
+
 /// Serve grpc.testing's BenchmarkService and TestService, and grpc.health.v1.Health, until SIGTERM or SIGINT
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
     /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50051")]

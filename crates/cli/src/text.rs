@@ -12,10 +12,14 @@ use thalweg_link::{Distribution, Stats};
 pub(crate) fn load(result: &LoadResult) -> String {
     let settings = &result.settings;
     let operation = settings.call.operation();
+    let what = match &settings.method {
+        Some(method) => {
+            format!("{}, {}", method.path.trim_start_matches('/'), ByteSize(method.request.len() as u64))
+        }
+        None => format!("{}, {}", settings.call, ByteSize(settings.size_bytes)),
+    };
     let mut text = format!(
-        "{}, {}, {} in flight, closed loop, {} on {}\n\n",
-        settings.call,
-        ByteSize(settings.size_bytes),
+        "{what}, {} in flight, closed loop, {} on {}\n\n",
         settings.in_flight,
         counted(u64::from(settings.connections), "connection"),
         settings.target,

@@ -104,7 +104,8 @@ pub async fn drive(
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
 
-    let mut result = supervise::supervise(settings, call.clone(), patience, interrupt, announce).await;
+    let result = supervise::supervise(settings, call.clone(), patience, interrupt, announce).await;
+    let mut result = result.ok_or(DriveError::Interrupted)?;
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
     Ok(result)

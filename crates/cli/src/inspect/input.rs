@@ -34,7 +34,19 @@ pub(super) struct Input {
 }
 
 impl InputArgs {
+    /// The bytes. A file or a pipe that brings none is mostly a mistake, and refused; who means an empty message says
+    /// `--hex ''`.
     pub(super) fn read(&self) -> Result<Input, Failure> {
+        let input = self.read_any()?;
+        if input.bytes.is_empty() && self.hex.is_none() && self.base64.is_none() {
+            let why = "there are no bytes to take apart; an empty message is --hex ''";
+            return Err(Failure::failed(format!("{}: {why}", input.name)));
+        }
+        Ok(input)
+    }
+
+    /// The bytes, or none.
+    pub(super) fn read_any(&self) -> Result<Input, Failure> {
         if let Some(text) = &self.hex {
             let bytes = hex(text).map_err(|what| Failure::bad_arguments(format!("--hex: {what}")))?;
             return Ok(Input { name: "--hex".to_owned(), bytes });

@@ -77,9 +77,9 @@ pub(super) fn run<C: CallsStudy>(args: &C) -> Result<ExitCode, Failure> {
     let mut stacks = common.against.stacks();
     // What cannot be planned is said before anything is built or started.
     args.plan(&stacks, &BTreeMap::new())?;
-    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
     let (programs, executor) = start(&common.against, &mut stacks, cpus.clone())?;
     let plan = args.plan(&stacks, &programs)?;
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
     let (stacks, left_out) = stacks.told(&programs);
     let settings = Settings {
         arguments: std::env::args().skip(1).collect(),

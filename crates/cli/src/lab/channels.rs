@@ -90,7 +90,8 @@ pub(super) struct ChannelsArgs {
         value_name = "HOST:PORT",
         conflicts_with_all = [
             "from", "calls", "round_trips", "strategies", "size", "server_cpus", "server_threads",
-        ]
+        ],
+        value_parser = crate::target::parse
     )]
     target: Option<String>,
 

@@ -149,6 +149,17 @@ fn an_interrupted_run_says_what_there_is() {
 }
 
 #[test]
+fn a_run_that_is_interrupted_in_its_warm_up_has_no_figures() {
+    let (_server, addresses) = Running::serve(&["127.0.0.1:0"]);
+    let load = Running::start(&["load", &addresses[0], "-z", "1s", "--warmup", "1h"]);
+    load.until_at_work();
+    load.signal(Signal::SIGINT);
+    let (code, stdout, stderr) = load.end();
+    assert_eq!((code, stdout.as_str()), (Some(130), ""), "{stderr}");
+    assert!(stderr.contains("interrupted before measuring began"), "{stderr}");
+}
+
+#[test]
 fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
     let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-concurrent-streams", "3"]);
     let line = server.line();

@@ -112,6 +112,11 @@ impl Run {
         self.now_ns() >= self.from_ns
     }
 
+    /// Measuring had begun when the run was stopped.
+    pub(super) fn was_measuring(&self) -> bool {
+        self.until_ns.load(Relaxed) > self.from_ns
+    }
+
     /// When the run was told to end, if it was told a time.
     pub(super) fn until_ns(&self) -> Option<u64> {
         Some(self.until_ns.load(Relaxed)).filter(|&until_ns| until_ns != u64::MAX)

@@ -24,14 +24,14 @@ const READY: &str = "READY";
 /// A client that used more of its processors than this was the limit of what it measured.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
-/// Runs `settings.in_flight` workers until the run is over.
+/// Runs `settings.in_flight` workers until the run is over; `None` when it was interrupted before measuring began.
 pub(super) async fn supervise(
     settings: &LoadSettings,
     call: Call,
     patience: Patience,
     interrupt: impl Future<Output = ()>,
     mut announce: impl FnMut(Moment),
-) -> LoadResult {
+) -> Option<LoadResult> {
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
     let run = Arc::new(Run::begin(settings, threads));
@@ -73,6 +73,9 @@ pub(super) async fn supervise(
         }
     }
 
+    if interrupted_at.is_some() && !run.was_measuring() {
+        return None;
+    }
     let client_cpu = cpu() - cpu_before;
     if !warm {
         // A run that ended before the timer had its turn; whoever waits for the line gets it.
@@ -85,7 +88,7 @@ pub(super) async fn supervise(
     if interrupted_at.is_some() {
         note(&mut result, "the run was interrupted before its end".to_owned(), false);
     }
-    result
+    Some(result)
 }
 
 /// How many lanes a channel has had.

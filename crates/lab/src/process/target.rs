@@ -54,7 +54,7 @@ impl TargetExecutor {
 
 /// The driver's words, without its name before them, and with what to do where it has no such method.
 fn explained(reason: &str) -> String {
-    let reason = reason.strip_prefix("thalweg: ").unwrap_or(reason);
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
     let advice = if reason.contains("UNIMPLEMENTED") { "; name a method of its with --method" } else { "" };
     format!("{reason}{advice}")
 }
