@@ -140,13 +140,57 @@
             };
           }),
         ],
-        hooks: { setCursor: [(u) => pointAt(u, tip, show)] },
+        hooks: { setCursor: [(u) => pointAt(u, tip, show)], draw: [(u) => drawSpread(u, name)] },
       },
       [positions, ...data.lines.map(column)],
       box,
     );
     plot.over.append(tip);
     plots.set(name, plot);
+  }
+
+  // How sure a figure is: its interval of 95 % as a bar, and the windows that it was told from as dots.
+  function drawSpread(u, name) {
+    const bytes = (i) => (name === "throughput" ? data.sizes[i].bytes : 1);
+    const isRate = name === "rate" || name === "throughput";
+    const isMedian = name.startsWith("latency") && state.statistic === "p50";
+    if (!isRate && !isMedian) return;
+    const { ctx, bbox } = u;
+    const cap = 3.5 * devicePixelRatio;
+    const dot = 1.3 * devicePixelRatio;
+    const y = (value) => u.valToPos(value, "y", true);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.lineWidth = 1.4 * devicePixelRatio;
+    for (const line of data.lines.filter(isShown)) {
+      ctx.strokeStyle = ctx.fillStyle = colour(kinds.get(line.kind).colour);
+      const [lows, highs] = isRate ? [line.rate_low, line.rate_high] : [line.p50_low, line.p50_high];
+      for (const [i, position] of positions.entries()) {
+        const x = u.valToPos(position, "x", true);
+        const [low, high] = [lows, highs].map((ends) => (ends?.[i] ?? 0) * bytes(i));
+        if (low > 0) {
+          ctx.beginPath();
+          ctx.moveTo(x, y(low));
+          ctx.lineTo(x, y(high));
+          for (const end of [low, high]) {
+            ctx.moveTo(x - cap, y(end));
+            ctx.lineTo(x + cap, y(end));
+          }
+          ctx.stroke();
+        }
+        ctx.globalAlpha = 0.5;
+        for (const rate of isRate ? line.windows[i] : []) {
+          if (rate * bytes(i) === 0) continue;
+          ctx.beginPath();
+          ctx.arc(x, y(rate * bytes(i)), dot, 0, 2 * Math.PI);
+          ctx.fill();
+        }
+        ctx.globalAlpha = 1;
+      }
+    }
+    ctx.restore();
   }
 
   // Powers of ten; when fewer than three are in sight, their halves and fifths too.

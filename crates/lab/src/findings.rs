@@ -86,8 +86,6 @@ pub enum Doubt {
         done: usize,
         /// Of so much.
         planned: usize,
-        /// Windows or points.
-        unit: Unit,
     },
     /// The program was not built for speed.
     Build(String),
@@ -127,15 +125,6 @@ pub enum Doubt {
     },
 }
 
-/// What a study counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Each point is measured several times.
-    Window,
-    /// Each point is measured once.
-    Point,
-}
-
 /// A remark on one window, or on several that differ in their figures only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remark {
@@ -149,8 +138,6 @@ pub struct Remark {
     pub(crate) count: usize,
     /// How many windows there are.
     pub(crate) of: usize,
-    /// What they are called.
-    pub(crate) unit: Unit,
 }
 
 /// What a remark means for the figures.
@@ -169,8 +156,8 @@ pub(crate) enum Weight {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CutShort { done, planned, unit } => {
-                let planned = counted(*planned as u64, unit.name());
+            Self::CutShort { done, planned } => {
+                let planned = counted(*planned as u64, "window");
                 write!(f, "The study was cut short: {done} of {planned} were measured.")
             }
             Self::Build(build) => {
@@ -206,22 +193,13 @@ impl fmt::Display for Doubt {
     }
 }
 
-impl Unit {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Window => "window",
-            Self::Point => "point",
-        }
-    }
-}
-
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { weight, window, text, count, of, unit } = self;
+        let Self { weight, window, text, count, of } = self;
         if *count == 1 {
             return write!(f, "{weight}: {window}: {text}.");
         }
-        let all = counted(*of as u64, unit.name());
+        let all = counted(*of as u64, "window");
         write!(f, "{weight} in {count} of {all}, first in {window}: {text}.")
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
     let thalweg = rust::thalweg(log)?;
     let folder = workspace::output().join("report");
     let _ = fs::remove_dir_all(&folder);
-    // Quick is promised within 90 s on two cores; the rest is for machines that have other things to do.
+    // Quick is promised within 2 minutes on two cores; the rest is for machines that have other things to do.
     Job::new(thalweg).words("lab --quick --out").arg(&folder).minutes(4).run(log)?;
 
     let results: Value = serde_json::from_str(&fs::read_to_string(folder.join("results.json"))?)

@@ -16,8 +16,8 @@ use super::common::halves;
 use super::stacks::Stacks;
 use crate::failure::Failure;
 
-/// All kinds of call over message sizes, TCP and Unix domain sockets: 15 minutes, or 90 seconds with --quick;
-/// comparing four stacks 45 and 6 minutes
+/// All kinds of call over message sizes, TCP and Unix domain sockets: 15 minutes, or 2 with --quick;
+/// comparing four stacks 50 and 6 minutes
 #[derive(Debug, Args)]
 pub(super) struct SizesArgs {
     #[command(flatten)]
@@ -76,6 +76,7 @@ impl SizesArgs {
             in_flight: self.in_flight,
             connections: self.connections,
             budget: self.common.budget.unwrap_or(study.budget),
+            rounds: study.rounds,
             comparison: study.comparison,
         }
     }

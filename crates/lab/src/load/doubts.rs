@@ -2,7 +2,7 @@
 
 use super::gathered::without_figures;
 use super::results::{LabResults, Outcome, PointResult};
-use crate::findings::{Doubt, Remark, Unit, Weight};
+use crate::findings::{Doubt, Remark, Weight};
 use crate::stack::Pair;
 
 /// With more load than this on each processor before the study, something else was at work.
@@ -10,11 +10,10 @@ const LOAD_PER_CORE_MAX: f64 = 0.5;
 
 /// What a reader must know before using the figures. Empty in a good study.
 pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
-    let unit = if results.is_comparison() { Unit::Window } else { Unit::Point };
     let (machine, settings) = (&results.machine, &results.settings);
     let mut doubts = Vec::new();
     if !results.is_complete() {
-        doubts.push(Doubt::CutShort { done: results.points.len(), planned: results.planned, unit });
+        doubts.push(Doubt::CutShort { done: results.points.len(), planned: results.planned });
     }
     if results.versions.build != "release" {
         doubts.push(Doubt::Build(results.versions.build.clone()));
@@ -26,7 +25,7 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
         doubts.push(Doubt::Busy { load_average: machine.load_average, cores: machine.cores });
     }
     let windows = results.aa.iter().map(|aa| &aa.window).chain(&results.points);
-    let mut remarks = Remarks { all: Vec::new(), of: windows.clone().count(), unit };
+    let mut remarks = Remarks { all: Vec::new(), of: windows.clone().count() };
     for window in windows {
         match &window.outcome {
             Outcome::Failed(reason) => remarks.add(Weight::NotMeasured, window, reason),
@@ -53,7 +52,6 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
 struct Remarks {
     all: Vec<Remark>,
     of: usize,
-    unit: Unit,
 }
 
 impl Remarks {
@@ -69,7 +67,7 @@ impl Remarks {
             Some(pair) if *pair != Pair::ours() => format!("{pair}, {}", window.point),
             _ => window.point.to_string(),
         };
-        let (text, of, unit) = (text.to_owned(), self.of, self.unit);
-        self.all.push(Remark { weight, window, text, count: 1, of, unit });
+        let (text, of) = (text.to_owned(), self.of);
+        self.all.push(Remark { weight, window, text, count: 1, of });
     }
 }

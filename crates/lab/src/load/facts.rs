@@ -31,7 +31,7 @@ pub(crate) fn facts(results: &LabResults) -> Vec<(&'static str, String)> {
         ("Command", format!("thalweg {}", settings.arguments.join(" "))),
         ("Started", results.started.clone()),
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
-        ("Points", format!("{} of {}", results.points.len(), results.planned)),
+        ("Windows", format!("{} of {}", results.points.len(), results.planned)),
         ("Processor", machine.cpu.clone()),
         ("Cores", machine.cores.to_string()),
         ("Memory", memory),

@@ -67,6 +67,20 @@ pub(crate) fn field(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Mar
     }
 }
 
+/// The same with the interval of the value below it.
+pub(crate) fn sure_field(
+    value: Option<f64>,
+    show: impl FnOnce(f64) -> String,
+    interval: Option<String>,
+) -> Markup {
+    match (value, interval) {
+        (Some(value), Some(interval)) => html! {
+            td.sure data-v=(short(value)) { (show(value)) small { (interval) } }
+        },
+        (value, _) => field(value, show),
+    }
+}
+
 /// The first few as a list, the others folded away.
 pub(crate) fn folded<T>(items: &[T], open: usize, item: impl Fn(&T) -> Markup) -> Markup {
     let (open, folded) = items.split_at(items.len().min(open));

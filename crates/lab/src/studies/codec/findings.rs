@@ -7,7 +7,7 @@ use super::line::{Format, Operation};
 use super::results::CodecResults;
 use super::tables::Size;
 use crate::figures::{percent, ratio as number, time, times as factor};
-use crate::findings::{Doubt, Finding, Topic, Unit};
+use crate::findings::{Doubt, Finding, Topic};
 use crate::statistics::median;
 
 /// What protobuf-java was once said to be faster than Jackson by.
@@ -89,7 +89,7 @@ pub(crate) fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<Doubt> 
     }
     if !results.is_complete() {
         let (done, planned) = (results.measured(), results.planned);
-        doubts.push(Doubt::CutShort { done, planned, unit: Unit::Window });
+        doubts.push(Doubt::CutShort { done, planned });
     }
     let of_peers = || analysis.lines.iter().filter(|line| line.of_peer);
     let unsteady = of_peers().filter(|line| line.range > UNSTEADY).count();

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::compare::{Against, ComparedCell, Comparison, Verdict};
+use super::compare::{Against, ComparedCell, Comparison};
+use super::verdict::Verdict;
 use crate::figures::short;
 use crate::load::LabResults;
 use crate::load::noise::Floor;

@@ -1,14 +1,13 @@
 //! What a study of sizes found, and what speaks against its figures.
 
 use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
+use super::verdict::{Compared, MARGIN, Verdict};
 use crate::figures::{count, percent, throughput, time, times};
 use crate::findings::{Finding, Topic};
 use crate::load::{Kind, Transport, Work};
 use crate::record::{CallType, Latency};
 use crate::size::ByteSize;
-
-/// Rates that differ by less than this share are no difference.
-const TIE: f64 = 0.05;
+use crate::statistics::{Interval, median};
 
 /// A figure for the top of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,13 +39,19 @@ pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
     let mut headlines = Vec::new();
     let smallest = lone.iter().filter_map(|line| {
         let cell = line.cells.first()?;
-        Some((line, cell.size, cell.latency?))
+        Some((line, cell, cell.latency?))
     });
-    if let Some((line, size, latency)) = smallest.min_by_key(|(.., latency)| latency.p50) {
+    if let Some((line, cell, latency)) = smallest.min_by_key(|(.., latency)| latency.p50) {
+        let interval = cell.p50_interval.map(|it| format!(" ({})", from_to(it, time))).unwrap_or_default();
         headlines.push(Headline {
             name: "A lone call",
             figure: time(latency.p50 as f64),
-            detail: format!("{size} over {}, median; p99 {}", line.transport, time(latency.p99 as f64)),
+            detail: format!(
+                "{} over {}, median{interval}; p99 {}",
+                cell.size,
+                line.transport,
+                time(latency.p99 as f64)
+            ),
         });
     }
     if let Some((line, plateau)) = lone.iter().find_map(|line| Some((line, line.plateau()?))) {
@@ -67,7 +72,13 @@ pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
         headlines.push(Headline {
             name: "Highest rate",
             figure: format!("{}/s", count(cell.rate_per_s)),
-            detail: format!("{}, messages of {}{}", of(line), cell.size, caution(cell)),
+            detail: format!(
+                "{}, messages of {}{}{}",
+                of(line),
+                cell.size,
+                cell.rate_interval.map(|it| format!(" ({}/s)", from_to(it, count))).unwrap_or_default(),
+                caution(cell)
+            ),
         });
     }
     if let Some((line, cell)) = most(analysis, Line::best_throughput, |cell| cell.bytes_per_s) {
@@ -96,6 +107,7 @@ pub(crate) fn findings(analysis: &Analysis) -> Vec<Finding> {
         (Topic::CallType, fastest(analysis)),
         (Topic::Transports, transports(analysis)),
         (Topic::Spikes, spikes(analysis)),
+        (Topic::Noise, noise(analysis)),
     ];
     found.into_iter().filter_map(|(topic, text)| Some(Finding { topic, text: text? })).collect()
 }
@@ -185,9 +197,17 @@ fn fastest(analysis: &Analysis) -> Option<String> {
         let mut runs: Vec<(Kind, ByteSize, ByteSize)> = Vec::new();
         for &size in &sizes {
             let Some(line) = analysis.fastest_at(size, transport) else { continue };
+            // As fast is also what cannot be told from it.
             let as_fast = |kind: Kind| {
-                let rate = |line: &Line| line.at(size).map_or(0.0, |cell| cell.rate_per_s);
-                analysis.line(kind, transport).is_some_and(|other| rate(other) >= rate(line) * (1.0 - TIE))
+                let cells =
+                    analysis.line(kind, transport).and_then(|other| other.at(size)).zip(line.at(size));
+                cells.is_some_and(|(other, fastest)| {
+                    kind == line.kind
+                        || matches!(
+                            other.rate_beside(fastest, analysis.noise.rate(kind)).verdict,
+                            Verdict::NoDifference | Verdict::CannotTell
+                        )
+                })
             };
             match runs.last_mut() {
                 Some((kind, _, last)) if as_fast(*kind) => *last = size,
@@ -218,26 +238,33 @@ fn fastest(analysis: &Analysis) -> Option<String> {
 fn transports(analysis: &Analysis) -> Option<String> {
     let tcp = analysis.line(Kind::LONE_CALL, Transport::Tcp)?;
     let uds = analysis.line(Kind::LONE_CALL, Transport::Uds)?;
-    let both = |cell: &Cell| Some((cell.size, uds.at(cell.size)?.p50_ns()? as f64 / cell.p50_ns()? as f64));
-    let ratios: Vec<(ByteSize, f64)> = tcp.cells.iter().filter_map(both).collect();
-    let (&(smallest, first), &(largest, last)) = (ratios.first()?, ratios.last()?);
-    let compared = |ratio: f64| match ratio {
-        _ if ratio < 0.95 => Some(format!("{} less time", percent(1.0 - ratio))),
-        _ if ratio > 1.05 => Some(format!("{} more time", percent(ratio - 1.0))),
-        _ => None,
+    let floor = analysis.noise.median(Kind::LONE_CALL);
+    let both = |cell: &Cell| Some((cell.size, uds.at(cell.size)?.median_beside(cell, floor)));
+    let compared: Vec<(ByteSize, Compared)> = tcp.cells.iter().filter_map(both).collect();
+    let (&(smallest, first), &(largest, last)) = (compared.first()?, compared.last()?);
+    let in_words = |compared: Compared, than: &str| {
+        let ratio = compared.ratio?;
+        let interval = ratio.interval.map(|it| format!(" ({})", percents(it))).unwrap_or_default();
+        Some(match compared.verdict {
+            Verdict::Faster => format!("takes {} less time{than}{interval}", percent(1.0 - ratio.ratio)),
+            Verdict::Slower => format!("takes {} more time{than}{interval}", percent(ratio.ratio - 1.0)),
+            Verdict::NoDifference => {
+                format!("takes the same time over both, within {}", percent(MARGIN - 1.0))
+            }
+            Verdict::CannotTell | Verdict::NotMeasured => {
+                format!("may take less or more time{than}: this study cannot tell{interval}")
+            }
+        })
     };
-    let of_smallest = match compared(first) {
-        Some(compared) => format!("A lone unary call of {smallest} takes {compared} over UDS than over TCP"),
-        None => {
-            format!("A lone unary call of {smallest} takes the same time over UDS as over TCP, within 5 %")
-        }
-    };
-    let of_largest = match compared(last) {
-        _ if largest == smallest => String::new(),
-        Some(compared) => format!("; one of {largest} takes {compared}"),
-        None => format!("; one of {largest} takes the same within 5 %"),
-    };
-    Some(format!("{of_smallest}{of_largest}."))
+    let of_smallest = in_words(first, " over UDS than over TCP")?;
+    let of_largest = in_words(last, "").filter(|_| largest != smallest);
+    let of_largest = of_largest.map(|words| format!("; one of {largest} {words}")).unwrap_or_default();
+    Some(format!("A lone unary call of {smallest} {of_smallest}{of_largest}."))
+}
+
+/// An interval of a ratio as more or less than the other: `-31 to -18 %`.
+fn percents(Interval { low, high }: Interval) -> String {
+    format!("{:+.0} to {:+.0} %", (low - 1.0) * 100.0, (high - 1.0) * 100.0)
 }
 
 fn spikes(analysis: &Analysis) -> Option<String> {
@@ -286,12 +313,42 @@ fn spikes(analysis: &Analysis) -> Option<String> {
     Some(sentences.join(" "))
 }
 
+/// How sure the rates are; nothing where each point has one window.
+fn noise(analysis: &Analysis) -> Option<String> {
+    let half_width = |cell: &Cell| {
+        let Interval { low, high } = cell.rate_interval?;
+        Some(((high / low).ln() / 2.0).exp() - 1.0)
+    };
+    let cells = || analysis.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell)));
+    let widths = || cells().filter_map(|(line, cell)| Some((line, cell, half_width(cell)?)));
+    let middle = median(widths().map(|(.., width)| width))?;
+    let (line, cell, most) = widths().max_by(|(.., a), (.., b)| a.total_cmp(b))?;
+    let floors = analysis.noise.floors.iter().map(|floor| floor.rate.exp() - 1.0);
+    let against_itself = floors
+        .reduce(f64::max)
+        .map(|most| format!("Measured against itself, ours differed by up to {}. ", percent(most)))
+        .unwrap_or_default();
+    Some(format!(
+        "{against_itself}The intervals of 95 % reach {} to each side of a rate in the middle of all points, and {} at \
+         most, with {} and messages of {}.",
+        percent(middle),
+        percent(most),
+        of(line),
+        cell.size
+    ))
+}
+
 /// When the longest wait of a cell fell.
 fn into_its_run(cell: &Cell) -> String {
     cell.spikes
         .first()
         .map(|spike| format!(", {} into its run", time(spike.at_ns as f64)))
         .unwrap_or_default()
+}
+
+/// `41.1 µs to 43.0 µs`
+fn from_to(Interval { low, high }: Interval, show: fn(f64) -> String) -> String {
+    format!("{} to {}", show(low), show(high))
 }
 
 fn lone_lines(analysis: &Analysis) -> Vec<&Line> {

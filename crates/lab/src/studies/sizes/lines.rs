@@ -1,9 +1,13 @@
 //! What our own pair and the bare sockets did, as lines over message sizes. Pure: results in, lines out.
 
+use super::verdict::{Better, Compared};
 use crate::load::gathered::gathered;
+use crate::load::noise::Noise;
+use crate::load::paired::{Measured, Window, ratio};
 use crate::load::{Kind, LabResults, Pattern, Transport, Work};
 use crate::record::{CallType, Latency, Pace, Spike};
 use crate::size::ByteSize;
+use crate::statistics::{Interval, Ratio};
 
 /// A median latency above this many times the plateau's has left it.
 pub(crate) const PLATEAU_FACTOR: f64 = 1.5;
@@ -15,6 +19,8 @@ const PLATEAU_SIZES: usize = 3;
 pub(crate) struct Analysis {
     /// Calls first, then the sockets; of each, one transport after the other.
     pub(crate) lines: Vec<Line>,
+    /// How small a difference the study can see.
+    pub(crate) noise: Noise,
 }
 
 /// One way of moving messages, over sizes.
@@ -33,12 +39,18 @@ pub(crate) struct Line {
 pub(crate) struct Cell {
     /// Payload bytes of a message.
     pub(crate) size: ByteSize,
-    /// Operations per second.
+    /// What it was measured by, in the order of rounds.
+    pub(crate) windows: Vec<Window>,
+    /// Operations per second: the geometric mean of the windows.
     pub(crate) rate_per_s: f64,
+    /// Where the rate lies with a confidence of 95 %; `None` with too few windows.
+    pub(crate) rate_interval: Option<Interval>,
     /// Payload bytes per second, counted in one direction.
     pub(crate) bytes_per_s: f64,
     /// Of one operation; `None` of messages one way.
     pub(crate) latency: Option<Latency>,
+    /// Where the median latency lies with a confidence of 95 %.
+    pub(crate) p50_interval: Option<Interval>,
     /// Of messages one way.
     pub(crate) pace: Option<Pace>,
     /// No note forbids using the figures.
@@ -77,8 +89,12 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
             lines.push(Line { kind, transport: point.transport, cells: Vec::new() });
             lines.len() - 1
         });
+        let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
         lines[index].cells.push(Cell {
             size: point.size_bytes,
+            rate_interval: interval(&rounds, |window| window.rate_per_s),
+            p50_interval: interval(&rounds, |window| window.p50_ns),
+            windows: rounds,
             rate_per_s: measured.rate_per_s,
             bytes_per_s: measured.rate_per_s * point.size_bytes.0 as f64,
             latency: measured.latency_ns,
@@ -92,8 +108,15 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
         line.cells.sort_by_key(|cell| cell.size);
     }
     lines.sort_by_key(|line| (line.kind, line.transport));
-    let analysis = Analysis { lines };
+    let analysis = Analysis { lines, noise: Noise::of(&results.aa) };
     analysis.clone().with_shares(&analysis)
+}
+
+/// Where the geometric mean of a figure lies, told from its windows; none where the figure is 0, as medians of streams
+/// one way are.
+fn interval(windows: &[Window], figure: fn(Measured) -> f64) -> Option<Interval> {
+    let measured = windows.iter().filter_map(|window| window.outcome.as_ref().ok());
+    Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }
 
 impl Analysis {
@@ -165,6 +188,16 @@ impl Analysis {
 }
 
 impl Cell {
+    /// The rate of this cell beside that of another, from windows of the same rounds.
+    pub(crate) fn rate_beside(&self, other: &Self, floor: f64) -> Compared {
+        Compared::new(ratio(&self.windows, &other.windows, |it| it.rate_per_s), floor, Better::More)
+    }
+
+    /// The median latency of this cell beside that of another, from windows of the same rounds.
+    pub(crate) fn median_beside(&self, other: &Self, floor: f64) -> Compared {
+        Compared::new(ratio(&self.windows, &other.windows, |it| it.p50_ns), floor, Better::Less)
+    }
+
     /// The median latency.
     pub(crate) fn p50_ns(&self) -> Option<u64> {
         Some(self.latency?.p50)

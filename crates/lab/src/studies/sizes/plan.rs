@@ -11,13 +11,16 @@ use crate::study::{Plan, PlanError};
 
 /// With more bytes than this under way a point is driven so many times as long as others.
 const HEAVY: [(u64, u32); 2] = [(32 << 20, 8), (8 << 20, 4)];
-/// Where points are measured in several rounds, the heavy ones are so many times less heavy.
+/// With several windows the heavy points are so many times less heavy.
 const HEAVY_LESS: u32 = 2;
 
-/// Where a point has one window.
-const ALONE: Length = Length { min: Duration::from_millis(200), max: Duration::from_secs(5) };
-/// Where it has several. They are short so that whatever disturbs the machine for a while meets all pairs alike.
+/// Windows are short so that whatever disturbs the machine for a while meets all that is compared alike.
+const ALONE: Length = Length { min: Duration::from_millis(150), max: Duration::from_secs(1) };
+/// Stacks that come to speed more slowly than ours take part.
 const COMPARED: Length = Length { min: Duration::from_millis(250), max: Duration::from_millis(500) };
+
+/// What a quick study looks at.
+const QUICK_SIZES: [ByteSize; 4] = [ByteSize(0), ByteSize(1 << 10), ByteSize(64 << 10), ByteSize(1_500_000)];
 
 /// What the sizes study varies, and how long it may take.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +37,8 @@ pub struct SizesOptions {
     pub connections: u32,
     /// The plan's total stays within it.
     pub budget: Duration,
+    /// How many windows each point gets where nothing is compared. An even number: there and back.
+    pub rounds: u32,
     /// What our own stack is compared with; `None` where it is measured beside the bare socket alone.
     pub comparison: Option<Comparison>,
 }
@@ -75,14 +80,14 @@ impl SizesOptions {
             in_flight: 16,
             connections: 1,
             budget: Duration::from_secs(13 * 60),
+            rounds: 6,
             comparison: None,
         }
     }
 
-    /// A look at the same range with fewer sizes and shorter points.
+    /// A look at the same range: four sizes, and fewer windows.
     pub fn quick() -> Self {
-        let sizes = [0, 1 << 10, 16 << 10, 64 << 10, 256 << 10, 1_500_000, 4 << 20].map(ByteSize);
-        Self { sizes: sizes.to_vec(), budget: Duration::from_secs(75), ..Self::whole() }
+        Self { sizes: QUICK_SIZES.to_vec(), budget: Duration::from_secs(110), rounds: 4, ..Self::whole() }
     }
 
     /// The whole study against others: fewer sizes, as each takes so many times as long as there are pairs.
@@ -99,9 +104,8 @@ impl SizesOptions {
 
     /// A look at the same range: four sizes, and TCP alone.
     pub fn quick_comparison(pairs: Vec<Pair>, with_limit: bool) -> Self {
-        let sizes = [0, 1 << 10, 64 << 10, 1_500_000].map(ByteSize);
         Self {
-            sizes: sizes.to_vec(),
+            sizes: QUICK_SIZES.to_vec(),
             transports: vec![Transport::Tcp],
             budget: budget_for(Duration::from_secs(315), &pairs),
             comparison: Some(Comparison { pairs, with_limit, rounds: 6 }),
@@ -118,8 +122,9 @@ fn budget_for(four: Duration, pairs: &[Pair]) -> Duration {
 /// Plans the study of call types over message sizes and transports, with the bare socket beside them.
 ///
 /// What is compared stands together in time: sizes are the outer loop, so that a machine that slows down slows all
-/// lines of a plot alike, and an interrupted study has every line up to some size. Within a cell the pairs take turns
-/// in short windows, A B C, C B A, A B C …: each pair has the others' windows before and behind its own.
+/// lines of a plot alike, and an interrupted study has every line up to some size. What is compared takes turns in short
+/// windows, A B C, C B A, A B C …, so that each has the others' windows before and behind its own: the pairs of a cell,
+/// and where ours is alone all that is measured at a size.
 pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
     let SizesOptions { calls, transports, in_flight, connections, budget, .. } = options;
     let mut sizes = options.sizes.clone();
@@ -131,7 +136,7 @@ pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
     let loads = loads(calls, *in_flight, *connections);
     let cells = cells(&sizes, transports, &loads);
     let (drafts, length) = match &options.comparison {
-        None => (cells.iter().flat_map(Cell::alone).collect(), ALONE),
+        None => (alone(options.rounds, &sizes, &cells), ALONE),
         Some(comparison) => (compared(comparison, &cells), COMPARED),
     };
     fitted(drafts, length, *budget)
@@ -191,7 +196,18 @@ impl Cell<'_> {
     }
 }
 
-/// The noise floor first, then the figures, then the system calls: an interrupted comparison knows its noise.
+/// The noise floor first, so that an interrupted study knows its noise; then all calls and transports of a size, size
+/// by size.
+fn alone(rounds: u32, sizes: &[ByteSize], cells: &[Cell]) -> Vec<Draft> {
+    let of_size = |&size: &ByteSize| {
+        let same = cells.iter().filter(move |cell| cell.size == size);
+        same.flat_map(Cell::alone).collect::<Vec<Draft>>()
+    };
+    let compared = noise_floor(cells).into_iter().chain(sizes.iter().map(of_size));
+    compared.flat_map(|compared| in_rounds(&lightened(compared), rounds)).collect()
+}
+
+/// The noise floor first, then the figures, then the system calls.
 fn compared(comparison: &Comparison, cells: &[Cell]) -> Vec<Draft> {
     let rounds = |compared: Vec<Draft>| in_rounds(&lightened(compared), comparison.rounds);
     let noise = noise_floor(cells).into_iter().flat_map(rounds);
@@ -201,7 +217,7 @@ fn compared(comparison: &Comparison, cells: &[Cell]) -> Vec<Draft> {
     noise.chain(figures).chain(counted).collect()
 }
 
-/// Where points are measured in several rounds, the heavy ones are less heavy.
+/// With several windows the heavy points are less heavy.
 fn lightened(drafts: Vec<Draft>) -> Vec<Draft> {
     drafts.into_iter().map(|draft| Draft { weight: (draft.weight / HEAVY_LESS).max(1), ..draft }).collect()
 }

@@ -5,7 +5,8 @@ use crate::load::Transport;
 use crate::size::ByteSize;
 use crate::stack::Pair;
 use crate::statistics::Ratio;
-use crate::studies::sizes::compare::{Against, Compared, ComparedCell, Comparison, Tally, Verdict};
+use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Tally};
+use crate::studies::sizes::verdict::{Compared, Verdict};
 use crate::wording::{capitalised, enumerated};
 
 /// One kind of call beside one other pair, over all sizes, in a sentence.

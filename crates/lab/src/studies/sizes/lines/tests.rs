@@ -7,7 +7,9 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
         .iter()
         .map(|&(size, p50)| Cell {
             size: ByteSize(size),
+            windows: windows(1e9 / p50 as f64, p50 as f64),
             rate_per_s: 1e9 / p50 as f64,
+            rate_interval: None,
             bytes_per_s: size as f64 * 1e9 / p50 as f64,
             latency: Some(Latency {
                 min: p50,
@@ -19,6 +21,7 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
                 p99_99: p50,
                 max: p50,
             }),
+            p50_interval: None,
             pace: None,
             valid: true,
             spikes: Vec::new(),
@@ -26,6 +29,12 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
         })
         .collect();
     Line { kind: Kind { work, in_flight }, transport, cells }
+}
+
+/// Four that do not differ.
+fn windows(rate_per_s: f64, p50_ns: f64) -> Vec<Window> {
+    let window = |round| Window { round, outcome: Ok(Measured { rate_per_s, p50_ns }), is_limited: false };
+    (0..4).map(window).collect()
 }
 
 const UNARY: Work = Work::Call(CallType::Unary);
@@ -76,6 +85,7 @@ fn each_line_is_held_against_the_socket_of_its_pattern() {
             line(one_way, 1, Transport::Tcp, &[(64, 10)]),
             line(echo, 1, Transport::Uds, &[(64, 1)]),
         ],
+        noise: Noise::default(),
     };
     let shares: Vec<_> = analysis
         .clone()
@@ -94,6 +104,7 @@ fn the_best_are_found() {
             line(UNARY, 1, Transport::Tcp, &[(0, 100), (1000, 200), (4000, 1000)]),
             line(Work::Call(CallType::ServerStream), 1, Transport::Tcp, &[(0, 10), (1000, 300)]),
         ],
+        noise: Noise::default(),
     };
     assert_eq!(analysis.lines[0].best_throughput().unwrap().size, ByteSize(1000));
     assert_eq!(analysis.lines[0].best_rate().unwrap().size, ByteSize(0));
@@ -122,6 +133,7 @@ fn sentences_say_the_figures() {
                 &[(0, 40_000), (1024, 41_000), (16_384, 42_000), (65_536, 43_000)],
             ),
         ],
+        noise: Noise::default(),
     };
     let findings = findings(&analysis);
     let text_of =
@@ -134,7 +146,8 @@ fn sentences_say_the_figures() {
     );
     assert_eq!(
         text_of("TCP or UDS"),
-        "A lone unary call of 0 B takes 50 % less time over UDS than over TCP; one of 64 KiB takes 78 % less time."
+        "A lone unary call of 0 B takes 50 % less time over UDS than over TCP (-50 to -50 %); one of 64 KiB takes 78 % \
+         less time (-78 to -78 %)."
     );
     let names: Vec<_> =
         headlines(&analysis).into_iter().map(|headline| (headline.name, headline.figure)).collect();
@@ -145,7 +158,7 @@ fn sentences_say_the_figures() {
 
 #[test]
 fn nothing_measured_says_nothing() {
-    let analysis = Analysis { lines: Vec::new() };
+    let analysis = Analysis { lines: Vec::new(), noise: Noise::default() };
     assert_eq!(findings(&analysis), []);
     assert_eq!(headlines(&analysis), []);
 }
@@ -170,8 +183,8 @@ fn what_is_wrong_with_many_points_is_said_once() {
     assert_eq!(
         doubts(&results).iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
-            format!("The study was cut short: {total} of {} points were measured.", total + 1),
-            format!("Not valid in 5 of {total} points, first in {first}: the client was busy for 95 %."),
+            format!("The study was cut short: {total} of {} windows were measured.", total + 1),
+            format!("Not valid in 5 of {total} windows, first in {first}: the client was busy for 95 %."),
             format!("Calls failed: {third}: 7 with UNAVAILABLE."),
         ]
     );

@@ -8,7 +8,8 @@ use crate::load::LabResults;
 use crate::load::Work;
 use crate::load::gathered::{Windows, exclusion, gathered};
 use crate::record::{LoadResult, Spike};
-use crate::report::parts::{field, scrolled, sorting_head};
+use crate::report::parts::{field, scrolled, sorting_head, sure_field};
+use crate::statistics::Interval;
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
 
 /// Of each line of calls the wait that lies farthest from what is typical beside it, farthest first.
@@ -116,12 +117,15 @@ fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Anal
     let point = windows.point;
     let kind = Kind { work: point.work, in_flight: point.in_flight };
     let line = analysis.line(kind, point.transport);
-    let share = line.and_then(|line| line.at(point.size_bytes)?.share_of_socket);
+    let cell = line.and_then(|line| line.at(point.size_bytes));
+    let share = cell.and_then(|cell| cell.share_of_socket);
+    let ends = |interval: Option<Interval>, show: fn(f64) -> String| {
+        interval.map(|Interval { low, high }| format!("{} – {}", show(low), show(high)))
+    };
     let bytes_per_s = measured.rate_per_s * point.size_bytes.0 as f64;
     let cpu = measured.client_cpu_per_call.map(|cpu| cpu.user_ns + cpu.system_ns);
     let latency = measured.latency_ns;
     let latencies = [
-        latency.map(|l| l.p50 as f64),
         latency.map(|l| l.p90 as f64),
         latency.map(|l| l.p99 as f64),
         latency.map(|l| l.p99_9 as f64),
@@ -147,9 +151,18 @@ fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Anal
         _ => measured.errors.iter().map(|(code, n)| format!("{n} {code}")).collect::<Vec<_>>().join(", "),
     };
     html! {
-        (field(Some(measured.rate_per_s), |rate| format!("{}/s", count(rate))))
+        (sure_field(
+            Some(measured.rate_per_s),
+            |rate| format!("{}/s", count(rate)),
+            ends(cell.and_then(|cell| cell.rate_interval), count),
+        ))
         (field(Some(bytes_per_s), throughput))
         (field(share, percent))
+        (sure_field(
+            latency.map(|latency| latency.p50 as f64),
+            time,
+            ends(cell.and_then(|cell| cell.p50_interval), time),
+        ))
         @for latency in latencies { (field(latency, time)) }
         (field(Some(measured.messages as f64), count))
         (field(Some(measured.calls as f64), count))

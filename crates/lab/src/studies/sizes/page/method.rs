@@ -1,7 +1,7 @@
 //! How a study was measured, and where.
 
-use super::super::compare::MARGIN;
 use super::super::lines::PLATEAU_FACTOR;
+use super::super::verdict::MARGIN;
 use crate::figures::{percent, time};
 use crate::load::LabResults;
 use crate::statistics::PAIRS_MIN;
@@ -17,11 +17,14 @@ pub(super) fn method(results: &LabResults) -> Vec<String> {
         _ => "Client and server are processes apart that share one processor.".to_owned(),
     };
     let in_flight = results.points.iter().map(|result| result.point.in_flight).max().unwrap_or(1);
+    let rounds = results.points.iter().map(|window| window.round + 1).max().unwrap_or(1);
     let times = results.points.first().map(|result| {
         let (warmup, measured) = (result.point.warmup.as_nanos() as f64, result.point.duration.as_nanos() as f64);
         format!(
-            "Each point is driven for {} that do not count, so that connections, caches and windows are warm, and then \
-             measured for {}.",
+            "Each point has {rounds} windows, in turns with all that it is compared with, there and back. A window is \
+             driven for {} that do not count, so that connections, caches and windows are warm, and then measured for \
+             {}. A rate is the geometric mean of its windows, and its interval of 95 % follows from how much they \
+             differ; percentiles are the medians of the windows’ percentiles.",
             time(warmup),
             time(measured)
         )

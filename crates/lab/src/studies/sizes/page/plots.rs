@@ -3,6 +3,7 @@
 use maud::Markup;
 use serde::Serialize;
 
+use crate::figures::short;
 use crate::load::Kind;
 use crate::load::{Pattern, Work};
 use crate::record::CallType;
@@ -48,6 +49,12 @@ struct PlotLine {
     p99_99: Option<Vec<Option<f64>>>,
     max: Option<Vec<Option<f64>>>,
     rate: Option<Vec<Option<f64>>>,
+    /// The ends of the intervals, and the rates of the windows.
+    rate_low: Option<Vec<Option<f64>>>,
+    rate_high: Option<Vec<Option<f64>>>,
+    p50_low: Option<Vec<Option<f64>>>,
+    p50_high: Option<Vec<Option<f64>>>,
+    windows: Vec<Vec<f64>>,
     throughput: Option<Vec<Option<f64>>>,
 }
 
@@ -69,6 +76,11 @@ pub(super) fn plot_data(analysis: &Analysis) -> Markup {
             p99_99: column(|cell| Some(cell.latency?.p99_99 as f64)),
             max: column(|cell| Some(cell.latency?.max as f64)),
             rate: column(|cell| Some(cell.rate_per_s)),
+            rate_low: column(|cell| Some(short(cell.rate_interval?.low))),
+            rate_high: column(|cell| Some(short(cell.rate_interval?.high))),
+            p50_low: column(|cell| Some(short(cell.p50_interval?.low))),
+            p50_high: column(|cell| Some(short(cell.p50_interval?.high))),
+            windows: sizes.iter().map(|&size| line.at(size).map(rates).unwrap_or_default()).collect(),
             throughput: column(|cell| Some(cell.bytes_per_s)),
         }
     });
@@ -93,6 +105,16 @@ pub(super) fn plot_data(analysis: &Analysis) -> Markup {
         sizes: sizes.iter().map(|&size| PlotSize { bytes: size.0, label: size.to_string() }).collect(),
     };
     script_json(&data)
+}
+
+/// Of the windows that can be used; none where there is one alone.
+fn rates(cell: &Cell) -> Vec<f64> {
+    let rates: Vec<f64> = cell
+        .windows
+        .iter()
+        .filter_map(|window| Some(short(window.outcome.as_ref().ok()?.rate_per_s)))
+        .collect();
+    if rates.len() > 1 { rates } else { Vec::new() }
 }
 
 pub(super) fn kind_id(kind: Kind) -> String {

@@ -15,12 +15,37 @@ fn figures(study: &Plan<Window>) -> impl Iterator<Item = &Window> {
 
 #[test]
 fn both_studies_fit_their_budget_and_use_it() {
-    for (options, limit_s) in [(SizesOptions::quick(), 90), (SizesOptions::whole(), 15 * 60)] {
+    for (options, limit_s) in [(SizesOptions::quick(), 120), (SizesOptions::whole(), 15 * 60)] {
         let study = plan(&options).unwrap();
         assert!(study.total() <= options.budget, "{:?} is over {:?}", study.total(), options.budget);
         assert!(study.total() > options.budget.mul_f64(0.9));
         assert!(options.budget < Duration::from_secs(limit_s));
+        let floors = study.windows.iter().filter(|window| window.purpose != Purpose::Figures);
+        assert!(floors.count() > 0, "ours is measured against ours");
+        for window in figures(&study) {
+            let many =
+                figures(&study).filter(|other| (&other.point, &other.pair) == (&window.point, &window.pair));
+            assert_eq!(many.count(), options.rounds as usize, "{window}");
+        }
     }
+}
+
+#[test]
+fn what_is_measured_at_a_size_takes_turns() {
+    let options = SizesOptions {
+        sizes: vec![ByteSize(0)],
+        calls: vec![CallType::BidiStream],
+        rounds: 2,
+        ..SizesOptions::quick()
+    };
+    let study = plan(&options).unwrap();
+    let order: Vec<String> =
+        figures(&study).map(|it| format!("{} {} {}", it.round, it.point.work, it.point.transport)).collect();
+    let there = ["bidi-stream TCP", "socket-pipelined TCP", "bidi-stream UDS", "socket-pipelined UDS"];
+    let back = there.iter().rev();
+    let expected: Vec<String> =
+        there.iter().map(|it| format!("0 {it}")).chain(back.map(|it| format!("1 {it}"))).collect();
+    assert_eq!(order, expected);
 }
 
 #[test]
@@ -77,7 +102,6 @@ fn the_whole_covers_every_call_type_size_and_transport_and_their_limit() {
         }
     }
     assert!(options.sizes.contains(&ByteSize(1_500_000)));
-    assert_eq!(figures(&study).count(), study.windows.len(), "nothing is compared");
 }
 
 /// The turns of a comparison of these calls at one size, as `work pair`.
@@ -190,7 +214,8 @@ fn what_cannot_be_planned_is_said() {
     check(SizesOptions { calls: vec![], ..whole() }, PlanError::NothingToMeasure);
     check(SizesOptions { in_flight: 0, ..whole() }, PlanError::NoLoad);
     check(SizesOptions { connections: 17, ..whole() }, PlanError::NoLoad);
-    let windows = 14 * 2 * 9;
+    // Six rounds of the grid, and of ours against ours at three points of two sizes.
+    let windows = 6 * (14 * 2 * 9 + 2 * 3 * 2);
     let small = plan(&SizesOptions { budget: Duration::from_secs(30), ..whole() });
     assert!(
         matches!(

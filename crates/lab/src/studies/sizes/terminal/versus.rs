@@ -5,7 +5,8 @@ use crate::load::{Kind, Transport};
 use crate::report::terminal::{aligned, wrapped};
 use crate::stack::Stack;
 use crate::studies::sizes::compare::findings::{answer, ratio_figure, ratio_text};
-use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, MARGIN, Side, Verdict};
+use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side};
+use crate::studies::sizes::verdict::{MARGIN, Verdict};
 use crate::study::LeftOut;
 
 /// A table for each kind of call and transport, what they come to, and what was left out.

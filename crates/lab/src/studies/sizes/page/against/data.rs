@@ -8,9 +8,8 @@ use crate::load::{Kind, Transport, Work};
 use crate::report::parts::script_json;
 use crate::stack::Pair;
 use crate::statistics::Ratio;
-use crate::studies::sizes::compare::{
-    Against, Compared, ComparedCell, Comparison, Cost, ProcessCost, Side, Verdict,
-};
+use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Cost, ProcessCost, Side};
+use crate::studies::sizes::verdict::{Compared, Verdict};
 
 #[derive(Serialize)]
 struct Data {

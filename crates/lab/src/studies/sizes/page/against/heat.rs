@@ -8,7 +8,8 @@ use crate::size::ByteSize;
 use crate::stack::Pair;
 use crate::statistics::Ratio;
 use crate::studies::sizes::compare::findings::{interval_figure, ratio_figure};
-use crate::studies::sizes::compare::{Against, Aggregate, Compared, ComparedCell, Comparison, Verdict};
+use crate::studies::sizes::compare::{Against, Aggregate, ComparedCell, Comparison};
+use crate::studies::sizes::verdict::{Compared, Verdict};
 
 /// The deepest colour of a cell stands for a ratio of at least this or at most its inverse.
 const DEEPEST: f64 = 8.0;
