@@ -147,7 +147,8 @@ impl LoadArgs {
     fn settings(&self) -> Result<LoadSettings, Failure> {
         if self.rps.is_some() {
             return Err(Failure::bad_arguments(
-                "there is no load at a given rate: this is a closed loop, whose rate follows from the calls in flight (-c)",
+                "there is no load at a given rate: this is a closed loop, whose rate follows from the calls in \
+                 flight (-c)",
             ));
         }
         let duration = match (self.duration, self.total) {

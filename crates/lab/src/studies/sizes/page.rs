@@ -148,8 +148,8 @@ fn plots_section() -> Markup {
             }
             p.hint {
                 "Bars are intervals of 95 %, of rates, throughputs and medians; dots are the windows that a rate was \
-                 told from. Point at a plot for its values. Drag over a part to enlarge it; a double click shows all again. The \
-                 size axis is logarithmic, with 0 B set beside it."
+                 told from. Point at a plot for its values. Drag over a part to enlarge it; a double click shows all \
+                 again. The size axis is logarithmic, with 0 B set beside it."
             }
         }
     }

@@ -122,9 +122,9 @@ fn budget_for(four: Duration, pairs: &[Pair]) -> Duration {
 /// Plans the study of call types over message sizes and transports, with the bare socket beside them.
 ///
 /// What is compared stands together in time: sizes are the outer loop, so that a machine that slows down slows all
-/// lines of a plot alike, and an interrupted study has every line up to some size. What is compared takes turns in short
-/// windows, A B C, C B A, A B C …, so that each has the others' windows before and behind its own: the pairs of a cell,
-/// and where ours is alone all that is measured at a size.
+/// lines of a plot alike, and an interrupted study has every line up to some size. What is compared takes turns in
+/// short windows, A B C, C B A, A B C …, so that each has the others' windows before and behind its own: the pairs of a
+/// cell, and where ours is alone all that is measured at a size.
 pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
     let SizesOptions { calls, transports, in_flight, connections, budget, .. } = options;
     let mut sizes = options.sizes.clone();

@@ -126,8 +126,8 @@ fn noise_in_words(comparison: &Comparison) -> String {
     let cells: usize = floors.iter().map(|floor| floor.cells.len()).sum();
     let largest = floors.iter().map(|floor| floor.rate).fold(0.0, f64::max).exp() - 1.0;
     let is_loud = if largest > FLOOR_HIGH {
-        " That is a lot: the machine was not quiet, and a difference may hide in it. Repeat the study when nothing else \
-         runs."
+        " That is a lot: the machine was not quiet, and a difference may hide in it. Repeat the study when nothing \
+         else runs."
     } else {
         ""
     };
