@@ -17,7 +17,7 @@ use crate::study::{self, LeftOut, Machine, Plan, ReadError, ResultsText, Version
 
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const LAB_SCHEMA: &str = "thalweg.lab/3";
-/// Everything a study found. Serialised, it is the schema [`LAB_SCHEMA`].
+/// Everything a study found. Serialised, it is the schema `thalweg.lab/3`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabResults {
     /// [`LAB_SCHEMA`].

@@ -11,7 +11,7 @@ use crate::cpus::CpuList;
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/2";
 
-/// What one run of the driver found. Serialised, it is the schema [`LOAD_SCHEMA`].
+/// What one run of the driver found. Serialised, it is the schema `thalweg.load/2`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// [`LOAD_SCHEMA`].
@@ -51,7 +51,7 @@ pub struct LoadResult {
     pub(crate) histogram: String,
     /// Processor time of the client process in the measured time.
     pub(crate) client_cpu: CpuTime,
-    /// [`Self::client_cpu`] divided by [`Self::messages`]; `null` when nothing succeeded.
+    /// The client's processor time divided by [`Self::messages`]; `null` when nothing succeeded.
     pub client_cpu_per_call: Option<CpuTime>,
     /// Connections to the target.
     pub connections: Connections,
@@ -113,10 +113,10 @@ pub enum CallType {
     /// One message out, one back. Latency: from the request handed over until its answer is in hand.
     Unary,
     /// Messages go out on a long stream, as fast as the stack takes them. A client does not see when one arrives:
-    /// there is a [pace](Pace), and no latency.
+    /// there is a [pace](LoadResult::pace_ns), and no latency.
     ClientStream,
     /// Messages come in on a long stream, as fast as the stack brings them. A client does not see when one was sent:
-    /// there is a [pace](Pace), and no latency.
+    /// there is a [pace](LoadResult::pace_ns), and no latency.
     ServerStream,
     /// Messages go out and come back on a long stream, several under way at once. Latency: from a message handed over
     /// until its echo is in hand.

@@ -18,7 +18,7 @@ use super::tables::{
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const CODEC_SCHEMA: &str = "thalweg.codec/1";
 
-/// Everything a codec study found. Serialised, it is the schema [`CODEC_SCHEMA`].
+/// Everything a codec study found. Serialised, it is the schema `thalweg.codec/1`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodecResults {
     /// [`CODEC_SCHEMA`].
