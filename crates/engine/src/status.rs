@@ -5,6 +5,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use http::HeaderMap;
+use tokio::time::Instant;
 
 /// gRPC's [status codes], by their numbers.
 ///
@@ -141,6 +142,18 @@ impl Status {
 
     pub(crate) fn deadline_exceeded() -> Self {
         Self::new(Code::DeadlineExceeded, "the deadline of the call has passed")
+    }
+
+    /// This status of a call that had to end by `deadline`. A server whose own clock runs out first resets the stream,
+    /// which may reach the client before its timer fires: what has passed by then is the deadline, and nobody cancelled
+    /// the call.
+    #[cold]
+    pub(crate) fn of_call_until(self, deadline: Instant) -> Self {
+        if self.code() == Code::Cancelled && Instant::now() >= deadline {
+            Self::deadline_exceeded()
+        } else {
+            self
+        }
     }
 
     pub(crate) fn panicked() -> Self {

@@ -63,8 +63,36 @@ pub(super) async fn within<T>(
 ) -> Result<T, Status> {
     match deadline {
         None => step.await,
-        Some(deadline) => {
-            timeout_at(deadline, step).await.unwrap_or_else(|_| Err(Status::deadline_exceeded()))
-        }
+        Some(deadline) => match timeout_at(deadline, step).await {
+            Ok(outcome) => outcome.map_err(|status| status.of_call_until(deadline)),
+            Err(_) => Err(Status::deadline_exceeded()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::status::Code;
+
+    /// What `within` makes of a step that takes so long and fails with `code`.
+    async fn check(deadline: Duration, takes: Duration, code: Code, expected: Code) {
+        let step = async {
+            // The timer has no turn in between: it is the step that ends first.
+            std::thread::sleep(takes);
+            Err::<(), _>(Status::new(code, "reset"))
+        };
+        let outcome = within(Some(Instant::now() + deadline), step).await;
+        assert_eq!(outcome.map_err(|status| status.code()), Err(expected));
+    }
+
+    #[tokio::test]
+    async fn a_reset_behind_the_deadline_is_the_deadlines() {
+        let (short, long) = (Duration::from_millis(1), Duration::from_secs(60));
+        check(short, 5 * short, Code::Cancelled, Code::DeadlineExceeded).await;
+        check(short, 5 * short, Code::Unavailable, Code::Unavailable).await;
+        check(long, short, Code::Cancelled, Code::Cancelled).await;
     }
 }

@@ -116,7 +116,7 @@ impl Incoming {
             }
             match self.poll_refill(cx) {
                 Poll::Ready(Ok(None)) => {}
-                Poll::Ready(Ok(Some(end))) => break end.outcome(),
+                Poll::Ready(Ok(Some(end))) => break self.in_time(end.outcome()),
                 Poll::Ready(Err(status)) => break Err(status),
                 Poll::Pending => match self.poll_deadline(cx) {
                     Poll::Pending => return Poll::Pending,
@@ -239,6 +239,13 @@ impl Incoming {
     /// Client: from now on the deadline ends the stream.
     pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+    }
+
+    fn in_time(&self, outcome: Result<HeaderMap, Status>) -> Result<HeaderMap, Status> {
+        match &self.deadline {
+            None => outcome,
+            Some(sleep) => outcome.map_err(|status| status.of_call_until(sleep.deadline())),
+        }
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Status> {
