@@ -15,11 +15,7 @@ pub(crate) fn parse(text: &str) -> Result<String, String> {
     }
     let prefix = HOST_PREFIXES.into_iter().find(|prefix| text.starts_with(prefix)).unwrap_or_default();
     let host = &text[prefix.len()..];
-    let host = if prefix.ends_with("p://") || prefix.ends_with("c://") {
-        host.strip_suffix('/').unwrap_or(host)
-    } else {
-        host
-    };
+    let host = if prefix.ends_with("://") { host.strip_suffix('/').unwrap_or(host) } else { host };
     let is_host = !prefix.is_empty() || !(host.contains(':') || host.contains('/'));
     if is_host && !has_port(host) {
         return Err(format!("`{text}` has no port: write {prefix}{host}:50051, with the server's"));

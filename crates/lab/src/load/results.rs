@@ -41,15 +41,14 @@ pub struct LabResults {
     pub(crate) stacks: Vec<StackInfo>,
     /// Stacks that were asked for and could not be had.
     pub(crate) left_out: Vec<LeftOut<Stack>>,
-    /// Ours against ours, measured before everything else, as stacks are compared: the noise floor. Empty where
-    /// nothing is compared.
+    /// Ours against ours, measured before everything else, as stacks are compared: the noise floor.
     pub(crate) aa: Vec<AaResult>,
     /// What was found, in the order of measuring.
     ///
-    /// A *cell* is all of these with an equal [`Point`]. Where nothing is compared, a cell is one window of our own
-    /// pair, or of the bare socket. Where stacks are compared, each pair (and the bare socket, if it was asked for) has
-    /// a window in each round of the cell; round 0 goes through the pairs in order, round 1 back, and so on, so windows
-    /// of one round stand next to each other in time.
+    /// A *cell* is all of these with an equal [`Point`]: in each round a window of our own pair or of the bare socket,
+    /// or, where stacks are compared, of each pair (and of the bare socket, if it was asked for). Round 0 goes through
+    /// all that takes turns in order, round 1 back, and so on, so windows of one round stand next to each other in
+    /// time.
     pub(crate) points: Vec<PointResult>,
     /// System calls, counted in runs of their own. Empty where nothing is compared.
     pub(crate) system_calls: Vec<SystemCallsResult>,

@@ -62,12 +62,17 @@ impl Ratio {
     /// How far from 1 a difference would have to be to stand out of this ratio, if this ratio's truth is known to be 1:
     /// the larger of how far it lies from 1 and of half its interval's width, as a log ratio.
     pub(crate) fn spread(self) -> f64 {
-        let half_width = self.interval.map_or(0.0, |Interval { low, high }| (high / low).ln() / 2.0);
+        let half_width = self.interval.map_or(0.0, Interval::half_width);
         self.ratio.ln().abs().max(half_width)
     }
 }
 
 impl Interval {
+    /// Of its logarithms: how far it reaches to each side, as a log ratio.
+    pub(crate) fn half_width(self) -> f64 {
+        (self.high / self.low).ln() / 2.0
+    }
+
     /// It holds this value.
     pub(crate) fn contains(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)

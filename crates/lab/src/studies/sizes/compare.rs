@@ -394,8 +394,7 @@ fn cost(windows: &Windows<'_>) -> Option<Cost> {
 fn interval_of_mean(mean: f64, ratios: &[(ByteSize, Ratio)]) -> Option<Interval> {
     let mut squares = 0.0;
     for (_, ratio) in ratios {
-        let Interval { low, high } = ratio.interval?;
-        squares += ((high / low).ln() / 2.0).powi(2);
+        squares += ratio.interval?.half_width().powi(2);
     }
     let reach = squares.sqrt() / ratios.len() as f64;
     Some(Interval { low: mean * (-reach).exp(), high: mean * reach.exp() })

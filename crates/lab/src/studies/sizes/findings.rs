@@ -268,10 +268,9 @@ fn percents(Interval { low, high }: Interval) -> String {
 }
 
 fn spikes(analysis: &Analysis) -> Option<String> {
-    let cells = || analysis.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell)));
     let answered: Vec<(&Line, &Cell, Latency)> =
-        cells().filter_map(|(line, cell)| Some((line, cell, cell.latency?))).collect();
-    let one_way = cells().filter_map(|(line, cell)| Some((line, cell, cell.pace?)));
+        analysis.cells().filter_map(|(line, cell)| Some((line, cell, cell.latency?))).collect();
+    let one_way = analysis.cells().filter_map(|(line, cell)| Some((line, cell, cell.pace?)));
     let mut sentences = Vec::new();
     if let Some((line, cell, latency)) = answered.iter().max_by_key(|(.., latency)| latency.max) {
         sentences.push(format!(
@@ -315,12 +314,8 @@ fn spikes(analysis: &Analysis) -> Option<String> {
 
 /// How sure the rates are; nothing where each point has one window.
 fn noise(analysis: &Analysis) -> Option<String> {
-    let half_width = |cell: &Cell| {
-        let Interval { low, high } = cell.rate_interval?;
-        Some(((high / low).ln() / 2.0).exp() - 1.0)
-    };
-    let cells = || analysis.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell)));
-    let widths = || cells().filter_map(|(line, cell)| Some((line, cell, half_width(cell)?)));
+    let half_width = |cell: &Cell| Some(cell.rate_interval?.half_width().exp() - 1.0);
+    let widths = || analysis.cells().filter_map(|(line, cell)| Some((line, cell, half_width(cell)?)));
     let middle = median(widths().map(|(.., width)| width))?;
     let (line, cell, most) = widths().max_by(|(.., a), (.., b)| a.total_cmp(b))?;
     let floors = analysis.noise.floors.iter().map(|floor| floor.rate.exp() - 1.0);

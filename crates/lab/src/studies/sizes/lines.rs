@@ -125,6 +125,11 @@ impl Analysis {
         self.lines.iter().filter(|line| matches!(line.kind.work, Work::Call(_)))
     }
 
+    /// Every point of every line of calls.
+    pub(crate) fn cells(&self) -> impl Iterator<Item = (&Line, &Cell)> {
+        self.calls().flat_map(|line| line.cells.iter().map(move |cell| (line, cell)))
+    }
+
     /// Every size that some line has, ascending.
     pub(crate) fn sizes(&self) -> Vec<ByteSize> {
         let mut sizes: Vec<_> =
