@@ -89,7 +89,7 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     announce: bool,
 
-    /// Format of the result; JSON has the schema thalweg.load/2
+    /// Format of the result; JSON has the schema thalweg.load/3
     #[arg(short = 'O', long, value_enum, default_value_t = Format::Text)]
     format: Format,
 

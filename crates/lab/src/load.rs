@@ -1,4 +1,4 @@
-//! What studies of calls share: points, windows, who measures them, and the schema `thalweg.lab/3` of what was found.
+//! What studies of calls share: points, windows, who measures them, and the schema `thalweg.lab/4` of what was found.
 
 pub(crate) mod doubts;
 mod draft;

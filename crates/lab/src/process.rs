@@ -143,6 +143,7 @@ impl ProcessExecutor {
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.client_threads(window),
             cpus: self.cpus.client_cpus.clone(),
+            server_cpus: self.cpus.server_cpus.clone(),
             interrupt: self.interrupt.clone(),
         })
     }
@@ -170,16 +171,17 @@ impl ProcessExecutor {
         client_threads.or_else(|| window.strategy.and_then(|_| processors()))
     }
 
-    /// A failure of ours ends the study where it took our server with it; of another it says so.
+    /// Nothing counts that was found of a server which ended meanwhile. The end of ours ends the study, too.
     fn judged<T>(&mut self, key: &ServerKey, found: Result<T, ExecuteError>) -> Result<T, ExecuteError> {
         let Some(ServerState::Serving { server, .. }) = self.servers.get_mut(key) else { return found };
         match found {
             Err(ExecuteError::Interrupted) => found,
+            _ if !server.has_ended() => found,
             _ if key.stack.is_ours() => server.ended().map_or(found, |why| Err(ExecuteError::Study(why))),
-            Err(ExecuteError::Window(reason)) if server.has_ended() => {
+            Err(ExecuteError::Window(reason)) => {
                 Err(ExecuteError::Window(format!("{reason}; the server is gone")))
             }
-            _ => found,
+            _ => Err(ExecuteError::Window("the server ended within the window".to_owned())),
         }
     }
 }

@@ -217,6 +217,7 @@ impl Recorder {
             started: humantime::format_rfc3339_nanos(run.started).to_string(),
             ended: humantime::format_rfc3339_nanos(run.started + run.duration).to_string(),
             duration_ns: u64::try_from(run.duration.as_nanos()).unwrap_or(u64::MAX),
+            drain_ns: 0,
             closed_loop: run.closed_loop,
             rate_per_s: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
             calls: self.calls,

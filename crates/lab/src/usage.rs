@@ -8,7 +8,29 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_getcpuclockid};
 use nix::unistd::Pid;
 
+use crate::cpus::CpuList;
 use crate::load::{ProcessUsage, Usage};
+
+/// A tick of `/proc/stat`, in which the kernel tells what processors did: USER_HZ is 100 on all that Linux runs on.
+const TICK_MS: u64 = 10;
+
+/// Both ends of what is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Sides {
+    /// The driver.
+    pub(crate) client: Side,
+    /// The server.
+    pub(crate) server: Side,
+}
+
+/// One end.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    /// Its number.
+    pub(crate) process: u32,
+    /// Processors that it is kept on; `None`: wherever it likes, and so does the other.
+    pub(crate) cpus: Option<CpuList>,
+}
 
 /// What a client's and a server's process have used at one moment.
 #[derive(Clone, Debug)]
@@ -16,6 +38,16 @@ pub(crate) struct Sample {
     taken: Instant,
     client: ProcessSample,
     server: ProcessSample,
+    /// What the processors of each side have done; `None` where both sides share them.
+    processors: Option<[Processors; 2]>,
+}
+
+/// What some processors have done since the machine began, whoever ran there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Processors {
+    busy: Duration,
+    /// They were ready to run, and the host ran something else.
+    stolen: Duration,
 }
 
 /// What one process has used since it began.
@@ -44,20 +76,60 @@ struct Switches {
     involuntary: u64,
 }
 
-impl Sample {
-    /// Reads both processes' accounts.
-    pub(crate) fn take(client: u32, server: u32) -> io::Result<Self> {
+impl Sides {
+    /// Reads the accounts of both processes, and of the processors that they are kept on.
+    pub(crate) fn sample(&self) -> io::Result<Sample> {
         let taken = Instant::now();
-        Ok(Self { taken, client: ProcessSample::take(client)?, server: ProcessSample::take(server)? })
+        let (client, server) =
+            (ProcessSample::take(self.client.process)?, ProcessSample::take(self.server.process)?);
+        let processors = match (&self.client.cpus, &self.server.cpus) {
+            (Some(clients), Some(servers)) => {
+                let stat = fs::read_to_string("/proc/stat")?;
+                Some([clients, servers].map(|cpus| Processors::in_stat(&stat, cpus)))
+            }
+            _ => None,
+        };
+        Ok(Sample { taken, client, server, processors })
     }
+}
 
+impl Sample {
     /// What was used since `earlier`.
     pub(crate) fn since(&self, earlier: &Self) -> Usage {
-        Usage {
+        let mut usage = Usage {
             window_ns: nanoseconds(self.taken - earlier.taken),
             client: self.client.since(&earlier.client),
             server: self.server.since(&earlier.server),
+        };
+        if let (Some(now), Some(before)) = (self.processors, earlier.processors) {
+            let sides = [&mut usage.client, &mut usage.server];
+            for ((side, now), before) in sides.into_iter().zip(now).zip(before) {
+                let busy_ns = nanoseconds(now.busy.saturating_sub(before.busy));
+                side.others_ns = busy_ns.saturating_sub(side.cpu_ns());
+                side.stolen_ns = nanoseconds(now.stolen.saturating_sub(before.stolen));
+            }
         }
+        usage
+    }
+}
+
+impl Processors {
+    /// Of the lines `cpuN user nice system idle iowait irq softirq steal …` of `/proc/stat` those of `cpus`.
+    fn in_stat(stat: &str, cpus: &CpuList) -> Self {
+        let mut sum = Self::default();
+        for line in stat.lines() {
+            let mut fields = line.split_ascii_whitespace();
+            let cpu = fields.next().and_then(|name| name.strip_prefix("cpu")?.parse().ok());
+            if !cpu.is_some_and(|cpu: usize| cpus.as_slice().contains(&cpu)) {
+                continue;
+            }
+            let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).take(8).collect();
+            if let [user, nice, system, _idle, _iowait, irq, softirq, steal] = ticks[..] {
+                sum.busy += Duration::from_millis(TICK_MS * (user + nice + system + irq + softirq));
+                sum.stolen += Duration::from_millis(TICK_MS * steal);
+            }
+        }
+        sum
     }
 }
 
@@ -97,6 +169,8 @@ impl ProcessSample {
             voluntary_switches: switches.voluntary,
             involuntary_switches: switches.involuntary,
             waited_ns: nanoseconds(self.waited_since(earlier)),
+            others_ns: 0,
+            stolen_ns: 0,
         }
     }
 }
@@ -188,6 +262,21 @@ mod tests {
     }
 
     #[test]
+    fn processors_are_those_of_a_side() {
+        let stat =
+            "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 100 5 6 7 8 0 0\ncpu1 10 0 0 50 0 0 0 1 0 0\nintr 5 5\n";
+        let check = |cpus: &str, busy, stolen| {
+            let [busy, stolen] = [busy, stolen].map(|ticks| Duration::from_millis(TICK_MS * ticks));
+            let expected = Processors { busy, stolen };
+            assert_eq!(Processors::in_stat(stat, &cpus.parse().unwrap()), expected, "{cpus}");
+        };
+        check("0", 19, 8);
+        check("1", 10, 1);
+        check("0-1", 29, 9);
+        check("7", 0, 0);
+    }
+
+    #[test]
     fn waiting_for_a_processor_is_the_second_number() {
         assert_eq!(waited_in("2871446126 1503 9142\n"), Duration::from_nanos(1503));
         assert_eq!(waited_in(""), Duration::ZERO);
@@ -231,6 +320,14 @@ mod tests {
         }
     }
 
+    impl Shell {
+        /// As client and server, both kept on these processors.
+        fn beside(&self, server: &Self, cpus: Option<&CpuList>) -> Sides {
+            let side = |shell: &Self| Side { process: shell.0.id(), cpus: cpus.cloned() };
+            Sides { client: side(self), server: side(server) }
+        }
+    }
+
     impl Drop for Shell {
         fn drop(&mut self) {
             self.0.kill().unwrap();
@@ -242,22 +339,65 @@ mod tests {
     fn a_busy_process_uses_time_and_one_that_waits_does_not() {
         let busy = Shell::run("echo; while :; do :; done");
         let idle = Shell::run("echo; exec sleep 1000");
-        let before = Sample::take(busy.0.id(), idle.0.id()).unwrap();
+        let sides = busy.beside(&idle, None);
+        let before = sides.sample().unwrap();
         let mut usage = before.since(&before);
         assert_eq!(usage.client, ProcessUsage::default());
         // However slow the machine, the busy one gets there.
         while usage.client.cpu_ns() < 50_000_000 {
             std::thread::sleep(Duration::from_millis(5));
-            usage = Sample::take(busy.0.id(), idle.0.id()).unwrap().since(&before);
+            usage = sides.sample().unwrap().since(&before);
         }
         assert!(usage.server.cpu_ns() < usage.client.cpu_ns(), "{usage:?}");
         assert!(usage.window_ns >= 25_000_000, "{usage:?}");
     }
 
     #[test]
+    fn a_neighbour_that_takes_a_processor_is_seen() {
+        let cpu = CpuList::available().unwrap().as_slice()[0];
+        let busy = format!("echo; exec taskset -c {cpu} sh -c 'while :; do :; done'");
+        let (client, _neighbour) = (Shell::run(&busy), Shell::run(&busy));
+        let server = Shell::run("echo; exec sleep 1000");
+        let sides = client.beside(&server, Some(&cpu.to_string().parse().unwrap()));
+        let before = sides.sample().unwrap();
+        let mut usage = before.since(&before);
+        assert_eq!(usage.disturbance(), None);
+        // Both get there, at the same pace.
+        while usage.client.cpu_ns() < 200_000_000 {
+            std::thread::sleep(Duration::from_millis(5));
+            usage = sides.sample().unwrap().since(&before);
+        }
+        let disturbance = usage.disturbance().unwrap_or_default();
+        assert!(disturbance.contains("the client was kept from its processor"), "{disturbance}: {usage:?}");
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_are_not_disturbed() {
+        let alone = ProcessUsage { user_ns: 290_000_000, waited_ns: 900_000_000, ..ProcessUsage::default() };
+        let check = |client: ProcessUsage, expected: Option<&str>| {
+            let usage = Usage { window_ns: 300_000_000, client, server: ProcessUsage::default() };
+            let said = usage.disturbance();
+            assert_eq!(
+                said.as_deref().map(|said| said.contains(expected.unwrap_or("-"))),
+                expected.map(|_| true)
+            );
+        };
+        check(alone, None);
+        check(ProcessUsage { others_ns: 10_000_000, ..alone }, None);
+        check(
+            ProcessUsage { others_ns: 60_000_000, ..alone },
+            Some("for 20 % of the window: other programs"),
+        );
+        check(ProcessUsage { stolen_ns: 60_000_000, ..alone }, Some("for 20 % of the window: the host"));
+        // Others ran where the process did not want to.
+        check(ProcessUsage { others_ns: 200_000_000, waited_ns: 0, ..alone }, None);
+    }
+
+    #[test]
     fn a_process_that_is_gone_is_an_error() {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
-        assert!(Sample::take(child.id(), std::process::id()).is_err());
+        let side = |process| Side { process, cpus: None };
+        assert!(Sides { client: side(child.id()), server: side(std::process::id()) }.sample().is_err());
     }
 }

@@ -18,7 +18,7 @@ fn check(target: &str, args: &[&str]) -> Value {
     let (code, stdout, stderr) = outcome(thalweg(&all).output().unwrap());
     assert_eq!((code, stderr.as_str()), (Some(0), ""), "thalweg {all:?}");
     let result: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(result["schema"], "thalweg.load/2");
+    assert_eq!(result["schema"], "thalweg.load/3");
     assert_eq!(result["errors"], serde_json::json!({}), "{result}");
     assert_eq!(result["connections"]["asked"], result["connections"]["established"], "{result}");
     result
@@ -210,5 +210,5 @@ fn measuring_is_announced_before_the_result() {
     let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
     assert_eq!((code, stderr.as_str()), (Some(0), ""));
     let json = stdout.strip_prefix("measuring\nmeasured\n").unwrap_or_else(|| panic!("it says {stdout:?}"));
-    assert_eq!(serde_json::from_str::<Value>(json).unwrap()["schema"], "thalweg.load/2");
+    assert_eq!(serde_json::from_str::<Value>(json).unwrap()["schema"], "thalweg.load/3");
 }

@@ -91,8 +91,10 @@ impl Timed {
     /// All messages of a stride count with the latency of its first.
     fn record(&self, worker: &Worker) {
         if let (Some(sent_ns), 1..) = (self.sent_ns, self.count) {
-            let latency_ns = self.received_ns.saturating_sub(sent_ns);
-            worker.run.shard(worker.index).record(latency_ns, self.count, worker.run.now_ns());
+            let (latency_ns, ended_ns) = (self.received_ns.saturating_sub(sent_ns), worker.run.now_ns());
+            if worker.run.holds(ended_ns) {
+                worker.run.shard(worker.index).record(latency_ns, self.count, ended_ns);
+            }
         }
     }
 }

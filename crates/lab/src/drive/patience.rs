@@ -29,7 +29,7 @@ impl Default for Patience {
 pub enum Moment {
     /// The warm-up is over: the measured time begins.
     Measuring,
-    /// The measured time has ended, and what began in it.
+    /// The measured time has ended. What is under way is still waited for.
     Measured,
 }
 

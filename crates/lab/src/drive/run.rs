@@ -9,12 +9,15 @@ use thalweg::{Code, Status};
 use crate::record::{LoadSettings, Recorder, code_name};
 
 /// One run: warm-up from `base`, measured from `from_ns` on.
+///
+/// A run by time counts what ends within its window, whenever it began: so a slow stack's last calls are neither waited
+/// for nor lost, and the rate is that of the window. A run by number counts the operations that it gave out.
 #[derive(Debug)]
 pub(super) struct Run {
     base: Instant,
-    /// What begins from here on counts; ns since `base`, as all times here.
+    /// The window begins; ns since `base`, as all times here.
     from_ns: u64,
-    /// What would begin from here on does not.
+    /// The window ends, and nothing begins any more.
     until_ns: AtomicU64,
     /// How many operations may still be counted, when a count ends the run.
     budget: Option<AtomicU64>,
@@ -37,7 +40,7 @@ pub(super) struct Shard {
 pub(super) enum Start {
     /// It is driven and not counted.
     WarmUp,
-    /// It counts; of a stride of messages, this many may begin.
+    /// It counts if the run [holds](Run::holds) its end; of a stride of messages, this many may begin.
     Counted(u64),
     /// The run is over.
     Over,
@@ -87,13 +90,17 @@ impl Run {
         if now_ns >= self.until_ns.load(Relaxed) {
             return Start::Over;
         }
-        if now_ns < self.from_ns {
-            return Start::WarmUp;
-        }
         match &self.budget {
             None => Start::Counted(wanted),
+            Some(_) if now_ns < self.from_ns => Start::WarmUp,
             Some(budget) => take(budget, wanted),
         }
+    }
+
+    /// What ends at `ended_ns` counts, unless it belongs to the warm-up.
+    #[inline]
+    pub(super) fn holds(&self, ended_ns: u64) -> bool {
+        self.budget.is_some() || (self.from_ns..=self.until_ns.load(Relaxed)).contains(&ended_ns)
     }
 
     /// No operation begins from now on.
@@ -117,9 +124,16 @@ impl Run {
         self.until_ns.load(Relaxed) > self.from_ns
     }
 
-    /// When the run was told to end, if it was told a time.
-    pub(super) fn until_ns(&self) -> Option<u64> {
-        Some(self.until_ns.load(Relaxed)).filter(|&until_ns| until_ns != u64::MAX)
+    /// When the window ends, if a time or an interrupt ends it.
+    pub(super) fn until(&self) -> Option<Instant> {
+        let until_ns = Some(self.until_ns.load(Relaxed)).filter(|&until_ns| until_ns != u64::MAX)?;
+        Some(self.base + Duration::from_nanos(until_ns))
+    }
+
+    /// How long the window was: until its end, or, where a number ended the run, until the last of them had ended.
+    pub(super) fn measured(&self, last_ns: u64) -> Duration {
+        let until_ns = if self.budget.is_some() { last_ns } else { self.until_ns.load(Relaxed) };
+        Duration::from_nanos(until_ns.saturating_sub(self.from_ns))
     }
 
     /// Where worker number `worker` records.
@@ -211,13 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_begins_after_the_warm_up() {
+    fn a_run_by_time_counts_what_ends_within_it() {
         let run = run(Some(50), None);
-        check(&run, 0, 16, Start::WarmUp);
-        check(&run, 99, 16, Start::WarmUp);
-        check(&run, 100, 16, Start::Counted(16));
-        check(&run, 149, 16, Start::Counted(16));
+        for begins in [0, 99, 100, 149] {
+            check(&run, begins, 16, Start::Counted(16));
+        }
         check(&run, 150, 16, Start::Over);
+        let held = [99, 100, 150, 151].map(|ended_ns| run.holds(ended_ns));
+        assert_eq!(held, [false, true, true, false]);
+        assert_eq!(run.measured(149), Duration::from_nanos(50));
     }
 
     #[test]
@@ -228,6 +244,8 @@ mod tests {
         check(&run, 101, 16, Start::Counted(4));
         check(&run, 102, 16, Start::Over);
         check(&run, 102, 1, Start::Over);
+        assert!(run.holds(1_000_000), "what was given out counts whenever it ends");
+        assert_eq!(run.measured(1_000_000), Duration::from_nanos(999_900));
     }
 
     #[test]

@@ -43,8 +43,9 @@ pub(super) async fn supervise(
 
     // Only a kernel without /proc or getrusage fails here; its processor time counts as zero.
     let cpu = || CpuTime::of_this_process().unwrap_or_default();
-    let (mut cpu_before, mut warm) = (cpu(), false);
+    let (mut cpu_before, mut cpu_after, mut warm) = (cpu(), None, false);
     let mut warm_up = std::pin::pin!(tokio::time::sleep_until(run.measured_from().into()));
+    let mut window = std::pin::pin!(ended(&run));
     let mut interrupt = std::pin::pin!(interrupt);
     let mut interrupted_at = None;
     let mut look = tokio::time::interval((patience.call / 4).clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
@@ -61,11 +62,16 @@ pub(super) async fn supervise(
                 cpu_before = cpu();
                 announce(Moment::Measuring);
             }
+            () = &mut window, if warm && cpu_after.is_none() => {
+                cpu_after = Some(cpu());
+                announce(Moment::Measured);
+            }
             _ = look.tick() => crew.send_away_the_stuck(),
             _ = count_lanes.tick(), if is_adaptive => lanes.count(&run),
             () = &mut interrupt, if interrupted_at.is_none() => {
                 interrupted_at = Some(Instant::now());
                 run.stop();
+                window.set(ended(&run));
             }
         }
         if interrupted_at.is_some_and(|at| at.elapsed() >= patience.interrupted) {
@@ -76,19 +82,31 @@ pub(super) async fn supervise(
     if interrupted_at.is_some() && !run.was_measuring() {
         return None;
     }
-    let client_cpu = cpu() - cpu_before;
+    let drain = run.until().filter(|_| settings.total.is_none()).map(|until| until.elapsed());
     if !warm {
         // A run that ended before the timer had its turn; whoever waits for the line gets it.
         announce(Moment::Measuring);
     }
-    announce(Moment::Measured);
-    let mut result = finish(&run, settings, started, client_cpu);
+    let cpu_after = cpu_after.unwrap_or_else(|| {
+        announce(Moment::Measured);
+        cpu()
+    });
+    let mut result = finish(&run, settings, started, cpu_after - cpu_before);
+    result.drain_ns = drain.unwrap_or_default().as_nanos() as u64;
     result.lanes = lanes.seen;
     note_saturation(&mut result, threads);
     if interrupted_at.is_some() {
         note(&mut result, "the run was interrupted before its end".to_owned(), false);
     }
     Some(result)
+}
+
+/// Comes when the window ends; never, where a number ends it.
+async fn ended(run: &Run) {
+    match run.until() {
+        Some(until) => tokio::time::sleep_until(until.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// How many lanes a channel has had.
@@ -181,13 +199,10 @@ fn finish(run: &Run, settings: &LoadSettings, started: SystemTime, client_cpu: C
     let merged = run.merged();
     let messages = merged.recorder.operations();
     let (sent, received) = settings.call.payloads();
-    // The time ends with the last counted answer: a rate is never that of answers still to come. A run that was to
-    // last a time lasts it at least.
-    let until_ns = run.until_ns().unwrap_or(0).max(merged.last_ns);
     let mut result = merged.recorder.finish(record::Run {
         settings: settings.clone(),
         started,
-        duration: Duration::from_nanos(until_ns.saturating_sub(settings.warmup_ns)),
+        duration: run.measured(merged.last_ns),
         closed_loop: true,
         bytes_sent: messages * sent * settings.size_bytes,
         bytes_received: messages * received * settings.size_bytes,

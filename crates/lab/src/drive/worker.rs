@@ -63,8 +63,8 @@ impl Call {
                 None => self.once().await?,
                 Some(builder) => self.on_channel(builder)?.once().await?,
             }
-            if let Start::Counted(_) = start {
-                let ended_ns = worker.run.now_ns();
+            let ended_ns = worker.run.now_ns();
+            if start != Start::WarmUp && worker.run.holds(ended_ns) {
                 let mut shard = worker.run.shard(worker.index);
                 shard.record(ended_ns - started_ns, 1, ended_ns);
                 shard.recorder.call();
@@ -89,7 +89,7 @@ impl Call {
                 Err(status) => return Err(status.clone()),
             }
             let ended_ns = worker.run.now_ns();
-            if counted {
+            if counted && worker.run.holds(ended_ns) {
                 let mut shard = worker.run.shard(worker.index);
                 shard.record(ended_ns - started_ns, 1, ended_ns);
                 shard.recorder.call();
@@ -163,7 +163,7 @@ impl Call {
                 }
             };
             let now_ns = run.now_ns();
-            if counted && received > 0 {
+            if counted && received > 0 && run.holds(now_ns) {
                 let mut shard = run.shard(worker.index);
                 shard.recorder.record_pace(now_ns - started_ns, received);
                 shard.last_ns = shard.last_ns.max(now_ns);
@@ -207,7 +207,7 @@ impl Requests {
     fn next_stride(&mut self) -> bool {
         let now_ns = self.worker.run.now_ns();
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.counted {
+        if self.counted && self.worker.run.holds(now_ns) {
             sent.recorder.record_pace(now_ns - self.started_ns, self.count);
         }
         self.worker.progress.waits_since(now_ns);

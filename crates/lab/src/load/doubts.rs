@@ -2,9 +2,14 @@
 
 use super::gathered::without_figures;
 use super::results::{LabResults, Outcome, PointResult};
+use crate::figures::{percent, time};
 use crate::findings::{Doubt, Remark, Weight};
+use crate::record::LoadResult;
 use crate::stack::Pair;
 
+/// A wait beyond this share of a window, and so many times what is usual in it, is no part of what is usual.
+const LONG_SHARE: f64 = 0.25;
+const LONG_FACTOR: f64 = 20.0;
 /// With more load than this on each processor before the study, something else was at work.
 const LOAD_PER_CORE_MAX: f64 = 0.5;
 
@@ -36,6 +41,9 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
                 for (code, count) in &measured.errors {
                     remarks.add(Weight::CallsFailed, window, &format!("{count} with {code}"));
                 }
+                let disturbance = window.usage.and_then(|usage| usage.disturbance());
+                disturbance.iter().for_each(|text| remarks.add(Weight::NotValid, window, text));
+                interruptions(measured).iter().for_each(|text| remarks.add(Weight::Note, window, text));
                 for note in &measured.notes {
                     let weight = if note.invalidates { Weight::NotValid } else { Weight::Note };
                     remarks.add(weight, window, &note.text);
@@ -45,6 +53,34 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
     }
     doubts.extend(remarks.all.into_iter().map(Doubt::Windows));
     doubts
+}
+
+/// What stopped calls for a large part of a window, within it or at its end: a server that was stopped, or a machine.
+fn interruptions(measured: &LoadResult) -> Vec<String> {
+    let window_ns = measured.duration_ns as f64;
+    let typical_ns = match (measured.latency_ns, measured.pace_ns) {
+        (Some(latency), _) => latency.p50 as f64,
+        (None, Some(pace)) => pace.mean * pace.messages_per_reading as f64,
+        (None, None) => return Vec::new(),
+    };
+    let longest_ns = match (measured.latency_ns, measured.pace_ns) {
+        (Some(latency), _) => latency.max,
+        (None, pace) => pace.map_or(0, |pace| pace.gap_max),
+    };
+    let is_long = |ns: u64| ns as f64 > LONG_SHARE * window_ns && ns as f64 > LONG_FACTOR * typical_ns;
+    let share = |ns: u64| percent(ns as f64 / window_ns);
+    let mut interruptions = Vec::new();
+    if is_long(longest_ns) {
+        let (took, share) = (time(longest_ns as f64), share(longest_ns));
+        interruptions.push(format!("something stopped: the longest wait, {took}, is {share} of the window"));
+    }
+    if is_long(measured.drain_ns) {
+        let (took, share) = (time(measured.drain_ns as f64), share(measured.drain_ns));
+        interruptions.push(format!(
+            "something stopped: what was under way at the window's end took another {took}, {share} of it"
+        ));
+    }
+    interruptions
 }
 
 /// Remarks on windows. Those that differ in their figures only are one, so that what is wrong with a hundred windows

@@ -39,6 +39,29 @@ pub(crate) struct Usage {
     pub(crate) server: ProcessUsage,
 }
 
+/// A side that was kept from its processors for a larger share of the window was not measured alone.
+const KEPT_WAITING_SHARE_MAX: f64 = 0.05;
+/// What the kernel's ticks can tell from none: two of them.
+const KEPT_WAITING_NS_MIN: u64 = 20_000_000;
+
+impl Usage {
+    /// Says so when a side was kept from its processors for more than a twentieth of the window.
+    pub(crate) fn disturbance(&self) -> Option<String> {
+        let sides = [("client", &self.client), ("server", &self.server)];
+        let (side, used) = sides.into_iter().max_by_key(|(_, used)| used.kept_waiting_ns())?;
+        let kept_ns = used.kept_waiting_ns();
+        let share = kept_ns as f64 / self.window_ns.max(1) as f64;
+        (kept_ns >= KEPT_WAITING_NS_MIN && share > KEPT_WAITING_SHARE_MAX).then(|| {
+            let who = if used.stolen_ns * 2 > kept_ns {
+                "the host took it away"
+            } else {
+                "other programs ran on it"
+            };
+            format!("the {side} was kept from its processor for {} of the window: {who}", percent(share))
+        })
+    }
+}
+
 /// What one process used, with all its threads. Totals: divided by [`LoadResult::messages`] they are per operation.
 /// Processor time includes that of threads that ended meanwhile; their context switches nobody knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,12 +78,24 @@ pub(crate) struct ProcessUsage {
     /// Time in which a thread was ready to run and others ran, added up over threads, ns.
     #[serde(default)]
     pub(crate) waited_ns: u64,
+    /// Time that others ran on the processors that the process is kept on, ns, to 10 ms. 0 where it is kept on none.
+    #[serde(default)]
+    pub(crate) others_ns: u64,
+    /// Time in which those processors would have run and the host ran something else (`steal`), ns, to 10 ms.
+    #[serde(default)]
+    pub(crate) stolen_ns: u64,
 }
 
 impl ProcessUsage {
     /// Processor time, user and system, ns.
     pub(crate) fn cpu_ns(&self) -> u64 {
         self.user_ns + self.system_ns
+    }
+
+    /// Time that the process was kept from its processors, ns: others ran there while it waited, which is at most the
+    /// less of both, or the host took them away.
+    fn kept_waiting_ns(&self) -> u64 {
+        self.waited_ns.min(self.others_ns) + self.stolen_ns
     }
 
     /// Context switches of both kinds.

@@ -54,7 +54,7 @@ pub(crate) fn exclusion(window: &PointResult) -> Option<String> {
         Outcome::Measured(measured) if measured.messages == 0 => {
             Some("nothing came to its end in the measured time".to_owned())
         }
-        Outcome::Measured(_) => None,
+        Outcome::Measured(_) => window.usage.and_then(|usage| usage.disturbance()),
     }
 }
 

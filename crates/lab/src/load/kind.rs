@@ -1,6 +1,6 @@
 //! What is measured, whatever the size and the transport.
 
-use super::point::{Pattern, Work};
+use super::point::{Pattern, Point, Work};
 use crate::record::CallType;
 
 /// What makes points one line: everything but the size and the transport.
@@ -10,19 +10,37 @@ pub(crate) struct Kind {
     pub(crate) work: Work,
     /// How many under way.
     pub(crate) in_flight: u32,
+    /// Over so many connections.
+    pub(crate) connections: u32,
 }
 
 impl Kind {
     /// A lone unary call: the latency that one caller sees.
-    pub(crate) const LONE_CALL: Self = Self { work: Work::Call(CallType::Unary), in_flight: 1 };
+    pub(crate) const LONE_CALL: Self =
+        Self { work: Work::Call(CallType::Unary), in_flight: 1, connections: 1 };
+
+    /// The kind that this point is of.
+    pub(crate) fn of(point: &Point) -> Self {
+        Self { work: point.work, in_flight: point.in_flight, connections: point.connections }
+    }
 
     /// The kind in a sentence, in the plural: `lone unary calls`.
     pub(crate) fn phrase(self) -> String {
         match (self.work, self.in_flight) {
             (Work::Call(CallType::Unary), 1) => "lone unary calls".to_owned(),
-            (Work::Call(CallType::Unary), in_flight) => format!("{in_flight} unary calls in flight"),
+            (Work::Call(CallType::Unary), in_flight) => {
+                format!("{in_flight} unary calls in flight{}", self.over_connections())
+            }
             (Work::Call(_), 1) => self.label() + "s",
             _ => self.label(),
+        }
+    }
+
+    /// Nothing where there is one, as almost everywhere.
+    fn over_connections(self) -> String {
+        match self.connections {
+            1 => String::new(),
+            connections => format!(", {connections} connections"),
         }
     }
 
@@ -34,10 +52,10 @@ impl Kind {
             _ => format!("{in_flight} in flight"),
         };
         match self.work {
-            Work::Call(CallType::Unary) => format!("unary, {under_way}"),
+            Work::Call(CallType::Unary) => format!("unary, {under_way}{}", self.over_connections()),
             Work::Call(call) => {
                 let name = call.name().replace('-', " ");
-                if in_flight == 1 { name } else { format!("{in_flight} {name}s") }
+                if in_flight == 1 { name } else { format!("{in_flight} {name}s{}", self.over_connections()) }
             }
             Work::Socket(Pattern::Echo) => format!("bare socket echo, {under_way}"),
             Work::Socket(Pattern::Pipelined) => "bare socket echo, pipelined".to_owned(),

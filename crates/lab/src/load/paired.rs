@@ -58,7 +58,7 @@ fn measured(windows: &[Window], round: u32) -> Option<Measured> {
 }
 
 pub(crate) fn at(point: &Point) -> CellKey {
-    (Kind { work: point.work, in_flight: point.in_flight }, point.transport, point.size_bytes)
+    (Kind::of(point), point.transport, point.size_bytes)
 }
 
 /// The ratio of a figure over the rounds that have a good window of both.

@@ -1,4 +1,4 @@
-//! The `thalweg.lab/3` schema: everything a study of calls found, and where and how it was found.
+//! The `thalweg.lab/4` schema: everything a study of calls found, and where and how it was found.
 
 use std::fmt;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::stack::{Pair, Stack};
 use crate::study::{self, LeftOut, Machine, Plan, ReadError, ResultsText, Versions, WindowOutcome};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub(crate) const LAB_SCHEMA: &str = "thalweg.lab/3";
-/// Everything a study found. Serialised, it is the schema `thalweg.lab/3`.
+pub(crate) const LAB_SCHEMA: &str = "thalweg.lab/4";
+/// Everything a study found. Serialised, it is the schema `thalweg.lab/4`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabResults {
     /// [`LAB_SCHEMA`].

@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::Deserialize;
+
 use super::child::Process;
 use super::hop::Hop;
 use crate::cpus::CpuList;
@@ -17,7 +19,7 @@ use crate::load::Measured;
 use crate::load::{Point, Usage, Wire};
 use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Note};
 use crate::study::ExecuteError;
-use crate::usage::Sample;
+use crate::usage::{Side, Sides};
 
 /// How long a driver may take beyond its plan before it is ended.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(20);
@@ -45,6 +47,8 @@ pub(super) struct Driver {
     /// What is called, if it is not the work of the lab.
     pub(super) method: Option<MethodCall>,
     pub(super) cpus: Option<CpuList>,
+    /// Processors that the server is kept on.
+    pub(super) server_cpus: Option<CpuList>,
     pub(super) interrupt: Interrupt,
 }
 
@@ -88,15 +92,10 @@ impl Driver {
         })?;
         let seen = self.watched(&mut process)?;
         // A run whose calls all failed exits with 1 and still says what it saw: its JSON counts, not its code.
-        match serde_json::from_str::<LoadResult>(&seen.text) {
-            Ok(load) if load.schema == LOAD_SCHEMA => Ok((load, seen)),
-            Ok(load) => {
-                Err(ExecuteError::Window(format!("the driver answers with the schema {}", load.schema)))
-            }
-            Err(not_json) => Err(ExecuteError::Window(match process.complaint() {
-                complaint if complaint.is_empty() => {
-                    format!("the driver's answer cannot be read: {not_json}")
-                }
+        match read(&seen.text) {
+            Ok(load) => Ok((load, seen)),
+            Err(unreadable) => Err(ExecuteError::Window(match process.complaint() {
+                complaint if complaint.is_empty() => unreadable,
                 complaint => complaint,
             })),
         }
@@ -132,12 +131,16 @@ impl Driver {
     fn watched(&self, process: &mut Process) -> Result<Seen, ExecuteError> {
         let (sender, receiver) = mpsc::channel();
         let stdout = process.child.stdout.take().expect("every process is spawned with its stdout piped");
-        let (pid, server_pid, hop) = (process.child.id(), self.server_pid, self.hop.clone());
         let listens_at = self.target.clone();
+        let (hop, cpus) = (self.hop.clone(), self.cpus.clone());
+        let sides = self.server_pid.map(|server| Sides {
+            client: Side { process: process.child.id(), cpus },
+            server: Side { process: server, cpus: self.server_cpus.clone() },
+        });
         // This thread looks at the processes itself: each hand-over between threads would shift the measured time.
         thread::spawn(move || {
             // Nobody listens any more when the window was given up.
-            let _ = sender.send(watch(stdout, pid, server_pid, &listens_at, hop.as_ref()));
+            let _ = sender.send(watch(stdout, sides.as_ref(), &listens_at, hop.as_ref()));
         });
         let patience = self.point.warmup + self.point.duration + DRIVER_PATIENCE;
         let deadline = Instant::now() + patience;
@@ -183,11 +186,27 @@ impl Driver {
     }
 }
 
+/// The driver's JSON. Its schema is looked at first: another one may have other fields.
+fn read(text: &str) -> Result<LoadResult, String> {
+    #[derive(Deserialize)]
+    struct Head {
+        schema: String,
+    }
+    let unreadable = |error| format!("the driver's answer cannot be read: {error}");
+    let head: Head = serde_json::from_str(text).map_err(unreadable)?;
+    if head.schema != LOAD_SCHEMA {
+        return Err(format!(
+            "the driver answers with the schema {}, not {LOAD_SCHEMA}: build it anew",
+            head.schema
+        ));
+    }
+    serde_json::from_str(text).map_err(unreadable)
+}
+
 /// Reads what the driver prints, and looks at both processes when it says that measuring begins and ends.
 fn watch(
     stdout: ChildStdout,
-    driver: u32,
-    server: Option<u32>,
+    sides: Option<&Sides>,
     listens_at: &str,
     hop: Option<&Hop>,
 ) -> io::Result<Seen> {
@@ -197,13 +216,13 @@ fn watch(
         let line = line?;
         if line == Moment::Measuring.name() {
             // What the kernel does not tell stays unknown.
-            begin = sample(driver, server);
+            begin = sides.and_then(|sides| sides.sample().ok());
             if let Some(hop) = hop {
                 hop.begin();
             }
-            seen.connections = server.and_then(|server| connections_at(server, listens_at).ok());
+            seen.connections = sides.and_then(|it| connections_at(it.server.process, listens_at).ok());
         } else if line == Moment::Measured.name() {
-            let end = sample(driver, server);
+            let end = sides.and_then(|sides| sides.sample().ok());
             seen.wire = hop.map(Hop::seen);
             seen.usage = begin.as_ref().zip(end).map(|(begin, end)| end.since(begin));
         } else {
@@ -212,11 +231,6 @@ fn watch(
         }
     }
     Ok(seen)
-}
-
-/// What both processes have used so far, where both are there to be looked at.
-fn sample(driver: u32, server: Option<u32>) -> Option<Sample> {
-    Sample::take(driver, server?).ok()
 }
 
 /// Two digits for each byte.

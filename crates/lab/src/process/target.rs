@@ -47,6 +47,7 @@ impl TargetExecutor {
             server_pid: None,
             method: Some(self.method.clone()),
             cpus: self.cpus.client_cpus.clone(),
+            server_cpus: None,
             interrupt: self.interrupt.clone(),
         }
     }

@@ -15,8 +15,8 @@ use crate::stack::OURS;
 /// A peer that keeps the contract as far as it matters, and moves nothing: its server waits, and its driver claims to
 /// have done something.
 const FAKE: &str = r#"#!/bin/sh
-answer='{"schema":"thalweg.load/2","settings":{"target":"","call":"unary","size_bytes":0,"in_flight":1,"connections":1,
-"warmup_ns":0,"duration_ns":1000,"total":null,"cpus":null},"started":"","ended":"","duration_ns":1000,
+answer='{"schema":"thalweg.load/3","settings":{"target":"","call":"unary","size_bytes":0,"in_flight":1,"connections":1,
+"warmup_ns":0,"duration_ns":1000,"total":null,"cpus":null},"started":"","ended":"","duration_ns":1000,"drain_ns":0,
 "closed_loop":true,"rate_per_s":7.0,"calls":7,"messages":7,"errors":{},"bytes_sent":0,"bytes_received":0,
 "latency_ns":null,"spikes":[],"histogram":"","client_cpu":{"user_ns":0.0,"system_ns":0.0},"client_cpu_per_call":null,
 "connections":{"asked":1,"established":null},"notes":[]}'

@@ -1,4 +1,4 @@
-//! The `thalweg.load/2` schema: what one measurement found, with everything needed to read it rightly.
+//! The `thalweg.load/3` schema: what one measurement found, with everything needed to read it rightly.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::cpus::CpuList;
 
 /// The schema's name and version: a field that changes its meaning raises the number.
-pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/2";
+pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/3";
 
-/// What one run of the driver found. Serialised, it is the schema `thalweg.load/2`.
+/// What one run of the driver found. Serialised, it is the schema `thalweg.load/3`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
     /// [`LOAD_SCHEMA`].
@@ -24,6 +24,9 @@ pub struct LoadResult {
     pub(crate) ended: String,
     /// The measured time by the monotonic clock, warm-up excluded.
     pub duration_ns: u64,
+    /// From the end of the measured time until the last call that was then under way had ended. What ended in it is
+    /// not counted. 0 where a number ended the run, which counts all.
+    pub drain_ns: u64,
     /// A call waited for the one before it: the load adapts to the server, and latency says nothing about waiting.
     pub(crate) closed_loop: bool,
     /// What succeeded per second, in units of [`LoadSettings::call`]'s [operation](CallType::operation). The total

@@ -45,7 +45,7 @@ impl Report for SizesAnalysis<'_> {
     fn csv(&self) -> String {
         let most = |window: &crate::load::PointResult| {
             let point = &window.point;
-            let kind = Kind { work: point.work, in_flight: point.in_flight };
+            let kind = Kind::of(point);
             Some(self.lines.limit_of(kind, point.transport)?.at(point.size_bytes)?.rate_per_s)
         };
         table::windows(most).csv(&self.results.points)

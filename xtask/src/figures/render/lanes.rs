@@ -54,7 +54,7 @@ pub(in crate::figures) fn lanes(results: &Results) -> Result<String, Failure> {
     Ok(format!("{}\n\n{}", results.caption(&["lanes"]), markdown(&heads, &rows)))
 }
 
-/// The median rate of each point and strategy of a `thalweg.lab/3`.
+/// The median rate of each point and strategy of a `thalweg.lab/4`.
 pub(in crate::figures) fn condensed(study: &Value) -> Vec<Value> {
     let mut rates: BTreeMap<(String, u64, u64, String), Vec<f64>> = BTreeMap::new();
     for window in study["points"].as_array().into_iter().flatten() {

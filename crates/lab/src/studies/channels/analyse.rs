@@ -116,8 +116,7 @@ impl Channels {
         for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
             line.cells.sort_by_key(|cell| cell.in_flight);
         }
-        let unary = Kind { work: Work::Call(CallType::Unary), in_flight: 1 };
-        Self { panels, noise: Noise::of(&results.aa).rate(unary) }
+        Self { panels, noise: Noise::of(&results.aa).rate(Kind::LONE_CALL) }
     }
 
     /// Every number in flight that some line of this kind of call has, ascending.

@@ -83,7 +83,7 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
         }
         let point = windows.point;
         let Some(measured) = windows.merged().filter(|measured| measured.messages > 0) else { continue };
-        let kind = Kind { work: point.work, in_flight: point.in_flight };
+        let kind = Kind::of(point);
         let known = lines.iter().position(|line| (line.kind, line.transport) == (kind, point.transport));
         let index = known.unwrap_or_else(|| {
             lines.push(Line { kind, transport: point.transport, cells: Vec::new() });

@@ -34,7 +34,7 @@ struct Column<'a> {
 fn columns(analysis: &Analysis, transport: Transport) -> Vec<Column<'_>> {
     let mut columns = Vec::new();
     for line in analysis.lines.iter().filter(|line| line.transport == transport) {
-        let Kind { work, in_flight } = line.kind;
+        let Kind { work, in_flight, .. } = line.kind;
         let rate: fn(&Cell) -> String = |cell| format!("{}/s", count(cell.rate_per_s));
         let (head, figure): ([&str; 2], fn(&Cell) -> String) = match work {
             Work::Call(CallType::Unary) if in_flight == 1 => {

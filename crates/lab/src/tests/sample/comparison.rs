@@ -258,6 +258,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         started: "2026-11-21T08:00:01Z".to_owned(),
         ended: "2026-11-21T08:00:02Z".to_owned(),
         duration_ns: WINDOW.as_nanos() as u64,
+        drain_ns: 0,
         closed_loop: true,
         rate_per_s,
         calls: messages,
@@ -296,6 +297,8 @@ fn usage(pair: &Pair, result: &LoadResult) -> Usage {
             voluntary_switches: result.messages / if result.settings.in_flight == 1 { 1 } else { 12 },
             involuntary_switches: 3,
             waited_ns: 0,
+            others_ns: 0,
+            stolen_ns: 0,
         }
     };
     Usage { window_ns: result.duration_ns, client: of(&pair.client, 0.93), server: of(&pair.server, 0.86) }

@@ -9,7 +9,7 @@ use crate::record::CallType;
 use crate::statistics::PAIRS_MIN;
 use crate::tests::sample::sizes;
 
-const UNARY_16: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16 };
+const UNARY_16: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16, connections: 1 };
 const KIB: ByteSize = ByteSize(1024);
 
 fn pair(name: &str) -> Pair {
@@ -126,6 +126,8 @@ fn what_an_operation_costs_is_of_both_processes() {
         voluntary_switches: 40,
         involuntary_switches: 10,
         waited_ns: 0,
+        others_ns: 0,
+        stolen_ns: 0,
     };
     for window in &mut results.points {
         window.usage = Some(Usage { window_ns: 1, client: process(1000), server: process(2000) });
@@ -149,7 +151,7 @@ fn what_an_operation_costs_is_of_both_processes() {
 #[test]
 fn the_bare_socket_is_the_limit() {
     let mut results = rounds((UNARY_16, KIB), &[100.0; 3], &[50.0; 3]);
-    let echo = Kind { work: Work::Socket(Pattern::Echo), in_flight: 16 };
+    let echo = Kind { work: Work::Socket(Pattern::Echo), in_flight: 16, connections: 1 };
     results.points.extend((0..3).map(|round| window(None, (echo, KIB), round, 400.0)));
     let comparison = compared(&results);
     assert_eq!((comparison.cells.len(), comparison.peers.len()), (1, 1));

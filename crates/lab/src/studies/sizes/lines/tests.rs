@@ -28,7 +28,7 @@ fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -
             share_of_socket: None,
         })
         .collect();
-    Line { kind: Kind { work, in_flight }, transport, cells }
+    Line { kind: Kind { work, in_flight, connections: 1 }, transport, cells }
 }
 
 /// Four that do not differ.

@@ -97,7 +97,7 @@ pub(super) fn figures_table(results: &LabResults, analysis: &Analysis) -> Markup
 
 fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
     let point = windows.point;
-    let label = Kind { work: point.work, in_flight: point.in_flight }.label();
+    let label = Kind::of(point).label();
     let class = matches!(point.work, Work::Socket(_)).then_some("limit");
     html! {
         tr class=[class] data-transport=(point.transport) data-kind=(label) {
@@ -115,7 +115,7 @@ fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
 
 fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Analysis) -> Markup {
     let point = windows.point;
-    let kind = Kind { work: point.work, in_flight: point.in_flight };
+    let kind = Kind::of(point);
     let line = analysis.line(kind, point.transport);
     let cell = line.and_then(|line| line.at(point.size_bytes));
     let share = cell.and_then(|cell| cell.share_of_socket);
