@@ -214,6 +214,10 @@ fn verdict(result: &LoadResult, interrupted: bool) -> Result<ExitCode, Failure> 
     if interrupted {
         return Ok(ExitCode::from(INTERRUPTED));
     }
+    if !result.is_valid() && result.error_count() > 0 {
+        let why = result.notes.iter().find(|note| note.invalidates).map(|note| note.text.as_str());
+        return Err(Failure::failed(format!("the run is not valid: {}", why.unwrap_or_default())));
+    }
     if result.messages > 0 {
         return Ok(ExitCode::SUCCESS);
     }

@@ -10,6 +10,7 @@ mod request;
 mod runtime;
 mod schema;
 mod serve;
+mod settings;
 mod signals;
 mod target;
 mod text;
@@ -35,6 +36,7 @@ enum Command {
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
     Inspect(inspect::InspectArgs),
+    Settings(settings::SettingsArgs),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(args),
         Command::Link(args) => link::run(args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Settings(args) => settings::run(&args),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {
         eprintln!("error: {message}");

@@ -1,6 +1,8 @@
 //! Which processors a thread may run on: the client and the server of one measurement are kept apart.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs;
 use std::str::FromStr;
 
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -37,11 +39,22 @@ impl CpuList {
         Ok(Self((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect()))
     }
 
-    /// Two halves that share no processor: the first for the client, the second for the server.
-    /// `None` when there is only one.
-    pub(crate) fn halves(&self) -> Option<(Self, Self)> {
-        let (client, server) = self.0.split_at(self.0.len() / 2);
-        (!client.is_empty()).then(|| (Self(client.to_vec()), Self(server.to_vec())))
+    /// Two halves that share no core: the first for the client, the second for the server. Processors of one core, which
+    /// take its units from each other, stay together, and so do cores of a socket as far as that goes. `None` when there
+    /// is only one core.
+    fn halves(&self, topology: &Topology) -> Option<(Self, Self)> {
+        let mut cores: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
+        for &cpu in &self.0 {
+            cores.entry(topology.place(cpu)).or_default().push(cpu);
+        }
+        let cores: Vec<Vec<usize>> = cores.into_values().collect();
+        let (clients, servers) = cores.split_at(cores.len() / 2);
+        let list = |cores: &[Vec<usize>]| {
+            let mut cpus = cores.concat();
+            cpus.sort_unstable();
+            Self(cpus)
+        };
+        (!clients.is_empty()).then(|| (list(clients), list(servers)))
     }
 
     /// Those of them that `others` does not have; `None` when there are none.
@@ -65,6 +78,47 @@ impl CpuList {
     }
 }
 
+/// Where processors lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Topology(BTreeMap<usize, Place>);
+
+/// A processor's socket, and its core: the lowest number of those that share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    socket: usize,
+    core: usize,
+}
+
+impl Topology {
+    /// This machine's, as `/sys` tells it. What it does not tell is a core of its own on socket 0.
+    pub(crate) fn this() -> Self {
+        let cpus = CpuList::available().map(|list| list.0).unwrap_or_default();
+        let told = |cpu: usize, name: &str| {
+            fs::read_to_string(format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}")).ok()
+        };
+        let place = |cpu: usize| {
+            let siblings =
+                told(cpu, "thread_siblings_list").and_then(|text| text.trim().parse::<CpuList>().ok());
+            let socket = told(cpu, "physical_package_id").and_then(|text| text.trim().parse().ok());
+            let core = siblings.map_or(cpu, |siblings| siblings.0[0]);
+            Some((cpu, Place { socket: socket?, core }))
+        };
+        Self(cpus.into_iter().filter_map(place).collect())
+    }
+
+    /// Socket and core.
+    fn place(&self, cpu: usize) -> (usize, usize) {
+        self.0.get(&cpu).map_or((0, cpu), |place| (place.socket, place.core))
+    }
+
+    /// How many sockets and cores those processors have that this program may run on.
+    pub(crate) fn sockets_and_cores(&self) -> (usize, usize) {
+        let sockets: BTreeSet<usize> = self.0.values().map(|place| place.socket).collect();
+        let cores: BTreeSet<(usize, usize)> = self.0.keys().map(|&cpu| self.place(cpu)).collect();
+        (sockets.len(), cores.len())
+    }
+}
+
 /// Which processors clients and servers run on, and on how many threads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuAssignment {
@@ -79,9 +133,9 @@ pub struct CpuAssignment {
 }
 
 impl CpuAssignment {
-    /// Client and server on a half each of the processors that there are, if there are two.
+    /// Client and server on a half each of the cores that there are, if there are two.
     pub fn halves() -> std::io::Result<Self> {
-        let (client_cpus, server_cpus) = CpuList::available()?.halves().unzip();
+        let (client_cpus, server_cpus) = CpuList::available()?.halves(&Topology::this()).unzip();
         Ok(Self { client_cpus, server_cpus, ..Self::default() })
     }
 }
@@ -161,14 +215,36 @@ mod tests {
     }
 
     #[test]
-    fn halves_share_nothing() {
-        let halves = |text: &str| {
+    fn halves_share_no_core() {
+        let check = |text: &str, places: &[(usize, usize, usize)], expected: Option<(&str, &str)>| {
+            let places = places.iter().map(|&(cpu, socket, core)| (cpu, Place { socket, core }));
             let list: CpuList = text.parse().unwrap();
-            list.halves().map(|(client, server)| (client.to_string(), server.to_string()))
+            let halves = list.halves(&Topology(places.collect()));
+            let halves = halves.map(|(client, server)| (client.to_string(), server.to_string()));
+            let expected = expected.map(|(client, server)| (client.to_owned(), server.to_owned()));
+            assert_eq!(halves, expected, "{text}");
         };
-        assert_eq!(halves("0"), None);
-        assert_eq!(halves("0,1"), Some(("0".into(), "1".into())));
-        assert_eq!(halves("0-4"), Some(("0,1".into(), "2,3,4".into())));
+        // Nothing is known of them.
+        check("0", &[], None);
+        check("0,1", &[], Some(("0", "1")));
+        check("0-4", &[], Some(("0,1", "2,3,4")));
+        // Two threads of one core.
+        check("0,1", &[(0, 0, 0), (1, 0, 0)], None);
+        // Siblings numbered next to each other, and half the list apart.
+        let beside = [(0, 0, 0), (1, 0, 0), (2, 0, 2), (3, 0, 2)];
+        check("0-3", &beside, Some(("0,1", "2,3")));
+        let apart = [(0, 0, 0), (1, 0, 1), (2, 0, 0), (3, 0, 1)];
+        check("0-3", &apart, Some(("0,2", "1,3")));
+        // Sockets that take turns in the numbers.
+        let sockets = [(0, 0, 0), (1, 1, 1), (2, 0, 2), (3, 1, 3)];
+        check("0-3", &sockets, Some(("0,2", "1,3")));
+    }
+
+    #[test]
+    fn this_machine_has_a_socket_and_a_core() {
+        let (sockets, cores) = Topology::this().sockets_and_cores();
+        let cpus = CpuList::available().unwrap().0.len();
+        assert!(sockets <= cores && cores <= cpus, "{sockets} {cores} {cpus}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ use call::{Call, RawMethod, client};
 pub(crate) use bidi::{BIDI_OUTSTANDING_BYTES, BIDI_OUTSTANDING_MESSAGES_MAX};
 pub use patience::{Moment, Patience};
 
+/// How long a server is looked for whose calls have failed.
+const GONE_PATIENCE: Duration = Duration::from_secs(2);
 /// What the first call calls, if no other method is asked for.
 const FIRST_METHOD: &str = "grpc.testing.BenchmarkService/UnaryCall";
 
@@ -104,11 +106,46 @@ pub async fn drive(
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
 
-    let result = supervise::supervise(settings, call.clone(), patience, interrupt, announce).await;
-    let mut result = result.ok_or(DriveError::Interrupted)?;
+    if let Some(warm_up) = warm_up(settings) {
+        let ended = supervise::supervise(&warm_up, call.clone(), patience, interrupt.as_mut(), |_| ()).await;
+        if ended.is_none_or(|ended| ended.was_interrupted) {
+            return Err(DriveError::Interrupted);
+        }
+    }
+    let measured = match warm_up(settings) {
+        Some(_) => &LoadSettings { warmup_ns: 0, ..settings.clone() },
+        None => settings,
+    };
+    let supervised = supervise::supervise(measured, call.clone(), patience, interrupt, announce).await;
+    let mut result = supervised.ok_or(DriveError::Interrupted)?.result;
+    result.settings = settings.clone();
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
+    if result.error_count() > 0
+        && let Err(reason) = still_there(settings, patience).await
+    {
+        supervise::note_server_gone(&mut result, &reason);
+    }
     Ok(result)
+}
+
+/// The run that warms client streams up. They share no stream with what is measured: what a warm-up has handed over and
+/// nobody has read yet would have to be worked off in the measured time, and would not count.
+fn warm_up(settings: &LoadSettings) -> Option<LoadSettings> {
+    let is_apart = settings.call == CallType::ClientStream && settings.warmup_ns > 0;
+    is_apart.then(|| LoadSettings {
+        warmup_ns: 0,
+        duration_ns: Some(settings.warmup_ns),
+        total: None,
+        ..settings.clone()
+    })
+}
+
+/// Whether a server still answers where calls have failed.
+async fn still_there(settings: &LoadSettings, patience: Patience) -> Result<(), String> {
+    let patience = Patience { connect: patience.connect.min(GONE_PATIENCE), ..patience };
+    let connected = connect(builder(settings, patience), settings, patience).await;
+    connected.map(drop).map_err(|error| error.to_string())
 }
 
 /// The payload's size, when the settings make sense.

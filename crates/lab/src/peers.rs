@@ -9,7 +9,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use crate::process::{Process, Program};
-use crate::stack::Stack;
+use crate::stack::{Setting, Stack};
 
 /// The folder of the codecs of the codec study.
 pub const CODECS: &str = "codec";
@@ -79,12 +79,15 @@ impl PeersDirectory {
         let path = self.executable_of(name)?;
         let version = ask(&path, "version")?;
         let variants = ask(&path, "variants")?;
+        let settings =
+            ask(&path, "settings")?.iter().map(|line| Setting::in_line(line)).collect::<Option<_>>();
+        let settings = settings.ok_or_else(|| unlike_contract(&path, "settings"))?;
         let version = version.into_iter().next().ok_or_else(|| unlike_contract(&path, "version"))?;
         let [server_variants, client_variants] =
             ["server", "client"].map(|side| variants_of(side, &variants));
         match (server_variants, client_variants) {
             (Some(server_variants), Some(client_variants)) => {
-                Ok(Program { path, version, server_variants, client_variants })
+                Ok(Program { path, version, server_variants, client_variants, settings })
             }
             _ => Err(unlike_contract(&path, "variants")),
         }

@@ -30,6 +30,30 @@ pub struct Stack {
     variant: Option<String>,
 }
 
+/// What a side of a stack is told, or its default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// `client`, `server` or `both`.
+    pub side: String,
+    /// In plain words, with the option's own name.
+    pub name: String,
+    /// With its unit.
+    pub value: String,
+    /// A short sentence, or nothing.
+    pub why: String,
+}
+
+impl Setting {
+    /// A line of the command `settings`: four fields with tabs between.
+    pub(crate) fn in_line(line: &str) -> Option<Self> {
+        let mut fields = line.split('\t').map(str::to_owned);
+        let setting =
+            Self { side: fields.next()?, name: fields.next()?, value: fields.next()?, why: fields.next()? };
+        let is_side = ["client", "server", "both"].contains(&setting.side.as_str());
+        (is_side && fields.next().is_none()).then_some(setting)
+    }
+}
+
 /// A client and a server that talk to each other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Pair {
@@ -48,6 +72,9 @@ pub enum Pairing {
     Client(Stack),
     /// Every client this stack's server.
     Server(Stack),
+    /// Each stack's client its own server, and with one end of each replaced by ours: our client at its server, its
+    /// client at ours.
+    Ends,
     /// Every client every server.
     Matrix,
 }
@@ -101,7 +128,7 @@ impl Pairing {
     pub fn partner(&self) -> Option<&Stack> {
         match self {
             Self::Client(stack) | Self::Server(stack) => Some(stack),
-            Self::Own | Self::Matrix => None,
+            Self::Own | Self::Ends | Self::Matrix => None,
         }
     }
 
@@ -112,6 +139,14 @@ impl Pairing {
             Self::Own => stacks.iter().cloned().map(Pair::own).collect(),
             Self::Client(client) => stacks.iter().map(|server| pair(client, server)).collect(),
             Self::Server(server) => stacks.iter().map(|client| pair(client, server)).collect(),
+            Self::Ends => {
+                let ours = &Stack::ours();
+                let ends = |stack: &Stack| match stack.is_ours() {
+                    true => vec![Pair::own(stack.clone())],
+                    false => vec![Pair::own(stack.clone()), pair(ours, stack), pair(stack, ours)],
+                };
+                stacks.iter().flat_map(ends).collect()
+            }
             Self::Matrix => stacks
                 .iter()
                 .flat_map(|client| stacks.iter().map(move |server| pair(client, server)))
@@ -209,6 +244,7 @@ mod tests {
         check(Pairing::Client(go()), &["grpc-go → thalweg", "grpc-go → tonic"]);
         check(Pairing::Server(go()), &["thalweg → grpc-go", "tonic → grpc-go"]);
         check(Pairing::Server(Stack::ours()), &["thalweg", "tonic → thalweg"]);
+        check(Pairing::Ends, &["thalweg", "tonic", "thalweg → tonic", "tonic → thalweg"]);
         check(Pairing::Matrix, &["thalweg", "thalweg → tonic", "tonic → thalweg", "tonic"]);
     }
 

@@ -119,7 +119,11 @@ fn at_target<C: CallsStudy>(
         ..Settings::default()
     };
     let (ours, interrupt) = (this_program()?, listen_for_signals()?);
-    let stacks = vec![StackInfo { stack: Stack::ours(), version: ours.version.clone() }];
+    let stacks = vec![StackInfo {
+        stack: Stack::ours(),
+        version: ours.version.clone(),
+        settings: ours.settings.clone(),
+    }];
     let executor = TargetExecutor::new(ours, aim.target, aim.method, cpus, interrupt);
     let results = LabResults::begun(C::KIND, &aim.plan, Setup { settings, stacks, left_out: Vec::new() });
     finish::<C::Study>(&aim.plan, "", results, executor, &directory)

@@ -15,6 +15,7 @@ use thalweg_lab::study::{Conducted, CutShort, Execute, Plan, Results, ResultsDir
 
 use super::progress::Progress;
 use crate::failure::Failure;
+use crate::settings;
 
 /// How often a study may measure the same: each round is planned, so there is a bound.
 pub(super) fn rounds() -> RangedI64ValueParser<u32> {
@@ -56,7 +57,7 @@ pub(super) fn show_earlier(file: &Path, directory: PathBuf) -> Result<ExitCode, 
 
 pub(super) fn this_program() -> Result<Program, Failure> {
     std::env::current_exe()
-        .map(Program::ours)
+        .map(|path| Program::ours(path, settings::told()))
         .map_err(|error| Failure::failed(format!("cannot find this program to start it once more: {error}")))
 }
 

@@ -1,6 +1,7 @@
 //! `thalweg lab sizes`.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use clap::Args;
 use thalweg_lab::cpus::CpuAssignment;
@@ -39,9 +40,13 @@ pub(super) struct SizesArgs {
     #[arg(short = 'c', long = "in-flight", value_name = "N", default_value_t = 16)]
     in_flight: u32,
 
-    /// Connections
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    connections: u32,
+    /// Connections, such as 1,16: each kind of call is measured over so many, and over so many
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1")]
+    connections: Vec<u32>,
+
+    /// Threads of each client and each server of every stack [default: as many as each takes by itself]
+    #[arg(long, value_name = "N", conflicts_with = "from")]
+    threads: Option<NonZeroU32>,
 }
 
 impl CallsStudy for SizesArgs {
@@ -53,7 +58,8 @@ impl CallsStudy for SizesArgs {
     }
 
     fn cpus(&self) -> Result<CpuAssignment, Failure> {
-        halves()
+        let threads = self.threads.map(NonZeroU32::get);
+        Ok(CpuAssignment { client_threads: threads, server_threads: threads, ..halves()? })
     }
 
     fn plan(&self, stacks: &Stacks, _: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
@@ -74,7 +80,7 @@ impl SizesArgs {
             calls: self.calls.clone().unwrap_or(study.calls),
             transports: self.transports.clone().unwrap_or(study.transports),
             in_flight: self.in_flight,
-            connections: self.connections,
+            connections: self.connections.clone(),
             budget: self.common.budget.unwrap_or(study.budget),
             rounds: study.rounds,
             comparison: study.comparison,

@@ -31,6 +31,10 @@ pub(super) struct AgainstArgs {
     #[arg(long, requires = "against")]
     matrix: bool,
 
+    /// Beside each stack's own pair: our client at its server, and its client at ours
+    #[arg(long, requires = "against", conflicts_with_all = ["client", "server", "matrix"])]
+    ends: bool,
+
     /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
     #[arg(long, value_name = "DIR", requires = "against")]
     peers: Option<PathBuf>,
@@ -66,6 +70,7 @@ impl AgainstArgs {
         let pairing = match (&self.client, &self.server) {
             (Some(client), _) => Pairing::Client(client.clone()),
             (None, Some(server)) => Pairing::Server(server.clone()),
+            (None, None) if self.ends => Pairing::Ends,
             (None, None) if self.matrix => Pairing::Matrix,
             (None, None) => Pairing::Own,
         };
@@ -196,8 +201,8 @@ impl Stacks {
     /// What the results say of them.
     pub(super) fn told(self, programs: &BTreeMap<String, Program>) -> (Vec<StackInfo>, Vec<LeftOut<Stack>>) {
         let info = |stack: Stack| {
-            let version = programs.get(stack.name())?.version.clone();
-            Some(StackInfo { stack, version })
+            let program = programs.get(stack.name())?;
+            Some(StackInfo { stack, version: program.version.clone(), settings: program.settings.clone() })
         };
         (self.everybody().into_iter().filter_map(info).collect(), self.left_out)
     }

@@ -6,12 +6,14 @@ use std::time::{Duration, Instant};
 
 use thalweg::{Code, Status};
 
-use crate::record::{LoadSettings, Recorder, code_name};
+use crate::record::{CallType, LoadSettings, Recorder, code_name};
 
 /// One run: warm-up from `base`, measured from `from_ns` on.
 ///
 /// A run by time counts what ends within its window, whenever it began: so a slow stack's last calls are neither waited
-/// for nor lost, and the rate is that of the window. A run by number counts the operations that it gave out.
+/// for nor lost, and the rate is that of the window. A run by number counts the operations that it gave out, and the
+/// time until the last has ended; so does a run of client streams, of whose messages nobody sees when they end: what
+/// was handed over counts with the time until the streams are answered.
 #[derive(Debug)]
 pub(super) struct Run {
     base: Instant,
@@ -21,6 +23,8 @@ pub(super) struct Run {
     until_ns: AtomicU64,
     /// How many operations may still be counted, when a count ends the run.
     budget: Option<AtomicU64>,
+    /// What began is counted whenever it ends, and the window lasts until then.
+    waits_for_all: bool,
     /// One for each thread of the runtime, so that threads do not wait for each other.
     shards: Vec<Mutex<Shard>>,
 }
@@ -64,6 +68,7 @@ impl Run {
             from_ns: settings.warmup_ns,
             until_ns: AtomicU64::new(until_ns),
             budget: settings.total.map(AtomicU64::new),
+            waits_for_all: settings.total.is_some() || settings.call == CallType::ClientStream,
             shards: (0..threads.max(1)).map(|_| shard()).collect(),
         }
     }
@@ -100,7 +105,7 @@ impl Run {
     /// What ends at `ended_ns` counts, unless it belongs to the warm-up.
     #[inline]
     pub(super) fn holds(&self, ended_ns: u64) -> bool {
-        self.budget.is_some() || (self.from_ns..=self.until_ns.load(Relaxed)).contains(&ended_ns)
+        self.waits_for_all || (self.from_ns..=self.until_ns.load(Relaxed)).contains(&ended_ns)
     }
 
     /// No operation begins from now on.
@@ -130,10 +135,20 @@ impl Run {
         Some(self.base + Duration::from_nanos(until_ns))
     }
 
-    /// How long the window was: until its end, or, where a number ended the run, until the last of them had ended.
+    /// How long the window was: until its end, or, where all is waited for, until the last of it had ended.
     pub(super) fn measured(&self, last_ns: u64) -> Duration {
-        let until_ns = if self.budget.is_some() { last_ns } else { self.until_ns.load(Relaxed) };
-        Duration::from_nanos(until_ns.saturating_sub(self.from_ns))
+        let until_ns = self.until_ns.load(Relaxed);
+        let ended_ns = match (&self.budget, self.waits_for_all) {
+            (Some(_), _) => last_ns,
+            (None, true) => last_ns.max(until_ns),
+            (None, false) => until_ns,
+        };
+        Duration::from_nanos(ended_ns.saturating_sub(self.from_ns))
+    }
+
+    /// The window lasts until all that began in it has ended.
+    pub(super) fn waits_for_all(&self) -> bool {
+        self.waits_for_all
     }
 
     /// Where worker number `worker` records.
@@ -200,10 +215,10 @@ fn take(budget: &AtomicU64, wanted: u64) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{CallType, LaneRule};
+    use crate::record::LaneRule;
 
-    fn run(duration_ns: Option<u64>, total: Option<u64>) -> Run {
-        let settings = LoadSettings {
+    fn settings(duration_ns: Option<u64>, total: Option<u64>) -> LoadSettings {
+        LoadSettings {
             target: "127.0.0.1:1".to_owned(),
             call: CallType::Unary,
             size_bytes: 0,
@@ -216,8 +231,11 @@ mod tests {
             total,
             busy_poll_ns: 0,
             cpus: None,
-        };
-        Run::begin(&settings, 1)
+        }
+    }
+
+    fn run(duration_ns: Option<u64>, total: Option<u64>) -> Run {
+        Run::begin(&settings(duration_ns, total), 1)
     }
 
     fn check(run: &Run, now_ns: u64, wanted: u64, expected: Start) {
@@ -234,6 +252,16 @@ mod tests {
         let held = [99, 100, 150, 151].map(|ended_ns| run.holds(ended_ns));
         assert_eq!(held, [false, true, true, false]);
         assert_eq!(run.measured(149), Duration::from_nanos(50));
+    }
+
+    #[test]
+    fn client_streams_count_with_the_time_until_they_are_answered() {
+        let settings = LoadSettings { call: CallType::ClientStream, ..settings(Some(50), None) };
+        let run = Run::begin(&settings, 1);
+        check(&run, 150, 16, Start::Over);
+        assert!(run.holds(170));
+        assert_eq!(run.measured(170), Duration::from_nanos(70));
+        assert_eq!(run.measured(120), Duration::from_nanos(50));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) async fn supervise(
     patience: Patience,
     interrupt: impl Future<Output = ()>,
     mut announce: impl FnMut(Moment),
-) -> Option<LoadResult> {
+) -> Option<Supervised> {
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
     let run = Arc::new(Run::begin(settings, threads));
@@ -62,7 +62,7 @@ pub(super) async fn supervise(
                 cpu_before = cpu();
                 announce(Moment::Measuring);
             }
-            () = &mut window, if warm && cpu_after.is_none() => {
+            () = &mut window, if warm && cpu_after.is_none() && !run.waits_for_all() => {
                 cpu_after = Some(cpu());
                 announce(Moment::Measured);
             }
@@ -98,7 +98,13 @@ pub(super) async fn supervise(
     if interrupted_at.is_some() {
         note(&mut result, "the run was interrupted before its end".to_owned(), false);
     }
-    Some(result)
+    Some(Supervised { result, was_interrupted: interrupted_at.is_some() })
+}
+
+/// What came of a run.
+pub(super) struct Supervised {
+    pub(super) result: LoadResult,
+    pub(super) was_interrupted: bool,
 }
 
 /// Comes when the window ends; never, where a number ends it.
@@ -245,6 +251,11 @@ pub(super) fn note_connections(result: &mut LoadResult) {
         Some(_) => {}
         None => note(result, "the kernel could not be asked for the number of connections".to_owned(), false),
     }
+}
+
+/// What was measured until a server ended is no measure of it.
+pub(super) fn note_server_gone(result: &mut LoadResult, reason: &str) {
+    note(result, format!("the server was gone at the end: {reason}"), true);
 }
 
 fn note(result: &mut LoadResult, text: String, invalidates: bool) {

@@ -4,6 +4,8 @@ use super::results::LabResults;
 use crate::figures::span;
 use crate::report::parts::took;
 use crate::stack::Pair;
+use crate::study::Machine;
+use crate::wording::counted;
 
 /// What was measured on which machine.
 pub(crate) fn lede(results: &LabResults) -> String {
@@ -33,10 +35,32 @@ pub(crate) fn facts(results: &LabResults) -> Vec<(&'static str, String)> {
         ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
         ("Windows", format!("{} of {}", results.points.len(), results.planned)),
         ("Processor", machine.cpu.clone()),
-        ("Cores", machine.cores.to_string()),
+        ("Processors", processors(machine)),
         ("Memory", memory),
         ("Kernel", machine.kernel.clone()),
         ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
         ("Schema", results.schema.clone()),
     ]
+}
+
+/// `16: 8 cores of 2 threads, 1 socket, 3.0 GHz, governor performance`, as far as it is known.
+fn processors(machine: &Machine) -> String {
+    let Machine { cores: processors, physical_cores, sockets, mhz, governor, .. } = machine;
+    let mut parts = Vec::new();
+    if *physical_cores > 0 {
+        parts.push(match processors / physical_cores {
+            0 | 1 => counted(*physical_cores as u64, "core"),
+            threads => format!("{} of {threads} threads", counted(*physical_cores as u64, "core")),
+        });
+    }
+    if *sockets > 0 {
+        parts.push(counted(*sockets as u64, "socket"));
+    }
+    if *mhz > 0.0 {
+        parts.push(format!("{:.2} GHz before the study", mhz / 1000.0));
+    }
+    if !governor.is_empty() {
+        parts.push(format!("governor {governor}"));
+    }
+    if parts.is_empty() { processors.to_string() } else { format!("{processors}: {}", parts.join(", ")) }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::kind::Kind;
 use super::paired::{CellKey, Window, at, excluded, is_call, ratio};
-use super::point::Transport;
+use super::point::{Transport, Work};
 use super::results::AaResult;
 use super::window::Label;
+use crate::record::CallType;
 use crate::size::ByteSize;
 use crate::statistics::Ratio;
 
@@ -46,6 +47,11 @@ pub(crate) struct AaCell {
     pub(crate) excluded: usize,
 }
 
+/// Kinds that are disturbed alike: lone calls, calls in flight, streams.
+fn family(kind: Kind) -> (bool, bool) {
+    (kind.work == Work::Call(CallType::Unary), kind.in_flight > 1 && kind.work == Work::Call(CallType::Unary))
+}
+
 impl Noise {
     /// The floors of what ours did against ours.
     pub(crate) fn of(windows: &[AaResult]) -> Self {
@@ -73,8 +79,8 @@ impl Noise {
         Self { floors }
     }
 
-    /// The floor of this kind's rates, as a log ratio: a kind that was not measured against itself has the largest
-    /// floor of those that were. 0 when none was.
+    /// The floor of this kind's rates, as a log ratio. A kind that was not measured against itself has the largest floor
+    /// of those of its family, lone calls, calls in flight or streams, and where there is none of all. 0 when none was.
     pub(crate) fn rate(&self, kind: Kind) -> f64 {
         self.floor(kind, |floor| floor.rate)
     }
@@ -91,9 +97,12 @@ impl Noise {
     }
 
     fn floor(&self, kind: Kind, figure: fn(&Floor) -> f64) -> f64 {
-        match self.floors.iter().find(|floor| floor.kind == kind && figure(floor) > 0.0) {
-            Some(floor) => figure(floor),
-            None => self.floors.iter().map(figure).fold(0.0, f64::max),
-        }
+        let largest = |is_meant: &dyn Fn(Kind) -> bool| {
+            let meant = self.floors.iter().filter(|floor| is_meant(floor.kind));
+            meant.map(figure).reduce(f64::max).filter(|&floor| floor > 0.0)
+        };
+        let of_kind = largest(&|other| other == kind);
+        let of_family = || largest(&|other| family(other) == family(kind));
+        of_kind.or_else(of_family).or_else(|| largest(&|_| true)).unwrap_or(0.0)
     }
 }

@@ -12,7 +12,7 @@ use super::strategy::Strategy;
 use super::window::{Label, Purpose, Window};
 use crate::cpus::CpuList;
 use crate::record::LoadResult;
-use crate::stack::{Pair, Stack};
+use crate::stack::{Pair, Setting, Stack};
 use crate::study::{self, LeftOut, Machine, Plan, ReadError, ResultsText, Versions, WindowOutcome};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
@@ -114,6 +114,9 @@ pub struct StackInfo {
     pub stack: Stack,
     /// What it calls itself: `gRPC C++ 1.51.1`.
     pub version: String,
+    /// How it is set up, as it says itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
 }
 
 /// One window: a point measured once, and what came of it.

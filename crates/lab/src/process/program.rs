@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::stack::{OURS, Stack};
+use crate::stack::{OURS, Setting, Stack};
 
 /// A program that keeps the contract of `peers/README.md`: ours, or a peer's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Program {
     pub(crate) server_variants: Vec<String>,
     /// Kinds of client it has, the default first.
     pub client_variants: Vec<String>,
+    /// How its client and its server are set up.
+    pub settings: Vec<Setting>,
 }
 
 /// A variant that no side which takes part has.
@@ -32,12 +34,13 @@ pub struct UnknownVariant {
 
 impl Program {
     /// This very program.
-    pub fn ours(path: PathBuf) -> Self {
+    pub fn ours(path: PathBuf, settings: Vec<Setting>) -> Self {
         Self {
             path,
             version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
             server_variants: Vec::new(),
             client_variants: Vec::new(),
+            settings,
         }
     }
 

@@ -27,6 +27,7 @@ echo "$command $*" >> "$here/commands"
 case $command in
 version) echo 'fake 1.2.3' ;;
 variants) echo 'server plain fancy'; echo 'client plain odd' ;;
+settings) printf 'both\tTCP_NODELAY\ton\t\nserver\tthreads\t2\tone for each processor\n' ;;
 serve)
     test -e "$here/refuses" && { echo 'no, thank you' >&2; exit 1; }
     echo 'listening on 127.0.0.1:9'
@@ -123,6 +124,8 @@ fn a_peer_says_who_it_is_and_what_it_knows() {
     let program = fake.program();
     assert_eq!(program.version, "fake 1.2.3");
     assert_eq!(program.server_variants, ["plain", "fancy"]);
+    let settings: Vec<_> = program.settings.iter().map(|it| (it.side.as_str(), it.value.as_str())).collect();
+    assert_eq!(settings, [("both", "on"), ("server", "2")]);
     let check = |stack: &str, serves, drives| program.check_variant(&stack.parse().unwrap(), serves, drives);
     assert_eq!(check("fake", true, true), Ok(()));
     assert_eq!(check("fake:fancy", true, false), Ok(()));
@@ -325,7 +328,8 @@ fn system_calls_are_counted_or_it_is_said_why_not() {
 
 #[test]
 fn a_program_that_is_not_there_is_an_error() {
-    let programs = BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into()))]);
+    let programs =
+        BTreeMap::from([(OURS.to_owned(), Program::ours("/nonexistent/thalweg".into(), Vec::new()))]);
     let error = ProcessExecutor::new(programs, CpuAssignment::halves().unwrap(), Interrupt::default())
         .serve(&Stack::ours())
         .unwrap_err();

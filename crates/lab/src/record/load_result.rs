@@ -72,7 +72,7 @@ impl LoadResult {
     }
 
     /// No note forbids using the figures.
-    pub(crate) fn is_valid(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.notes.iter().all(|note| !note.invalidates)
     }
 }

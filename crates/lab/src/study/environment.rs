@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpus::CpuList;
+use crate::cpus::{CpuList, Topology};
 
 /// Where a study was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +13,18 @@ pub(crate) struct Machine {
     pub(crate) cpu: String,
     /// Processors that the study may use.
     pub(crate) cores: usize,
+    /// Physical cores that these are threads of; 0: unknown.
+    #[serde(default)]
+    pub(crate) physical_cores: usize,
+    /// Sockets that these are on; 0: unknown.
+    #[serde(default)]
+    pub(crate) sockets: usize,
+    /// The processors' clock before the study, MHz, as the kernel tells it; 0: unknown.
+    #[serde(default)]
+    pub(crate) mhz: f64,
+    /// What sets the clock (`performance`, `powersave` …); empty: unknown, as in most virtual machines.
+    #[serde(default)]
+    pub(crate) governor: String,
     /// The kernel's name and release.
     pub(crate) kernel: String,
     /// Main memory, bytes.
@@ -43,9 +55,14 @@ impl Machine {
         };
         let memory_kib = value_of(&read("/proc/meminfo"), "MemTotal")
             .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
+        let (sockets, physical_cores) = Topology::this().sockets_and_cores();
         Self {
             cpu: value_of(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| "unknown".to_owned()),
             cores: CpuList::available().map_or(1, |list| list.as_slice().len()),
+            physical_cores,
+            sockets,
+            mhz: value_of(&read("/proc/cpuinfo"), "cpu MHz").and_then(|mhz| mhz.parse().ok()).unwrap_or(0.0),
+            governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_owned(),
             kernel: format!("Linux {}", read("/proc/sys/kernel/osrelease").trim()),
             memory_bytes: memory_kib.unwrap_or(0) * 1024,
             load_average: read("/proc/loadavg")

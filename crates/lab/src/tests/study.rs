@@ -112,7 +112,8 @@ fn check_study(
     let path = scratch(&format!("study-{name}"));
     let directory = ResultsDirectory::create(&path).unwrap();
     let settings = Settings::default();
-    let stacks = vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned() }];
+    let stacks =
+        vec![StackInfo { stack: Stack::ours(), version: "thalweg 0.1.0".to_owned(), settings: Vec::new() }];
     let left_out = vec![LeftOut { what: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() }];
     let results = LabResults::begun(kind, study, Setup { settings, stacks, left_out });
     let mut observer = Counting::default();

@@ -70,6 +70,9 @@ pub(crate) struct Against {
     /// Median latencies of lone calls, ours ÷ theirs: less is better. `None` for all other kinds: where calls overlap
     /// or messages are pipelined, latency follows from how much is under way.
     pub(crate) median: Option<Compared>,
+    /// Of a pair with one end ours: its operations per second ÷ those of the other stack's own pair, which is what
+    /// replacing that end by ours gains. `None` of all other pairs.
+    pub(crate) replaced: Option<Compared>,
 }
 
 /// What one pair did in a cell.
@@ -305,7 +308,7 @@ impl Study<'_> {
         let against = pairs.iter().filter_map(|&pair| {
             let theirs = self.side(key, pair);
             let is_there = !theirs.windows.is_empty();
-            is_there.then(|| self.against(kind, pair, &ours, theirs))
+            is_there.then(|| self.against(key, pair, &ours, theirs))
         });
         ComparedCell {
             against: against.collect(),
@@ -317,7 +320,8 @@ impl Study<'_> {
         }
     }
 
-    fn against(&self, kind: Kind, pair: &Pair, ours: &Side, theirs: Side) -> Against {
+    fn against(&self, key: CellKey, pair: &Pair, ours: &Side, theirs: Side) -> Against {
+        let (kind, ..) = key;
         let rate = Compared::new(
             ratio(&ours.windows, &theirs.windows, |measured| measured.rate_per_s),
             self.noise.rate(kind),
@@ -330,7 +334,12 @@ impl Study<'_> {
                 Better::Less,
             )
         });
-        Against { pair: pair.clone(), theirs, rate, median }
+        let replaced = replaced(pair).map(|own| {
+            let before = self.side(key, &own);
+            let gain = ratio(&theirs.windows, &before.windows, |measured| measured.rate_per_s);
+            Compared::new(gain, self.noise.rate(kind), Better::More)
+        });
+        Against { pair: pair.clone(), theirs, rate, median, replaced }
     }
 
     fn side(&self, key: CellKey, pair: &Pair) -> Side {
@@ -367,6 +376,15 @@ impl Study<'_> {
 
     fn windows(&self, key: CellKey, pair: Option<&Pair>) -> Option<&Windows<'_>> {
         self.gathered.iter().find(|windows| windows.pair == pair && at(windows.point) == key)
+    }
+}
+
+/// The pair that `pair` was made of, by replacing one end with ours.
+fn replaced(pair: &Pair) -> Option<Pair> {
+    match (pair.client.is_ours(), pair.server.is_ours()) {
+        (true, false) => Some(Pair::own(pair.server.clone())),
+        (false, true) => Some(Pair::own(pair.client.clone())),
+        _ => None,
     }
 }
 

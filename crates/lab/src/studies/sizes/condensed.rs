@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::compare::{Against, ComparedCell, Comparison};
-use super::verdict::Verdict;
+use super::verdict::{Compared, Verdict};
 use crate::figures::short;
 use crate::load::LabResults;
 use crate::load::noise::Floor;
@@ -16,13 +16,13 @@ const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
 pub(super) fn condensed(results: &LabResults, comparison: &Comparison) -> String {
     let floor = |floor: &Floor| {
         let (kind, ratio) = (floor.kind, short(floor.rate.exp()));
-        json!({"work": kind.work, "in_flight": kind.in_flight, "ratio": ratio})
+        json!({"work": kind.work, "in_flight": kind.in_flight, "connections": kind.connections, "ratio": ratio})
     };
     let condensed = json!({
         "schema": CONDENSED_SCHEMA,
         "machine": results.machine,
         "started": results.started,
-        "arguments": results.settings.arguments,
+        "arguments": arguments(&results.settings.arguments),
         "stacks": results.stacks,
         "left_out": results.left_out,
         "noise": comparison.noise.floors.iter().map(floor).collect::<Vec<_>>(),
@@ -31,10 +31,19 @@ pub(super) fn condensed(results: &LabResults, comparison: &Comparison) -> String
     format!("{condensed:#}\n")
 }
 
+/// What repeats the study, but not where its results went.
+fn arguments(arguments: &[String]) -> Vec<&String> {
+    let is_out = |argument: &String| argument == "--out";
+    let before = |index: usize| index.checked_sub(1).is_some_and(|before| is_out(&arguments[before]));
+    let kept = arguments.iter().enumerate().filter(|(index, it)| !is_out(it) && !before(*index));
+    kept.map(|(_, argument)| argument).collect()
+}
+
 fn cell(cell: &ComparedCell) -> Value {
     json!({
         "work": cell.kind.work,
         "in_flight": cell.kind.in_flight,
+        "connections": cell.kind.connections,
         "transport": cell.transport,
         "size_bytes": cell.size,
         "rate_per_s": cell.ours.rate_per_s.map(short),
@@ -45,15 +54,23 @@ fn cell(cell: &ComparedCell) -> Value {
 }
 
 fn against(against: &Against) -> Value {
-    let ratio = against.rate.ratio;
+    let mut figures = compared(against.rate);
+    figures["client"] = json!(against.pair.client);
+    figures["server"] = json!(against.pair.server);
+    if let Some(replaced) = against.replaced {
+        figures["replaced"] = compared(replaced);
+    }
+    figures
+}
+
+fn compared(compared: Compared) -> Value {
+    let ratio = compared.ratio;
     let interval = ratio.and_then(|ratio| ratio.interval);
     json!({
-        "client": against.pair.client,
-        "server": against.pair.server,
         "ratio": ratio.map(|ratio| short(ratio.ratio)),
         "low": interval.map(|interval| short(interval.low)),
         "high": interval.map(|interval| short(interval.high)),
-        "verdict": verdict(against.rate.verdict),
+        "verdict": verdict(compared.verdict),
     })
 }
 

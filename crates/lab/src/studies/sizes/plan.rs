@@ -33,8 +33,8 @@ pub struct SizesOptions {
     pub transports: Vec<Transport>,
     /// Operations in flight where calls or messages overlap. Unary calls are measured one at a time as well.
     pub in_flight: u32,
-    /// Connections of each point.
-    pub connections: u32,
+    /// Over how many connections each kind of call is measured, one number after the other. Lone calls have one.
+    pub connections: Vec<u32>,
     /// The plan's total stays within it.
     pub budget: Duration,
     /// How many windows each point gets where nothing is compared. An even number: there and back.
@@ -78,7 +78,7 @@ impl SizesOptions {
             calls: CallType::ALL.to_vec(),
             transports: Transport::ALL.to_vec(),
             in_flight: 16,
-            connections: 1,
+            connections: vec![1],
             budget: Duration::from_secs(13 * 60),
             rounds: 6,
             comparison: None,
@@ -130,10 +130,10 @@ pub fn plan(options: &SizesOptions) -> Result<Plan<Window>, PlanError> {
     let mut sizes = options.sizes.clone();
     sizes.sort_unstable();
     sizes.dedup();
-    if *connections == 0 || in_flight < connections {
+    if connections.iter().any(|connections| *connections == 0 || in_flight < connections) {
         return Err(PlanError::NoLoad);
     }
-    let loads = loads(calls, *in_flight, *connections);
+    let loads = loads(calls, *in_flight, connections);
     let cells = cells(&sizes, transports, &loads);
     let (drafts, length) = match &options.comparison {
         None => (alone(options.rounds, &sizes, &cells), ALONE),
@@ -247,18 +247,18 @@ struct Load {
 
 /// The lines of the plots. Unary calls are measured alone, which is the latency that a lone caller sees, and with
 /// `in_flight` of them overlapping; streams are one per connection, and the driver pipelines them.
-fn loads(calls: &[CallType], in_flight: u32, connections: u32) -> Vec<Load> {
-    let alone = Load { work: Work::Call(CallType::Unary), in_flight: 1, connections: 1 };
-    let mut loads = Vec::new();
+fn loads(calls: &[CallType], in_flight: u32, connections: &[u32]) -> Vec<Load> {
+    let mut loads: Vec<Load> = Vec::new();
     for call in CallType::ALL.into_iter().filter(|call| calls.contains(call)) {
         let work = Work::Call(call);
-        match call {
-            CallType::Unary => {
-                loads.extend((in_flight > 1).then_some(alone));
-                loads.push(Load { work, in_flight, connections });
-            }
-            CallType::ClientStream | CallType::ServerStream | CallType::BidiStream | CallType::PingPong => {
-                loads.push(Load { work, in_flight: connections, connections });
+        if call == CallType::Unary && in_flight > 1 {
+            loads.push(Load { work, in_flight: 1, connections: 1 });
+        }
+        for &connections in connections {
+            let in_flight = if call == CallType::Unary { in_flight } else { connections };
+            let load = Load { work, in_flight, connections };
+            if !loads.contains(&load) {
+                loads.push(load);
             }
         }
     }

@@ -30,6 +30,7 @@ pub(crate) fn quick() -> LabResults {
         points: Vec::new(),
         stacks: [("thalweg", "thalweg 0.1.0"), ("grpc-cpp", "gRPC C++ 1.51.1")]
             .map(|(name, version)| StackInfo {
+                settings: Vec::new(),
                 stack: name.parse().expect("it is a name"),
                 version: version.to_owned(),
             })

@@ -30,6 +30,10 @@ pub(crate) fn quick() -> CodecResults {
         machine: Machine {
             cpu: "made up".to_owned(),
             cores: 2,
+            physical_cores: 4,
+            sockets: 1,
+            mhz: 2950.0,
+            governor: String::new(),
             kernel: "Linux 6".to_owned(),
             memory_bytes: 1 << 34,
             load_average: 0.1,

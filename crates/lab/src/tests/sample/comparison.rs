@@ -74,6 +74,10 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
         machine: Machine {
             cpu: "made-up processor".to_owned(),
             cores: 2,
+            physical_cores: 4,
+            sockets: 1,
+            mhz: 2950.0,
+            governor: String::new(),
             kernel: "Linux 6.1".to_owned(),
             memory_bytes: 8_341_835_776,
             load_average: 0.1,
@@ -93,7 +97,11 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
             ("grpc-cpp", "gRPC C++ 1.51.1"),
             ("grpc-go", "grpc-go 1.85.0"),
         ]
-        .map(|(name, version)| StackInfo { stack: stack(name), version: version.to_owned() })
+        .map(|(name, version)| StackInfo {
+            stack: stack(name),
+            version: version.to_owned(),
+            settings: Vec::new(),
+        })
         .to_vec(),
         left_out: vec![LeftOut {
             what: stack("connect-go"),

@@ -183,7 +183,7 @@ fn heavy_points_get_longer_windows() {
 #[test]
 fn a_limit_has_the_in_flight_of_what_it_limits() {
     let names = |calls: &[CallType], in_flight| {
-        let loads = loads(calls, in_flight, 1);
+        let loads = loads(calls, in_flight, &[1]);
         let all = loads.iter().copied().chain(limits(&loads));
         all.map(|load| format!("{} {}", load.work, load.in_flight)).collect::<Vec<_>>()
     };
@@ -213,7 +213,7 @@ fn what_cannot_be_planned_is_said() {
     check(SizesOptions { sizes: vec![], ..whole() }, PlanError::NothingToMeasure);
     check(SizesOptions { calls: vec![], ..whole() }, PlanError::NothingToMeasure);
     check(SizesOptions { in_flight: 0, ..whole() }, PlanError::NoLoad);
-    check(SizesOptions { connections: 17, ..whole() }, PlanError::NoLoad);
+    check(SizesOptions { connections: vec![1, 17], ..whole() }, PlanError::NoLoad);
     // Six rounds of the grid, and of ours against ours at three points of two sizes.
     let windows = 6 * (14 * 2 * 9 + 2 * 3 * 2);
     let small = plan(&SizesOptions { budget: Duration::from_secs(30), ..whole() });

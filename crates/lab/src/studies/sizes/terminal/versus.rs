@@ -92,7 +92,11 @@ mod tests {
         };
         let sample = results.points.iter().find(many).unwrap().clone();
         let other = Pair::own("tonic".parse().unwrap());
-        results.stacks.push(StackInfo { stack: other.server.clone(), version: "tonic".to_owned() });
+        results.stacks.push(StackInfo {
+            stack: other.server.clone(),
+            version: "tonic".to_owned(),
+            settings: Vec::new(),
+        });
         results.left_out.push(LeftOut { what: "grpc-go".parse().unwrap(), reason: "no Go here".to_owned() });
         let window = |pair: &Pair, round: usize, rate: f64| {
             let mut window = PointResult { pair: Some(pair.clone()), round: round as u32, ..sample.clone() };

@@ -1,0 +1,84 @@
+//! `thalweg settings`: how the client and the server of this command are set up, as every peer says of itself.
+
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use clap::Args;
+use thalweg::http2::Config;
+use thalweg_lab::size::ByteSize;
+use thalweg_lab::stack::Setting;
+
+use crate::failure::Failure;
+
+/// Say how the stack that `serve` and `load` use is set up, a line each: side, name, value and reason, with tabs between
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArgs {}
+
+pub(crate) fn run(_: &SettingsArgs) -> Result<ExitCode, Failure> {
+    for Setting { side, name, value, why } in told() {
+        println!("{side}\t{name}\t{value}\t{why}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The settings of both sides: `serve` and `load` leave all of them at the library's defaults but the size of messages.
+pub(crate) fn told() -> Vec<Setting> {
+    let setting = |side: &str, name: &str, value: String, why: &str| Setting {
+        side: side.to_owned(),
+        name: name.to_owned(),
+        value,
+        why: why.to_owned(),
+    };
+    let default = |name: &str, bytes: u64| setting("both", name, size(bytes), "the default");
+    let http2 = Config::default();
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    vec![
+        default("stream window (stream_window)", http2.stream_window.into()),
+        default("connection window (connection_window)", http2.connection_window.into()),
+        default("largest frame (max_frame_size)", http2.max_frame_size.into()),
+        default("framed ahead of the socket (output_target)", http2.output_target as u64),
+        setting(
+            "both",
+            "largest message (max_decoding_message_size)",
+            size(64 << 20),
+            "the default is 4 MiB",
+        ),
+        setting(
+            "server",
+            "streams of a connection (max_concurrent_streams)",
+            http2.max_concurrent_streams.to_string(),
+            "the default",
+        ),
+        setting(
+            "both",
+            "flushing of stream writers",
+            "64 KiB, or no message at hand".to_owned(),
+            "messages share a write until then",
+        ),
+        setting("both", "payloads", "shared, not copied".to_owned(), "bytes::Bytes, sent and received"),
+        setting("both", "TCP_NODELAY", "on".to_owned(), "always"),
+        setting("both", "compression", "off".to_owned(), "the default"),
+        setting(
+            "server",
+            "threads (threads)",
+            threads.to_string(),
+            "one for each processor; --threads says otherwise",
+        ),
+        setting(
+            "client",
+            "threads",
+            "1".to_owned(),
+            "tokio's current-thread runtime; --threads says otherwise",
+        ),
+        setting("both", "allocator", "the system's".to_owned(), ""),
+        setting("both", "build", build().to_owned(), ""),
+    ]
+}
+
+fn build() -> &'static str {
+    if cfg!(debug_assertions) { "debug" } else { "release: opt-level 3, thin LTO" }
+}
+
+fn size(bytes: u64) -> String {
+    ByteSize(bytes).to_string()
+}
