@@ -1,7 +1,7 @@
 //! Choices in sentences, and in few words for a table.
 
 use super::{Advice, CallChoice, Choices, Job, TransportChoice};
-use crate::load::{Kind, Transport, Work};
+use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 use crate::studies::sizes::compare::findings::{ratio_figure, ratio_text};
 use crate::studies::sizes::verdict::Verdict;
@@ -57,7 +57,9 @@ pub(crate) fn short(kind: Kind) -> String {
         (Work::Call(CallType::Unary), in_flight) => format!("unary × {in_flight}"),
         (Work::Call(call), 1) => call.name().replace('-', " ").replace(" stream", ""),
         (Work::Call(call), in_flight) => format!("{} × {in_flight}", call.name().replace("-stream", "")),
-        (Work::Socket(_), _) => kind.label().replace("bare ", "").replace("one at a time", "lone"),
+        (Work::Socket(Pattern::Echo), in_flight) => format!("echo × {in_flight}"),
+        (Work::Socket(Pattern::Pipelined), _) => "echo pipelined".to_owned(),
+        (Work::Socket(Pattern::OneWay), _) => "socket".to_owned(),
     }
 }
 
@@ -70,11 +72,14 @@ pub(crate) fn best_and(choice: &CallChoice, others: impl Iterator<Item = Kind>) 
 
 /// The same is said of two sizes.
 fn is_said_of_both(a: &CallChoice, b: &CallChoice) -> bool {
-    let equal = |choice: &CallChoice| best_and(choice, choice.equal());
-    let unclear = |choice: &CallChoice| best_and(choice, choice.unclear());
+    let open = |choice: &CallChoice| best_and(choice, choice.equal().chain(choice.unclear()));
+    // Which of them is the best is told only where others are equal to it.
+    let besides = |choice: &CallChoice| choice.equal().next().map(|_| choice.best);
     match (a.advice(), b.advice()) {
         (Advice::Use, Advice::Use) => a.best == b.best,
-        (of_a, of_b) => of_a == of_b && equal(a) == equal(b) && unclear(a) == unclear(b),
+        (Advice::Equal, Advice::Equal) => open(a) == open(b),
+        (Advice::CannotTell, Advice::CannotTell) => open(a) == open(b) && besides(a) == besides(b),
+        _ => false,
     }
 }
 
