@@ -122,6 +122,11 @@ fn a_study_alone_draws_on_a_narrow_page() {
 }
 
 #[test]
+fn a_study_alone_draws_on_a_page_of_middle_width() {
+    check_alone("alone-middle", 820);
+}
+
+#[test]
 fn a_whole_study_alone_is_a_page_of_reasonable_size() {
     let page = page(&alone::whole());
     assert!(page.len() < PAGE_ALONE_BYTES_MAX, "the page has {} bytes", page.len());

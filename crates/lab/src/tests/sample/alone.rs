@@ -89,10 +89,10 @@ impl Machine {
         }
         self.distribute(measured, if is_slow { 1.8 } else { 1.0 });
         window.usage = window.usage.map(|usage| self.usage(usage, is_slow));
-        if self.windows % 97 == 0 {
+        if self.windows.is_multiple_of(97) {
             window.outcome = Outcome::Failed("the driver was lost".to_owned());
             window.usage = None;
-        } else if self.windows % 61 == 0 {
+        } else if self.windows.is_multiple_of(61) {
             let text = "the client's processors were busy for 98 % of the time".to_owned();
             measured.notes.push(Note { text, invalidates: true });
         }

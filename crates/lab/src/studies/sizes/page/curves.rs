@@ -54,8 +54,8 @@ fn curve(windows: &Windows<'_>) -> Option<Curve> {
         kind: kind_id(Kind { work: point.work, in_flight: point.in_flight }),
         transport: point.transport.to_string(),
         size_bytes: point.size_bytes.0,
-        low: range(|values| values.min()),
-        high: range(|values| values.max()),
+        low: range(Iterator::min),
+        high: range(Iterator::max),
         all,
     })
 }
