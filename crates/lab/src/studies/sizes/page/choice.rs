@@ -168,7 +168,6 @@ fn carrier(choice: &TransportChoice, label: &str, class: &str) -> Markup {
         Verdict::NoDifference => ("equal", Transport::ALL.to_vec()),
         Verdict::CannotTell | Verdict::NotMeasured => ("cannot tell", Transport::ALL.to_vec()),
     };
-    let figure = if choice.job == Job::Lone { "TCP’s time" } else { "TCP’s rate" };
     html! {
         td data-label=(label) class={ (class) " " (verdict.split(' ').next_back().unwrap_or_default()) } {
             i { (verdict) }
@@ -178,8 +177,8 @@ fn carrier(choice: &TransportChoice, label: &str, class: &str) -> Markup {
                     (link(transport))
                 }
             }
-            small { "UDS " (ratio(compared)) " " (figure) }
-            @if choice.job != Job::Lone { small { "of " (name(kind)) } }
+            small { (ratio(compared)) }
+            small { "UDS ÷ TCP" @if choice.job != Job::Lone { ", " (name(kind)) } }
         }
     }
 }
