@@ -86,5 +86,16 @@ const page = (() => {
     }
   }
 
+  // What a link leads to may be folded away: browsers that do not unfold it by themselves get help.
+  function unfold() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const folded = target?.closest("details:not([open])");
+    if (!folded) return;
+    folded.open = true;
+    target.scrollIntoView();
+  }
+  addEventListener("hashchange", unfold);
+  addEventListener("load", unfold);
+
   return { figures, choose, makeTheme, makeSortable };
 })();

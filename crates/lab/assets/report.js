@@ -38,18 +38,25 @@
   // A canvas needs colours resolved: the browser resolves them for us on an element.
   const probe = document.body.appendChild(document.createElement("i"));
   probe.hidden = true;
-  const colour = (name) => {
-    probe.style.color = `var(--${name})`;
+  const resolve = (css) => {
+    probe.style.color = css;
     return getComputedStyle(probe).color;
+  };
+  const colour = (name) => resolve(`var(--${name})`);
+  // Where the windows of a cell stand.
+  const anchor = (kind, transport, bytes) => `w-${kind}-${transport}-${bytes}`;
+  const goTo = (id) => {
+    if (document.getElementById(id)) location.hash = id;
   };
   const dash = (line) => {
     if (isSocket(kinds.get(line.kind)))
       return line.transport === "UDS" && state.transport === "both" ? [7, 3, 2, 3] : [2, 3];
     return line.transport === "UDS" && state.transport === "both" ? [7, 4] : [];
   };
+  // `hue`: a custom property's name, or a colour.
   const swatchOf = (hue, dashes) =>
-    `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke="var(--${hue})"` +
-    ` stroke-width="2.5" stroke-dasharray="${dashes.join(" ")}"/></svg>`;
+    `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke-width="2.5"` +
+    ` style="stroke:${hue.includes("(") ? hue : `var(--${hue})`}" stroke-dasharray="${dashes.join(" ")}"/></svg>`;
   const swatch = (line) => swatchOf(kinds.get(line.kind).colour, dash(line));
 
   // The size axis, and one of figures.
@@ -95,13 +102,20 @@
     const value = (line, i) => line[field()]?.[i] ?? null;
     const column = (line) => positions.map((_, i) => (log && value(line, i) === 0 ? null : value(line, i)));
 
+    const ends = data.lines.map((line, i) => ({
+      index: i + 1,
+      name: kinds.get(line.kind).short + (state.transport === "both" ? `, ${line.transport}` : ""),
+      colour: `var(--${kinds.get(line.kind).colour})`,
+    }));
+    const named = ends.filter(({ index }) => isShown(data.lines[index - 1]) && hasValue(column(data.lines[index - 1])));
+
     plots.get(name)?.destroy();
     const tip = tooltip();
     const plot = new uPlot(
       {
         width: box.clientWidth,
         height: box.clientHeight,
-        padding: [10, 12, 0, 0],
+        padding: [10, lineEnds.room(named.map(({ name }) => name)), 0, 0],
         legend: { show: false },
         cursor: {
           sync: { key: "sizes" },
@@ -140,13 +154,31 @@
             };
           }),
         ],
-        hooks: { setCursor: [(u) => pointAt(u, tip, show)], draw: [(u) => drawSpread(u, name)] },
+        hooks: {
+          setCursor: [(u) => pointAt(u, tip, show)],
+          draw: [(u) => drawSpread(u, name), (u) => lineEnds.place(u, ends)],
+        },
       },
       [positions, ...data.lines.map(column)],
       box,
     );
     plot.over.append(tip);
+    plot.over.addEventListener("click", () => {
+      const line = lineAt(plot);
+      if (line) goTo(anchor(line.kind, line.transport, data.sizes[plot.cursor.idx].bytes));
+    });
     plots.set(name, plot);
+  }
+
+  // The line whose point is near the pointer.
+  function lineAt(u) {
+    const { idx, top } = u.cursor;
+    const near = data.lines
+      .map((line, i) => ({ line, value: u.data[i + 1][idx] }))
+      .filter(({ line, value }) => isShown(line) && value !== null && value !== undefined)
+      .map(({ line, value }) => ({ line, distance: Math.abs(u.valToPos(value, "y") - top) }))
+      .filter(({ distance }) => distance < 12);
+    return near.sort((a, b) => a.distance - b.distance)[0]?.line;
   }
 
   // How sure a figure is: its interval of 95 % as a bar, and the windows that it was told from as dots.
@@ -259,6 +291,8 @@
 
   function drawAll() {
     for (const name of Object.keys(charts)) draw(name);
+    curves?.drawAll();
+    time?.drawAll();
     against?.drawAll();
   }
 
@@ -272,7 +306,8 @@
         .map((line, i) => [kinds.get(line.kind).colour, i + 1, isShown(line) && hasValue(plot.data[i + 1])])
         .filter(([, , shown]) => shown),
     }));
-    for (const { name, plot, positions, shown } of [...own, ...(against?.plots() ?? [])]) {
+    const others = [curves, time, against].flatMap((part) => part?.plots() ?? []);
+    for (const { name, plot, positions, shown } of [...own, ...others]) {
       const drawn = shown.filter(([hue, i]) => isDrawn(plot, positions, hue, plot.data[i]));
       const figure = document.querySelector(`[data-chart="${name}"]`);
       figure.dataset.linesShown = shown.length;
@@ -285,7 +320,7 @@
   const hasValue = (values) => values.some((value) => value !== null && value !== undefined);
 
   function isDrawn({ ctx, valToPos }, positions, hue, values) {
-    const wanted = colour(hue)
+    const wanted = (hue.includes("(") ? resolve(hue) : colour(hue))
       .match(/[\d.]+/g)
       .map(Number);
     return values.some((value, at) => {
@@ -367,6 +402,10 @@
     typeof comparison === "function"
       ? comparison({ figures, colour, swatchOf, axes, tooltip, placeTip, choose })
       : null;
+
+  const shared = { data, figures, colour, resolve, swatchOf, axes, tooltip, placeTip, choose, kinds, anchor, goTo };
+  const curves = data.lines.length > 0 ? percentiles(shared) : null;
+  const time = data.lines.length > 0 ? throughTime(shared) : null;
 
   page.makeTheme(drawAll);
   makeTable();

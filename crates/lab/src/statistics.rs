@@ -1,6 +1,7 @@
 //! What many values come to.
 
 mod bootstrap;
+mod simultaneous;
 
 pub(crate) use bootstrap::{Interval, PAIRS_MIN, Ratio};
 

@@ -1,6 +1,7 @@
 //! The study of sizes: all kinds of call over message sizes and transports, alone or against other stacks.
 
 mod analysis;
+mod choice;
 mod compare;
 mod condensed;
 mod findings;
@@ -58,7 +59,7 @@ impl Report for SizesAnalysis<'_> {
     fn text(&self) -> String {
         match &self.comparison {
             Some(comparison) => terminal::tables(comparison, &self.results.left_out),
-            None => terminal::alone(&self.lines, &self.findings),
+            None => terminal::alone(&self.lines, &self.choices, &self.findings),
         }
     }
 

@@ -6,10 +6,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::sample::{self, channels, codec, comparison};
+use super::sample::{self, alone, channels, codec, comparison};
 use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
+use crate::load::results::Outcome;
+use crate::record::Note;
 
 /// Each with the lines that it shows: five lines of calls, and two of the four of the bare socket. Of these, client
 /// stream, server stream and the socket one way have a pace in place of a latency.
@@ -17,8 +19,12 @@ const PLOTS: [(&str, usize); 6] =
     [("latency-log", 4), ("latency-linear", 4), ("pace", 3), ("gap", 3), ("rate", 7), ("throughput", 7)];
 /// What a comparison draws besides: four stacks and the bare socket, three ratios.
 const COMPARING_PLOTS: [(&str, usize); 2] = [("against-rate", 5), ("against-ratio", 3)];
-/// Bytes of a page that compares four stacks in a whole study.
-const PAGE_BYTES_MAX: usize = 660_000;
+/// Bytes of a page that compares four stacks in a whole study, of which the windows of our own pair and of the bare
+/// socket are some 300,000.
+const PAGE_BYTES_MAX: usize = 1_100_000;
+/// Bytes of the page of a whole study of ours alone: a third are the windows, an eighth the percentile curves, a tenth
+/// the rate through time.
+const PAGE_ALONE_BYTES_MAX: usize = 900_000;
 const BROWSER_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Appended to the page by the tests: says how far anything sticks out of the window, and what the page asked for.
@@ -38,6 +44,46 @@ const WALK: &str = "<script>addEventListener('load', () => setTimeout(() => {
     root.dataset.walked = document.activeElement.dataset.at;
     root.dataset.told = document.querySelector('.tip.fixed').textContent;
     root.dataset.looked = document.querySelector('[data-look]').selectedOptions[0].textContent;
+}, 40))</script>";
+
+/// Looks at the names at the ends of the lines: how many pairs of names of one plot lie on one another, and how many
+/// stick out of their figure. Then hides a line by its button, and notes how many names its plot has before and after.
+const ENDS: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const root = document.documentElement;
+    const figures = [...document.querySelectorAll('figure')];
+    const names = (figure) => [...figure.querySelectorAll('.ends span')].map((name) => name.getBoundingClientRect());
+    const over = (a, b) => a.top < b.bottom - 2 && b.top < a.bottom - 2;
+    let overlaps = 0, outside = 0, count = 0;
+    for (const figure of figures) {
+        const all = names(figure), box = figure.getBoundingClientRect();
+        count += all.length;
+        outside += all.filter((name) => name.right > box.right || name.width === 0).length;
+        overlaps += all.flatMap((a, i) => all.slice(i + 1).filter((b) => over(a, b))).length;
+    }
+    Object.assign(root.dataset, { names: count, overlaps, outside });
+    const rate = () => names(document.querySelector('[data-chart=\"rate\"]')).length;
+    root.dataset.before = rate();
+    const button = document.querySelector('[data-legend=\"own\"] button');
+    button.focus();
+    button.click();
+    setTimeout(() => {
+        root.dataset.after = rate();
+        root.dataset.pressed = button.getAttribute('aria-pressed');
+    }, 20);
+}, 40))</script>";
+
+/// Follows the first link of the table of choices, and notes whether it came to windows that can be seen.
+const FOLLOW: &str = "<script>addEventListener('load', () => setTimeout(() => {
+    const root = document.documentElement;
+    const links = [...document.querySelectorAll('#choice td a, #figures th a, #spikes th a')];
+    root.dataset.links = links.length;
+    root.dataset.astray = links.filter((link) => !document.getElementById(link.hash.slice(1))).length;
+    location.hash = links[0].hash;
+    setTimeout(() => {
+        const target = document.getElementById(links[0].hash.slice(1));
+        root.dataset.windows = target.rows.length;
+        root.dataset.open = target.closest('details').open;
+    }, 30);
 }, 40))</script>";
 
 /// Without it the browser guesses the encoding from the bytes that it has read so far, and has been seen to guess
@@ -63,6 +109,38 @@ fn every_line_of_every_plot_draws_on_a_wide_page() {
 #[test]
 fn every_line_of_every_plot_draws_on_a_narrow_page() {
     check_drawn("narrow", 390);
+}
+
+#[test]
+fn a_study_alone_draws_on_a_wide_page() {
+    check_alone("alone-wide", 1280);
+}
+
+#[test]
+fn a_study_alone_draws_on_a_narrow_page() {
+    check_alone("alone-narrow", 390);
+}
+
+#[test]
+fn a_study_alone_draws_on_a_page_of_middle_width() {
+    check_alone("alone-middle", 820);
+}
+
+#[test]
+fn a_whole_study_alone_is_a_page_of_reasonable_size() {
+    let page = page(&alone::whole());
+    assert!(page.len() < PAGE_ALONE_BYTES_MAX, "the page has {} bytes", page.len());
+}
+
+#[test]
+fn every_figure_leads_to_its_windows() {
+    let dom = shown_with("windows", 1280, &alone::quick(), &[PROBE, FOLLOW].concat());
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_ne!(of_page("data-links"), "0");
+    assert_eq!(of_page("data-astray"), "0", "links that lead nowhere");
+    // Four rounds.
+    assert_eq!(of_page("data-windows"), "4");
+    assert_eq!(of_page("data-open"), "true");
 }
 
 #[test]
@@ -203,6 +281,35 @@ fn check_comparison(name: &str, width: u32) {
     for words in
         ["thalweg is faster than tonic in", "Where others are faster", "left out: target/peers/connect-go"]
     {
+        assert!(dom.contains(words), "the page does not say: {words}");
+    }
+}
+
+fn check_alone(name: &str, width: u32) {
+    let mut study = alone::quick();
+    let hostile = "</script><script>document.documentElement.dataset.hostile='yes'</script>";
+    let Outcome::Measured(measured) = &mut study.points[0].outcome else { panic!("it is measured") };
+    measured.notes.push(Note { text: hostile.to_owned(), invalidates: true });
+    let dom = shown_with(name, width, &study, &[PROBE, ENDS].concat());
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    assert_eq!(of_page("data-plots"), "drawn");
+    for (plot, lines) in [("percentiles", 4), ("time-rate", 9), ("time-waited", 2), ("time-taken", 1)] {
+        let figure = format!("data-chart=\"{plot}\"");
+        let count = |name| attribute(&dom, &figure, name).unwrap_or_else(|| panic!("{plot} has no {name}"));
+        assert_eq!(count("data-lines-shown"), lines.to_string(), "{plot}");
+        assert_eq!(count("data-lines-drawn"), lines.to_string(), "{plot}");
+    }
+    // Every line of every plot has its name, and those of the percentile curves.
+    let lines: usize = PLOTS.iter().map(|(_, lines)| lines).sum();
+    assert_eq!(of_page("data-names"), (lines + 4).to_string());
+    assert_eq!(of_page("data-overlaps"), "0", "names lie on one another");
+    assert_eq!(of_page("data-outside"), "0", "names stick out of their figures");
+    assert_eq!((of_page("data-before"), of_page("data-after")), ("7".to_owned(), "6".to_owned()));
+    assert_eq!(of_page("data-pressed"), "false");
+    for words in ["For messages of this size, which call?", "differed by up to", "Ours against ours"] {
         assert!(dom.contains(words), "the page does not say: {words}");
     }
 }

@@ -1,5 +1,6 @@
 //! Studies whose figures are made up: none was measured.
 
+pub(crate) mod alone;
 pub(crate) mod channels;
 pub(crate) mod codec;
 pub(crate) mod comparison;

@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use super::sample::{self, channels, codec, comparison};
+use super::sample::{self, alone, channels, codec, comparison};
 use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
@@ -18,7 +18,9 @@ fn reports_of_the_samples_are_written() {
     let directory = kept.clone().unwrap_or_else(|| scratch("samples"));
     let calls = |results: LabResults| AnyResults::Calls(Box::new(results));
     let studies = [
-        ("sizes", calls(sample::sizes())),
+        ("sizes", calls(alone::quick())),
+        ("sizes-whole", calls(alone::whole())),
+        ("sizes-single", calls(sample::sizes())),
         ("comparison", calls(comparison::quick())),
         ("comparison-whole", calls(comparison::whole())),
         ("channels", calls(channels::quick())),

@@ -1,13 +1,19 @@
 //! What a study of sizes found, and what speaks against its figures.
 
+use super::choice::Choices;
+use super::choice::words::in_a_sentence;
 use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
 use super::verdict::{Compared, MARGIN, Verdict};
 use crate::figures::{count, percent, throughput, time, times};
-use crate::findings::{Finding, Topic};
+use crate::findings::{Doubt, Finding, Topic};
+use crate::load::noise::Noise;
 use crate::load::{Kind, Transport, Work};
 use crate::record::{CallType, Latency};
 use crate::size::ByteSize;
 use crate::statistics::{Interval, median};
+
+/// With a noise floor above this ratio, real differences are called none.
+const FLOOR_HIGH: f64 = 1.2;
 
 /// A figure for the top of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,17 +105,23 @@ pub(crate) fn headlines(analysis: &Analysis) -> Vec<Headline> {
 }
 
 /// Everything that the study found, most asked for first.
-pub(crate) fn findings(analysis: &Analysis) -> Vec<Finding> {
+pub(crate) fn findings(analysis: &Analysis, choices: &Choices) -> Vec<Finding> {
     let found = [
         (Topic::Latency, latency(analysis)),
         (Topic::Throughput, throughputs(analysis)),
         (Topic::Rate, rates(analysis)),
-        (Topic::CallType, fastest(analysis)),
+        (Topic::CallType, in_a_sentence(choices)),
         (Topic::Transports, transports(analysis)),
         (Topic::Spikes, spikes(analysis)),
         (Topic::Noise, noise(analysis)),
     ];
     found.into_iter().filter_map(|(topic, text)| Some(Finding { topic, text: text? })).collect()
+}
+
+/// What was measured against itself differs by so much that the study sees large differences alone.
+pub(crate) fn noisy(noise: &Noise) -> Option<Doubt> {
+    let floor = noise.floors.iter().map(|floor| floor.rate.exp()).fold(1.0, f64::max);
+    (floor > FLOOR_HIGH).then_some(Doubt::Noisy { floor })
 }
 
 fn latency(analysis: &Analysis) -> Option<String> {
@@ -186,53 +198,6 @@ fn rates(analysis: &Analysis) -> Option<String> {
         }
     }
     Some(sentences.join(" "))
-}
-
-/// Runs of neighbouring sizes at which the same kind of call is fastest.
-fn fastest(analysis: &Analysis) -> Option<String> {
-    let sizes = analysis.sizes();
-    let all = [*sizes.first()?, *sizes.last()?];
-    let mut sentences = Vec::new();
-    for transport in analysis.transports() {
-        let mut runs: Vec<(Kind, ByteSize, ByteSize)> = Vec::new();
-        for &size in &sizes {
-            let Some(line) = analysis.fastest_at(size, transport) else { continue };
-            // As fast is also what cannot be told from it.
-            let as_fast = |kind: Kind| {
-                let cells =
-                    analysis.line(kind, transport).and_then(|other| other.at(size)).zip(line.at(size));
-                cells.is_some_and(|(other, fastest)| {
-                    kind == line.kind
-                        || matches!(
-                            other.rate_beside(fastest, analysis.noise.rate(kind)).verdict,
-                            Verdict::NoDifference | Verdict::CannotTell
-                        )
-                })
-            };
-            match runs.last_mut() {
-                Some((kind, _, last)) if as_fast(*kind) => *last = size,
-                _ => runs.push((line.kind, size, size)),
-            }
-        }
-        let spans: Vec<_> = runs
-            .into_iter()
-            .map(|(kind, first, last)| {
-                let sizes = match (first, last) {
-                    _ if all == [first, last] => "at every size".to_owned(),
-                    _ if first == last => format!("at {first}"),
-                    _ => format!("from {first} to {last}"),
-                };
-                format!("{} {sizes}", kind.phrase())
-            })
-            .collect();
-        if !spans.is_empty() {
-            sentences
-                .push(format!("Over {transport} the most messages per second go by {}.", spans.join(", ")));
-        }
-    }
-    let first = analysis.calls().next()?.kind.work;
-    let is_a_choice = analysis.calls().any(|line| line.kind.work != first);
-    (is_a_choice && !sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 fn transports(analysis: &Analysis) -> Option<String> {

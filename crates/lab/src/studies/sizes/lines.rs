@@ -171,15 +171,6 @@ impl Analysis {
         same.or_else(|| limits().max_by_key(|limit| limit.kind.in_flight))
     }
 
-    /// The kind of call that moves the most messages at this size.
-    pub(crate) fn fastest_at(&self, size: ByteSize, transport: Transport) -> Option<&Line> {
-        self.calls()
-            .filter(|line| line.transport == transport)
-            .filter_map(|line| Some((line, line.at(size)?.rate_per_s)))
-            .max_by(|(_, a), (_, b)| a.total_cmp(b))
-            .map(|(line, _)| line)
-    }
-
     fn with_shares(mut self, all: &Self) -> Self {
         for line in &mut self.lines {
             let Some(limit) = all.limit_of(line.kind, line.transport) else { continue };
@@ -193,11 +184,6 @@ impl Analysis {
 }
 
 impl Cell {
-    /// The rate of this cell beside that of another, from windows of the same rounds.
-    pub(crate) fn rate_beside(&self, other: &Self, floor: f64) -> Compared {
-        Compared::new(ratio(&self.windows, &other.windows, |it| it.rate_per_s), floor, Better::More)
-    }
-
     /// The median latency of this cell beside that of another, from windows of the same rounds.
     pub(crate) fn median_beside(&self, other: &Self, floor: f64) -> Compared {
         Compared::new(ratio(&self.windows, &other.windows, |it| it.p50_ns), floor, Better::Less)

@@ -2,9 +2,14 @@
 //! one.
 
 mod against;
+mod anchor;
+mod choice;
+mod curves;
 mod figures;
 mod method;
 mod plots;
+mod timeline;
+mod windows;
 
 use maud::{Markup, html};
 
@@ -18,17 +23,22 @@ use crate::report::parts::{card, choices, eyebrow, findings};
 use crate::stack::Pair;
 
 const SCRIPT: &str = include_str!("../../../assets/report.js");
+const ENDS_SCRIPT: &str = include_str!("../../../assets/ends.js");
+const PERCENTILES_SCRIPT: &str = include_str!("../../../assets/percentiles.js");
+const TIME_SCRIPT: &str = include_str!("../../../assets/time.js");
 const AGAINST_SCRIPT: &str = include_str!("../../../assets/against.js");
 const UPLOT_SCRIPT: &str = include_str!("../../../assets/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("../../../assets/uPlot.min.css");
 
-/// The first is for comparisons.
-const LINKS: &[(&str, &str)] = &[
-    ("against", "Against others"),
+/// Behind the first, which differs.
+const LINKS: [(&str, &str); 7] = [
     ("summary", "Summary"),
     ("plots", "Plots"),
+    ("percentiles", "Percentiles"),
+    ("time", "Time"),
     ("spikes", "Spikes"),
     ("figures", "Figures"),
+    ("windows", "Windows"),
 ];
 
 /// What may be shown of latencies, the first at first.
@@ -43,30 +53,32 @@ const THROUGHPUT: &str = "payload bytes per second, one direction; higher is bet
 
 pub(super) fn page(study: &SizesAnalysis<'_>) -> String {
     let SizesAnalysis { results, lines, comparison, doubts, .. } = study;
-    let (links, scripts): (&[_], &[_]) = match comparison {
-        Some(_) => (LINKS, &[AGAINST_SCRIPT, SCRIPT]),
-        None => (&LINKS[1..], &[SCRIPT]),
+    let (first, against) = match comparison {
+        Some(_) => (("against", "Against others"), AGAINST_SCRIPT),
+        None => (("choice", "Which call"), ""),
     };
+    let links = [&[first], LINKS.as_slice()].concat();
     let title =
         format!("Message {} {}", results.study, if comparison.is_some() { "comparison" } else { "study" });
     Page {
         title: &title,
         style: UPLOT_STYLE,
-        links,
+        links: &links,
         eyebrow: eyebrow(&title, &results.started, &results.ended),
         // That of the comparison, where there is one.
         answer: comparison.as_ref().and_then(compared::answer).or_else(|| answer(lines)),
         lede: facts::lede(results),
-        cards: comparison.as_ref().map_or_else(|| cards(lines), against::cards),
+        // Behind the choices, where there is no comparison.
+        cards: comparison.as_ref().map_or_else(|| html! {}, against::cards),
         doubts: doubts.clone(),
         sections: sections(study),
         method: method::method(results),
         facts: facts::facts(results),
         version: &results.versions.thalweg,
         notice: " Charts by uPlot 1.6.32 (MIT licence, © 2022 Leon Sorokin).",
-        data: plots::plot_data(lines),
+        data: plots::plot_data(results, lines),
         library: Some(UPLOT_SCRIPT),
-        scripts,
+        scripts: &[ENDS_SCRIPT, PERCENTILES_SCRIPT, TIME_SCRIPT, against, SCRIPT],
     }
     .html()
 }
@@ -80,17 +92,22 @@ fn cards(analysis: &Analysis) -> Markup {
 }
 
 fn sections(study: &SizesAnalysis<'_>) -> Markup {
-    let SizesAnalysis { results, lines: analysis, comparison, findings: found, .. } = study;
+    let SizesAnalysis { results, lines: analysis, choices, comparison, findings: found, .. } = study;
     html! {
         @if let Some(comparison) = comparison {
             (against::sections(results, comparison))
             (alone(&comparison.ours, analysis))
+        } @else {
+            (choice::section(analysis, choices))
+            div.cards { (cards(analysis)) }
         }
         section #summary {
             h2 { "What the figures say" }
             (findings(found))
         }
         (plots_section())
+        (percentiles_section())
+        (time_section())
         section #spikes {
             h2 { "Spikes" }
             p.about {
@@ -112,9 +129,11 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
                 "A click on a column's name sorts by it. Throughput counts payload bytes in one direction. “Of \
                  socket” is the rate beside that of a bare socket that moves the same bytes in the same run. CPU is \
                  the client's, user and system together, per operation. The same figures lie in " code { "results.csv" }
-                ", and with whole distributions in " code { "results.json" } "."
+                ", and with whole distributions in " code { "results.json" } ". A name leads to the windows that its \
+                 row was told from."
             }
         }
+        (windows::section(results))
     }
 }
 
@@ -148,8 +167,66 @@ fn plots_section() -> Markup {
             }
             p.hint {
                 "Bars are intervals of 95 %, of rates, throughputs and medians; dots are the windows that a rate was \
-                 told from. Point at a plot for its values. Drag over a part to enlarge it; a double click shows all \
-                 again. The size axis is logarithmic, with 0 B set beside it."
+                 told from. Point at a plot for its values; a click on a point leads to its windows. Drag over a part \
+                 to enlarge it; a double click shows all again. The size axis is logarithmic, with 0 B set beside it."
+            }
+        }
+    }
+}
+
+fn percentiles_section() -> Markup {
+    html! {
+        section #percentiles {
+            h2 { "Percentiles" }
+            div.controls {
+                (choices("Curves", "curves", [("size", "sizes of one call"), ("kind", "calls of one size")]))
+                label data-of="size" { "Call " select data-curve="kind" {} }
+                label data-of="kind" { "Size " select data-curve="size" {} }
+                div.choices role="group" aria-label="Transport of the curves" data-choice="carrier" {}
+            }
+            figure data-chart="percentiles" {
+                figcaption {
+                    h3 { "Latency by percentile" }
+                    p { "so many of a hundred operations took no longer than this; lower is better" }
+                }
+                div.plot.tall role="img" aria-label="Latency by percentile. The usual ones are in the table below." {}
+            }
+            p.hint {
+                "A line is of all windows of a cell together; around it lies the range from the lowest to the highest \
+                 single window, as far as two of them have so many operations. The percentiles in the table of figures \
+                 are medians over windows. Streams one way have no latency that their client could see. A line ends \
+                 where fewer than one operation lies above, at 99.9999 % at the latest."
+            }
+        }
+    }
+}
+
+fn time_section() -> Markup {
+    html! {
+        section #time {
+            h2 { "Rate through time" }
+            figure {
+                figcaption {
+                    h3 { "Every window at its time" }
+                    p { "its rate ÷ the median rate of its cell: 1 is typical of the same call, size and transport" }
+                }
+                div.plot data-chart="time-rate" role="img"
+                    aria-label="Rates of windows through time. The values are in the tables of windows below." {}
+                h4 {
+                    "Waited for a processor"
+                    small { " of the window’s time; " i.client {} " client, " i.server {} " server" }
+                }
+                div.plot.low data-chart="time-waited" role="img"
+                    aria-label="Time in which threads waited for a processor, through time; in the tables below." {}
+                h4 { "Processor taken away" small { " per second, client and server together" } }
+                div.plot.low data-chart="time-taken" role="img"
+                    aria-label="Involuntary context switches through time; in the tables below." {}
+            }
+            p.hint {
+                "The line is the median of " span data-neighbours {} " windows that stand next to each other, whatever \
+                 they measured: where it leaves 1, something slowed the machine or left it alone. A ring is a window \
+                 with a note that it is not valid, a cross at the lower edge one that is in no ratio, and a triangle \
+                 at the upper edge a long wait, at its time. A click leads to the windows of the cell."
             }
         }
     }

@@ -1,19 +1,23 @@
-//! A study of sizes in a terminal: a table for each transport, and the findings.
+//! A study of sizes in a terminal: which call to use, a table of figures for each transport, and the findings.
 
 mod versus;
 
+use super::choice::words::{carrier_in_few_words, in_few_words};
+use super::choice::{Choices, Job};
 use super::lines::{Analysis, Cell, Line};
-use crate::figures::{count, throughput, time};
+use super::verdict::MARGIN;
+use crate::figures::{count, percent, throughput, time};
 use crate::findings::Finding;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
 use crate::report::terminal::{aligned, wrapped};
+use crate::size::ByteSize;
 
 pub(super) use versus::tables;
 
-/// Tables of the median latency of a lone call and of the rates of all calls, and the findings.
-pub(super) fn alone(analysis: &Analysis, findings: &[Finding]) -> String {
-    let mut text = String::new();
+/// Which call to use, tables of the median latency of a lone call and of the rates of all calls, and the findings.
+pub(super) fn alone(analysis: &Analysis, choices: &Choices, findings: &[Finding]) -> String {
+    let mut text = chosen(analysis, choices);
     for transport in analysis.transports() {
         text += &table(analysis, transport);
         text.push('\n');
@@ -22,6 +26,47 @@ pub(super) fn alone(analysis: &Analysis, findings: &[Finding]) -> String {
         text += &wrapped(&format!("{}: {}", finding.topic, finding.text));
     }
     text
+}
+
+/// A table of calls for each transport, and one of transports; nothing where there is nothing to choose from.
+fn chosen(analysis: &Analysis, choices: &Choices) -> String {
+    let mut text = String::new();
+    let calls = |job| choices.calls.iter().any(|choice| choice.job == job);
+    let jobs: Vec<Job> = Job::ALL.into_iter().filter(|&job| calls(job)).collect();
+    for transport in analysis.transports().into_iter().filter(|_| !jobs.is_empty()) {
+        let cell = |job, size| choices.call(job, transport, size).map(in_few_words);
+        text += &choice_table(analysis, &transport.to_string(), &jobs, cell);
+    }
+    let carried = |job| choices.transports.iter().any(|choice| choice.job == job);
+    let jobs: Vec<Job> = Job::ALL.into_iter().filter(|&job| carried(job)).collect();
+    if !jobs.is_empty() {
+        let cell = |job, size| choices.transport(job, size).map(carrier_in_few_words);
+        text += &choice_table(analysis, "UDS ÷ TCP", &jobs, cell);
+    }
+    if !text.is_empty() {
+        text += &wrapped(&format!(
+            "What moves most messages per second, with its ratio to the next (of a lone call: of median times). \
+             = equal within {}, ? cannot tell.",
+            percent(MARGIN - 1.0)
+        ));
+        text.push('\n');
+    }
+    text
+}
+
+fn choice_table(
+    analysis: &Analysis,
+    head: &str,
+    jobs: &[Job],
+    cell: impl Fn(Job, ByteSize) -> Option<String>,
+) -> String {
+    let names = jobs.iter().map(|job| job.name().to_owned());
+    let mut rows: Vec<Vec<String>> = vec![std::iter::once(head.to_owned()).chain(names).collect()];
+    for size in analysis.sizes() {
+        let cells = jobs.iter().map(|&job| cell(job, size).unwrap_or_else(|| "-".to_owned()));
+        rows.push(std::iter::once(size.to_string()).chain(cells).collect());
+    }
+    aligned(&rows) + "\n"
 }
 
 /// One column: a line of the plots, and which of its figures.

@@ -56,7 +56,7 @@ pub(crate) fn whole() -> LabResults {
 }
 
 fn comparison(sizes: &[ByteSize]) -> LabResults {
-    let mut random = Random(42);
+    let mut random = Random::new(42);
     let mut points = Vec::new();
     for &size in sizes {
         for transport in Transport::ALL {
@@ -123,7 +123,7 @@ const WORKS: [(Work, u32); 5] = [
     (Work::Call(CallType::BidiStream), 1),
 ];
 
-fn point(work: Work, in_flight: u32, size_bytes: ByteSize, transport: Transport) -> Point {
+pub(super) fn point(work: Work, in_flight: u32, size_bytes: ByteSize, transport: Transport) -> Point {
     let warmup = Duration::from_millis(100);
     let round_trip = Duration::ZERO;
     Point { work, size_bytes, transport, in_flight, connections: 1, round_trip, warmup, duration: WINDOW }
@@ -160,7 +160,7 @@ fn mixed(point: &Point) -> Vec<Pair> {
         .collect()
 }
 
-fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut Random) -> PointResult {
+pub(super) fn window(point: &Point, pair: Option<Pair>, round: u32, random: &mut Random) -> PointResult {
     let name = pair.as_ref().map_or("socket", |pair| pair.client.name());
     let is_too_large = name == "grpc-go" && point.size_bytes.0 > 4_000_000;
     if is_too_large && point.work == Work::Call(CallType::BidiStream) {
@@ -354,16 +354,20 @@ fn stack(name: &str) -> Stack {
 }
 
 /// The same figures each time: a linear congruential generator with Knuth's constants for 64 bits.
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// Above 0, up to 1.
-    fn unit(&mut self) -> f64 {
+    pub(super) fn unit(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((self.0 >> 33) + 1) as f64 / (1_u64 << 31) as f64
     }
 
-    fn normal(&mut self) -> f64 {
+    pub(super) fn normal(&mut self) -> f64 {
         (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
     }
 }

@@ -1,3 +1,4 @@
+use super::super::choice::Choices;
 use super::super::findings::{findings, headlines};
 use super::*;
 use crate::load::doubts::doubts;
@@ -108,12 +109,6 @@ fn the_best_are_found() {
     };
     assert_eq!(analysis.lines[0].best_throughput().unwrap().size, ByteSize(1000));
     assert_eq!(analysis.lines[0].best_rate().unwrap().size, ByteSize(0));
-    let fastest =
-        |size| analysis.fastest_at(ByteSize(size), Transport::Tcp).map(|line| line.kind.work.name());
-    assert_eq!(fastest(0), Some("server-stream"));
-    assert_eq!(fastest(1000), Some("unary"));
-    assert_eq!(fastest(4000), Some("unary"));
-    assert_eq!(fastest(5), None);
 }
 
 #[test]
@@ -135,7 +130,7 @@ fn sentences_say_the_figures() {
         ],
         noise: Noise::default(),
     };
-    let findings = findings(&analysis);
+    let findings = findings(&analysis, &Choices::of(&analysis));
     let text_of =
         |topic| findings.iter().find(|finding| finding.topic.to_string() == topic).unwrap().text.clone();
     assert_eq!(
@@ -159,7 +154,7 @@ fn sentences_say_the_figures() {
 #[test]
 fn nothing_measured_says_nothing() {
     let analysis = Analysis { lines: Vec::new(), noise: Noise::default() };
-    assert_eq!(findings(&analysis), []);
+    assert_eq!(findings(&analysis, &Choices::of(&analysis)), []);
     assert_eq!(headlines(&analysis), []);
 }
 

@@ -2,13 +2,13 @@
 
 use maud::{Markup, html};
 
+use super::anchor::anchor;
 use crate::figures::{count, percent, throughput, time};
-use crate::load::Kind;
-use crate::load::LabResults;
-use crate::load::Work;
 use crate::load::gathered::{Windows, exclusion, gathered};
+use crate::load::{Kind, LabResults, Transport, Work};
 use crate::record::{LoadResult, Spike};
 use crate::report::parts::{field, scrolled, sorting_head, sure_field};
+use crate::size::ByteSize;
 use crate::statistics::Interval;
 use crate::studies::sizes::lines::{Analysis, Cell, Line};
 
@@ -36,7 +36,7 @@ pub(super) fn spikes_table(analysis: &Analysis) -> Markup {
             tbody {
                 @for (line, cell, spike) in spikes {
                     tr {
-                        th scope="row" { (line.kind.label()) }
+                        th scope="row" { (linked(line.kind, line.transport, cell.size)) }
                         td { (time(spike.took_ns as f64)) }
                         td { (cell.size) }
                         td { (line.transport) }
@@ -97,11 +97,12 @@ pub(super) fn figures_table(results: &LabResults, analysis: &Analysis) -> Markup
 
 fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
     let point = windows.point;
-    let label = Kind::of(point).label();
+    let kind = Kind::of(point);
+    let label = kind.label();
     let class = matches!(point.work, Work::Socket(_)).then_some("limit");
     html! {
         tr class=[class] data-transport=(point.transport) data-kind=(label) {
-            th scope="row" { (label) }
+            th scope="row" { (linked(kind, point.transport, point.size_bytes)) }
             td.words { (point.transport) }
             (field(Some(point.size_bytes.0 as f64), |_| point.size_bytes.to_string()))
             @if let Some(measured) = windows.merged() {
@@ -111,6 +112,11 @@ fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
             }
         }
     }
+}
+
+/// A kind's name that leads to the windows of its cell.
+fn linked(kind: Kind, transport: Transport, size: ByteSize) -> Markup {
+    html! { a href={ "#" (anchor(kind, transport, size)) } { (kind.label()) } }
 }
 
 fn measured_fields(measured: &LoadResult, windows: &Windows<'_>, analysis: &Analysis) -> Markup {

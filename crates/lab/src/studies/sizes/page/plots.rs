@@ -3,11 +3,14 @@
 use maud::Markup;
 use serde::Serialize;
 
+use super::anchor::kind_id;
+use super::curves::{Curve, STEPS_PER_NINE, curves};
+use super::timeline::{Timeline, timeline};
 use crate::figures::short;
-use crate::load::Kind;
-use crate::load::{Pattern, Work};
+use crate::load::{Kind, LabResults, Pattern, Work};
 use crate::record::CallType;
 use crate::report::parts::script_json;
+use crate::studies::sizes::choice::words::short as short_name;
 use crate::studies::sizes::lines::{Analysis, Cell};
 
 /// What the page's script draws.
@@ -17,6 +20,9 @@ struct PlotData {
     transports: Vec<String>,
     kinds: Vec<PlotKind>,
     lines: Vec<PlotLine>,
+    steps_per_nine: u32,
+    curves: Vec<Curve>,
+    time: Timeline,
 }
 
 #[derive(Serialize)]
@@ -29,6 +35,8 @@ struct PlotSize {
 struct PlotKind {
     id: String,
     label: String,
+    /// For the end of a line.
+    short: String,
     /// A custom property of the style sheet.
     colour: &'static str,
     /// Not shown until asked for.
@@ -58,7 +66,7 @@ struct PlotLine {
     throughput: Option<Vec<Option<f64>>>,
 }
 
-pub(super) fn plot_data(analysis: &Analysis) -> Markup {
+pub(super) fn plot_data(results: &LabResults, analysis: &Analysis) -> Markup {
     let sizes = analysis.sizes();
     let lines = analysis.lines.iter().map(|line| {
         let column = |figure: fn(&Cell) -> Option<f64>| {
@@ -92,6 +100,7 @@ pub(super) fn plot_data(analysis: &Analysis) -> Markup {
             .map(|kind| PlotKind {
                 id: kind_id(kind),
                 label: kind.label(),
+                short: short_name(kind),
                 colour: colour(kind),
                 // The lower bound of latency and the upper bound of throughput are enough for a first look.
                 hidden: match kind.work {
@@ -102,6 +111,9 @@ pub(super) fn plot_data(analysis: &Analysis) -> Markup {
             })
             .collect(),
         transports: analysis.transports().iter().map(ToString::to_string).collect(),
+        steps_per_nine: STEPS_PER_NINE,
+        curves: curves(results),
+        time: timeline(results),
         sizes: sizes.iter().map(|&size| PlotSize { bytes: size.0, label: size.to_string() }).collect(),
     };
     script_json(&data)
@@ -115,10 +127,6 @@ fn rates(cell: &Cell) -> Vec<f64> {
         .filter_map(|window| Some(short(window.outcome.as_ref().ok()?.rate_per_s)))
         .collect();
     if rates.len() > 1 { rates } else { Vec::new() }
-}
-
-pub(super) fn kind_id(kind: Kind) -> String {
-    format!("{}-{}", kind.work, kind.in_flight)
 }
 
 fn colour(kind: Kind) -> &'static str {

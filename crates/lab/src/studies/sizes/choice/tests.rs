@@ -1,0 +1,193 @@
+use super::words::{carrier_in_few_words, in_a_sentence, in_few_words};
+use super::*;
+use crate::load::noise::{Floor, Noise};
+use crate::load::paired::{Measured, Window};
+use crate::load::{Transport, Work};
+use crate::studies::sizes::lines::Line;
+
+const ROUNDS: u32 = 6;
+const SERVER: Kind = Kind { work: Work::Call(CallType::ServerStream), in_flight: 1, connections: 1 };
+const CLIENT: Kind = Kind { work: Work::Call(CallType::ClientStream), in_flight: 1, connections: 1 };
+const BIDI: Kind = Kind { work: Work::Call(CallType::BidiStream), in_flight: 1, connections: 1 };
+const UNARY: Kind = Kind { work: Work::Call(CallType::Unary), in_flight: 16, connections: 1 };
+
+/// Of 1 KiB: windows whose rates are `rate`, each off by so much in one round and by as little in the next.
+fn line(kind: Kind, transport: Transport, rate: f64, off: f64) -> Line {
+    let rates = (0..ROUNDS).map(|round| rate * if round % 2 == 0 { 1.0 + off } else { 1.0 / (1.0 + off) });
+    Line { kind, transport, cells: vec![cell(rates)] }
+}
+
+fn cell(rates: impl Iterator<Item = f64>) -> Cell {
+    let windows: Vec<Window> = (0..)
+        .zip(rates)
+        .map(|(round, rate_per_s)| Window {
+            round,
+            outcome: Ok(Measured { rate_per_s, p50_ns: 1e9 / rate_per_s }),
+            is_limited: false,
+        })
+        .collect();
+    let measured = || windows.iter().map(|window| window.outcome.as_ref().unwrap().rate_per_s);
+    let rate_per_s = crate::statistics::geometric_mean(measured());
+    Cell {
+        size: ByteSize(1024),
+        rate_per_s,
+        rate_interval: None,
+        bytes_per_s: rate_per_s * 1024.0,
+        latency: None,
+        p50_interval: None,
+        pace: None,
+        valid: true,
+        spikes: Vec::new(),
+        share_of_socket: None,
+        windows,
+    }
+}
+
+fn choices(lines: Vec<Line>, noise: Noise) -> Choices {
+    Choices::of(&Analysis { lines, noise })
+}
+
+fn check(lines: Vec<Line>, noise: Noise, sentence: &str, words: &[&str]) {
+    let choices = choices(lines, noise);
+    assert_eq!(in_a_sentence(&choices).as_deref().unwrap_or_default(), sentence);
+    assert_eq!(choices.calls.iter().map(in_few_words).collect::<Vec<_>>(), words);
+}
+
+fn floor(kind: Kind, rate: f64) -> Noise {
+    Noise { floors: vec![Floor { kind, rate, median: rate, cells: Vec::new() }] }
+}
+
+#[test]
+fn the_fastest_is_used() {
+    check(
+        vec![line(CLIENT, Transport::Tcp, 200.0, 0.02), line(SERVER, Transport::Tcp, 100.0, 0.02)],
+        Noise::default(),
+        "Over TCP, messages one way: use client streams at 1 KiB (2.0 times the next).",
+        &["client 2.0 × (2.0–2.0)"],
+    );
+}
+
+#[test]
+fn equal_is_what_is_known_to_lie_within_the_margin() {
+    // The two move against each other by 3 % a round.
+    check(
+        vec![line(CLIENT, Transport::Tcp, 100.0, 0.015), line(SERVER, Transport::Tcp, 101.0, -0.015)],
+        Noise::default(),
+        "Over TCP, messages one way: client streams and server streams are equal at 1 KiB.",
+        &["= client, server"],
+    );
+}
+
+#[test]
+fn what_lies_within_the_noise_or_varies_cannot_be_told() {
+    check(
+        vec![line(CLIENT, Transport::Tcp, 100.0, 0.3), line(SERVER, Transport::Tcp, 110.0, -0.3)],
+        Noise::default(),
+        "Over TCP, messages one way: this study cannot tell client streams and server streams apart at 1 KiB.",
+        &["? client, server"],
+    );
+    // A difference of 30 % below a floor of 40 %.
+    check(
+        vec![line(CLIENT, Transport::Tcp, 130.0, 0.01), line(SERVER, Transport::Tcp, 100.0, 0.01)],
+        floor(SERVER, 0.34),
+        "Over TCP, messages one way: this study cannot tell client streams and server streams apart at 1 KiB.",
+        &["? client, server"],
+    );
+}
+
+#[test]
+fn calls_that_do_other_work_are_not_compared() {
+    let lines = vec![
+        line(Kind::LONE_CALL, Transport::Tcp, 10.0, 0.02),
+        line(UNARY, Transport::Tcp, 100.0, 0.02),
+        line(CLIENT, Transport::Tcp, 5000.0, 0.02),
+        line(BIDI, Transport::Tcp, 400.0, 0.02),
+    ];
+    check(
+        lines,
+        Noise::default(),
+        "Over TCP, each message answered: use bidi streams at 1 KiB (4.0 times the next).",
+        &["bidi 4.0 × (4.0–4.0)"],
+    );
+}
+
+#[test]
+fn of_three_some_may_be_equal_and_others_unclear() {
+    let lines = vec![
+        line(Kind::LONE_CALL, Transport::Uds, 98.0, 0.4),
+        line(UNARY, Transport::Uds, 99.0, 0.0),
+        line(BIDI, Transport::Uds, 100.0, 0.01),
+    ];
+    check(
+        lines,
+        Noise::default(),
+        "Over UDS, each message answered: this study cannot tell lone unary calls and bidi streams apart at 1 KiB, \
+         and 16 unary calls in flight equal bidi streams.",
+        &["? lone unary, bidi"],
+    );
+}
+
+#[test]
+fn too_few_windows_tell_nothing() {
+    let mut lines =
+        vec![line(CLIENT, Transport::Tcp, 200.0, 0.02), line(SERVER, Transport::Tcp, 100.0, 0.02)];
+    for line in &mut lines {
+        line.cells[0].windows.truncate(2);
+    }
+    assert_eq!(choices(lines, Noise::default()).calls[0].advice(), Advice::CannotTell);
+}
+
+#[test]
+fn a_transport_is_chosen_for_each_job() {
+    let lines = vec![
+        line(Kind::LONE_CALL, Transport::Tcp, 10.0, 0.02),
+        line(Kind::LONE_CALL, Transport::Uds, 20.0, 0.02),
+        line(CLIENT, Transport::Tcp, 100.0, 0.01),
+        line(CLIENT, Transport::Uds, 101.0, -0.01),
+        line(SERVER, Transport::Tcp, 50.0, 0.01),
+        line(SERVER, Transport::Uds, 25.0, 0.01),
+    ];
+    let found = choices(lines, Noise::default());
+    let words: Vec<_> =
+        found.transports.iter().map(|choice| (choice.job, carrier_in_few_words(choice))).collect();
+    let [one_way, answered, lone] = words.as_slice() else { panic!("{words:?}") };
+    assert!(one_way.0 == Job::OneWay && one_way.1.starts_with("= 1.01 ×"), "{one_way:?}");
+    // More calls per second, and half of the wait.
+    assert_eq!(*answered, (Job::Answered, "UDS 2.0 × (2.0–2.0)".to_owned()));
+    assert_eq!(*lone, (Job::Lone, "UDS 0.50 × (0.50–0.50)".to_owned()));
+}
+
+/// What is as fast as another is not to be recommended, however many there are of which the luckiest is picked.
+#[test]
+fn luck_is_seldom_advice() {
+    const STUDIES: u32 = 400;
+    let mut random = Random(7);
+    let mut lucky = 0;
+    for _ in 0..STUDIES {
+        let lines = [Kind::LONE_CALL, UNARY, BIDI].map(|kind| Line {
+            kind,
+            transport: Transport::Tcp,
+            cells: vec![cell((0..ROUNDS).map(|_| 100.0 * (0.1 * random.normal()).exp()))],
+        });
+        let found = choices(lines.to_vec(), Noise::default());
+        // Faster than one of the others is wrong already.
+        lucky += u32::from(found.calls[0].next().is_some());
+    }
+    // 5 % of 400 studies, and two standard deviations.
+    assert!(lucky <= 29, "{lucky} of {STUDIES}");
+}
+
+/// A linear congruential generator with Knuth's constants for 64 bits.
+struct Random(u64);
+
+impl Random {
+    /// Above 0, up to 1.
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) + 1) as f64 / (1_u64 << 31) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        (-2.0 * self.unit().ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}

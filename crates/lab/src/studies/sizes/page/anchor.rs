@@ -1,0 +1,14 @@
+//! Where things stand on the page.
+
+use crate::load::{Kind, Transport};
+use crate::size::ByteSize;
+
+/// A kind of call in the page's data: `unary-16-1`, over one connection.
+pub(super) fn kind_id(kind: Kind) -> String {
+    format!("{}-{}-{}", kind.work, kind.in_flight, kind.connections)
+}
+
+/// Where the windows of a cell stand.
+pub(super) fn anchor(kind: Kind, transport: Transport, size: ByteSize) -> String {
+    format!("w-{}-{transport}-{}", kind_id(kind), size.0)
+}

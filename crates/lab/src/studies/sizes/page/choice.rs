@@ -1,0 +1,222 @@
+//! The table that the page begins with: for messages of this size, which call to use, and over which transport.
+
+use maud::{Markup, html};
+
+use super::anchor::anchor;
+use crate::figures::{bound, percent};
+use crate::load::{Kind, Transport};
+use crate::size::ByteSize;
+use crate::studies::sizes::choice::words::best_and;
+use crate::studies::sizes::choice::{Advice, CallChoice, Choices, Job, TransportChoice};
+use crate::studies::sizes::compare::findings::ratio_text;
+use crate::studies::sizes::lines::Analysis;
+use crate::studies::sizes::verdict::{Compared, MARGIN, Verdict};
+
+/// A row for each size; nothing where there is nothing to choose from.
+pub(super) fn section(analysis: &Analysis, choices: &Choices) -> Markup {
+    let columns = columns(analysis, choices);
+    let jobs: Vec<Job> =
+        Job::ALL.into_iter().filter(|&job| columns.iter().any(|it| it.job() == job)).collect();
+    let width = |job| columns.iter().filter(|column| column.job() == job).count();
+    html! {
+        @if !columns.is_empty() {
+            section #choice {
+                h2 { "For messages of this size, which call?" }
+                table.choice {
+                    thead {
+                        tr {
+                            th scope="col" rowspan="2" { "Size" }
+                            @for &job in &jobs {
+                                th.job scope="colgroup" colspan=(width(job)) { (title(job)) small { (measure(job)) } }
+                            }
+                        }
+                        tr { @for column in &columns { th scope="col" class=(column.class()) { (column.title()) } } }
+                    }
+                    tbody {
+                        @for size in analysis.sizes() {
+                            tr {
+                                th scope="row" { (size) }
+                                @for column in &columns { (column.cell(choices, size)) }
+                            }
+                        }
+                    }
+                }
+                (reading())
+            }
+        }
+    }
+}
+
+/// One column of the table.
+#[derive(Clone, Copy, PartialEq)]
+enum Column {
+    /// A call is chosen.
+    Calls(Job, Transport),
+    /// A transport is chosen.
+    Transports(Job),
+}
+
+fn columns(analysis: &Analysis, choices: &Choices) -> Vec<Column> {
+    let mut columns = Vec::new();
+    for job in Job::ALL {
+        let has_calls = |transport: &Transport| {
+            choices.calls.iter().any(|choice| (choice.job, choice.transport) == (job, *transport))
+        };
+        let calls = analysis.transports().into_iter().filter(has_calls);
+        columns.extend(calls.map(|transport| Column::Calls(job, transport)));
+        let has_transports = choices.transports.iter().any(|choice| choice.job == job);
+        columns.extend(has_transports.then_some(Column::Transports(job)));
+    }
+    columns
+}
+
+impl Column {
+    fn job(self) -> Job {
+        let (Self::Calls(job, _) | Self::Transports(job)) = self;
+        job
+    }
+
+    fn title(self) -> String {
+        match self {
+            Self::Calls(_, transport) => format!("over {transport}"),
+            Self::Transports(_) => "TCP or UDS".to_owned(),
+        }
+    }
+
+    /// What parts jobs from one another.
+    fn class(self) -> &'static str {
+        match self {
+            Self::Calls(_, Transport::Tcp) | Self::Transports(Job::Lone) => "first",
+            _ => "",
+        }
+    }
+
+    fn cell(self, choices: &Choices, size: ByteSize) -> Markup {
+        let label = format!("{}, {}", title(self.job()), self.title());
+        match self {
+            Self::Calls(job, transport) => match choices.call(job, transport, size) {
+                Some(choice) => call(choice, &label, self.class()),
+                None => not_measured(&label),
+            },
+            Self::Transports(job) => match choices.transport(job, size) {
+                Some(choice) => carrier(choice, &label, self.class()),
+                None => not_measured(&label),
+            },
+        }
+    }
+}
+
+fn title(job: Job) -> &'static str {
+    match job {
+        Job::OneWay => "Messages one way",
+        Job::Answered => "Each message answered",
+        Job::Lone => "A lone call",
+    }
+}
+
+fn measure(job: Job) -> &'static str {
+    match job {
+        Job::OneWay | Job::Answered => "messages per second",
+        Job::Lone => "median time",
+    }
+}
+
+fn not_measured(label: &str) -> Markup {
+    html! { td data-label=(label) { "–" } }
+}
+
+fn call(choice: &CallChoice, label: &str, class: &str) -> Markup {
+    let link = |kind: Kind| linked(kind, choice.transport, choice.size, &name(kind));
+    let advice = choice.advice();
+    let (verdict, kinds) = match advice {
+        Advice::Use => ("use", vec![choice.best]),
+        Advice::Equal => ("equal", best_and(choice, choice.equal())),
+        Advice::CannotTell => ("cannot tell", best_and(choice, choice.unclear())),
+    };
+    // Of several the nearest: what the best one is not known to be faster than.
+    let beside = match advice {
+        Advice::Use => choice.next(),
+        Advice::Equal | Advice::CannotTell => {
+            choice.others.iter().copied().find(|(kind, _)| kinds.contains(kind))
+        }
+    };
+    html! {
+        td data-label=(label) class={ (class) " " (verdict.split(' ').next_back().unwrap_or_default()) } {
+            i { (verdict) }
+            b {
+                @for (index, &kind) in kinds.iter().enumerate() {
+                    @if index > 0 { @if advice == Advice::Equal { " = " } @else { " or " } }
+                    (link(kind))
+                }
+            }
+            @if let Some((kind, compared)) = beside {
+                small { (ratio(compared)) " " (name(kind)) }
+            }
+            @if advice == Advice::CannotTell {
+                @for kind in choice.equal() { small { (name(kind)) " equals " (name(choice.best)) } }
+            }
+        }
+    }
+}
+
+fn carrier(choice: &TransportChoice, label: &str, class: &str) -> Markup {
+    let TransportChoice { size, kind, compared, .. } = *choice;
+    let link = |transport: Transport| linked(kind, transport, size, &transport.to_string());
+    let (verdict, of) = match compared.verdict {
+        Verdict::Faster => ("use", vec![Transport::Uds]),
+        Verdict::Slower => ("use", vec![Transport::Tcp]),
+        Verdict::NoDifference => ("equal", Transport::ALL.to_vec()),
+        Verdict::CannotTell | Verdict::NotMeasured => ("cannot tell", Transport::ALL.to_vec()),
+    };
+    html! {
+        td data-label=(label) class={ (class) " " (verdict.split(' ').next_back().unwrap_or_default()) } {
+            i { (verdict) }
+            b {
+                @for (index, &transport) in of.iter().enumerate() {
+                    @if index > 0 { @if verdict == "equal" { " = " } @else { " or " } }
+                    (link(transport))
+                }
+            }
+            small { (ratio(compared)) }
+            small { "UDS ÷ TCP" @if choice.job != Job::Lone { ", " (name(kind)) } }
+        }
+    }
+}
+
+fn linked(kind: Kind, transport: Transport, size: ByteSize, text: &str) -> Markup {
+    html! { a href={ "#" (anchor(kind, transport, size)) } { (text) } }
+}
+
+/// As it is called in the table, where columns are narrow.
+fn name(kind: Kind) -> String {
+    bound(&kind.label().replace(", one at a time", " alone").replace(", ", " "))
+}
+
+/// A ratio with its interval; it does not break within.
+fn ratio(compared: Compared) -> String {
+    let text = compared.ratio.map_or("no windows of both".to_owned(), ratio_text);
+    text.replace(' ', "\u{a0}").replace('–', "\u{2060}–\u{2060}")
+}
+
+fn reading() -> Markup {
+    let margin = percent(MARGIN - 1.0);
+    html! {
+        details.reading {
+            summary { "What “use”, “equal” and “cannot tell” rest on" }
+            p.hint {
+                "Calls are compared with those that do the same work. One way: client and server streams. Each message \
+                 answered with one of its size: unary calls, one at a time or overlapping, and bidi streams. A stream \
+                 one way moves more messages than one that is answered, and is not compared with it."
+            }
+            p.hint {
+                "A ratio is the best call’s messages per second ÷ those of the nearest other one, from windows of the \
+                 same round. The intervals of all pairs of a field’s calls hold at once with 95 %, so that it does not \
+                 matter that the best was picked after measuring. " b { "Use" } ": faster than every other, by more \
+                 than the noise floor. " b { "Equal" } ": the whole interval lies within " (bound(&margin)) " of 1. "
+                b { "Cannot tell" } ": neither; a difference may be there or not. Of many fields without a difference \
+                 one in twenty may look like one."
+            }
+            p.hint { "A name leads to the windows that its figures come from." }
+        }
+    }
+}

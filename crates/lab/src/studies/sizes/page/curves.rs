@@ -1,0 +1,168 @@
+//! Distributions for the page: percentile curves of bounded length, from the histograms of the windows.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use serde::Serialize;
+
+use super::anchor::kind_id;
+use crate::figures::short;
+use crate::load::gathered::{Windows, gathered};
+use crate::load::{Kind, LabResults};
+
+/// Points of a curve from one number of nines to the next: 90 %, 92.5 %, 94.4 %, …, 99 %.
+pub(super) const STEPS_PER_NINE: u32 = 8;
+/// A curve ends at 99.9999 %, however many operations there are.
+const NINES_MAX: u32 = 6;
+
+/// How long the operations of one cell took. Point `i` of each column is the percentile of 1 − 10^(−i ÷
+/// [`STEPS_PER_NINE`]), ns; a column ends where fewer than one operation would lie above.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Curve {
+    kind: String,
+    transport: String,
+    size_bytes: u64,
+    /// Of all good windows together.
+    all: Vec<u64>,
+    /// The lowest and the highest of single windows, as far as two of them reach.
+    low: Vec<u64>,
+    high: Vec<u64>,
+}
+
+/// One for each cell of our own pair and of the bare sockets that has latencies.
+pub(super) fn curves(results: &LabResults) -> Vec<Curve> {
+    let ours = results.reference();
+    let own = gathered(&results.points);
+    own.iter().filter(|windows| windows.pair.is_none_or(|pair| *pair == ours)).filter_map(curve).collect()
+}
+
+fn curve(windows: &Windows<'_>) -> Option<Curve> {
+    let of_windows: Vec<Distribution> =
+        windows.good().filter_map(|(_, result)| Distribution::decoded(&result.histogram)).collect();
+    let all = Distribution::merged(&of_windows)?.percentiles();
+    let single: Vec<Vec<u64>> = of_windows.iter().map(Distribution::percentiles).collect();
+    let range = |choose: fn(std::vec::IntoIter<u64>) -> Option<u64>| {
+        let at = |index| {
+            let reached: Vec<u64> = single.iter().filter_map(|column| column.get(index).copied()).collect();
+            if reached.len() > 1 { choose(reached.into_iter()) } else { None }
+        };
+        (0..all.len()).map_while(at).collect()
+    };
+    let point = windows.point;
+    Some(Curve {
+        kind: kind_id(Kind::of(point)),
+        transport: point.transport.to_string(),
+        size_bytes: point.size_bytes.0,
+        low: range(Iterator::min),
+        high: range(Iterator::max),
+        all,
+    })
+}
+
+/// Values and how often each was recorded, ascending; at least one.
+#[derive(Clone, Debug, PartialEq)]
+struct Distribution(Vec<(u64, u64)>);
+
+impl Distribution {
+    /// `None` of an empty histogram, and of text that is none.
+    fn decoded(base64: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(base64).ok()?;
+        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
+        let recorded = histogram.iter_recorded();
+        let counts: Vec<(u64, u64)> =
+            recorded.map(|it| (it.value_iterated_to(), it.count_since_last_iteration())).collect();
+        (!counts.is_empty()).then_some(Self(counts))
+    }
+
+    fn merged(all: &[Self]) -> Option<Self> {
+        let mut counts: Vec<(u64, u64)> = all.iter().flat_map(|it| it.0.iter().copied()).collect();
+        counts.sort_unstable();
+        (!counts.is_empty()).then_some(Self(counts))
+    }
+
+    /// See [`Curve`]: with four digits, as more are noise.
+    fn percentiles(&self) -> Vec<u64> {
+        let total: u64 = self.0.iter().map(|(_, count)| count).sum();
+        let steps = (total as f64).log10() * f64::from(STEPS_PER_NINE);
+        let last = (steps + 1e-9).floor().min(f64::from(NINES_MAX * STEPS_PER_NINE)) as u32;
+        let (mut below, mut counts) = (0, self.0.iter());
+        let mut value = 0;
+        (0..=last)
+            .map(|step| {
+                let above = 10_f64.powf(-f64::from(step) / f64::from(STEPS_PER_NINE));
+                let rank = ((1.0 - above) * total as f64 - 1e-6).ceil().max(1.0) as u64;
+                while below < rank
+                    && let Some(&(next, count)) = counts.next()
+                {
+                    below += count;
+                    value = next;
+                }
+                short(value as f64) as u64
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+    use super::*;
+    use crate::tests::sample;
+
+    fn encoded(values: impl Iterator<Item = u64>) -> String {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        for value in values {
+            histogram.record(value).unwrap();
+        }
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&histogram, &mut bytes).unwrap();
+        STANDARD.encode(bytes)
+    }
+
+    #[test]
+    fn a_curve_meets_the_percentiles_and_ends_with_the_operations() {
+        let curve = Distribution::decoded(&encoded(1..=1000)).unwrap().percentiles();
+        assert_eq!(curve.len(), 3 * STEPS_PER_NINE as usize + 1);
+        let at = |nines: u32| curve[(nines * STEPS_PER_NINE) as usize];
+        assert_eq!([at(0), at(1), at(2), at(3)], [1, 900, 990, 999]);
+        assert!(curve.is_sorted());
+    }
+
+    #[test]
+    fn a_curve_has_no_more_points_than_its_nines() {
+        let many = Distribution(vec![(100, u64::MAX / 4)]);
+        assert_eq!(many.percentiles().len(), (NINES_MAX * STEPS_PER_NINE) as usize + 1);
+        assert_eq!(Distribution(vec![(100, 1)]).percentiles(), [100]);
+    }
+
+    #[test]
+    fn what_is_no_histogram_gives_no_curve() {
+        for text in ["", "no base64!", "AAAA", &encoded(std::iter::empty())] {
+            assert_eq!(Distribution::decoded(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn windows_are_merged_and_their_range_is_kept() {
+        let mut results = sample::sizes();
+        let first = results.points.swap_remove(0);
+        let window = |round, values: std::ops::RangeInclusive<u64>| {
+            let mut window = first.clone();
+            window.round = round;
+            let crate::load::results::Outcome::Measured(measured) = &mut window.outcome else { panic!() };
+            measured.histogram = encoded(values);
+            window
+        };
+        // The third is too short for the range to reach beyond 90 %.
+        results.points = vec![window(0, 1..=100), window(1, 901..=1000), window(2, 1001..=1010)];
+        let [curve] = curves(&results).try_into().unwrap();
+        assert_eq!((curve.all[0], curve.low[0], curve.high[0]), (1, 1, 1001));
+        assert_eq!(curve.low.len(), 2 * STEPS_PER_NINE as usize + 1);
+        assert_eq!((curve.low[8], curve.high[8]), (90, 1009));
+        assert_eq!((curve.low[16], curve.high[16]), (99, 999));
+        // Of 210 operations the 189th.
+        assert_eq!(curve.all[8], 989);
+    }
+}

@@ -1,0 +1,154 @@
+//! Every window, by size and cell: what each figure of the page was told from.
+
+use std::time::SystemTime;
+
+use maud::{Markup, html};
+
+use super::anchor::anchor;
+use crate::figures::{bound, count, percent, time};
+use crate::load::gathered::{Windows, exclusion, gathered};
+use crate::load::{Kind, LabResults, PointResult, ProcessUsage, Usage};
+use crate::record::LoadResult;
+use crate::report::parts::scrolled;
+use crate::size::ByteSize;
+
+const COLUMNS: [&str; 8] =
+    ["Cell", "Round", "At", "Rate", "Median or pace", "Waited: client, server", "Taken away", "Remark"];
+
+/// The windows of our own pair and of the bare sockets, folded by size.
+pub(super) fn section(results: &LabResults) -> Markup {
+    let ours = results.reference();
+    let own: Vec<Windows<'_>> = gathered(&results.points)
+        .into_iter()
+        .filter(|windows| windows.pair.is_none_or(|pair| *pair == ours))
+        .collect();
+    let mut sizes: Vec<ByteSize> = own.iter().map(|windows| windows.point.size_bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let against_itself = gathered(results.aa.iter().map(|aa| &aa.window));
+    let began = humantime::parse_rfc3339(&results.started).ok();
+    html! {
+        section #windows {
+            h2 { "Windows" }
+            p.about {
+                "What every figure of this page was told from. A window’s time is that since the study began. “Waited” \
+                 is the time in which threads were ready to run while others ran, of the window’s time and added up \
+                 over threads; “taken away” is how often a thread’s processor was, by another. The kernel tells both \
+                 of client and server, and not of the threads of a bare socket."
+            }
+            @for size in sizes {
+                (folded(&size.to_string(), own.iter().filter(|it| it.point.size_bytes == size), began, true))
+            }
+            @if !against_itself.is_empty() {
+                (folded("Ours against ours, for the noise floor", against_itself.iter(), began, false))
+            }
+        }
+    }
+}
+
+fn folded<'a>(
+    title: &str,
+    cells: impl Iterator<Item = &'a Windows<'a>> + Clone,
+    began: Option<SystemTime>,
+    is_named: bool,
+) -> Markup {
+    let windows: usize = cells.clone().map(|cell| cell.all.len()).sum();
+    let table = html! {
+        table.windows {
+            thead { tr { @for name in COLUMNS { th scope="col" { (name) } } } }
+            @for cell in cells { (cell_windows(cell, began, is_named)) }
+        }
+    };
+    html! {
+        details {
+            summary { (title) small { (windows) " windows" } }
+            (scrolled(&table))
+        }
+    }
+}
+
+fn cell_windows(cell: &Windows<'_>, began: Option<SystemTime>, is_named: bool) -> Markup {
+    let point = cell.point;
+    let kind = Kind::of(point);
+    let id = is_named.then(|| anchor(kind, point.transport, point.size_bytes));
+    html! {
+        tbody id=[id] {
+            @for (index, window) in cell.all.iter().enumerate() {
+                tr {
+                    @if index == 0 {
+                        th scope="rowgroup" rowspan=(cell.all.len()) {
+                            (kind.label()) small { (point.transport) ", " (point.size_bytes) }
+                        }
+                    }
+                    td { (window.round) }
+                    (figures(window, began))
+                }
+            }
+        }
+    }
+}
+
+fn figures(window: &PointResult, began: Option<SystemTime>) -> Markup {
+    let measured = window.measured();
+    let typical = |it: &LoadResult| {
+        it.latency_ns.map(|latency| latency.p50 as f64).or(it.pace_ns.map(|pace| pace.mean))
+    };
+    let or_none = |shown: Option<String>| shown.unwrap_or_else(|| "–".to_owned());
+    html! {
+        td { (or_none(measured.and_then(|it| Some(clock(seconds_since(it, began?)?))))) }
+        td { (or_none(measured.map(|it| format!("{}/s", count(it.rate_per_s))))) }
+        td { (or_none(measured.and_then(typical).map(time))) }
+        td { (or_none(window.usage.as_ref().map(waited))) }
+        td { (or_none(window.usage.as_ref().map(|usage| count(taken_away(usage) as f64)))) }
+        td { (bound(&remark(window))) }
+    }
+}
+
+/// When a window was measured, counted from where the study began.
+pub(super) fn seconds_since(measured: &LoadResult, began: SystemTime) -> Option<f64> {
+    let started = humantime::parse_rfc3339(&measured.started).ok()?;
+    Some(started.duration_since(began).map_or(0.0, |since| since.as_secs_f64()))
+}
+
+/// `3:04.5`
+fn clock(seconds: f64) -> String {
+    let tenths = (seconds * 10.0).round() as u64;
+    format!("{}:{:02}.{}", tenths / 600, tenths / 10 % 60, tenths % 10)
+}
+
+/// The share of a window's time in which threads of this process were ready to run and did not; above 1 where several
+/// waited at once.
+pub(super) fn waited_share(usage: &Usage, process: fn(&Usage) -> &ProcessUsage) -> f64 {
+    process(usage).waited_ns as f64 / usage.window_ns.max(1) as f64
+}
+
+fn waited(usage: &Usage) -> String {
+    let shares = [waited_share(usage, |it| &it.client), waited_share(usage, |it| &it.server)];
+    shares.map(percent).join(", ")
+}
+
+/// Of client and server together.
+pub(super) fn taken_away(usage: &Usage) -> u64 {
+    usage.client.involuntary_switches + usage.server.involuntary_switches
+}
+
+/// Why a window is in no ratio, or what was noted of it; nothing of a good one.
+fn remark(window: &PointResult) -> String {
+    if let Some(reason) = exclusion(window) {
+        return format!("in no ratio: {reason}");
+    }
+    let notes = window.measured().into_iter().flat_map(|measured| &measured.notes);
+    let told = notes
+        .map(|note| if note.invalidates { format!("not valid: {}", note.text) } else { note.text.clone() });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_minutes_seconds_and_tenths() {
+        assert_eq!([0.04, 9.96, 61.25, 725.0].map(clock), ["0:00.0", "0:10.0", "1:01.3", "12:05.0"]);
+    }
+}

@@ -1,0 +1,139 @@
+//! A study of our own stack whose figures are made up, in the shape that a real one has: rounds of windows of all calls
+//! and transports of a size, histograms, what the kernel told, the noise floor, and a machine that is slow for a while.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+use super::comparison::{self, Random};
+use crate::load::results::{AaResult, Outcome};
+use crate::load::{LabResults, Label, Point, PointResult, ProcessUsage, Transport, Usage, Work};
+use crate::record::{CallType, Latency, LoadResult, Note, Spike};
+use crate::size::ByteSize;
+use crate::sizes::SizesOptions;
+use crate::stack::Pair;
+use crate::study::rounds::interleaved;
+
+/// From the start of one window to that of the next.
+const STEP: Duration = Duration::from_millis(530);
+/// Operations of a histogram, which need not be as many as a window has.
+const RECORDED: u32 = 2000;
+/// What runs beside the study takes half of the processors in these windows.
+const DISTURBED: std::ops::Range<u32> = 120..150;
+
+/// Calls, and those whose bare sockets are measured beside them.
+const CALLS: [(CallType, u32); 5] = [
+    (CallType::Unary, 1),
+    (CallType::Unary, 16),
+    (CallType::ClientStream, 1),
+    (CallType::ServerStream, 1),
+    (CallType::BidiStream, 1),
+];
+const LIMITED: [(CallType, u32); 4] =
+    [(CallType::Unary, 1), (CallType::Unary, 16), (CallType::ClientStream, 1), (CallType::BidiStream, 1)];
+
+/// Four sizes in four rounds.
+pub(crate) fn quick() -> LabResults {
+    study(&SizesOptions::quick().sizes, 4)
+}
+
+/// Fourteen sizes in six rounds.
+pub(crate) fn whole() -> LabResults {
+    study(&SizesOptions::whole().sizes, 6)
+}
+
+fn study(sizes: &[ByteSize], rounds: u32) -> LabResults {
+    let mut machine = Machine { random: Random::new(7), windows: 0 };
+    let mut aa = Vec::new();
+    for (call, in_flight) in [CALLS[0], CALLS[1], CALLS[4]] {
+        for (round, label) in interleaved(&[Label::A, Label::B], rounds) {
+            let point = comparison::point(Work::Call(call), in_flight, sizes[0], Transport::Tcp);
+            aa.push(AaResult { label, window: machine.window(&point, Some(Pair::ours()), round) });
+        }
+    }
+    let mut points = Vec::new();
+    for &size in sizes {
+        let at = |transport| {
+            let point =
+                move |(call, in_flight)| comparison::point(Work::Call(call), in_flight, size, transport);
+            let calls = CALLS.map(|call| (point(call), Some(Pair::ours())));
+            calls.into_iter().chain(LIMITED.map(|call| (point(call), None)))
+        };
+        let all: Vec<(Point, Option<Pair>)> = Transport::ALL.into_iter().flat_map(at).collect();
+        let in_rounds = interleaved(&all, rounds).into_iter();
+        points.extend(in_rounds.map(|(round, (point, pair))| machine.window(&point, pair, round)));
+    }
+    let base = super::sizes();
+    LabResults { planned: points.len(), aa, points, ..base }
+}
+
+struct Machine {
+    random: Random,
+    windows: u32,
+}
+
+impl Machine {
+    fn window(&mut self, point: &Point, pair: Option<Pair>, round: u32) -> PointResult {
+        let mut window = comparison::window(point, pair, round, &mut self.random);
+        let is_slow = DISTURBED.contains(&self.windows);
+        let started = humantime::parse_rfc3339("2026-11-21T08:00:00Z").expect("it is a time");
+        let started = started + STEP * self.windows;
+        self.windows += 1;
+        let Outcome::Measured(measured) = &mut window.outcome else { return window };
+        measured.started = humantime::format_rfc3339_nanos(started).to_string();
+        if is_slow {
+            measured.rate_per_s *= 0.55;
+        }
+        self.distribute(measured, if is_slow { 1.8 } else { 1.0 });
+        window.usage = window.usage.map(|usage| self.usage(usage, is_slow));
+        if self.windows.is_multiple_of(97) {
+            window.outcome = Outcome::Failed("the driver was lost".to_owned());
+            window.usage = None;
+        } else if self.windows.is_multiple_of(61) {
+            let text = "the client's processors were busy for 98 % of the time".to_owned();
+            measured.notes.push(Note { text, invalidates: true });
+        }
+        window
+    }
+
+    /// Latencies with a long tail, and a histogram of them.
+    fn distribute(&mut self, measured: &mut LoadResult, slower: f64) {
+        let Some(latency) = &mut measured.latency_ns else { return };
+        let mut histogram = Histogram::<u64>::new(3).expect("3 digits are allowed");
+        for _ in 0..RECORDED {
+            let tail = 0.25 * self.random.normal() + 0.1 / self.random.unit().powf(0.35);
+            let took = latency.p50 as f64 * slower * tail.exp() / 1.15;
+            histogram.record(took as u64 + 1).expect("an hour is enough");
+        }
+        let at = |quantile| histogram.value_at_quantile(quantile);
+        *latency = Latency {
+            min: histogram.min(),
+            mean: histogram.mean(),
+            p50: at(0.5),
+            p90: at(0.9),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            max: histogram.max(),
+        };
+        measured.spikes = vec![Spike { took_ns: histogram.max(), at_ns: (self.random.unit() * 4e8) as u64 }];
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&histogram, &mut bytes).expect("a vector takes every write");
+        measured.histogram = STANDARD.encode(bytes);
+    }
+
+    fn usage(&mut self, usage: Usage, is_slow: bool) -> Usage {
+        let mut of = |used: ProcessUsage| {
+            let share = if is_slow { 0.45 } else { 0.004 } * (0.5 + self.random.unit());
+            ProcessUsage {
+                waited_ns: (usage.window_ns as f64 * share) as u64,
+                involuntary_switches: if is_slow { 160 } else { 4 },
+                ..used
+            }
+        };
+        Usage { client: of(usage.client), server: of(usage.server), ..usage }
+    }
+}
