@@ -49,6 +49,6 @@ pub(crate) fn measure(job: Job, log: &Log) -> Result<LoadResult, Failure> {
     let (rate, p50) = (value["rate_per_s"].as_f64(), value["latency_ns"]["p50"].as_f64());
     match (rate, value["messages"].as_u64()) {
         (Some(rate_per_s), Some(messages)) => Ok(LoadResult { rate_per_s, p50_ns: p50, messages }),
-        _ => Err(Failure::failed(format!("`{job}` left keys of thalweg.load/2 out"))),
+        _ => Err(Failure::failed(format!("`{job}` left keys of thalweg.load/3 out"))),
     }
 }

@@ -132,7 +132,7 @@ fn announces(program: &Path, variant: &str, target: &str, log: &Log) -> Result<(
     let value: Value = serde_json::from_str(rest).map_err(|error| failed(&error.to_string()))?;
     let missing: Vec<&str> = KEYS.iter().copied().filter(|key| value.get(key).is_none()).collect();
     match (missing.as_slice(), &value["schema"]) {
-        ([], schema) if schema == "thalweg.load/2" => Ok(()),
+        ([], schema) if schema == "thalweg.load/3" => Ok(()),
         ([], schema) => Err(failed(&format!("the schema is {schema}"))),
         _ => Err(failed(&format!("it left out {}", missing.join(", ")))),
     }
@@ -145,6 +145,7 @@ const KEYS: &[&str] = &[
     "started",
     "ended",
     "duration_ns",
+    "drain_ns",
     "closed_loop",
     "rate_per_s",
     "calls",
