@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <string>
+
 // Lets small messages of a stream wait for company, as gRPC's notes on performance advise: a write is a system call
 // unless it has the buffer hint. A batch ends well before gRPC's own bound (64 KiB, GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE),
 // so that the other side does not wait for 13,000 empty messages.
@@ -19,6 +21,11 @@ class WriteBatch {
       return {};
     }
     return grpc::WriteOptions().set_buffer_hint();
+  }
+
+  // In words.
+  static std::string Rule() {
+    return "after " + std::to_string(kMessages) + " messages or " + std::to_string(kBytes >> 10) + " KiB of payload";
   }
 
  private:

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 )
@@ -123,5 +125,21 @@ func TestAddresses(t *testing.T) {
 		if a, err := parseAddress(text); a.place != place || (err == nil) != (place != "") {
 			t.Errorf("`%s` is %+v, %v", text, a, err)
 		}
+	}
+}
+
+func TestSettingsAreLinesOfFourFields(t *testing.T) {
+	for _, line := range append(tuned(), untold()...) {
+		for _, field := range []string{line.name, line.value, line.why} {
+			if strings.ContainsAny(field, "\t\n") {
+				t.Errorf("%+v", line)
+			}
+		}
+		if line.name == "" || line.value == "" {
+			t.Errorf("%+v", line)
+		}
+	}
+	if bytes(streamWindow) != "1 MiB" || bytes(1<<10) != "1 KiB" || bytes(math.MaxInt32) != "2147483647 B" {
+		t.Errorf("%s, %s, %s", bytes(streamWindow), bytes(1<<10), bytes(math.MaxInt32))
 	}
 }
