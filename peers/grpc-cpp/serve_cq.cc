@@ -26,20 +26,14 @@ using AsyncService = BenchmarkService::AsyncService;
 constexpr int kUnaryCallsAwaited = 256;
 constexpr int kStreamsAwaited = 16;
 
-// A stream whose next write waits until the queue has nothing else at hand, and so has looked at the connections.
-class Waiting {
- public:
-  virtual void Flush() = 0;
-
- protected:
-  ~Waiting() = default;
-};
+class EchoCall;
 
 // One queue and what its thread does.
 struct Lane {
   AsyncService* service;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
-  std::vector<Waiting*> waiting;
+  // Streams with an answer that waits for company.
+  std::vector<EchoCall*> waiting;
 
   void Run();
 };
@@ -140,28 +134,8 @@ class FromClientCall {
   Then<FromClientCall, &FromClientCall::Finished> finished_{this};
 };
 
-// The writes of a stream that does not end by itself: one batch between two looks at the connections. A queue hands out
-// what has completed before it looks at connections, and the writes of a few streams whose clients keep up complete
-// always: without a pause a thread of its own serves those alone. 16 connections with a stream of empty messages each,
-// on one processor, had streams that were not answered within 10 s.
-class Pacing {
- public:
-  // True when the stream is to wait before its next write.
-  bool MustWait() const { return has_flushed_; }
-
-  grpc::WriteOptions Next(int size) {
-    const grpc::WriteOptions options = batch_.Next(size, false);
-    has_flushed_ = !options.get_buffer_hint();
-    return options;
-  }
-
- private:
-  WriteBatch batch_;
-  bool has_flushed_ = false;
-};
-
 // The same answer until the call is cancelled.
-class FromServerCall final : public Waiting {
+class FromServerCall {
  public:
   FromServerCall(Lane* lane, Calls<FromServerCall>* calls) : lane_(lane), calls_(calls) {}
 
@@ -169,13 +143,8 @@ class FromServerCall final : public Waiting {
     writer_.reset();
     context_.emplace();
     writer_.emplace(&*context_);
-    pacing_ = {};
     lane_->service->RequestStreamingFromServer(&*context_, &request_, &*writer_, lane_->queue.get(),
                                                lane_->queue.get(), begun_.tag());
-  }
-
-  void Flush() override {
-    writer_->Write(response_, pacing_.Next(request_.response_size()), wrote_.tag());
   }
 
  private:
@@ -190,11 +159,7 @@ class FromServerCall final : public Waiting {
 
   void Wrote(bool ok) {
     if (!ok) return writer_->Finish(grpc::Status::CANCELLED, finished_.tag());
-    if (pacing_.MustWait()) {
-      lane_->waiting.push_back(this);
-    } else {
-      Flush();
-    }
+    writer_->Write(response_, batch_.Next(request_.response_size(), false), wrote_.tag());
   }
 
   void Finished(bool /*ok*/) { calls_->Return(this); }
@@ -203,7 +168,7 @@ class FromServerCall final : public Waiting {
   Calls<FromServerCall>* calls_;
   SimpleRequest request_;
   SimpleResponse response_;
-  Pacing pacing_;
+  WriteBatch batch_;
   std::optional<grpc::ServerContext> context_;
   std::optional<grpc::ServerAsyncWriter<SimpleResponse>> writer_;
   Then<FromServerCall, &FromServerCall::Begun> begun_{this};
@@ -212,7 +177,7 @@ class FromServerCall final : public Waiting {
 };
 
 // An answer for each request.
-class EchoCall final : public Waiting {
+class EchoCall {
  public:
   EchoCall(Lane* lane, Calls<EchoCall>* calls) : lane_(lane), calls_(calls) {}
 
@@ -224,8 +189,8 @@ class EchoCall final : public Waiting {
     lane_->service->RequestStreamingCall(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
   }
 
-  // An answer has waited for company.
-  void Flush() override {
+  // The queue has nothing else at hand.
+  void Flush() {
     waits_ = false;
     if (echo_->BeginWrite()) stream_->Write(echo_->response(), echo_->options(), wrote_.tag());
     Proceed();
@@ -276,7 +241,7 @@ class EchoCall final : public Waiting {
 };
 
 // Answers of the size that the first request asks for, until the requests end.
-class BothWaysCall final : public Waiting {
+class BothWaysCall {
  public:
   BothWaysCall(Lane* lane, Calls<BothWaysCall>* calls) : lane_(lane), calls_(calls) {}
 
@@ -285,18 +250,8 @@ class BothWaysCall final : public Waiting {
     context_.emplace();
     stream_.emplace(&*context_);
     status_ = grpc::Status::OK;
-    pacing_ = {};
     has_begun_ = has_ended_ = writing_ = false;
     lane_->service->RequestStreamingBothWays(&*context_, &*stream_, lane_->queue.get(), lane_->queue.get(), begun_.tag());
-  }
-
-  // It still writes, as far as its reads know.
-  void Flush() override {
-    if (has_ended_) {
-      writing_ = false;
-      return stream_->Finish(status_, finished_.tag());
-    }
-    stream_->Write(response_, pacing_.Next(size_), wrote_.tag());
   }
 
  private:
@@ -327,13 +282,12 @@ class BothWaysCall final : public Waiting {
     writing_ = false;
     if (has_ended_) return stream_->Finish(status_, finished_.tag());
     // A broken stream ends its reads, too.
-    if (!ok) return;
+    if (ok) Write();
+  }
+
+  void Write() {
     writing_ = true;
-    if (pacing_.MustWait()) {
-      lane_->waiting.push_back(this);
-    } else {
-      Flush();
-    }
+    stream_->Write(response_, batch_.Next(size_, false), wrote_.tag());
   }
 
   void Finished(bool /*ok*/) { calls_->Return(this); }
@@ -343,7 +297,7 @@ class BothWaysCall final : public Waiting {
   SimpleRequest request_;
   SimpleResponse response_;
   int size_ = 0;
-  Pacing pacing_;
+  WriteBatch batch_;
   grpc::Status status_;
   bool has_begun_ = false;
   bool has_ended_ = false;
@@ -379,7 +333,7 @@ void Lane::Run() {
         static_cast<Continuation*>(tag)->Resume(ok);
         break;
       case grpc::CompletionQueue::TIMEOUT:
-        for (Waiting* call : std::exchange(waiting, {})) call->Flush();
+        for (EchoCall* call : std::exchange(waiting, {})) call->Flush();
         break;
       case grpc::CompletionQueue::SHUTDOWN:
         return;

@@ -10,8 +10,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=Cargo.lock");
     let files = protox::compile(["grpc/testing/benchmark_service.proto"], [PROTO])?;
     // Payloads are `Bytes`: every message shares one block of zeros instead of copying its own.
-    let builder = tonic_prost_build::configure().bytes(".grpc.testing").codec_path("crate::codec::Codec");
-    builder.compile_fds(files)?;
+    tonic_prost_build::configure().bytes(".grpc.testing").compile_fds(files)?;
 
     let lock = fs::read_to_string("Cargo.lock")?;
     let after = lock.split_once("name = \"tonic\"\nversion = \"").ok_or("Cargo.lock names no tonic")?.1;

@@ -2,7 +2,6 @@
 //! contract of `peers/README.md`.
 
 mod address;
-mod codec;
 mod load;
 mod serve;
 mod told;

@@ -1,6 +1,5 @@
 //! What tonic is told so that it is fast, and `settings`, which says so.
 
-use crate::codec::{BUFFER_SIZE, YIELD_THRESHOLD};
 use crate::threads_unasked;
 
 // What HTTP/2 is set up with, on both sides. Streams of 1.5 MB and 4 MiB are 1.7 to 2.2 times as fast with these as
@@ -13,6 +12,12 @@ pub const STREAM_WINDOW: u32 = 8 << 20;
 pub const CONNECTION_WINDOW: u32 = 16 << 20;
 /// Bytes of the largest frame: a message is cut into fewer.
 pub const FRAME_SIZE_MAX: u32 = 1 << 20;
+
+// The codec's `BufferSettings` are tonic's own. Messages a second of one stream, server and client on a processor each,
+// medians of five windows of 0.4 s in turns, with a yield_threshold of 32 KiB (the default), 64 and 128 KiB:
+// from the server, 1 KiB: 1.63, 1.65 and 1.52 million; 64 KiB: 37, 32 and 31 thousand;
+// from the client, 1 KiB: 1.69, 1.51 and 1.45 million; 64 KiB: 21, 22 and 30 thousand.
+// None of that stands out of the noise, nor do 256 KiB, nor a buffer_size of 1 and 64 KiB; 8 KiB halve streams of 1 KiB.
 
 /// The largest message, both ways: none is too large.
 pub const MESSAGE_SIZE_MAX: usize = usize::MAX;
@@ -51,15 +56,12 @@ fn lines() -> Vec<Told> {
             "the default is 4 MiB for those received",
         ),
         both("TCP_NODELAY (tcp_nodelay)", on(TCP_NODELAY), ""),
-        both(
-            "encoder's buffer (BufferSettings::buffer_size)",
-            bytes(BUFFER_SIZE),
-            "made anew for each call and each of its sides",
-        ),
-        both(
+        default("encoder's and decoder's buffer (BufferSettings::buffer_size)", "8 KiB"),
+        line(
+            "both",
             "flushing of stream writers (BufferSettings::yield_threshold)",
-            format!("{}, or no message at hand", bytes(YIELD_THRESHOLD)),
-            "so many bytes of encoded messages are handed to HTTP/2 at once",
+            "32 KiB of encoded messages, or no message at hand".to_owned(),
+            "the default; 64 KiB and more gained nothing, 8 KiB halved streams of 1 KiB",
         ),
         both(
             "threads (worker_threads)",
@@ -87,7 +89,7 @@ fn lines() -> Vec<Told> {
             "the default",
         ),
         default("deadlines, limits, layers, tracing", "none"),
-        default("retries", "none: tonic has no retries"),
+        both("retries", "none".to_owned(), "tonic has none"),
         default("allocator", "the system's"),
         both("build ([profile.release])", profile(), "as this workspace"),
     ]
