@@ -9,13 +9,13 @@
 #include "flags.h"
 
 // The default first. `callback` and `cq`, server and client on a processor each, operations a second, medians of three
-// windows of 0.4 s in turns with this peer's client:
-// - empty unary calls, 16, 64, 256 in flight: 39, 44, 33 and 50, 46, 36 thousand; one in flight: 7.1 and 5.9 thousand;
-// - streams from the server, empty: 541 and 558 thousand; 1 KiB: 336 and 333; 64 KiB: 22 and 29;
-// - streams both ways, empty: 141 and 256 thousand; 1 KiB: 84 and 181; 64 KiB: 14 and 17.
+// windows of 0.7 s in turns with this peer's client:
+// - empty unary calls, 16, 64, 256 in flight: 43, 44, 36 and 42, 46, 38 thousand; one in flight: 5.3 and 5.5 thousand;
+// - streams from the server, empty: 470 and 487 thousand; 1 KiB: 328 and 316; 64 KiB: 27 and 38;
+// - streams both ways, empty: 124 and 259 thousand; 1 KiB: 83 and 177; 64 KiB: 12 and 14.
 // `cq` would be the default, but with 16 connections and a stream of empty messages from the server on each, all windows
-// had streams that nothing came on for 3 s; `callback` sends 571 thousand a second there. A stack is not measured by
-// a server that stops.
+// had calls that failed (this peer's client; ours had a tenth of the messages of `callback`), where `callback` sent 592
+// thousand a second. A stack is not measured by a server that stops.
 inline constexpr std::string_view kCompletionQueues = "cq";
 inline const std::vector<std::string_view> kServerVariants = {"callback", kCompletionQueues};
 
