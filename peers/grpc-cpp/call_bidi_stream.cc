@@ -85,8 +85,8 @@ class BidiStreamWorker final : public Worker {
 
   void Count() {
     if (received_ % stride_ == 0) {
-      RecordStride();
       const uint64_t now_ns = run().NowNs();
+      RecordStride(now_ns);
       timed_ = {Stamp(received_), now_ns, 0};
       WaitsSince(now_ns);
     }
@@ -107,10 +107,10 @@ class BidiStreamWorker final : public Worker {
     return !is_complete_;
   }
 
-  // All messages of a stride count with the latency of its first.
-  void RecordStride() {
-    if (timed_.sent_ns > 0 && timed_.count > 0) {
-      run().Record(timed_.received_ns - timed_.sent_ns, timed_.count, run().NowNs());
+  // All messages of a stride count with the latency of its first, and end with its last.
+  void RecordStride(uint64_t now_ns) {
+    if (timed_.sent_ns > 0 && timed_.count > 0 && run().IsMeasured(now_ns)) {
+      run().Record(timed_.received_ns - timed_.sent_ns, timed_.count, now_ns);
     }
     timed_ = {};
   }
@@ -122,15 +122,16 @@ class BidiStreamWorker final : public Worker {
   }
 
   void Finished(bool /*ok*/) {
-    RecordStride();
+    RecordStride(run().NowNs());
     if (failure_) return Fail(*failure_);
     if (!status_.ok()) return Fail(status_);
     if (!is_complete_ || received_ != sent_) return Fail(EndedEarly());
-    run().recorder.Call();
+    // Of a stream without a message, because the run was over first, nothing counts.
+    if (received_ > 0) run().recorder.Call();
     Repeat();
   }
 
-  // A stride whose first reply has come: when its message was handed over (0: it does not count), when the reply came,
+  // A stride whose first reply has come: when its message was handed over (0: in the warm-up of a run by number), when the reply came,
   // and the replies so far.
   struct Timed {
     uint64_t sent_ns = 0;

@@ -8,7 +8,8 @@ using grpc::testing::BenchmarkService;
 using grpc::testing::SimpleRequest;
 using grpc::testing::SimpleResponse;
 
-// One stream of requests at a time. Its messages count once the server has acknowledged all of them by answering.
+// One stream of requests at a time. Its messages count once the server has acknowledged all of them by answering; if it
+// does not, that is an error, however late it shows.
 class ClientStreamWorker final : public Worker {
  public:
   using Worker::Worker;
@@ -19,7 +20,7 @@ class ClientStreamWorker final : public Worker {
     sent_.Clear();
     start_ = {};
     left_ = 0;
-    is_complete_ = false;
+    has_begun_ = is_complete_ = false;
     writer_ = stub_.AsyncStreamingFromClient(NewContext(), &response_, &bench_.queue,
                                              sendable_.tag());
   }
@@ -35,21 +36,25 @@ class ClientStreamWorker final : public Worker {
   // Ends a stride and begins the next. False when the run is over.
   bool NextStride() {
     const uint64_t now_ns = run().NowNs();
-    if (start_.counts) sent_.RecordPace(now_ns - started_ns_, start_.count, now_ns - run().from_ns());
+    if (run().Counts(start_, now_ns)) sent_.RecordPace(now_ns - started_ns_, start_.count, now_ns - run().from_ns());
     WaitsSince(now_ns);
     started_ns_ = now_ns;
     start_ = run().Begin(now_ns, stride_);
     left_ = start_.count;
     is_complete_ = start_.count == 0;
+    has_begun_ = has_begun_ || !is_complete_;
     return !is_complete_;
   }
 
   void Finish(bool /*ok*/) { writer_->Finish(&status_, finished_.tag()); }
 
   void Finished(bool /*ok*/) {
-    if (!status_.ok()) return Fail(status_);
-    if (const std::string wrong = WrongSize(response_, 0); !wrong.empty()) return Fail(Wrong(wrong));
-    if (!is_complete_) return Fail(EndedEarly());
+    const bool loses_messages = sent_.operations() > 0;
+    if (!status_.ok()) return Fail(status_, loses_messages);
+    if (const std::string wrong = WrongSize(response_, 0); !wrong.empty()) return Fail(Wrong(wrong), loses_messages);
+    if (!is_complete_) return Fail(EndedEarly(), loses_messages);
+    // Of a stream without a message, because the run was over first, nothing counts.
+    if (!has_begun_) return Repeat();
     if (sent_.operations() > 0) {
       run().recorder.Add(sent_);
       run().Ended(run().NowNs());
@@ -68,6 +73,7 @@ class ClientStreamWorker final : public Worker {
   Start start_{};
   uint64_t started_ns_ = 0;
   uint64_t left_ = 0;
+  bool has_begun_ = false;
   // There is no more to come.
   bool is_complete_ = false;
   Then<ClientStreamWorker, &ClientStreamWorker::Sendable> sendable_{this};

@@ -57,7 +57,7 @@ class ServerStreamWorker final : public Worker {
   }
 
   void EndStride(uint64_t now_ns) {
-    if (start_.counts && received_ > 0) {
+    if (received_ > 0 && run().Counts(start_, now_ns)) {
       run().recorder.RecordPace(now_ns - started_ns_, received_, now_ns - run().from_ns());
       run().Ended(now_ns);
     }
@@ -72,7 +72,7 @@ class ServerStreamWorker final : public Worker {
   void Finish() { reader_->Finish(&status_, finished_.tag()); }
 
   void Finished(bool /*ok*/) {
-    if (is_over_) return Gone();
+    if (is_over_) return Repeat();
     if (failure_) return Fail(*failure_);
     Fail(status_.ok() ? EndedEarly() : status_);
   }

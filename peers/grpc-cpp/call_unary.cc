@@ -27,10 +27,11 @@ class UnaryWorker final : public Worker {
     if (!status_.ok()) return Fail(status_);
     if (const std::string wrong = WrongSize(response_, size()); !wrong.empty()) return Fail(Wrong(wrong));
     const uint64_t now_ns = run().NowNs();
-    if (start_.counts) {
+    if (run().Counts(start_, now_ns)) {
       run().Record(now_ns - started_ns_, 1, now_ns);
       run().recorder.Call();
     }
+    run().CallEnded(now_ns);
     Begin(now_ns);
   }
 

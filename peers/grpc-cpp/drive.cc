@@ -55,15 +55,19 @@ class Measuring {
     before_ = CpuOfThisProcess();
   }
 
-  // The processor time since it began.
-  CpuTime End() {
+  // Does nothing the second time.
+  void End() {
+    if (has_ended_) return;
     if (!begun_) Begin();
     const CpuTime after = CpuOfThisProcess();
+    cpu_ = {after.user_ns - before_.user_ns, after.system_ns - before_.system_ns};
+    has_ended_ = true;
     Announce("measured");
-    return {after.user_ns - before_.user_ns, after.system_ns - before_.system_ns};
   }
 
   bool begun() const { return begun_; }
+  // Processor time from its beginning to its end.
+  CpuTime cpu() const { return cpu_; }
 
  private:
   void Announce(const char* line) const {
@@ -74,16 +78,18 @@ class Measuring {
 
   const bool announces_;
   bool begun_ = false;
+  bool has_ended_ = false;
   CpuTime before_{};
+  CpuTime cpu_{};
 };
 
 // The workers of a thread, and whoever watches over them.
 class Crew {
  public:
   // The workers number `thread`, `thread` + `options.threads` and so on of the run; `options` are this thread's. The first
-  // crew says when measuring begins.
-  Crew(const LoadOptions& options, const Stubs& stubs, size_t thread, Measuring* measuring)
-      : bench_{options}, measuring_(measuring) {
+  // crew says when measuring begins and, if it is time that ends the run, when it ends.
+  Crew(const LoadOptions& options, RunClock::time_point base, const Stubs& stubs, size_t thread, Measuring* measuring)
+      : bench_{options, Run(options, base)}, measuring_(measuring) {
     bench_.request = RequestOf(options);
     for (size_t i = 0; i < options.in_flight; ++i) {
       workers_.push_back(MakeWorker(bench_, *stubs[(thread + i * options.threads) % stubs.size()]));
@@ -94,25 +100,42 @@ class Crew {
 
   // Until the run is over.
   void Work() {
-    const uint64_t warmup_ns = bench_.options.warmup_ns;
-    if (measuring_ != nullptr && warmup_ns == 0) {
-      measuring_->Begin();
-    } else if (measuring_ != nullptr) {
-      warm_alarm_.Set(&bench_.queue, FromNow(warmup_ns), warm_.tag());
-    }
+    if (measuring_ != nullptr) SetMeasuring();
     Look(true);
-    for (const auto& worker : workers_) worker->Repeat();
+    for (const auto& worker : workers_) worker->BeginUnlessOver();
     void* tag = nullptr;
     bool ok = false;
     while (bench_.active > 0 && bench_.queue.Next(&tag, &ok)) static_cast<Continuation*>(tag)->Resume(ok);
+    // Its time is over, and its alarm may be still to come.
+    if (measuring_ != nullptr && bench_.options.duration_ns) measuring_->End();
   }
 
   const Run& run() const { return bench_.run; }
 
  private:
+  void SetMeasuring() {
+    const uint64_t from_ns = bench_.options.warmup_ns;
+    if (from_ns == 0) {
+      measuring_->Begin();
+    } else {
+      warm_alarm_.Set(&bench_.queue, FromNow(Until(from_ns)), warm_.tag());
+    }
+    if (const auto duration_ns = bench_.options.duration_ns) {
+      window_alarm_.Set(&bench_.queue, FromNow(Until(from_ns + *duration_ns)), window_.tag());
+    }
+  }
+
+  // From now on.
+  uint64_t Until(uint64_t at_ns) const {
+    const uint64_t now_ns = bench_.run.NowNs();
+    return at_ns > now_ns ? at_ns - now_ns : 0;
+  }
+
   void Warm(bool /*ok*/) {
     if (!measuring_->begun()) measuring_->Begin();
   }
+
+  void WindowOver(bool /*ok*/) { measuring_->End(); }
 
   void Look(bool /*ok*/) {
     const uint64_t now_ns = bench_.run.NowNs();
@@ -125,8 +148,10 @@ class Crew {
   std::vector<std::unique_ptr<Worker>> workers_;
   uint64_t look_every_ns_;
   grpc::Alarm warm_alarm_;
+  grpc::Alarm window_alarm_;
   std::optional<grpc::Alarm> look_alarm_;
   Then<Crew, &Crew::Warm> warm_{this};
+  Then<Crew, &Crew::WindowOver> window_{this};
   Then<Crew, &Crew::Look> look_{this};
 };
 
@@ -151,21 +176,24 @@ LoadResult Drive(const LoadOptions& options, const Stubs& stubs) {
   for (uint32_t thread = 0; thread < options.threads; ++thread) parts.push_back(PartOf(options, thread));
   // Never destroyed: that would wait for the queues' last alarms, and the process is about to end.
   std::vector<Crew*> crews;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    crews.push_back(new Crew(parts[i], stubs, i, i == 0 ? &measuring : nullptr));
-  }
+  const RunClock::time_point base = RunClock::now();
   const std::chrono::nanoseconds began = std::chrono::system_clock::now().time_since_epoch();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    crews.push_back(new Crew(parts[i], base, stubs, i, i == 0 ? &measuring : nullptr));
+  }
   std::vector<std::thread> threads;
   for (size_t i = 1; i < crews.size(); ++i) threads.emplace_back(&Crew::Work, crews[i]);
   crews.front()->Work();
   for (std::thread& thread : threads) thread.join();
-  const CpuTime cpu = measuring.End();
+  // A run by number is measured until its last operation.
+  measuring.End();
 
-  LoadResult result{{}, began + std::chrono::nanoseconds(options.warmup_ns), 0, cpu, "", std::nullopt};
+  LoadResult result{{}, began + std::chrono::nanoseconds(options.warmup_ns), 0, 0, measuring.cpu(), "", std::nullopt};
   for (const Crew* crew : crews) {
     const Run& run = crew->run();
     result.recorder.Add(run.recorder);
     result.duration_ns = std::max(result.duration_ns, run.DurationNs());
+    result.drain_ns = std::max(result.drain_ns, run.DrainNs());
     if (result.first_failure.empty()) result.first_failure = run.first_failure();
   }
   return result;

@@ -10,6 +10,7 @@
 #include "load.h"
 #include "misuse.h"
 #include "serve.h"
+#include "settings.h"
 
 namespace {
 
@@ -22,7 +23,7 @@ void PrintVariants(const char* which, const std::vector<std::string_view>& varia
 int Run(const std::string& command, Flags flags) {
   if (command == "serve") return Serve(ParseServe(std::move(flags)));
   if (command == "load") return RunLoad(ParseLoad(std::move(flags)));
-  if (const auto word = flags.Next(); word && (command == "version" || command == "variants")) {
+  if (const auto word = flags.Next(); word && (command == "version" || command == "variants" || command == "settings")) {
     throw Misuse("`" + *word + "` is not understood: " + command + " takes no flags");
   }
   if (command == "version") {
@@ -30,8 +31,10 @@ int Run(const std::string& command, Flags flags) {
   } else if (command == "variants") {
     PrintVariants("server", kServerVariants);
     PrintVariants("client", kClientVariants);
+  } else if (command == "settings") {
+    PrintSettings();
   } else {
-    throw Misuse("`" + command + "` is not understood: the commands are version, variants, serve and load");
+    throw Misuse("`" + command + "` is not understood: the commands are version, variants, settings, serve and load");
   }
   return 0;
 }
@@ -48,7 +51,7 @@ int Run(const std::string& command, Flags flags) {
 int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   try {
-    if (words.empty()) throw Misuse("a command is wanted: version, variants, serve or load");
+    if (words.empty()) throw Misuse("a command is wanted: version, variants, settings, serve or load");
     const std::string command = words.front();
     words.erase(words.begin());
     Exit(Run(command, Flags(std::move(words))));

@@ -136,11 +136,12 @@ std::string Json(const LoadOptions& options, const LoadResult& result) {
   const bool receives = options.call != CallType::kClientStream;
   std::ostringstream out;
   out << std::fixed << std::setprecision(3);
-  out << "{\n  \"schema\": \"thalweg.load/2\",\n";
+  out << "{\n  \"schema\": \"thalweg.load/3\",\n";
   out << "  \"settings\": " << Settings(options) << ",\n";
   out << "  \"started\": " << Rfc3339(result.started) << ",\n";
   out << "  \"ended\": " << Rfc3339(result.started + std::chrono::nanoseconds(result.duration_ns)) << ",\n";
   out << "  \"duration_ns\": " << result.duration_ns << ",\n";
+  out << "  \"drain_ns\": " << result.drain_ns << ",\n";
   out << "  \"closed_loop\": true,\n";
   out << "  \"rate_per_s\": " << RatePerS(result) << ",\n";
   out << "  \"calls\": " << recorder.calls() << ",\n";

@@ -19,6 +19,7 @@ struct LoadResult {
   // When measuring began, since 1970.
   std::chrono::nanoseconds started;
   uint64_t duration_ns;
+  uint64_t drain_ns;
   CpuTime cpu;
   // What the first failed call said; empty: none failed.
   std::string first_failure;
@@ -26,7 +27,7 @@ struct LoadResult {
   std::optional<uint32_t> established;
 };
 
-// The schema thalweg.load/1.
+// The schema thalweg.load/3.
 std::string Json(const LoadOptions& options, const LoadResult& result);
 
 // A line for people.

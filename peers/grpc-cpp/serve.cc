@@ -20,6 +20,13 @@ constexpr auto kGrace = std::chrono::milliseconds(100);
 
 constexpr std::string_view kUnix = "unix:";
 
+constexpr uint64_t kThreadsMax = 1024;
+
+std::unique_ptr<Service> MakeService(const ServeOptions& options) {
+  if (kServerVariants[options.variant] != kCompletionQueues) return MakeCallbackService();
+  return MakeCompletionQueueService(options.threads.value_or(ProcessorsAllowed()));
+}
+
 bool IsUnixPath(const std::string& address) { return address.rfind(kUnix, 0) == 0; }
 
 // gRPC removes the socket that it finds at a path, be it another server's that listens. So it is looked at first.
@@ -70,9 +77,14 @@ ServeOptions ParseServe(Flags flags) {
       CheckAddress(options.listen.back());
     } else if (*flag == "--variant") {
       options.variant = ParseChoice(*flag, flags.Value(*flag), kServerVariants);
+    } else if (*flag == "--threads") {
+      options.threads = static_cast<uint32_t>(ParseNumber(*flag, flags.Value(*flag), 1, kThreadsMax));
     } else {
-      throw Misuse("`" + *flag + "` is not understood: serve knows --listen and --variant");
+      throw Misuse("`" + *flag + "` is not understood: serve knows --listen, --variant and --threads");
     }
+  }
+  if (options.threads && kServerVariants[options.variant] != kCompletionQueues) {
+    throw Misuse("`--threads` is not understood by this variant of the server, whose threads are gRPC's: take `cq`");
   }
   if (options.listen.empty()) throw Misuse("serve wants --listen ADDR");
   return options;
@@ -82,7 +94,7 @@ int Serve(const ServeOptions& options) {
   const sigset_t ending = BlockEndingSignals();
   const LastLog log;
   // Service and server are never destroyed: their threads work on until the process ends.
-  Service* const service = (options.variant == 0 ? MakeCallbackService() : MakeCompletionQueueService()).release();
+  Service* const service = MakeService(options).release();
 
   grpc::ServerBuilder builder;
   ApplySettings(builder);

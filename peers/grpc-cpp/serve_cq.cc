@@ -1,5 +1,4 @@
-// The completion queue interface: one queue for each processor that this process may use, each with a thread of its
-// own, as gRPC's notes on performance advise.
+// The completion queue interface: each queue with a thread of its own, as gRPC's notes on performance advise.
 
 #include <sched.h>
 
@@ -12,6 +11,7 @@
 #include "echo.h"
 #include "grpc/testing/benchmark_service.grpc.pb.h"
 #include "messages.h"
+#include "serve.h"
 #include "service.h"
 #include "write_batch.h"
 
@@ -341,17 +341,13 @@ void Lane::Run() {
   }
 }
 
-size_t ProcessorsAllowed() {
-  cpu_set_t set;
-  const bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0;
-  return is_known ? static_cast<size_t>(CPU_COUNT(&set)) : 1;
-}
-
 class CompletionQueueService final : public Service {
  public:
+  explicit CompletionQueueService(size_t threads) : threads_(threads) {}
+
   void Register(grpc::ServerBuilder& builder) override {
     builder.RegisterService(&service_);
-    for (size_t i = 0; i < ProcessorsAllowed(); ++i) {
+    for (size_t i = 0; i < threads_; ++i) {
       lanes_.push_back(std::make_unique<Lane>(Lane{&service_, builder.AddCompletionQueue(), {}}));
     }
   }
@@ -362,10 +358,19 @@ class CompletionQueueService final : public Service {
   }
 
  private:
+  const size_t threads_;
   AsyncService service_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 
 }  // namespace
 
-std::unique_ptr<Service> MakeCompletionQueueService() { return std::make_unique<CompletionQueueService>(); }
+size_t ProcessorsAllowed() {
+  cpu_set_t set;
+  const bool is_known = sched_getaffinity(0, sizeof(set), &set) == 0;
+  return is_known ? static_cast<size_t>(CPU_COUNT(&set)) : 1;
+}
+
+std::unique_ptr<Service> MakeCompletionQueueService(size_t threads) {
+  return std::make_unique<CompletionQueueService>(threads);
+}

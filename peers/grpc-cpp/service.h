@@ -19,5 +19,5 @@ class Service {
 // Reactors that gRPC's own threads run.
 std::unique_ptr<Service> MakeCallbackService();
 
-// Completion queues, one for each processor that this process may use, each with its own thread.
-std::unique_ptr<Service> MakeCompletionQueueService();
+// So many completion queues, each with its own thread.
+std::unique_ptr<Service> MakeCompletionQueueService(size_t threads);

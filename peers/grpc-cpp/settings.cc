@@ -8,27 +8,121 @@
 // - GRPC_ARG_ENABLE_CHANNELZ and GRPC_ARG_ENABLE_RETRIES off: the same.
 // TCP_NODELAY is always set by gRPC, and nothing is compressed unless asked for.
 
+
 #include "settings.h"
+
+#include <google/protobuf/stubs/common.h>
+
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+#include "load.h"
+#include "serve.h"
+#include "write_batch.h"
 
 namespace {
 
-constexpr int kUnlimited = -1;
+// An argument of channels, on one side or both.
+struct Told {
+  bool server;
+  bool client;
+  const char* name;
+  const char* argument;
+  int value;
+  const char* shown;
+  const char* why;
+};
+
+constexpr Told kTold[] = {
+    {true, true, "largest message received", GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1, "no limit",
+     "the default is 4 MiB"},
+    {true, true, "filters of a call", GRPC_ARG_MINIMAL_STACK, 1, "the fewest",
+     "without those for message sizes, compression and the like an empty unary call costs the client a tenth less"},
+    {false, true, "deadlines", GRPC_ARG_ENABLE_DEADLINE_CHECKS, 1, "checked",
+     "the first call has one; the fewest filters have none"},
+    {true, false, "sharing a port", GRPC_ARG_ALLOW_REUSEPORT, 0, "off",
+     "else the kernel would share connections with a second server on the same port"},
+};
+
+// What gRPC does by itself, or cannot be told.
+struct Untold {
+  const char* side;
+  std::string name;
+  std::string value;
+  std::string why;
+};
+
+std::string Versions() {
+  return std::string("g++ ") + __VERSION__ + ", " + PEER_FLAGS + "; gRPC " + grpc::Version() +
+         " and Protobuf " + google::protobuf::internal::VersionString(GOOGLE_PROTOBUF_VERSION) +
+         " as shared libraries of the system";
+}
+
+const std::vector<Untold>& Defaults() {
+  static const std::vector<Untold> lines = {
+      {"server", "threads of `callback`", "gRPC's own: half the machine's processors, 2 to 16",
+       "gRPC has no option for it"},
+      {"server",
+       "completion queues and threads of `cq`", std::to_string(ProcessorsAllowed()) + ", one thread for each queue",
+       "one for each processor of the process; --threads says otherwise"},
+      {"client", "completion queues and threads", std::to_string(LoadOptions().threads) + ", one thread for each queue",
+       "one costs the least; --threads says otherwise"},
+      {"both", std::string("stream window (") + GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES + ")",
+       "64 KiB, then what the estimate says",
+       "the default; larger ones gained nothing"},
+      {"both", std::string("estimate of the window (") + GRPC_ARG_HTTP2_BDP_PROBE + ")", "on",
+       "the default; without it large messages are slower by half"},
+      {"both", "connection window", "64 KiB, then what the estimate says", "gRPC has no option for it"},
+      {"both", std::string("largest frame (") + GRPC_ARG_HTTP2_MAX_FRAME_SIZE + ")",
+       "16 KiB, then what the estimate says",
+       "the default; 1 and 16 MiB gained nothing"},
+      {"both", std::string("write buffer (") + GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE + ")", "64 KiB", "the default"},
+      {"both",
+       "flushing of stream writers (set_buffer_hint)", WriteBatch::Rule(), "a write without the hint is a system call"},
+      {"both", std::string("read chunk (") + GRPC_ARG_TCP_READ_CHUNK_SIZE + ")", "8 KiB, adapted by gRPC",
+       "the default; 1 MiB cost processor time"},
+      {"both", std::string("optimisation target (") + GRPC_ARG_OPTIMIZATION_TARGET + ")", "blend",
+       "the default; the others made no difference"},
+      {"both", std::string("retries (") + GRPC_ARG_ENABLE_RETRIES + ")", "on", "the default; off made no difference"},
+      {"both", std::string("channelz (") + GRPC_ARG_ENABLE_CHANNELZ + ")", "on",
+       "the default; off made no difference"},
+      {"both", "TCP_NODELAY", "on", "gRPC always sets it"},
+      {"both", "compression", "off", "the default"},
+      {"both", "keep-alive", "client off, server after 2 h", "the default"},
+      {"both", "log", "off", "kept for the reason of a failure"},
+      {"both", "payload copies", "one to encode, one to decode",
+       "Protobuf of C++ has bytes fields as std::string, without cords in this version"},
+      {"both", "messages", "those of a run, and of the server's calls, made once and used again", ""},
+      {"both", "transport", "plain HTTP/2, no TLS", "as in all stacks"},
+      {"both", "allocator", "the system's", "the default"},
+      {"both", "build", Versions(), "Debian's own flags for gRPC and Protobuf"},
+  };
+  return lines;
+}
+
+void PrintLine(const char* side, const std::string& name, const std::string& value, const std::string& why) {
+  std::printf("%s\t%s\t%s\t%s\n", side, name.c_str(), value.c_str(), why.c_str());
+}
 
 }  // namespace
 
 void ApplySettings(grpc::ServerBuilder& builder) {
-  // The default is 4 MiB.
-  builder.SetMaxReceiveMessageSize(kUnlimited);
-  // Fewer filters in each call's way: those for message sizes, compression and the like, which are not used here. It
-  // saves the client about a tenth of its processor time for an empty unary call.
-  builder.AddChannelArgument(GRPC_ARG_MINIMAL_STACK, 1);
-  // Else a second server on the same port would start, and the kernel would share the connections out.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  for (const Told& told : kTold) {
+    if (told.server) builder.AddChannelArgument(told.argument, told.value);
+  }
 }
 
 void ApplySettings(grpc::ChannelArguments& arguments) {
-  arguments.SetMaxReceiveMessageSize(kUnlimited);
-  arguments.SetInt(GRPC_ARG_MINIMAL_STACK, 1);
-  // The first call has a deadline.
-  arguments.SetInt(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 1);
+  for (const Told& told : kTold) {
+    if (told.client) arguments.SetInt(told.argument, told.value);
+  }
+}
+
+void PrintSettings() {
+  for (const Told& told : kTold) {
+    const char* side = !told.client ? "server" : !told.server ? "client" : "both";
+    PrintLine(side, std::string(told.name) + " (" + told.argument + ")", told.shown, told.why);
+  }
+  for (const Untold& line : Defaults()) PrintLine(line.side, line.name, line.value, line.why);
 }

@@ -6,3 +6,6 @@
 
 void ApplySettings(grpc::ServerBuilder& builder);
 void ApplySettings(grpc::ChannelArguments& arguments);
+
+// Answers `settings`: what gRPC is told, and its defaults that matter; a line each of SIDE, NAME, VALUE and WHY.
+void PrintSettings();

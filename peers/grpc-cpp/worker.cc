@@ -9,11 +9,16 @@ constexpr uint64_t kPauseAfterErrorNs = 10'000'000;
 
 }  // namespace
 
-void Worker::Repeat() {
+void Worker::BeginUnlessOver() {
   if (run().IsOver()) return Gone();
   timed_out_ = false;
   WaitsSince(run().NowNs());
   Begin();
+}
+
+void Worker::Repeat() {
+  run().CallEnded(run().NowNs());
+  BeginUnlessOver();
 }
 
 void Worker::CancelIfStuck(uint64_t now_ns) {
@@ -23,18 +28,19 @@ void Worker::CancelIfStuck(uint64_t now_ns) {
   context_->TryCancel();
 }
 
-void Worker::Fail(const grpc::Status& status) {
+void Worker::Fail(const grpc::Status& status, bool loses_messages) {
   waits_since_ns_ = 0;
+  run().CallEnded(run().NowNs());
   if (timed_out_) {
     run().Fail(grpc::StatusCode::DEADLINE_EXCEEDED,
-               "nothing came within " + std::to_string(bench_.options.timeout_ns / 1'000'000) + " ms");
+               "nothing came within " + std::to_string(bench_.options.timeout_ns / 1'000'000) + " ms", true);
   } else {
-    run().Fail(status.error_code(), status.error_message());
+    run().Fail(status.error_code(), status.error_message(), loses_messages);
   }
   alarm_.emplace().Set(&bench_.queue, FromNow(kPauseAfterErrorNs), rested_.tag());
 }
 
-void Worker::Rested(bool /*ok*/) { Repeat(); }
+void Worker::Rested(bool /*ok*/) { BeginUnlessOver(); }
 
 gpr_timespec FromNow(uint64_t ns) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_nanos(static_cast<int64_t>(ns), GPR_TIMESPAN));

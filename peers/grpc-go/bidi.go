@@ -41,7 +41,8 @@ func (w *worker) bidiStream() error {
 	err = w.receiveAll(stream, p)
 	cancel()
 	<-sent
-	if err != nil {
+	if err != nil || p.received.Load() == 0 {
+		// Of a stream without a message, because the run was over first, nothing counts.
 		return err
 	}
 	shard := w.run.shard(w.index)
@@ -87,7 +88,7 @@ func (w *worker) sendAll(ctx context.Context, stream grpc.BidiStreamingClient[pb
 
 func (w *worker) receiveAll(stream grpc.BidiStreamingClient[pb.SimpleRequest, pb.SimpleResponse], p *pipeline) error {
 	received, timed := int64(0), timed{}
-	defer func() { timed.record(w) }()
+	defer func() { timed.record(w, w.run.nowNs()) }()
 	for {
 		reply, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -103,8 +104,8 @@ func (w *worker) receiveAll(stream grpc.BidiStreamingClient[pb.SimpleRequest, pb
 			return err
 		}
 		if received%p.stride == 0 {
-			timed.record(w)
 			nowNs := w.run.nowNs()
+			timed.record(w, nowNs)
 			timed.sentNs, timed.receivedNs, timed.count = p.stamp(received).Load(), nowNs, 0
 			w.waits(nowNs)
 		}
@@ -116,17 +117,17 @@ func (w *worker) receiveAll(stream grpc.BidiStreamingClient[pb.SimpleRequest, pb
 
 // timed is a stride whose first reply has come.
 type timed struct {
-	// When its first message was handed over; 0 when it does not count.
+	// When its first message was handed over; 0 when it was in the warm-up of a run by number.
 	sentNs, receivedNs int64
 	// Its replies so far.
 	count int64
 }
 
-// All messages of a stride count with the latency of its first.
-func (t *timed) record(w *worker) {
-	if t.sentNs > 0 && t.count > 0 {
+// All messages of a stride count with the latency of its first, and end with its last.
+func (t *timed) record(w *worker, nowNs int64) {
+	if t.sentNs > 0 && t.count > 0 && w.run.isMeasured(nowNs) {
 		shard := w.run.shard(w.index)
-		shard.record(t.receivedNs-t.sentNs, t.count, w.run.nowNs())
+		shard.record(t.receivedNs-t.sentNs, t.count, nowNs)
 		shard.Unlock()
 	}
 }
@@ -137,7 +138,7 @@ type pipeline struct {
 	received       atomic.Int64
 	// Messages of the whole stream, once it has ended.
 	total atomic.Int64
-	// When the first message of each stride under way was handed over, 0 for a stride that does not count.
+	// When the first message of each stride under way was handed over, 0 in the warm-up of a run by number.
 	stampsNs []atomic.Int64
 	// The sender has found the window full.
 	waiting atomic.Bool

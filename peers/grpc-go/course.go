@@ -11,13 +11,15 @@ import (
 // the warm-up began.
 type course struct {
 	base time.Time
-	// What begins from here on counts.
+	// The measured time begins.
 	fromNs int64
-	// What would begin from here on does not; MaxInt64 when a count ends the run.
+	// It ends, and nothing begins any more; MaxInt64 when a count ends the run.
 	untilNs int64
 	// How many operations may still be counted, when a count ends the run.
 	limited bool
 	budget  atomic.Int64
+	// When a call ended last.
+	callEndedNs atomic.Int64
 	// One for each thread, so that threads do not wait for each other.
 	shards []*shard
 }
@@ -26,7 +28,7 @@ type course struct {
 type shard struct {
 	sync.Mutex
 	recorder *recorder
-	// When the last counted operation ended.
+	// When the last operation that counts ended.
 	lastNs int64
 	// What the first failure said.
 	firstFailure string
@@ -38,8 +40,9 @@ type start int
 const (
 	// over: it does not begin.
 	over start = iota
-	// warmUp: it is driven and not counted.
+	// warmUp: it is driven, and does not count: the warm-up of a run by number.
 	warmUp
+	// counted: it counts if it ends within the measured time.
 	counted
 )
 
@@ -74,10 +77,10 @@ func (r *course) start(nowNs, wanted int64) (start, int64) {
 	if nowNs >= r.untilNs {
 		return over, 0
 	}
-	if nowNs < r.fromNs {
-		return warmUp, wanted
-	}
 	if r.limited {
+		if nowNs < r.fromNs {
+			return warmUp, wanted
+		}
 		// What is left of less than nothing is nothing.
 		left := r.budget.Add(-wanted) + wanted
 		if left <= 0 {
@@ -86,6 +89,33 @@ func (r *course) start(nowNs, wanted int64) (start, int64) {
 		return counted, min(left, wanted)
 	}
 	return counted, wanted
+}
+
+// counts says whether what began with start does, as it ended at endedNs.
+func (r *course) counts(s start, endedNs int64) bool {
+	return s == counted && r.isMeasured(endedNs)
+}
+
+// isMeasured says that a moment is within the measured time. That of a run by number has no end before the last
+// operation's.
+func (r *course) isMeasured(atNs int64) bool {
+	return r.fromNs <= atNs && atNs < r.untilNs
+}
+
+// measuredFor is how long the measured time still lasts; not known when a count ends the run.
+func (r *course) measuredFor() (time.Duration, bool) {
+	return time.Until(r.base.Add(time.Duration(r.untilNs))), !r.limited
+}
+
+// callEnded says that a call has ended, in whatever way.
+func (r *course) callEnded() {
+	nowNs := r.nowNs()
+	for {
+		last := r.callEndedNs.Load()
+		if nowNs <= last || r.callEndedNs.CompareAndSwap(last, nowNs) {
+			return
+		}
+	}
 }
 
 // isOver says that the run is over, but for what is under way.
@@ -106,9 +136,11 @@ func (s *shard) record(latencyNs, count, endedNs int64) {
 	s.lastNs = max(s.lastNs, endedNs)
 }
 
-// fail counts a failed call, unless it falls into the warm-up.
-func (r *course) fail(worker int, err error) {
-	if r.nowNs() < r.fromNs {
+// fail counts a call that failed, if that falls into the measured time; or later, if it is a late one: a call that was
+// given up, and a stream that takes messages of the measured time with it.
+func (r *course) fail(worker int, err error, late bool) {
+	nowNs := r.nowNs()
+	if !r.isMeasured(nowNs) && (!late || nowNs < r.fromNs) {
 		return
 	}
 	s := r.shard(worker)
@@ -119,10 +151,10 @@ func (r *course) fail(worker int, err error) {
 	}
 }
 
-// merged is everything that was recorded, and how long that took: it ends with the last counted answer, and a run that
-// was to last a time lasts it at least.
-func (r *course) merged() (*shard, time.Duration) {
-	all := r.newShard()
+// merged is everything that was recorded; the measured time, which ends with the last counted answer in a run by number;
+// and the drain, from its end until the last call under way had ended, which such a run has not.
+func (r *course) merged() (all *shard, took, drain time.Duration) {
+	all = r.newShard()
 	for i := range r.shards {
 		one := r.shard(i)
 		all.recorder.merge(one.recorder)
@@ -132,9 +164,8 @@ func (r *course) merged() (*shard, time.Duration) {
 		}
 		one.Unlock()
 	}
-	untilNs := all.lastNs
-	if r.untilNs != math.MaxInt64 {
-		untilNs = max(untilNs, r.untilNs)
+	if r.limited {
+		return all, time.Duration(all.lastNs - r.fromNs), 0
 	}
-	return all, time.Duration(untilNs - r.fromNs)
+	return all, time.Duration(r.untilNs - r.fromNs), time.Duration(max(r.callEndedNs.Load()-r.untilNs, 0))
 }

@@ -83,6 +83,11 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	}()
 
 	warm := time.NewTimer(time.Until(began.Add(s.warmup)))
+	// Never, in a run by number.
+	var window <-chan time.Time
+	if lasts, known := r.measuredFor(); known {
+		window = time.NewTimer(lasts).C
+	}
 	look := time.NewTicker(min(max(s.timeout/4, time.Millisecond), 250*time.Millisecond))
 	for working := true; working; {
 		select {
@@ -90,6 +95,8 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 			if !m.begun {
 				m.begin()
 			}
+		case <-window:
+			m.end()
 		case <-look.C:
 			for _, w := range workers {
 				w.cancelIfStuck(s.timeout)
@@ -99,9 +106,11 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 		}
 	}
 
-	cpu := m.end()
-	merged, took := r.merged()
-	result := newResult(s, merged.recorder, began.Add(s.warmup), took, cpu)
+	// A run by number is measured until its last operation.
+	m.end()
+	merged, took, drain := r.merged()
+	cpu := m.cpu
+	result := newResult(s, merged.recorder, began.Add(s.warmup), took, drain, cpu)
 	if merged.firstFailure != "" {
 		result.note("the first failed call ended with "+merged.firstFailure, false)
 	}
@@ -113,8 +122,10 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 
 // The measured time: whoever wants to look at the processes is told of its two ends.
 type measuring struct {
-	announced, begun bool
-	before           cpuTime
+	announced, begun, ended bool
+	before                  cpuTime
+	// From its beginning to its end.
+	cpu cpuTime
 }
 
 func (m *measuring) begin() {
@@ -123,14 +134,17 @@ func (m *measuring) begin() {
 	m.before = cpuOfThisProcess()
 }
 
-// end is the processor time since it began.
-func (m *measuring) end() cpuTime {
-	cpu := cpuOfThisProcess()
-	m.say("measured")
-	if !m.begun {
-		return cpuTime{}
+// end does nothing the second time.
+func (m *measuring) end() {
+	if m.ended {
+		return
 	}
-	return cpu.minus(m.before)
+	if !m.begun {
+		m.begin()
+	}
+	m.cpu = cpuOfThisProcess().minus(m.before)
+	m.ended = true
+	m.say("measured")
 }
 
 func (m *measuring) say(word string) {

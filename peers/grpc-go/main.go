@@ -14,15 +14,6 @@ import (
 // The largest payload that is served or asked for: above the largest of any study.
 const payloadBytesMax = 64 << 20
 
-// What HTTP/2 is set up with, on both sides: bytes that a peer may send on one stream, and on all of a connection, before
-// it must wait. Streams of 1.5 MB and 4 MiB are 1.1 to 1.5 times as fast with these as with the window that grpc-go
-// estimates, and slower with 8 and 16 MiB. Larger read and write buffers, a shared write buffer, stream workers, no
-// retries and no idle timeout made no difference that could be told from noise: they are as grpc-go has them.
-const (
-	streamWindow     = 1 << 20
-	connectionWindow = 2 << 20
-)
-
 // misuse is an error in what was asked for: exit code 2, where others are 1.
 type misuse struct{ error }
 
@@ -32,7 +23,7 @@ func main() {
 	switch {
 	case err == nil:
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Println("usage: peer version | variants | serve --listen ADDR... | load TARGET [flags]: see peers/README.md")
+		fmt.Println("usage: peer version | variants | settings | serve --listen ADDR... | load TARGET [flags]: see peers/README.md")
 	case errors.As(err, &bad):
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(2)
@@ -44,18 +35,21 @@ func main() {
 
 func run(words []string) error {
 	if len(words) == 0 {
-		return misuse{errors.New("no command was given: version, variants, serve or load")}
+		return misuse{errors.New("no command was given: version, variants, settings, serve or load")}
 	}
 	command, words := words[0], words[1:]
 	switch command {
-	case "version", "variants":
+	case "version", "variants", "settings":
 		if len(words) > 0 {
 			return misuse{fmt.Errorf("%s: `%s` is not understood", command, words[0])}
 		}
-		if command == "version" {
+		switch command {
+		case "version":
 			fmt.Println("grpc-go", grpc.Version)
-		} else {
+		case "variants":
 			fmt.Println("server\nclient")
+		default:
+			printTold()
 		}
 		return nil
 	case "serve":
@@ -65,6 +59,6 @@ func run(words []string) error {
 	case "help", "--help", "-h":
 		return flag.ErrHelp
 	default:
-		return misuse{fmt.Errorf("there is no command `%s`: version, variants, serve or load", command)}
+		return misuse{fmt.Errorf("there is no command `%s`: version, variants, settings, serve or load", command)}
 	}
 }

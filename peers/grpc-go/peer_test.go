@@ -1,20 +1,51 @@
 package main
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 )
 
-func TestADurationBeginsAfterTheWarmUp(t *testing.T) {
+func TestOfARunByTimeCountsWhatEndsInIt(t *testing.T) {
 	r := newCourse(settings{warmup: 100, duration: 50}, 1)
 	for _, c := range []struct {
 		nowNs int64
 		start start
 		count int64
-	}{{0, warmUp, 16}, {99, warmUp, 16}, {100, counted, 16}, {149, counted, 16}, {150, over, 0}} {
-		if start, count := r.start(c.nowNs, 16); start != c.start || count != c.count {
-			t.Errorf("at %d ns: %v, %d", c.nowNs, start, count)
+		// Of what began before and ends then.
+		counts bool
+	}{{0, counted, 16, false}, {99, counted, 16, false}, {100, counted, 16, true}, {149, counted, 16, true}, {150, over, 0, false}} {
+		if start, count := r.start(c.nowNs, 16); start != c.start || count != c.count || r.counts(counted, c.nowNs) != c.counts {
+			t.Errorf("at %d ns: %v, %d, %v", c.nowNs, start, count, r.counts(counted, c.nowNs))
 		}
+	}
+	if _, took, _ := r.merged(); took != 50 {
+		t.Errorf("measured for %d ns", took)
+	}
+}
+
+func TestOfARunByNumberCountsWhatBeginsAfterTheWarmUp(t *testing.T) {
+	r := newCourse(settings{warmup: 100, total: 20}, 1)
+	if r.counts(warmUp, 120) || !r.counts(counted, 1<<40) {
+		t.Errorf("%v, %v", r.counts(warmUp, 120), r.counts(counted, 1<<40))
+	}
+	s := r.shard(0)
+	s.record(30, 4, 170)
+	s.Unlock()
+	r.callEnded()
+	if _, took, drain := r.merged(); took != 70 || drain != 0 {
+		t.Errorf("measured for %d ns, drained for %d ns", took, drain)
+	}
+}
+
+func TestALateFailureCountsIfItTakesMessagesAlong(t *testing.T) {
+	r := newCourse(settings{warmup: 0, duration: 1}, 1)
+	time.Sleep(time.Microsecond)
+	r.fail(0, errEndedEarly, false)
+	r.fail(0, errEndedEarly, true)
+	if all, _, _ := r.merged(); all.recorder.errors["DATA_LOSS"] != 1 {
+		t.Errorf("%v", all.recorder.errors)
 	}
 }
 
@@ -94,5 +125,21 @@ func TestAddresses(t *testing.T) {
 		if a, err := parseAddress(text); a.place != place || (err == nil) != (place != "") {
 			t.Errorf("`%s` is %+v, %v", text, a, err)
 		}
+	}
+}
+
+func TestSettingsAreLinesOfFourFields(t *testing.T) {
+	for _, line := range append(tuned(), untold()...) {
+		for _, field := range []string{line.name, line.value, line.why} {
+			if strings.ContainsAny(field, "\t\n") {
+				t.Errorf("%+v", line)
+			}
+		}
+		if line.name == "" || line.value == "" {
+			t.Errorf("%+v", line)
+		}
+	}
+	if bytes(streamWindow) != "1 MiB" || bytes(1<<10) != "1 KiB" || bytes(math.MaxInt32) != "2147483647 B" {
+		t.Errorf("%s, %s, %s", bytes(streamWindow), bytes(1<<10), bytes(math.MaxInt32))
 	}
 }

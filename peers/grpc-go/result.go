@@ -9,13 +9,14 @@ import (
 // RFC 3339, UTC, nanoseconds.
 const timeLayout = "2006-01-02T15:04:05.000000000Z"
 
-// loadResult is the schema thalweg.load/2.
+// loadResult is the schema thalweg.load/3.
 type loadResult struct {
 	Schema           string            `json:"schema"`
 	Settings         loadSettings      `json:"settings"`
 	Started          string            `json:"started"`
 	Ended            string            `json:"ended"`
 	DurationNs       int64             `json:"duration_ns"`
+	DrainNs          int64             `json:"drain_ns"`
 	ClosedLoop       bool              `json:"closed_loop"`
 	RatePerS         float64           `json:"rate_per_s"`
 	Calls            uint64            `json:"calls"`
@@ -64,10 +65,10 @@ type note struct {
 	Invalidates bool `json:"invalidates"`
 }
 
-func newResult(s settings, r *recorder, started time.Time, took time.Duration, cpu cpuTime) *loadResult {
+func newResult(s settings, r *recorder, started time.Time, took, drain time.Duration, cpu cpuTime) *loadResult {
 	sent, received := s.call.payloads()
 	result := &loadResult{
-		Schema: "thalweg.load/2",
+		Schema: "thalweg.load/3",
 		Settings: loadSettings{
 			Target: s.target.text, Call: string(s.call), SizeBytes: s.size, InFlight: s.inFlight,
 			Connections: s.connections, WarmupNs: int64(s.warmup),
@@ -75,6 +76,7 @@ func newResult(s settings, r *recorder, started time.Time, took time.Duration, c
 		Started:       started.UTC().Format(timeLayout),
 		Ended:         started.Add(took).UTC().Format(timeLayout),
 		DurationNs:    int64(took),
+		DrainNs:       int64(drain),
 		ClosedLoop:    true,
 		Calls:         r.calls,
 		Messages:      r.messages,

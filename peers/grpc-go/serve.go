@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -87,13 +86,4 @@ func listen(addresses []address) ([]net.Listener, error) {
 	}
 	_, err := os.Stdout.WriteString(lines.String())
 	return listeners, err
-}
-
-func serverOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(math.MaxInt32),
-		grpc.MaxSendMsgSize(math.MaxInt32),
-		grpc.InitialWindowSize(streamWindow),
-		grpc.InitialConnWindowSize(connectionWindow),
-	}
 }

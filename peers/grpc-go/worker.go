@@ -67,17 +67,26 @@ func (w *worker) repeat() {
 		w.waits(w.run.nowNs())
 		err := call()
 		w.waitsSinceNs.Store(0)
+		w.run.callEnded()
 		if err == nil {
 			continue
 		}
+		var lost lostMessages
+		late := errors.As(err, &lost)
+		if late {
+			err = lost.error
+		}
 		if w.ctx.Err() != nil {
-			err = context.Cause(w.ctx)
+			err, late = context.Cause(w.ctx), true
 			w.renew()
 		}
-		w.run.fail(w.index, err)
+		w.run.fail(w.index, err, late)
 		time.Sleep(pauseAfterError)
 	}
 }
+
+// lostMessages is the failure of a stream that takes messages of the measured time with it.
+type lostMessages struct{ error }
 
 // request of so many bytes that wants so many back. Both without payload: an empty message.
 func request(size, responseSize int) *pb.SimpleRequest {
@@ -102,7 +111,7 @@ func (w *worker) unary() error {
 			return err
 		}
 		endedNs := w.run.nowNs()
-		if start == counted {
+		if w.run.counts(start, endedNs) {
 			shard := w.run.shard(w.index)
 			shard.record(endedNs-startedNs, 1, endedNs)
 			shard.recorder.calls++
@@ -112,7 +121,8 @@ func (w *worker) unary() error {
 	}
 }
 
-// One stream of requests. Its messages count once the server has acknowledged all of them by answering.
+// One stream of requests. Its messages count once the server has acknowledged all of them by answering; if it does not,
+// that is an error, however late it shows.
 func (w *worker) clientStream() error {
 	ctx, cancel := context.WithCancel(w.ctx)
 	defer cancel()
@@ -122,11 +132,12 @@ func (w *worker) clientStream() error {
 	}
 	sent, stride, request := newRecorder(w.run.measuredFrom()), stride(w.size), request(w.size, 0)
 	startedNs := w.run.nowNs()
-	complete := false
+	begun, complete := false, false
 	for !complete {
 		w.waits(startedNs)
 		start, count := w.run.start(startedNs, stride)
 		complete = start == over
+		begun = begun || !complete
 		for range count {
 			if err = stream.Send(request); err != nil {
 				break
@@ -136,7 +147,7 @@ func (w *worker) clientStream() error {
 			break
 		}
 		nowNs := w.run.nowNs()
-		if start == counted {
+		if w.run.counts(start, nowNs) {
 			sent.recordPace(nowNs-startedNs, count)
 		}
 		startedNs = nowNs
@@ -149,7 +160,11 @@ func (w *worker) clientStream() error {
 	if err == nil {
 		err = checkSize(reply, 0)
 	}
-	if err != nil {
+	if err != nil && sent.messages > 0 {
+		return lostMessages{err}
+	}
+	if err != nil || !begun {
+		// Of a stream without a message, because the run was over first, nothing counts.
 		return err
 	}
 	endedNs := w.run.nowNs()
@@ -170,6 +185,9 @@ func (w *worker) serverStream() error {
 	stride := stride(w.size)
 	startedNs := w.run.nowNs()
 	start, count := w.run.start(startedNs, stride)
+	if start == over {
+		return nil
+	}
 	stream, err := w.client.StreamingFromServer(ctx, request(0, w.size))
 	if err != nil {
 		return err
@@ -189,7 +207,7 @@ func (w *worker) serverStream() error {
 			received++
 		}
 		nowNs := w.run.nowNs()
-		if start == counted && received > 0 {
+		if received > 0 && w.run.counts(start, nowNs) {
 			shard := w.run.shard(w.index)
 			shard.recorder.recordPace(nowNs-startedNs, received)
 			shard.lastNs = max(shard.lastNs, nowNs)

@@ -16,7 +16,8 @@ use tonic::transport::server::{Router, TcpIncoming};
 
 use crate::address::Address;
 use crate::proto::benchmark_service_server::BenchmarkServiceServer;
-use crate::{CONNECTION_WINDOW, FRAME_SIZE_MAX, Failure, NO_VARIANT, STREAM_WINDOW, runtime};
+use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
+use crate::{Failure, NO_VARIANT, runtime};
 use listener::Listener;
 use service::Benchmark;
 
@@ -64,7 +65,7 @@ async fn serve(addresses: &[Address]) -> Result<(), String> {
     for listener in listeners {
         match listener {
             Listener::Tcp { listener, .. } => {
-                let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(TCP_NODELAY));
                 serving.spawn(router().serve_with_incoming(incoming));
             }
             Listener::Unix { listener, file, .. } => {
@@ -95,8 +96,8 @@ fn announce(listeners: &[Listener]) -> io::Result<()> {
 
 fn router() -> Router {
     let service = BenchmarkServiceServer::new(Benchmark)
-        .max_decoding_message_size(usize::MAX)
-        .max_encoding_message_size(usize::MAX);
+        .max_decoding_message_size(MESSAGE_SIZE_MAX)
+        .max_encoding_message_size(MESSAGE_SIZE_MAX);
     Server::builder()
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)

@@ -29,6 +29,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         for variant in &variants.client {
             runs += client(&program, variant, &thalweg, log)?;
         }
+        settings(&Job::new(&program).words("settings").text(log)?)?;
         unknown_words_are_refused(&program, log)?;
         accounts.push(format!("{} ({runs} runs)", built.version));
     }
@@ -55,6 +56,21 @@ fn variants(text: &str) -> Result<Variants, Failure> {
         Ok(if flags.is_empty() { vec![String::new()] } else { flags })
     };
     Ok(Variants { server: of("server")?, client: of("client")? })
+}
+
+/// What a stack is told: lines of SIDE, NAME, VALUE and WHY, of which the last may be empty.
+fn settings(text: &str) -> Result<(), Failure> {
+    let is_setting = |line: &str| match line.split('\t').collect::<Vec<_>>().as_slice() {
+        [side, name, value, _why] => {
+            ["client", "server", "both"].contains(side) && !name.is_empty() && !value.is_empty()
+        }
+        _ => false,
+    };
+    match text.lines().find(|line| !is_setting(line)) {
+        Some(line) => Err(Failure::failed(format!("`peer settings` says `{line}`"))),
+        None if text.is_empty() => Err(Failure::failed("`peer settings` says nothing")),
+        None => Ok(()),
+    }
 }
 
 /// Our driver against the peer's server, over TCP and a Unix socket. How many runs there were.
@@ -145,6 +161,7 @@ const KEYS: &[&str] = &[
     "started",
     "ended",
     "duration_ns",
+    "drain_ns",
     "closed_loop",
     "rate_per_s",
     "calls",
@@ -185,7 +202,7 @@ fn unknown_word_is_refused(program: &Path, words: &str, log: &Log) -> Result<(),
 
 #[cfg(test)]
 mod tests {
-    use super::variants;
+    use super::{settings, variants};
 
     #[test]
     fn each_variant_is_a_flag() {
@@ -193,5 +210,15 @@ mod tests {
         assert_eq!(found.server, ["--variant callback", "--variant cq"]);
         assert_eq!(found.client, [""]);
         assert!(variants("server\n").is_err());
+    }
+
+    #[test]
+    fn settings_have_four_fields() {
+        let check = |text: &str, is_kept: bool| assert_eq!(settings(text).is_ok(), is_kept, "{text:?}");
+        check("both\tframe (max_frame_size)\t1 MiB\tfaster\nserver\tthreads\t2\t\n", true);
+        check("both\tframe (max_frame_size)\t1 MiB\n", false);
+        check("us\tframe\t1 MiB\t\n", false);
+        check("both\t\t1 MiB\t\n", false);
+        check("", false);
     }
 }

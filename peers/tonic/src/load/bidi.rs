@@ -49,8 +49,8 @@ pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Re
                     break Err(status);
                 }
                 if received.is_multiple_of(stride) {
-                    timed.record(worker);
                     let now_ns = worker.run.now_ns();
+                    timed.record(worker, now_ns);
                     timed = Timed { sent_ns: pipeline.sent_ns(received), received_ns: now_ns, count: 0 };
                     worker.progress.waits_since(now_ns);
                 }
@@ -63,8 +63,12 @@ pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Re
             Err(status) => break Err(status),
         }
     };
-    timed.record(worker);
+    timed.record(worker, worker.run.now_ns());
     ended?;
+    if received == 0 {
+        // The run was over before the first message: nothing was asked of the server.
+        return Ok(());
+    }
     worker.run.shard(worker.index).recorder.calls += 1;
     Ok(())
 }
@@ -78,7 +82,7 @@ fn window(size: usize) -> u64 {
 /// A stride whose first reply has come.
 #[derive(Default)]
 struct Timed {
-    /// When its first message was handed over; `None` when it does not count.
+    /// When its first message was handed over; `None` when it was in the warm-up of a run by number.
     sent_ns: Option<u64>,
     received_ns: u64,
     /// Its replies so far.
@@ -86,11 +90,13 @@ struct Timed {
 }
 
 impl Timed {
-    /// All messages of a stride count with the latency of its first.
-    fn record(&self, worker: &Worker) {
-        if let (Some(sent_ns), 1..) = (self.sent_ns, self.count) {
+    /// All messages of a stride count with the latency of its first, and end with its last.
+    fn record(&self, worker: &Worker, now_ns: u64) {
+        if let (Some(sent_ns), 1..) = (self.sent_ns, self.count)
+            && worker.run.is_measured(now_ns)
+        {
             let latency_ns = self.received_ns.saturating_sub(sent_ns);
-            worker.run.shard(worker.index).record(latency_ns, self.count, worker.run.now_ns());
+            worker.run.shard(worker.index).record(latency_ns, self.count, now_ns);
         }
     }
 }
@@ -103,7 +109,7 @@ struct Pipeline {
     received: AtomicU64,
     /// Messages of the whole stream, once it has ended; before, `u64::MAX`.
     total: AtomicU64,
-    /// When the first message of each stride under way was handed over, 0 for a stride that does not count.
+    /// When the first message of each stride under way was handed over, 0 in the warm-up of a run by number.
     stamps_ns: Box<[AtomicU64]>,
     /// The sender has found the window full.
     waiting: AtomicBool,

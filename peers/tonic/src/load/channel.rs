@@ -9,7 +9,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use super::Settings;
 use crate::proto::benchmark_service_client::BenchmarkServiceClient;
-use crate::{CONNECTION_WINDOW, FRAME_SIZE_MAX, STREAM_WINDOW};
+use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
 
 pub type Client = BenchmarkServiceClient<Channel>;
 
@@ -18,7 +18,11 @@ pub async fn connect(settings: &Settings) -> Result<Vec<Client>, String> {
         let mut clients = Vec::new();
         for _ in 0..settings.connections {
             let client = BenchmarkServiceClient::new(channel(settings).await?);
-            clients.push(client.max_decoding_message_size(usize::MAX).max_encoding_message_size(usize::MAX));
+            clients.push(
+                client
+                    .max_decoding_message_size(MESSAGE_SIZE_MAX)
+                    .max_encoding_message_size(MESSAGE_SIZE_MAX),
+            );
         }
         Ok(clients)
     };
@@ -34,7 +38,7 @@ async fn channel(settings: &Settings) -> Result<Channel, String> {
         if unix.is_some() { "http://localhost".to_owned() } else { format!("http://{}", settings.target) };
     let endpoint = Endpoint::from_shared(uri)
         .map_err(|error| causes(&error))?
-        .tcp_nodelay(true)
+        .tcp_nodelay(TCP_NODELAY)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME_SIZE_MAX);

@@ -1,4 +1,4 @@
-//! The schema `thalweg.load/2`.
+//! The schema `thalweg.load/3`.
 
 use std::collections::BTreeMap;
 use std::ops::Sub;
@@ -22,6 +22,7 @@ pub struct LoadResult {
     started: String,
     ended: String,
     duration_ns: u64,
+    drain_ns: u64,
     closed_loop: bool,
     rate_per_s: f64,
     calls: u64,
@@ -81,7 +82,7 @@ impl LoadResult {
         settings: &Settings,
         recorder: Recorder,
         started: SystemTime,
-        duration: Duration,
+        (duration, drain): (Duration, Duration),
         client_cpu: CpuTime,
     ) -> Self {
         let messages = recorder.operations();
@@ -90,7 +91,7 @@ impl LoadResult {
         let per_call = |ns: f64| ns / messages as f64;
         let (user_ns, system_ns) = (per_call(client_cpu.user_ns), per_call(client_cpu.system_ns));
         Self {
-            schema: "thalweg.load/2",
+            schema: "thalweg.load/3",
             settings: LoadSettings {
                 target: settings.target.to_string(),
                 call: settings.call.name(),
@@ -105,6 +106,7 @@ impl LoadResult {
             started: humantime::format_rfc3339_nanos(started).to_string(),
             ended: humantime::format_rfc3339_nanos(started + duration).to_string(),
             duration_ns: duration.as_nanos() as u64,
+            drain_ns: drain.as_nanos() as u64,
             closed_loop: true,
             rate_per_s: if seconds > 0.0 { messages as f64 / seconds } else { 0.0 },
             calls: recorder.calls,

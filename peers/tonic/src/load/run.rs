@@ -12,20 +12,31 @@ use super::{Settings, described, failed_code};
 /// Times are ns since the warm-up began.
 pub struct Run {
     base: Instant,
-    /// What begins from here on counts.
+    /// The measured time begins.
     from_ns: u64,
-    /// What would begin from here on does not; `u64::MAX` when a count ends the run.
+    /// It ends, and nothing begins any more; `u64::MAX` when a count ends the run.
     until_ns: u64,
     /// How many operations may still be counted, when a count ends the run.
     budget: Option<AtomicU64>,
+    /// When a call ended last.
+    call_ended_ns: AtomicU64,
     /// One for each thread of the runtime, so that threads do not wait for each other.
     shards: Vec<Mutex<Shard>>,
+}
+
+/// Everything that a run recorded.
+pub struct Merged {
+    pub shard: Shard,
+    /// The measured time. Of a run by number it ends with the last counted answer.
+    pub duration: Duration,
+    /// From the end of the measured time until the last call under way had ended; zero for a run by number.
+    pub drain: Duration,
 }
 
 /// What was recorded by the workers of one thread.
 pub struct Shard {
     pub recorder: Recorder,
-    /// When the last counted operation ended.
+    /// When the last operation that counts ended.
     pub last_ns: u64,
     /// What the first failure said.
     pub first_failure: Option<String>,
@@ -34,9 +45,9 @@ pub struct Shard {
 /// What becomes of an operation that is about to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// It is driven and not counted.
+    /// It is driven, and does not count: the warm-up of a run by number.
     WarmUp,
-    /// It counts; of a stride of messages, this many may begin.
+    /// It counts if it ends within the measured time; of a stride of messages, this many may begin.
     Counted(u64),
     /// The run is over.
     Over,
@@ -53,6 +64,7 @@ impl Run {
             from_ns,
             until_ns: settings.duration_ns.map_or(u64::MAX, |duration| from_ns + duration),
             budget: settings.total.map(AtomicU64::new),
+            call_ended_ns: AtomicU64::new(0),
             shards: (0..threads.max(1)).map(|_| shard()).collect(),
         }
     }
@@ -72,13 +84,33 @@ impl Run {
         if now_ns >= self.until_ns {
             return Start::Over;
         }
-        if now_ns < self.from_ns {
-            return Start::WarmUp;
-        }
         match &self.budget {
             None => Start::Counted(wanted),
+            Some(_) if now_ns < self.from_ns => Start::WarmUp,
             Some(budget) => take(budget, wanted),
         }
+    }
+
+    /// Whether what began with `start` counts, as it ended at `ended_ns`.
+    #[inline]
+    pub fn counts(&self, start: Start, ended_ns: u64) -> bool {
+        matches!(start, Start::Counted(_)) && self.is_measured(ended_ns)
+    }
+
+    /// This moment is within the measured time. That of a run by number has no end before the last operation's.
+    #[inline]
+    pub fn is_measured(&self, at_ns: u64) -> bool {
+        self.from_ns <= at_ns && at_ns < self.until_ns
+    }
+
+    /// When the measured time ends; `None` when a count ends the run.
+    pub fn measured_until(&self) -> Option<Instant> {
+        (self.until_ns != u64::MAX).then(|| self.base + Duration::from_nanos(self.until_ns))
+    }
+
+    /// A call has ended, in whatever way.
+    pub fn call_ended(&self) {
+        self.call_ended_ns.fetch_max(self.now_ns(), Relaxed);
     }
 
     /// The run is over, but for what is under way.
@@ -93,19 +125,28 @@ impl Run {
         self.shards[worker % self.shards.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a failed call, unless it falls into the warm-up.
+    /// Counts a call that failed, if that falls into the measured time.
     pub fn fail(&self, worker: usize, status: &Status) {
-        if self.now_ns() < self.from_ns {
-            return;
+        if self.is_measured(self.now_ns()) {
+            self.count_failure(worker, status);
         }
+    }
+
+    /// Counts a call that failed, unless that falls into the warm-up: one that was given up, however late, and a stream
+    /// that takes messages of the measured time with it.
+    pub fn fail_late(&self, worker: usize, status: &Status) {
+        if self.now_ns() >= self.from_ns {
+            self.count_failure(worker, status);
+        }
+    }
+
+    fn count_failure(&self, worker: usize, status: &Status) {
         let mut shard = self.shard(worker);
         shard.recorder.error(failed_code(status));
         shard.first_failure.get_or_insert_with(|| described(status));
     }
 
-    /// Everything that was recorded, and how long that took: it ends with the last counted answer, and a run that was
-    /// to last a time lasts it at least.
-    pub fn merged(&self) -> (Shard, Duration) {
+    pub fn merged(&self) -> Merged {
         let mut all = Shard::new(self.base, self.from_ns);
         for worker in 0..self.shards.len() {
             let shard = self.shard(worker);
@@ -113,9 +154,13 @@ impl Run {
             all.last_ns = all.last_ns.max(shard.last_ns);
             all.first_failure = all.first_failure.or_else(|| shard.first_failure.clone());
         }
-        let asked_ns = if self.until_ns == u64::MAX { 0 } else { self.until_ns };
-        let until_ns = all.last_ns.max(asked_ns);
-        (all, Duration::from_nanos(until_ns - self.from_ns))
+        let until_ns = if self.until_ns == u64::MAX { all.last_ns } else { self.until_ns };
+        let drain_ns = self.call_ended_ns.load(Relaxed).saturating_sub(self.until_ns);
+        Merged {
+            shard: all,
+            duration: Duration::from_nanos(until_ns - self.from_ns),
+            drain: Duration::from_nanos(drain_ns),
+        }
     }
 }
 
@@ -167,12 +212,20 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_begins_after_the_warm_up() {
+    fn of_a_run_by_time_counts_what_ends_in_it() {
         let run = run(Some(50), None);
-        check(&run, 99, Start::WarmUp);
-        check(&run, 100, Start::Counted(16));
+        check(&run, 99, Start::Counted(16));
         check(&run, 149, Start::Counted(16));
         check(&run, 150, Start::Over);
+        let counted = [99, 100, 149, 150].map(|ended_ns| run.counts(Start::Counted(16), ended_ns));
+        assert_eq!(counted, [false, true, true, false]);
+    }
+
+    #[test]
+    fn of_a_run_by_number_counts_what_begins_after_the_warm_up() {
+        let run = run(None, Some(20));
+        assert!(!run.counts(Start::WarmUp, 120) && run.counts(Start::Counted(16), 1 << 40));
+        assert_eq!(run.merged().drain, Duration::ZERO);
     }
 
     #[test]

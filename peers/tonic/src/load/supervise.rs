@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::{AbortHandle, Id, JoinSet};
 use tokio::time::MissedTickBehavior;
 
 use super::channel::Client;
 use super::result::{CpuTime, LoadResult};
-use super::run::Run;
+use super::run::{Merged, Run};
 use super::worker::{Call, Progress, Worker, repeat};
 use super::{Settings, unanswered};
 
@@ -24,7 +24,7 @@ pub async fn supervise(settings: &Settings, call: Call, clients: &[Client]) -> L
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
     let run = Arc::new(Run::begin(settings, threads));
-    let mut measuring = Measuring { announced: settings.announce, cpu_before: None };
+    let mut measuring = Measuring { announced: settings.announce, cpu_before: None, cpu: None };
     if settings.warmup_ns == 0 {
         measuring.begin();
     }
@@ -41,6 +41,8 @@ pub async fn supervise(settings: &Settings, call: Call, clients: &[Client]) -> L
     }
 
     let mut warm_up = std::pin::pin!(tokio::time::sleep_until(run.measured_from().into()));
+    let until = run.measured_until();
+    let mut window = std::pin::pin!(tokio::time::sleep_until(until.unwrap_or_else(Instant::now).into()));
     let mut look =
         tokio::time::interval((settings.timeout / 4).clamp(Duration::from_millis(1), LOOK_EVERY_MAX));
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -48,15 +50,16 @@ pub async fn supervise(settings: &Settings, call: Call, clients: &[Client]) -> L
         tokio::select! {
             biased;
             () = &mut warm_up, if measuring.cpu_before.is_none() => measuring.begin(),
+            () = &mut window, if until.is_some() && measuring.cpu.is_none() => measuring.end(),
             () = crew.next_gone() => {}
             _ = look.tick() => crew.send_away_the_stuck(),
         }
     }
 
-    let client_cpu = measuring.end();
-    let (merged, duration) = run.merged();
-    let mut result = LoadResult::new(settings, merged.recorder, started, duration, client_cpu);
-    if let Some(failure) = merged.first_failure {
+    let client_cpu = measuring.ended();
+    let Merged { shard, duration, drain } = run.merged();
+    let mut result = LoadResult::new(settings, shard.recorder, started, (duration, drain), client_cpu);
+    if let Some(failure) = shard.first_failure {
         result.note(format!("the first failed call ended with {failure}"), false);
     }
     let busy_ns = client_cpu.user_ns + client_cpu.system_ns;
@@ -74,6 +77,8 @@ struct Measuring {
     announced: bool,
     /// `None` until it has begun.
     cpu_before: Option<CpuTime>,
+    /// Processor time from its beginning to its end; `None` until it has ended.
+    cpu: Option<CpuTime>,
 }
 
 impl Measuring {
@@ -82,11 +87,21 @@ impl Measuring {
         self.cpu_before = Some(CpuTime::of_this_process());
     }
 
-    /// Processor time since it began.
-    fn end(&self) -> CpuTime {
+    fn end(&mut self) {
+        if self.cpu_before.is_none() {
+            self.begin();
+        }
         let cpu = CpuTime::of_this_process();
         self.say("measured");
-        cpu - self.cpu_before.unwrap_or(cpu)
+        self.cpu = Some(cpu - self.cpu_before.unwrap_or(cpu));
+    }
+
+    /// Ends it if it has not ended yet: of a run by number it ends with the last operation.
+    fn ended(&mut self) -> CpuTime {
+        if self.cpu.is_none() {
+            self.end();
+        }
+        self.cpu.unwrap_or_default()
     }
 
     fn say(&self, word: &str) {
@@ -150,7 +165,8 @@ impl Crew<'_> {
             if waits.is_some_and(|waits| waits > self.patience.as_nanos() as u64) {
                 place.progress.rests();
                 place.task.abort();
-                self.run.fail(place.index, &unanswered(self.patience));
+                self.run.call_ended();
+                self.run.fail_late(place.index, &unanswered(self.patience));
             }
         }
     }

@@ -64,6 +64,7 @@ pub async fn repeat(call: Call, mut client: Client, worker: Worker) {
             CallType::BidiStream | CallType::PingPong => bidi_stream(call, &mut client, &worker).await,
         };
         worker.progress.rests();
+        worker.run.call_ended();
         if let Err(status) = ended {
             worker.run.fail(worker.index, &status);
             tokio::time::sleep(PAUSE_AFTER_ERROR).await;
@@ -77,16 +78,15 @@ async fn unary(call: Call, client: &mut Client, worker: &Worker) -> Result<(), S
     let request = request(call.size, call.size);
     let mut started_ns = run.now_ns();
     loop {
-        let counted = match run.start(started_ns, 1) {
-            Start::Over => return Ok(()),
-            Start::WarmUp => false,
-            Start::Counted(_) => true,
-        };
+        let start = run.start(started_ns, 1);
+        if start == Start::Over {
+            return Ok(());
+        }
         worker.progress.waits_since(started_ns);
         let response = client.unary_call(request.clone()).await?;
         check_size(response.get_ref(), call.size)?;
         let ended_ns = run.now_ns();
-        if counted {
+        if run.counts(start, ended_ns) {
             let mut shard = run.shard(worker.index);
             shard.record(ended_ns - started_ns, 1, ended_ns);
             shard.recorder.calls += 1;
@@ -101,15 +101,18 @@ async fn server_stream(call: Call, client: &mut Client, worker: &Worker) -> Resu
     let stride = stride(call.size);
     let mut started_ns = run.now_ns();
     let mut start = run.start(started_ns, stride);
+    if start == Start::Over {
+        return Ok(());
+    }
     let mut responses = client.streaming_from_server(request(0, call.size)).await?.into_inner();
     loop {
-        let (count, counted) = match start {
+        let count = match start {
             Start::Over => {
                 run.shard(worker.index).recorder.calls += 1;
                 return Ok(());
             }
-            Start::WarmUp => (stride, false),
-            Start::Counted(count) => (count, true),
+            Start::WarmUp => stride,
+            Start::Counted(count) => count,
         };
         let mut received = 0;
         let ended = loop {
@@ -128,7 +131,7 @@ async fn server_stream(call: Call, client: &mut Client, worker: &Worker) -> Resu
             }
         };
         let now_ns = run.now_ns();
-        if counted && received > 0 {
+        if received > 0 && run.counts(start, now_ns) {
             let mut shard = run.shard(worker.index);
             shard.recorder.record_pace(now_ns - started_ns, received);
             shard.last_ns = shard.last_ns.max(now_ns);
