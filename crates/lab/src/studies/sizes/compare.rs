@@ -119,6 +119,25 @@ pub(crate) struct ProcessCost {
     pub(crate) system_calls: Option<f64>,
 }
 
+/// A peer, and what became of it with one end ours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ends<'a> {
+    /// Its own pair, of which ours replaces both ends.
+    pub(crate) both: &'a Pair,
+    /// Our client at its server.
+    pub(crate) client: &'a Pair,
+    /// Its client at our server.
+    pub(crate) server: &'a Pair,
+}
+
+impl Ends<'_> {
+    /// What each replacement gains in a cell: both ends, the client, the server.
+    pub(crate) fn gains(self, cell: &ComparedCell) -> [Option<Compared>; 3] {
+        let one = |pair| cell.against(pair)?.replaced;
+        [cell.against(self.both).map(|against| against.rate), one(self.client), one(self.server)]
+    }
+}
+
 /// How many cells have which verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -169,6 +188,21 @@ impl Comparison {
     /// Cells of this kind and transport, by size.
     pub(crate) fn line(&self, kind: Kind, transport: Transport) -> impl Iterator<Item = &ComparedCell> {
         self.cells.iter().filter(move |cell| (cell.kind, cell.transport) == (kind, transport))
+    }
+
+    /// Each peer beside which one of its ends was replaced by ours, with those pairs: our client at its server, its client
+    /// at our server. Empty where clients and servers met otherwise.
+    pub(crate) fn ends(&self) -> Vec<Ends<'_>> {
+        let replaced = |peer: &Pair, is_it: fn(&Pair, &Pair) -> bool| {
+            let has_ours = |pair: &&Pair| pair.client.is_ours() != pair.server.is_ours();
+            self.mixed.iter().filter(has_ours).find(|pair| is_it(pair, peer))
+        };
+        let ends = |peer| {
+            let client = replaced(peer, |pair, peer| pair.server == peer.server)?;
+            let server = replaced(peer, |pair, peer| pair.client == peer.client)?;
+            Some(Ends { both: peer, client, server })
+        };
+        self.peers.iter().filter_map(ends).collect()
     }
 
     /// Every kind and transport that was measured, in the order of reports.

@@ -1,18 +1,20 @@
 //! What a comparison adds to the page: noise floor, tables of ratios, costs, and the matrix of clients and servers.
 
 mod data;
+mod ends;
 mod heat;
 
 use maud::{Markup, html};
 
 use crate::figures::{bound, percent};
-use crate::load::LabResults;
 use crate::load::noise::{AaCell, Floor};
+use crate::load::{LabResults, StackInfo};
 use crate::report::parts::{choices, folded, scrolled};
-use crate::stack::Pair;
+use crate::stack::{Pair, Setting};
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, ratio_figure, ratio_text, verdicts};
 use crate::studies::sizes::compare::{Comparison, Tally};
 use crate::studies::sizes::verdict::MARGIN;
+use crate::wording::counted;
 
 /// With a floor above this share, real differences are called none.
 const FLOOR_HIGH: f64 = 0.2;
@@ -86,7 +88,7 @@ pub(super) fn sections(results: &LabResults, comparison: &Comparison) -> Markup 
         }
         (against(results, comparison))
         (closer(&comparison.ours))
-        @if !comparison.mixed.is_empty() { (matrix()) }
+        @if !comparison.mixed.is_empty() && comparison.ends().is_empty() { (matrix()) }
         script type="application/json" id="against-data" { (data::json(comparison)) }
     }
 }
@@ -201,12 +203,34 @@ fn stacks(results: &LabResults) -> Markup {
         dl.stacks {
             @for info in &results.stacks {
                 dt { (info.stack) }
-                dd { (info.version) }
+                dd { (info.version) (settings(info)) }
             }
             @for left_out in &results.left_out {
                 dt.failed { (left_out.what) }
                 dd.failed { "left out: " (left_out.reason) }
             }
+        }
+    }
+}
+
+/// How a stack is set up, folded away.
+fn settings(info: &StackInfo) -> Markup {
+    if info.settings.is_empty() {
+        return html! {};
+    }
+    html! {
+        details.settings {
+            summary { (counted(info.settings.len() as u64, "setting")) }
+            (scrolled(&html! {
+                table {
+                    thead { tr { @for head in ["Side", "Setting", "Value", ""] { th scope="col" { (head) } } } }
+                    tbody {
+                        @for Setting { side, name, value, why } in &info.settings {
+                            tr { td { (side) } th.words scope="row" { (name) } td.words { (value) } td.words { (why) } }
+                        }
+                    }
+                }
+            }))
         }
     }
 }
@@ -249,7 +273,10 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> Markup {
                 (comparison.ours) " ÷ " (pair)
                 @if let Some(stack) = stack { " " small { (stack.version) } }
             }
-            div.scroll { (heat::table(comparison, pair)) }
+            @match comparison.ends().into_iter().find(|ends| ends.both == pair) {
+                Some(ends) => div.scroll { (ends::table(comparison, ends)) },
+                None => div.scroll { (heat::table(comparison, pair)) },
+            }
             ul.contrasts {
                 @for contrast in contrasts(comparison).into_iter().filter(|contrast| contrast.pair == *pair) {
                     li { (bound(&contrast.text)) }

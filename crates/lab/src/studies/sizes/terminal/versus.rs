@@ -5,8 +5,8 @@ use crate::load::{Kind, Transport};
 use crate::report::terminal::{aligned, wrapped};
 use crate::stack::Stack;
 use crate::studies::sizes::compare::findings::{answer, ratio_figure, ratio_text};
-use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Side};
-use crate::studies::sizes::verdict::{MARGIN, Verdict};
+use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends, Side};
+use crate::studies::sizes::verdict::{Compared, MARGIN, Verdict};
 use crate::study::LeftOut;
 
 /// A table for each kind of call and transport, what they come to, and what was left out.
@@ -18,8 +18,13 @@ pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[Lef
         percent(MARGIN - 1.0)
     ));
     text.push('\n');
+    let ends = comparison.ends();
     for (kind, transport) in comparison.lines() {
-        text += &table(comparison, kind, transport);
+        text += &table(comparison, kind, transport, ends.is_empty());
+        text.push('\n');
+    }
+    for ends in ends {
+        text += &replaced(comparison, ends);
         text.push('\n');
     }
     if let Some(answer) = answer(comparison) {
@@ -31,8 +36,9 @@ pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[Lef
     text
 }
 
-fn table(comparison: &Comparison, kind: Kind, transport: Transport) -> String {
-    let pairs: Vec<_> = comparison.peers.iter().chain(&comparison.mixed).collect();
+fn table(comparison: &Comparison, kind: Kind, transport: Transport, with_mixed: bool) -> String {
+    let mixed = comparison.mixed.iter().filter(|_| with_mixed);
+    let pairs: Vec<_> = comparison.peers.iter().chain(mixed).collect();
     let has_limit = comparison.line(kind, transport).any(|cell| cell.limit.is_some());
     let mut head = vec!["size".to_owned(), comparison.ours.to_string()];
     head.extend(pairs.iter().map(|pair| format!("÷ {pair}")));
@@ -40,7 +46,9 @@ fn table(comparison: &Comparison, kind: Kind, transport: Transport) -> String {
     let mut rows = vec![head];
     for cell in comparison.line(kind, transport) {
         let mut row = vec![cell.size.to_string(), figure(&cell.ours, kind)];
-        row.extend(pairs.iter().map(|pair| cell.against(pair).map_or("-".to_owned(), ratio)));
+        row.extend(
+            pairs.iter().map(|pair| cell.against(pair).map_or("-".to_owned(), |against| ratio(against.rate))),
+        );
         row.extend(has_limit.then(|| share(cell)));
         rows.push(row);
     }
@@ -51,6 +59,18 @@ fn table(comparison: &Comparison, kind: Kind, transport: Transport) -> String {
     format!("{} over {transport}{floor}\n{}", kind.label(), aligned(&rows))
 }
 
+/// What replacing both ends of a peer, and either of them, gains.
+fn replaced(comparison: &Comparison, ends: Ends<'_>) -> String {
+    let head = ["work, size", "both ends ours", "our client", "our server"].map(str::to_owned).to_vec();
+    let row = |cell: &ComparedCell| {
+        let gains = ends.gains(cell).map(|gain| gain.map_or("-".to_owned(), ratio));
+        let name = format!("{}, {} over {}", cell.kind.label(), cell.size, cell.transport);
+        std::iter::once(name).chain(gains).collect()
+    };
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(comparison.cells.iter().map(row)).collect();
+    format!("In place of {} at both ends, ÷ {}\n{}", ends.both, ends.both, aligned(&rows))
+}
+
 /// The median latency of lone calls, the rate of everything else.
 fn figure(side: &Side, kind: Kind) -> String {
     let median = side.latency.filter(|_| kind == Kind::LONE_CALL).map(|latency| time(latency.p50 as f64));
@@ -58,9 +78,9 @@ fn figure(side: &Side, kind: Kind) -> String {
     median.or(rate).unwrap_or_else(|| "not measured".to_owned())
 }
 
-fn ratio(against: &Against) -> String {
-    let text = against.rate.ratio.map(ratio_text).unwrap_or_default();
-    match against.rate.verdict {
+fn ratio(compared: Compared) -> String {
+    let text = compared.ratio.map(ratio_text).unwrap_or_default();
+    match compared.verdict {
         Verdict::Faster | Verdict::Slower => text,
         Verdict::NoDifference => format!("= {text}"),
         Verdict::CannotTell => format!("? {text}"),
@@ -133,6 +153,29 @@ mod tests {
     #[test]
     fn what_is_no_difference_is_no_ratio_alone() {
         check(&[(100e3, 103e3), (104e3, 101e3), (99e3, 100e3), (101e3, 100e3), (100e3, 100e3)], "= 1.0");
+    }
+
+    #[test]
+    fn one_end_is_compared_with_what_it_replaces() {
+        let mut study =
+            study(&[(200e3, 100e3), (202e3, 101e3), (198e3, 99e3), (200e3, 100e3), (201e3, 100e3)]);
+        let tonic: Stack = "tonic".parse().unwrap();
+        for (client, server, factor) in [(Stack::ours(), tonic.clone(), 1.5), (tonic, Stack::ours(), 0.5)] {
+            let theirs =
+                study.points.iter().filter(|window| window.pair == Some(Pair::own("tonic".parse().unwrap())));
+            let mut mixed: Vec<PointResult> = theirs.cloned().collect();
+            for window in &mut mixed {
+                window.pair = Some(Pair { client: client.clone(), server: server.clone() });
+                let Outcome::Measured(measured) = &mut window.outcome else { unreachable!("it is measured") };
+                measured.rate_per_s *= factor;
+            }
+            study.points.extend(mixed);
+        }
+        let text = tables(&compare(&study, &analyse(&study)), &study.left_out);
+        let row = text.lines().find(|line| line.contains("unary, 16 in flight, ")).unwrap_or_default();
+        let gains: Vec<&str> = row.split(" × ").filter_map(|part| part.split(' ').next_back()).collect();
+        assert_eq!(gains[..3], ["2.0", "1.50", "0.50"], "{text}");
+        assert!(!text.contains("÷ thalweg → tonic"), "{text}");
     }
 
     #[test]

@@ -95,6 +95,12 @@ fn figure(ratio: Ratio, word: &str) -> Markup {
 /// A cell is coloured by its verdict, the deeper the farther from 1, and says the verdict by a sign and a word too.
 fn heat_cell(cell: &ComparedCell, against: &Against, is_rate: bool, (line, at): (usize, usize)) -> Markup {
     let compared = if is_rate { Some(against.rate) } else { against.median };
+    let has_failed = cell.ours.excluded() + against.theirs.excluded() > 0;
+    field(compared, has_failed, Some(format!("{line},{at}")))
+}
+
+/// A field of a table of ratios; `at`: where the details of its cell are.
+pub(super) fn field(compared: Option<Compared>, has_failed: bool, at: Option<String>) -> Markup {
     let Some(Compared { ratio, verdict }) = compared else { return html! { td {} } };
     let (class, sign, word) = match verdict {
         Verdict::Faster => ("faster", "▲", "faster"),
@@ -105,14 +111,14 @@ fn heat_cell(cell: &ComparedCell, against: &Against, is_rate: bool, (line, at): 
     };
     let depth = ratio.map_or(0.0, depth);
     html! {
-        td class=(class) style=(format!("--d:{depth:.2}")) data-at={ (line) "," (at) } tabindex="-1" {
+        td class=(class) style=(format!("--d:{depth:.2}")) data-at=[at.as_deref()] tabindex=[at.as_ref().map(|_| "-1")] {
             i aria-hidden="true" { (sign) }
             span.unseen { (word) ", " }
             @match ratio {
                 Some(ratio) => (figure(ratio, word)),
                 None => { b { "–" } small { (word) } }
             }
-            @if cell.ours.excluded() + against.theirs.excluded() > 0 {
+            @if has_failed {
                 em title="some windows failed" { "!" }
             }
         }

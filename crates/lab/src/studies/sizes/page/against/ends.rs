@@ -1,0 +1,45 @@
+//! What replacing both ends of a stack by ours gains, and what one end.
+
+use maud::{Markup, html};
+
+use super::heat;
+use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends};
+
+/// Three ratios a cell, each to the peer's own client at its own server.
+pub(super) fn table(comparison: &Comparison, ends: Ends<'_>) -> Markup {
+    let Ends { both, client, server } = ends;
+    html! {
+        table.heat.ends {
+            caption { "Rates divided by those of " (both) " at both ends, with the interval of 95 %" }
+            thead {
+                tr {
+                    th scope="col" { "Calls" }
+                    th scope="col" { "Size" }
+                    th scope="col" { "Both ends ours" small { (comparison.ours) " ÷ " (both) } }
+                    th scope="col" { "Our client" small { (client) " ÷ " (both) } }
+                    th scope="col" { "Our server" small { (server) " ÷ " (both) } }
+                }
+            }
+            tbody {
+                @for (kind, transport) in comparison.lines() {
+                    @for (index, cell) in comparison.line(kind, transport).enumerate() {
+                        tr {
+                            @if index == 0 {
+                                th scope="rowgroup" rowspan=(comparison.line(kind, transport).count()) {
+                                    (kind.label()) " " small { (transport) }
+                                }
+                            }
+                            td { (cell.size) }
+                            @for gain in ends.gains(cell) { (heat::field(gain, has_failed(cell, ends), None)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn has_failed(cell: &ComparedCell, Ends { both, client, server }: Ends<'_>) -> bool {
+    let theirs = [both, client, server].map(|pair| cell.against(pair).map_or(0, |it| it.theirs.excluded()));
+    cell.ours.excluded() + theirs.iter().sum::<usize>() > 0
+}
