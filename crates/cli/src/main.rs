@@ -1,6 +1,7 @@
 //! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
 //! makes studies of all three.
 
+mod completions;
 mod failure;
 mod inspect;
 mod lab;
@@ -16,7 +17,7 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -35,6 +36,7 @@ enum Command {
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
     Inspect(inspect::InspectArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(args),
         Command::Link(args) => link::run(args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Completions(args) => completions::run(&args, &Cli::command()),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {
         eprintln!("error: {message}");
