@@ -9,12 +9,15 @@ use buffa_codegen::CodeGenConfig;
 use buffa_codegen::generated::descriptor::FileDescriptorSet as BuffaDescriptors;
 use prost::Message as _;
 
+/// What the study converts.
 const FILE: &str = "shapes.proto";
+/// What the example `speed` converts.
+const SPEED: &str = "speed.proto";
 const CODECS: &[&str] =
     &["prost", "buffa", "prost-reflect", "serde_json", "sonic-rs", "pbjson", "rmp-serde", "thalweg-protobuf"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=proto/{FILE}");
+    println!("cargo:rerun-if-changed=proto");
     println!("cargo:rustc-env=CODEC_VERSIONS={}", versions());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
     let descriptors = protox::compile([FILE], ["proto"])?;
@@ -23,16 +26,20 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     prost_build::Config::new().compile_fds(descriptors)?;
     pbjson_build::Builder::new().register_descriptors(&encoded)?.build(&[".shapes"])?;
-    buffa(&encoded, &out.join("buffa"))
+    buffa(FILE, &encoded, &out.join("buffa"))?;
+
+    let encoded = protox::compile([SPEED], ["proto"])?.encode_to_vec();
+    fs::write(out.join("speed.bin"), &encoded)?;
+    buffa(SPEED, &encoded, &out.join("speed"))
 }
 
 /// By buffa-codegen: buffa-build wants the descriptors in a file, and has cargo watch that file. It is made here, so
 /// that each build would begin again.
-fn buffa(descriptors: &[u8], out: &Path) -> Result<(), Box<dyn Error>> {
+fn buffa(file: &str, descriptors: &[u8], out: &Path) -> Result<(), Box<dyn Error>> {
     let set = BuffaDescriptors::decode_from_slice(descriptors)?;
     fs::create_dir_all(out)?;
-    for file in buffa_codegen::generate(&set.file, &[FILE.to_owned()], &CodeGenConfig::default())? {
-        fs::write(out.join(file.name), file.content)?;
+    for made in buffa_codegen::generate(&set.file, &[file.to_owned()], &CodeGenConfig::default())? {
+        fs::write(out.join(made.name), made.content)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
 //! makes studies of all three.
 
+mod completions;
 mod failure;
 mod inspect;
 mod lab;
@@ -17,7 +18,7 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::Failure;
 
@@ -37,6 +38,7 @@ enum Command {
     Link(link::LinkArgs),
     Inspect(inspect::InspectArgs),
     Settings(settings::SettingsArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 fn main() -> ExitCode {
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Link(args) => link::run(args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Settings(args) => settings::run(&args),
+        Command::Completions(args) => completions::run(&args, &Cli::command()),
     };
     outcome.unwrap_or_else(|Failure { message, code }| {
         eprintln!("error: {message}");

@@ -51,11 +51,17 @@ pub(crate) struct Codecs {
 const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
     ("prost", "prost", Format::Protobuf, false, "generated structs"),
     ("buffa", "buffa", Format::Protobuf, false, "generated structs"),
-    ("buffa-view", "buffa", Format::Protobuf, false, "generated structs out, views that borrow in"),
-    ("thalweg", "thalweg-protobuf", Format::Protobuf, true, "dynamic messages, views that borrow in"),
+    ("buffa-view", "buffa", Format::Protobuf, false, "generated structs out, generated views in"),
+    (
+        "thalweg",
+        "thalweg-protobuf",
+        Format::Protobuf,
+        true,
+        "dynamic messages; decodes into memory that is used again",
+    ),
     ("prost-reflect", "prost-reflect", Format::Protobuf, true, "dynamic messages"),
     ("serde_json", "serde_json", Format::Json, false, "plain structs"),
-    ("sonic-rs", "sonic-rs", Format::Json, false, "plain structs"),
+    ("sonic-rs", "sonic-rs", Format::Json, false, SONIC_RS),
     ("serde_json-value", "serde_json", Format::Json, true, "serde_json::Value"),
     ("pbjson", "pbjson", Format::ProtoJson, false, "prost's structs through serde_json"),
     ("prost-reflect-json", "prost-reflect", Format::ProtoJson, true, "dynamic messages through serde_json"),
@@ -70,6 +76,16 @@ const KNOWN: &[(&str, &str, Format, bool, &str)] = &[
         "dynamic messages, by way of Protobuf",
     ),
 ];
+
+/// sonic-rs chooses its vector instructions when it is compiled, and its README asks for all that the processor has.
+const SONIC_RS: &str = {
+    let has_avx2 = cfg!(all(target_feature = "avx2", target_feature = "pclmulqdq"));
+    if has_avx2 || !cfg!(target_arch = "x86_64") {
+        "plain structs"
+    } else {
+        "plain structs; built without the `-C target-cpu=native` that its README asks for"
+    }
+};
 
 impl Codecs {
     /// The messages and codecs that were asked for.
@@ -124,16 +140,19 @@ impl Codecs {
 
     /// The codecs that take part.
     pub(crate) fn codecs(&self) -> Vec<CodecInfo> {
-        let takes_part =
-            |name: &str| self.kinds.iter().any(|kind| kind.entries.iter().any(|entry| entry.codec == name));
-        let info = |&(name, package, format, dynamic, about): &(&str, &str, Format, bool, &str)| CodecInfo {
-            name: name.to_owned(),
-            version: version(package),
-            format,
-            dynamic,
-            about: about.to_owned(),
+        let entries = self.kinds.iter().flat_map(|kind| &kind.entries);
+        let info = |&(name, package, format, dynamic, about): &(&str, &str, Format, bool, &str)| {
+            let entry = entries.clone().find(|entry| entry.codec == name)?;
+            Some(CodecInfo {
+                name: name.to_owned(),
+                version: version(package),
+                format,
+                dynamic,
+                decodes: entry.converter.decodes(),
+                about: about.to_owned(),
+            })
         };
-        KNOWN.iter().filter(|codec| takes_part(codec.0)).map(info).collect()
+        KNOWN.iter().filter_map(info).collect()
     }
 
     /// How large each codec makes each message.
@@ -247,6 +266,7 @@ fn version(package: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::Decodes;
 
     #[test]
     fn every_line_converts_and_every_codec_has_a_version() {
@@ -262,6 +282,14 @@ mod tests {
             codecs.convert(&nobody, 50, 1),
             Err("there is no nobody, encode of person-full".to_owned())
         );
+    }
+
+    #[test]
+    fn what_decoders_borrow_is_said() {
+        let codecs = Codecs::generated(1).unwrap().codecs();
+        let borrowed = codecs.iter().filter(|codec| codec.decodes == Decodes::Borrowed);
+        let names: Vec<&str> = borrowed.map(|codec| codec.name.as_str()).collect();
+        assert_eq!(names, ["buffa-view", "thalweg", "thalweg-json", "thalweg-msgpack"]);
     }
 
     #[test]

@@ -94,6 +94,16 @@ pub(crate) enum Format {
     MessagePack,
 }
 
+/// Whose memory holds what a codec decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Decodes {
+    /// The message's own: nothing of it is in the bytes any more.
+    Owned,
+    /// Strings stay in the bytes. Each field is read within the time, as its user still has to.
+    Borrowed,
+}
+
 /// A codec doing something to a kind of message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Line {
@@ -111,6 +121,7 @@ pub(crate) struct CodecInfo {
     pub(crate) format: Format,
     /// The message's type is known at run time only.
     pub(crate) dynamic: bool,
+    pub(crate) decodes: Decodes,
     /// In a few words, how it is used.
     pub(crate) about: String,
 }

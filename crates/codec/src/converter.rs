@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use crate::contract::Operation;
+use crate::contract::{Decodes, Operation};
 
 /// Turns objects to bytes, and bytes to objects.
 ///
@@ -12,12 +12,19 @@ pub(crate) trait Codec: Send + 'static {
     type Object: Send + 'static;
     /// What bytes become; it may borrow from them, and from the codec.
     type Decoded<'w>;
+    /// Whose memory holds what is decoded.
+    const DECODES: Decodes;
 
     /// Appends the object's bytes.
     fn encode(&mut self, object: &Self::Object, out: &mut Vec<u8>) -> Result<(), NotConverted>;
 
     /// Reads what fills the whole of `wire`.
     fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<Self::Decoded<'w>, NotConverted>;
+
+    /// Reads every field of what is borrowed, see [`Read`](crate::read::Read). What is owned has been read.
+    fn read(_: &Self::Decoded<'_>) -> u64 {
+        0
+    }
 
     /// What was read is what was written.
     fn same(object: &Self::Object, decoded: &Self::Decoded<'_>) -> bool;
@@ -42,6 +49,9 @@ pub(crate) trait Convert: Send {
 
     /// What the messages are as bytes.
     fn wires(&self) -> &[Vec<u8>];
+
+    /// Whose memory holds what is decoded.
+    fn decodes(&self) -> Decodes;
 }
 
 /// A codec at a kind of message.
@@ -103,7 +113,7 @@ impl<C: Codec> Converter<C> {
     fn decode(&mut self, conversions: u64) -> Result<(), NotConverted> {
         let Self { codec, wires, .. } = self;
         for wire in in_turn(wires, conversions) {
-            black_box(&codec.decode(black_box(wire))?);
+            use_up::<C>(&codec.decode(black_box(wire))?);
         }
         Ok(())
     }
@@ -113,10 +123,16 @@ impl<C: Codec> Converter<C> {
         for object in in_turn(objects, conversions) {
             out.clear();
             codec.encode(black_box(object), out)?;
-            black_box(&codec.decode(black_box(out))?);
+            use_up::<C>(&codec.decode(black_box(out))?);
         }
         Ok(())
     }
+}
+
+/// All of it is wanted, wherever it lies.
+#[inline]
+fn use_up<C: Codec>(decoded: &C::Decoded<'_>) {
+    black_box(C::read(black_box(decoded)));
 }
 
 /// `count` of the items, in order, over and over.
@@ -135,5 +151,9 @@ impl<C: Codec> Convert for Converter<C> {
 
     fn wires(&self) -> &[Vec<u8>] {
         &self.wires
+    }
+
+    fn decodes(&self) -> Decodes {
+        C::DECODES
     }
 }

@@ -14,8 +14,10 @@ mod generate;
 mod instructions;
 mod own;
 mod plain;
+mod read;
 mod shapes;
 mod sizes;
+mod viewed;
 
 use std::io;
 use std::process::ExitCode;

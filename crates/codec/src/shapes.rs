@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
 use crate::codecs::{buffa as buffa_codec, engine, prost as prost_codec, reflect, serde as serde_codec};
 use crate::converter::{Entry, NotConverted};
-use crate::{generate, plain};
+use crate::read::Read;
+use crate::{generate, plain, viewed};
 use generate::Random;
 
 /// Messages as prost and pbjson have them.
@@ -21,14 +22,8 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/shapes.serde.rs"));
 }
 
-/// Messages as buffa has them.
-#[allow(warnings, clippy::all, clippy::pedantic, reason = "generated code")]
-mod viewed {
-    include!(concat!(env!("OUT_DIR"), "/buffa/shapes.mod.rs"));
-}
-
 /// The descriptors of `proto/shapes.proto`.
-const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shapes.bin"));
+pub(crate) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shapes.bin"));
 
 /// A kind of message and its converters.
 pub(crate) struct Shape {
@@ -105,6 +100,7 @@ where
     P: Serialize + DeserializeOwned + PartialEq + Named + Send + 'static,
     M: Message + Default + PartialEq + Serialize + DeserializeOwned + Clone + 'static,
     B: HasMessageView + PartialEq + 'static,
+    for<'w> B::View<'w>: Read,
 {
     let descriptor = pool
         .get_message_by_name(P::NAME)

@@ -43,8 +43,8 @@
     return figure;
   }
 
-  function label(row, codec) {
-    const name = html("span", { title: codec }, row, codec);
+  function label(row, codec, borrowed) {
+    const name = html("span", { title: borrowed ? `${codec}, borrowed` : codec }, row, borrowed ? `&${codec}` : codec);
     if (codecs.get(codec).dynamic) name.className = "dynamic";
   }
 
@@ -59,7 +59,7 @@
       const most = Math.max(...known.map(of)) || 1;
       for (const line of known.sort((a, b) => of(a) - of(b))) {
         const row = html("div", { class: "row" }, figure);
-        label(row, line.codec);
+        label(row, line.codec, line.borrowed);
         const track = html("span", { class: "track" }, row);
         html("i", { style: `width:${((100 * of(line)) / most).toFixed(2)}%;background:${colour(line.codec)}` }, track);
         html("span", {}, row, show(of(line)));
@@ -79,7 +79,7 @@
       for (const size of sizes.sort((a, b) => a.raw - b.raw)) {
         const words = ["raw", "gzip", "zstd"].map((name) => `${name} ${plain(size[name])}`).join(", ");
         const row = html("div", { class: "row sizes", title: `${size.codec}: ${words}` }, figure);
-        label(row, size.codec);
+        label(row, size.codec, false);
         const track = html("span", { class: "track" }, row);
         for (const name of ["raw", "gzip", "zstd"]) {
           html("i", { class: name, style: `width:${((100 * size[name]) / most).toFixed(2)}%` }, track);

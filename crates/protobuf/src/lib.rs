@@ -44,7 +44,8 @@
 //!
 //! **[`dissect`]** takes bytes apart, malformed ones too, for a person to look at.
 //!
-//! How fast that is beside prost and prost-reflect is in `docs/PERFORMANCE.md`; `examples/speed` measures it.
+//! How fast that is beside prost, buffa and prost-reflect is in `docs/PERFORMANCE.md`; the example `speed` of
+//! `crates/codec` measures it.
 //!
 //! The crate does no I/O, reads no clock, and never panics on what it is given.
 

@@ -33,8 +33,7 @@ enum How {
 const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
 const ENGINE: &[&str] = &["crates/protobuf"];
 const SPEED_RUNS: usize = 5;
-const SPEED: &str =
-    "cargo run --release -p thalweg-protobuf --features sources --example speed -- --rounds 11";
+const SPEED: &str = "cargo run --release -p thalweg-codec --example speed -- --rounds 11";
 const ALL: &str = "thalweg,tonic,grpc-cpp";
 
 const fn bench(name: &'static str, peers: &'static str) -> Measurement {

@@ -54,6 +54,8 @@ fn flags_that_make_no_run() {
     let nobody = "127.0.0.1:1";
     check(&[], BAD_ARGUMENTS, &["Usage", "serve", "load", "lab"]);
     check(&["frobnicate"], BAD_ARGUMENTS, &["frobnicate"]);
+    check(&["completions"], BAD_ARGUMENTS, &["<SHELL>"]);
+    check(&["completions", "tcsh"], BAD_ARGUMENTS, &["'tcsh'", "bash, elvish, fish, powershell, zsh"]);
     check(&["load"], BAD_ARGUMENTS, &["<TARGET>"]);
     check(
         &["load", nobody, "-z", "1s", "-n", "5"],

@@ -1,6 +1,7 @@
 //! The command as a process: one binary for all modules.
 
 mod codec;
+mod completions;
 mod errors;
 mod inspect;
 mod link;

@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 
 use buffa::{HasMessageView, Message, MessageView, SizeCache};
 
+use crate::contract::Decodes;
 use crate::converter::{Codec, NotConverted};
+use crate::read::Read;
 
 pub(crate) struct Owned<M> {
     /// Lengths of nested messages, kept between encodings as buffa advises.
@@ -30,6 +32,7 @@ impl<M> Default for View<M> {
 impl<M: Message + PartialEq + 'static> Codec for Owned<M> {
     type Object = M;
     type Decoded<'w> = M;
+    const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
     fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {
@@ -46,9 +49,13 @@ impl<M: Message + PartialEq + 'static> Codec for Owned<M> {
     }
 }
 
-impl<M: HasMessageView + PartialEq + 'static> Codec for View<M> {
+impl<M: HasMessageView + PartialEq + 'static> Codec for View<M>
+where
+    for<'w> M::View<'w>: Read,
+{
     type Object = M;
     type Decoded<'w> = M::View<'w>;
+    const DECODES: Decodes = Decodes::Borrowed;
 
     #[inline]
     fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {
@@ -58,6 +65,11 @@ impl<M: HasMessageView + PartialEq + 'static> Codec for View<M> {
     #[inline]
     fn decode<'w>(&'w mut self, wire: &'w [u8]) -> Result<M::View<'w>, NotConverted> {
         M::decode_view(wire).map_err(NotConverted::new)
+    }
+
+    #[inline]
+    fn read(decoded: &M::View<'_>) -> u64 {
+        decoded.read()
     }
 
     fn same(object: &M, decoded: &M::View<'_>) -> bool {

@@ -6,7 +6,9 @@ use bytes::Bytes;
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
 use thalweg_protobuf::{Decoder, Encoder, Message, MessageRef, MessageType, Schema, msgpack};
 
+use crate::contract::Decodes;
 use crate::converter::{Codec, NotConverted};
+use crate::read::Read;
 
 /// Protobuf. Encodes and decodes in memory that is used again; strings stay in the bytes that they came in.
 pub(crate) struct Engine {
@@ -61,6 +63,7 @@ impl<F> Transcoded<F> {
 impl Codec for Engine {
     type Object = Message;
     type Decoded<'w> = MessageRef<'w>;
+    const DECODES: Decodes = Decodes::Borrowed;
 
     #[inline]
     fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), NotConverted> {
@@ -73,6 +76,11 @@ impl Codec for Engine {
         self.decoder.decode(self.of, wire).map_err(NotConverted::new)
     }
 
+    #[inline]
+    fn read(decoded: &MessageRef<'_>) -> u64 {
+        decoded.read()
+    }
+
     fn same(object: &Message, decoded: &MessageRef<'_>) -> bool {
         object.as_ref() == *decoded
     }
@@ -81,6 +89,7 @@ impl Codec for Engine {
 impl<F: Form> Codec for Transcoded<F> {
     type Object = Message;
     type Decoded<'w> = MessageRef<'w>;
+    const DECODES: Decodes = Decodes::Borrowed;
 
     #[inline]
     fn encode(&mut self, object: &Message, out: &mut Vec<u8>) -> Result<(), NotConverted> {
@@ -92,6 +101,11 @@ impl<F: Form> Codec for Transcoded<F> {
         self.wire.clear();
         F::parse(self.engine.of, bytes, &mut self.wire)?;
         self.engine.decode(&self.wire)
+    }
+
+    #[inline]
+    fn read(decoded: &MessageRef<'_>) -> u64 {
+        decoded.read()
     }
 
     fn same(object: &Message, decoded: &MessageRef<'_>) -> bool {

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use prost::Message;
 
+use crate::contract::Decodes;
 use crate::converter::{Codec, NotConverted};
 
 pub(crate) struct Prost<M>(pub(crate) PhantomData<M>);
@@ -11,6 +12,7 @@ pub(crate) struct Prost<M>(pub(crate) PhantomData<M>);
 impl<M: Message + Default + PartialEq + 'static> Codec for Prost<M> {
     type Object = M;
     type Decoded<'w> = M;
+    const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
     fn encode(&mut self, object: &M, out: &mut Vec<u8>) -> Result<(), NotConverted> {

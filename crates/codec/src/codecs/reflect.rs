@@ -3,6 +3,7 @@
 use prost::Message;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
+use crate::contract::Decodes;
 use crate::converter::{Codec, NotConverted};
 
 pub(crate) struct Reflect(pub(crate) MessageDescriptor);
@@ -11,6 +12,7 @@ pub(crate) struct ReflectJson(pub(crate) MessageDescriptor);
 impl Codec for Reflect {
     type Object = DynamicMessage;
     type Decoded<'w> = DynamicMessage;
+    const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
     fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), NotConverted> {
@@ -30,6 +32,7 @@ impl Codec for Reflect {
 impl Codec for ReflectJson {
     type Object = DynamicMessage;
     type Decoded<'w> = DynamicMessage;
+    const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
     fn encode(&mut self, object: &DynamicMessage, out: &mut Vec<u8>) -> Result<(), NotConverted> {

@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::contract::Decodes;
 use crate::converter::{Codec, NotConverted};
 
 pub(crate) struct SerdeJson<T>(pub(crate) PhantomData<T>);
@@ -16,6 +17,7 @@ pub(crate) struct RmpSerde<T>(pub(crate) PhantomData<T>);
 impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for SerdeJson<T> {
     type Object = T;
     type Decoded<'w> = T;
+    const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
     fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
@@ -35,6 +37,7 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Ser
 impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for SonicRs<T> {
     type Object = T;
     type Decoded<'w> = T;
+    const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
     fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {
@@ -54,6 +57,7 @@ impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for Son
 impl<T: Serialize + DeserializeOwned + PartialEq + Send + 'static> Codec for RmpSerde<T> {
     type Object = T;
     type Decoded<'w> = T;
+    const DECODES: Decodes = Decodes::Owned;
 
     #[inline]
     fn encode(&mut self, object: &T, out: &mut Vec<u8>) -> Result<(), NotConverted> {

@@ -1,7 +1,7 @@
 //! What a codec study says of figures that are made up.
 
 use super::sample::codec as sample;
-use crate::codec::line::Operation;
+use crate::codec::line::{Decodes, Operation};
 use crate::codec::tables::PeerLine;
 use crate::codec::{Codec, CodecAnalysis, CodecResults};
 use crate::report::{Report, terminal};
@@ -60,7 +60,14 @@ fn the_words_follow_the_figures() {
     check("Bytes", &["1.0 (strings) to 3.0 times (small)", "do not get fewer by compression"]);
     check("Of a whole call", &["0.79 % (small)", "with prost", "with serde_json", "With 64 calls in flight"]);
     check("MessagePack", &["0.80 (strings) to 1.5 times (small) prost’s time"]);
-    check("Type at run time", &["prost takes 0.50 to 0.50 times its time"]);
+    check(
+        "Type at run time",
+        &[
+            "what it decodes is borrowed, read.",
+            "prost takes 0.50 to 0.50 times its time",
+            "to decode (owned)",
+        ],
+    );
     check("On the JVM", &["jackson takes 3.0", "is reached by none"]);
     check("Noise", &["6 lines", "4.0 % at most"]);
     let results = sample::quick();
@@ -85,9 +92,8 @@ fn what_is_lost_in_the_noise_is_no_difference() {
 #[test]
 fn a_fast_dynamic_codec_hides_no_loss_of_generated_code() {
     let mut results = sample::quick();
-    for step in results.steps.iter_mut().filter(|step| step.line.codec == "dynamic") {
-        step.elapsed_ns.iter_mut().for_each(|ns| *ns /= 10);
-    }
+    make_fast(&mut results, "dynamic");
+    results.codecs.iter_mut().for_each(|codec| codec.decodes = Some(Decodes::Owned));
     let text = said(&results, "Where it does not").unwrap();
     assert!(
         text.starts_with("The fastest JSON codec was slower than the fastest of Protobuf everywhere."),
@@ -96,6 +102,62 @@ fn a_fast_dynamic_codec_hides_no_loss_of_generated_code() {
     let of_known = "Of codecs that know the type when they are compiled, JSON’s was not slower beyond the noise at \
                     strings";
     assert!(text.contains(of_known), "{text}");
+}
+
+fn make_fast(results: &mut CodecResults, codec: &str) {
+    for step in results.steps.iter_mut().filter(|step| step.line.codec == codec) {
+        step.elapsed_ns.iter_mut().for_each(|ns| *ns /= 10);
+    }
+}
+
+#[test]
+fn a_fast_codec_that_borrows_hides_no_loss_of_those_that_own() {
+    let mut results = sample::quick();
+    make_fast(&mut results, "dynamic");
+    let text = said(&results, "Where it does not").unwrap();
+    assert!(text.contains("JSON took less time at strings decode: "), "{text}");
+    assert!(
+        text.contains("owned is compared with what is owned") && !text.contains("with dynamic"),
+        "{text}"
+    );
+    // Beside another that borrows it is compared.
+    let mut results = sample::quick();
+    let serde_json = results.codecs.iter_mut().find(|codec| codec.name == "serde_json").unwrap();
+    serde_json.decodes = Some(Decodes::Borrowed);
+    let text = said(&results, "Where it does not").unwrap();
+    assert!(text.contains("strings decode, borrowed: ") && text.contains("with dynamic ("), "{text}");
+}
+
+#[test]
+fn what_borrows_is_compared_with_what_owns_in_so_many_words() {
+    let mut results = sample::quick();
+    results.steps.retain(|step| step.line.codec != "prost");
+    let unlike = "dynamic borrows what it decodes, and each field is read; serde_json owns it";
+    for topic in ["Where Protobuf wins", "Of a whole call"] {
+        let text = said(&results, topic).unwrap();
+        assert!(text.contains(unlike), "{topic}: {text}");
+    }
+    let text = said(&results, "MessagePack").unwrap();
+    assert!(
+        text.contains("dynamic borrows what it decodes, and each field is read; rmp-serde owns it"),
+        "{text}"
+    );
+    assert!(!said(&sample::quick(), "Where Protobuf wins").unwrap().contains("borrows"));
+}
+
+#[test]
+fn rows_of_decoders_say_whether_they_borrow() {
+    let results = sample::quick();
+    let analysis = analyse(&results);
+    let text = terminal(&analysis);
+    // Two tables of three: what is encoded borrows from nobody.
+    assert_eq!(text.matches("&dynamic").count(), 2, "{text}");
+    assert!(!text.contains("&prost"), "{text}");
+    let page = analysis.page();
+    assert_eq!(page.matches("<td class=\"words\">borrowed, read</td>").count(), 2 * 2);
+    let csv = analysis.csv();
+    let borrowed = |line: &&str| line.contains(",dynamic,Protobuf,true,true,");
+    assert_eq!(csv.lines().filter(borrowed).count(), 2 * 2 * 2, "{csv}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The Protobuf engine beside prost and prost-reflect.
+//! The Protobuf engine beside prost, buffa and prost-reflect.
 
 use super::table::markdown;
 use crate::bench::table::grouped;
@@ -23,6 +23,7 @@ pub(in crate::figures) fn protobuf(results: &Results) -> Result<String, Failure>
             let times = |contender: &str| line["times"][contender].as_f64();
             let rate = line["mb_per_s"].as_f64().unwrap_or_default();
             let (prost, reflect) = (times("prost"), times("prost-reflect"));
+            let shown_ratio = |times: Option<f64>| times.map_or_else(|| "–".to_owned(), numbers::ratio);
             let prost_missed = prost_asked.zip(prost).is_some_and(|(asked, times)| times < asked);
             let reflect_missed = reflect.is_none_or(|times| times < reflect_asked);
             let goal = match prost_asked {
@@ -33,13 +34,16 @@ pub(in crate::figures) fn protobuf(results: &Results) -> Result<String, Failure>
                 shown.to_owned(),
                 line["shape"].as_str().unwrap_or_default().to_owned(),
                 grouped(rate),
-                prost.filter(|_| prost_asked.is_some()).map_or_else(|| "–".to_owned(), numbers::ratio),
-                reflect.map_or_else(|| "–".to_owned(), numbers::ratio),
+                shown_ratio(times("buffa-view")),
+                shown_ratio(times("buffa")),
+                shown_ratio(prost.filter(|_| prost_asked.is_some())),
+                shown_ratio(reflect),
                 goal,
                 if prost_missed || reflect_missed { "**no**" } else { "yes" }.to_owned(),
             ]);
         }
     }
-    let heads = ["", "shape", "MB/s", "× prost", "× prost-reflect", "goal", "reached"];
+    let heads =
+        ["", "shape", "MB/s", "× buffa-view", "× buffa", "× prost", "× prost-reflect", "goal", "reached"];
     Ok(format!("{}\n\n{}", results.caption(&["protobuf"]), markdown(&heads, &rows)))
 }

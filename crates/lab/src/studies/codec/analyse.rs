@@ -1,6 +1,6 @@
 //! What a codec study's figures say: pure functions of its results.
 
-use super::line::{Format, Line, Operation};
+use super::line::{Decodes, Format, Line, Operation};
 use super::results::CodecResults;
 use super::tables::{Allocations, CallsOf, Step};
 use crate::statistics::median;
@@ -25,6 +25,8 @@ pub(crate) struct LineFigures {
     pub(crate) format: Format,
     /// The message's type is known at run time only.
     pub(crate) dynamic: bool,
+    /// Whose memory holds what is decoded, where anything is and it is known.
+    pub(crate) decodes: Option<Decodes>,
     /// Measured by a peer, in a way of its own.
     pub(crate) of_peer: bool,
     /// By numbers of conversions, smallest first. A peer has none.
@@ -122,30 +124,26 @@ impl Analysis {
             .find(|it| it.line.data == data && it.line.codec == codec && it.line.operation == operation)
     }
 
-    /// The fastest line that makes this format, of those that this process measured.
-    pub(crate) fn fastest(
+    /// Of Protobuf and of the other formats the fastest lines that take part, of those that this process measured.
+    ///
+    /// What is owned is beside what is owned, and what is borrowed beside what is borrowed, in this order.
+    pub(super) fn fastest_alike(
         &self,
         data: &str,
         operation: Operation,
-        formats: &[Format],
-    ) -> Option<&LineFigures> {
-        self.fastest_of(data, operation, formats, |_| true)
-    }
-
-    /// The same, of those that take part.
-    pub(super) fn fastest_of(
-        &self,
-        data: &str,
-        operation: Operation,
-        formats: &[Format],
+        others: &[Format],
         takes_part: impl Fn(&LineFigures) -> bool,
-    ) -> Option<&LineFigures> {
-        self.lines
-            .iter()
-            .filter(|it| takes_part(it))
-            .filter(|it| !it.of_peer && it.line.data == data && it.line.operation == operation)
-            .filter(|it| formats.contains(&it.format))
-            .min_by(|a, b| a.ns.total_cmp(&b.ns))
+    ) -> Vec<(&LineFigures, &LineFigures)> {
+        const WAYS: [Option<Decodes>; 3] = [None, Some(Decodes::Owned), Some(Decodes::Borrowed)];
+        let fastest = |decodes, formats: &[Format]| {
+            self.lines
+                .iter()
+                .filter(|it| takes_part(it) && it.decodes == decodes && formats.contains(&it.format))
+                .filter(|it| !it.of_peer && it.line.data == data && it.line.operation == operation)
+                .min_by(|a, b| a.ns.total_cmp(&b.ns))
+        };
+        let pair = |decodes| Some((fastest(decodes, &[Format::Protobuf])?, fastest(decodes, others)?));
+        WAYS.into_iter().filter_map(pair).collect()
     }
 }
 
@@ -174,6 +172,7 @@ fn own_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_ {
             line: line.clone(),
             format: codec.format,
             dynamic: codec.dynamic,
+            decodes: codec.decodes.filter(|_| line.operation.decodes()),
             of_peer: false,
             ns: figure(last).ns,
             spread: spread(&per_conversion(last)),
@@ -193,6 +192,7 @@ fn peers_lines(results: &CodecResults) -> impl Iterator<Item = LineFigures> + '_
             line: peers.line.clone(),
             format: codec.format,
             dynamic: codec.dynamic,
+            decodes: codec.decodes.filter(|_| peers.line.operation.decodes()),
             of_peer: true,
             steps: Vec::new(),
             ns: median(peers.ns_per_conversion.iter().copied())?,
@@ -242,9 +242,8 @@ fn noise(results: &CodecResults, lines: &[LineFigures]) -> Option<Noise> {
 
 fn shares(results: &CodecResults, lines: &[LineFigures]) -> Vec<Share> {
     let of = |calls: &CallsOf| {
-        let is_of = |line: &&LineFigures| {
-            !line.of_peer && line.line.data == calls.data && line.format == calls.format
-        };
+        let codec = &results.first_of(&[calls.format])?.name;
+        let is_of = |line: &&LineFigures| line.line.data == calls.data && line.line.codec == *codec;
         let at = |operation| lines.iter().filter(is_of).find(move |it| it.line.operation == operation);
         let (encode, decode) = (at(Operation::Encode)?, at(Operation::Decode)?);
         let times =

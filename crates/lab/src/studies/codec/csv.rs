@@ -1,6 +1,7 @@
 //! The table of a codec study: a line for each step of each line.
 
 use super::analyse::{Analysis, LineFigures, StepFigure};
+use super::line::Decodes;
 use super::results::CodecResults;
 use super::tables::Size;
 use crate::report::table::Table;
@@ -37,6 +38,7 @@ fn table<'a>() -> Table<'a, Row<'a>> {
     table.column("codec", |it| Some(it.figures.line.codec.clone()));
     table.column("format", |it| Some(it.figures.format.to_string()));
     table.column("dynamic", |it| Some(it.figures.dynamic.to_string()));
+    table.column("borrowed", |it| it.figures.decodes.map(|it| (it == Decodes::Borrowed).to_string()));
     table.column("operation", |it| Some(it.figures.line.operation.to_string()));
     table.column("conversions", |it| (it.step.conversions > 0).then(|| it.step.conversions.to_string()));
     table.column("ns_per_conversion", |it| Some(format!("{:.3}", it.step.ns)));

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::analyse::{Analysis, LineFigures, Share};
-use super::line::{Format, Operation};
+use super::line::{Decodes, Format, Operation};
 use super::results::CodecResults;
-use super::tables::Size;
+use super::tables::{CodecInfo, Size};
 use crate::figures::{percent, ratio as number, time, times as factor};
 use crate::findings::{Doubt, Finding, Topic};
 use crate::statistics::median;
@@ -63,7 +63,7 @@ pub(crate) fn findings(results: &CodecResults, analysis: &Analysis) -> Vec<Findi
         found(Topic::ProtobufLoses, where_it_does_not(results, analysis));
         found(Topic::Bytes, bytes(results, &pair));
     }
-    found(Topic::ShareOfCall, of_a_call(analysis));
+    found(Topic::ShareOfCall, of_a_call(results, analysis));
     found(Topic::ProtoJson, proto_json(results, analysis));
     found(Topic::MessagePack, message_pack(results, analysis));
     found(Topic::TypeAtRunTime, at_run_time(results, analysis));
@@ -106,16 +106,27 @@ pub(crate) fn doubts(results: &CodecResults, analysis: &Analysis) -> Vec<Doubt> 
 }
 
 fn pair(results: &CodecResults) -> Option<Pair<'_>> {
-    let first = |formats: &[Format]| {
-        let is_it = |name: &&str| results.codec(name).is_some_and(|codec| formats.contains(&codec.format));
-        let measured = results.steps.iter().map(|step| step.line.codec.as_str());
-        let known = results.codecs.iter().map(|codec| codec.name.as_str());
-        known.filter(|name| measured.clone().any(|it| it == *name)).find(is_it)
-    };
+    let first = |formats: &[Format]| results.first_of(formats).map(|codec| codec.name.as_str());
     Some(Pair {
         protobuf: first(&[Format::Protobuf])?,
         json: first(&[Format::Json]).or_else(|| first(&JSON))?,
     })
+}
+
+/// What to know where one of two codecs owns what it decodes, and the other borrows it.
+fn unlike(results: &CodecResults, one: &str, other: &str) -> Option<String> {
+    let decodes = |name: &str| results.codec(name)?.decodes;
+    let (borrows, owns) = match (decodes(one)?, decodes(other)?) {
+        (Decodes::Borrowed, Decodes::Owned) => (one, other),
+        (Decodes::Owned, Decodes::Borrowed) => (other, one),
+        _ => return None,
+    };
+    Some(format!("{borrows} borrows what it decodes, and each field is read; {owns} owns it"))
+}
+
+/// [`unlike`] as a sentence behind others, or nothing.
+fn unlike_sentence(results: &CodecResults, one: &str, other: &str) -> String {
+    unlike(results, one, other).map(|it| format!(" Unlike each other, {it}.")).unwrap_or_default()
 }
 
 /// JSON's time ÷ Protobuf's, message by message.
@@ -179,7 +190,7 @@ fn where_it_wins(results: &CodecResults, analysis: &Analysis, pair: &Pair<'_>) -
         text += &sentence;
         text.push('.');
     }
-    Some(text)
+    Some(text + &unlike_sentence(results, pair.protobuf, pair.json))
 }
 
 /// A message and an operation, the fastest of Protobuf there, and the fastest of another format.
@@ -197,11 +208,16 @@ impl fmt::Display for Match<'_> {
         let (data, factor) = (&protobuf.line.data, factor(*ratio));
         let [other_time, protobuf_time] = [other, protobuf].map(|line| time(line.ns));
         let [other, protobuf] = [other, protobuf].map(|line| &line.line.codec);
-        write!(f, "{data} {operation}: {other_time} with {other}, {protobuf_time} with {protobuf} ({factor})")
+        let way = if self.protobuf.decodes == Some(Decodes::Borrowed) { ", borrowed" } else { "" };
+        write!(
+            f,
+            "{data} {operation}{way}: {other_time} with {other}, {protobuf_time} with {protobuf} ({factor})"
+        )
     }
 }
 
-/// Message by message and operation by operation, beginning where Protobuf does worst.
+/// Message by message and operation by operation, beginning where Protobuf does worst. Where bytes are decoded, owned
+/// messages are matched with owned ones, and borrowed with borrowed.
 ///
 /// All codecs take part, or those alone that know the type when they are compiled.
 fn matches<'a>(
@@ -211,13 +227,18 @@ fn matches<'a>(
     only_static: bool,
 ) -> Vec<Match<'a>> {
     let takes_part = |line: &LineFigures| !(only_static && line.dynamic);
-    let of = |data: &str, operation| {
-        let protobuf = analysis.fastest_of(data, operation, &[Format::Protobuf], takes_part)?;
-        let other = analysis.fastest_of(data, operation, others, takes_part)?;
-        Some(Match { ratio: other.ns / protobuf.ns, operation, protobuf, other })
-    };
-    let pairs = results.data.iter().flat_map(|data| Operation::ALL.map(|operation| (&data.name, operation)));
-    let mut matches: Vec<Match<'_>> = pairs.filter_map(|(data, operation)| of(data, operation)).collect();
+    let mut matches = Vec::new();
+    for data in &results.data {
+        for operation in Operation::ALL {
+            let fastest = analysis.fastest_alike(&data.name, operation, others, takes_part);
+            matches.extend(fastest.into_iter().map(|(protobuf, other)| Match {
+                ratio: other.ns / protobuf.ns,
+                operation,
+                protobuf,
+                other,
+            }));
+        }
+    }
     matches.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
     matches
 }
@@ -254,6 +275,9 @@ fn where_it_does_not(results: &CodecResults, analysis: &Analysis) -> Option<Stri
     let message_pack = matches(results, analysis, &[Format::MessagePack], false);
     if let Some(listed) = listed(message_pack.iter().filter(faster)) {
         sentences.push(format!("MessagePack took less time at {listed}."));
+    }
+    if json.iter().any(|it| it.protobuf.decodes.is_some()) {
+        sentences.push("What is owned is compared with what is owned, borrowed with borrowed.".to_owned());
     }
     Some(sentences.join(" "))
 }
@@ -294,7 +318,7 @@ fn bytes(results: &CodecResults, pair: &Pair<'_>) -> Option<String> {
     ))
 }
 
-fn of_a_call(analysis: &Analysis) -> Option<String> {
+fn of_a_call(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let range = |format: Format, in_flight: fn(u32) -> bool| {
         let mut shares: Vec<&Share> =
             analysis.shares.iter().filter(|it| it.format == format && in_flight(it.in_flight)).collect();
@@ -315,9 +339,10 @@ fn of_a_call(analysis: &Analysis) -> Option<String> {
     let many: fn(u32) -> bool = |in_flight| in_flight > 1;
     let in_flight = analysis.shares.iter().map(|share| share.in_flight).max()?;
     let codec = |format| analysis.shares.iter().find(|it| it.format == format).map(|it| it.codec.as_str());
+    let unlike = unlike_sentence(results, codec(Format::Protobuf)?, codec(Format::Json)?);
     Some(format!(
         "Of a lone call over a UNIX socket that echoes the message, all four conversions are {} with {} and {} \
-         with {}. With {in_flight} calls in flight, of both sides’ processor time, they are {} and {}.",
+         with {}. With {in_flight} calls in flight, of both sides’ processor time, they are {} and {}.{unlike}",
         range(Format::Protobuf, alone)?,
         codec(Format::Protobuf)?,
         range(Format::Json, alone)?,
@@ -329,7 +354,7 @@ fn of_a_call(analysis: &Analysis) -> Option<String> {
 
 fn message_pack(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let pair = pair(results)?;
-    let codec = results.codecs.iter().find(|codec| codec.format == Format::MessagePack)?;
+    let codec = results.first_of(&[Format::MessagePack])?;
     let against = |other: &str, operation| {
         let pair = Pair { protobuf: other, json: &codec.name };
         ends(ratios(results, analysis, &pair, operation))
@@ -338,8 +363,11 @@ fn message_pack(results: &CodecResults, analysis: &Analysis) -> Option<String> {
         ends(size_ratios(results, &Pair { protobuf: other, json: &codec.name }, |size| size.raw))
     };
     let range = |(least, most): (Of<'_>, Of<'_>)| between(&least, &most);
+    let unlike =
+        [pair.protobuf, pair.json].map(|other| unlike_sentence(results, &codec.name, other)).concat();
     Some(format!(
-        "{} with names takes {} {}’s time for a round trip and {} its bytes; of {} it is {} the time and {} the bytes.",
+        "{} with names takes {} {}’s time for a round trip and {} its bytes; of {} it is {} the time and {} the \
+         bytes.{unlike}",
         codec.name,
         range(against(pair.protobuf, Operation::RoundTrip)?),
         pair.protobuf,
@@ -352,32 +380,35 @@ fn message_pack(results: &CodecResults, analysis: &Analysis) -> Option<String> {
 
 /// Codecs of ProtoJSON beside the first of them, and that one beside JSON of plain structs.
 fn proto_json(results: &CodecResults, analysis: &Analysis) -> Option<String> {
-    let first_of = |format| results.codecs.iter().find(|codec| codec.format == format);
-    let first = first_of(Format::ProtoJson)?;
+    let first = results.first_of(&[Format::ProtoJson])?;
     let beside = |name: &str, other: &str| {
         let pair = Pair { protobuf: other, json: name };
         let (least, most) = ends(ratios(results, analysis, &pair, Operation::RoundTrip))?;
-        Some(format!("{name} takes {} the time of {other}", between(&least, &most)))
+        let unlike = unlike(results, name, other).map(|it| format!(" ({it})")).unwrap_or_default();
+        Some(format!("{name} takes {} the time of {other}{unlike}", between(&least, &most)))
     };
-    let others = results.codecs.iter().filter(|codec| codec.format == Format::ProtoJson).skip(1);
-    let json = first_of(Format::Json).and_then(|json| beside(&first.name, &json.name));
+    let is_other = |codec: &&CodecInfo| codec.format == Format::ProtoJson && codec.name != first.name;
+    let others = results.codecs.iter().filter(is_other);
+    let json = results.first_of(&[Format::Json]).and_then(|json| beside(&first.name, &json.name));
     let compared: Vec<String> =
         json.into_iter().chain(others.filter_map(|it| beside(&it.name, &first.name))).collect();
     (!compared.is_empty()).then(|| format!("For a round trip, {}.", compared.join(", ")))
 }
 
-/// Dynamic codecs of Protobuf beside each other, and beside the first that knows the type.
+/// Dynamic codecs of Protobuf beside each other, and beside those that know the type: the first, and the first that
+/// decodes as the dynamic one does.
 fn at_run_time(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let protobuf = |dynamic: bool| {
-        let is_it = move |it: &&crate::studies::codec::tables::CodecInfo| {
-            it.format == Format::Protobuf && it.dynamic == dynamic
-        };
-        results.codecs.iter().filter(is_it).map(|it| it.name.as_str())
+        let is_it = move |it: &&CodecInfo| it.format == Format::Protobuf && it.dynamic == dynamic;
+        results.codecs.iter().filter(is_it)
     };
-    let ours = protobuf(true).next()?;
-    let others = protobuf(false).take(1).chain(protobuf(true).skip(1));
+    let first = protobuf(true).next()?;
+    let ours = first.name.as_str();
+    let alike = protobuf(false).skip(1).find(|it| it.decodes.is_some() && it.decodes == first.decodes);
+    let others = protobuf(false).take(1).chain(alike).chain(protobuf(true).skip(1));
     let compared: Vec<String> = others
-        .filter_map(|other| {
+        .filter_map(|codec| {
+            let other = codec.name.as_str();
             let range = |operation| {
                 let pair = Pair { protobuf: ours, json: other };
                 let (least, most) = ends(ratios(results, analysis, &pair, operation))?;
@@ -388,14 +419,20 @@ fn at_run_time(results: &CodecResults, analysis: &Analysis) -> Option<String> {
                 })
             };
             Some(format!(
-                "{other} takes {} its time to encode and {} to decode",
+                "{other} takes {} its time to encode and {} to decode{}",
                 range(Operation::Encode)?,
-                range(Operation::Decode)?
+                range(Operation::Decode)?,
+                codec.decodes.map(|decodes| format!(" ({decodes})")).unwrap_or_default()
             ))
         })
         .collect();
     (!compared.is_empty()).then(|| {
-        format!("{ours} knows a message’s type at run time only. Beside it, {}.", compared.join("; "))
+        let decodes =
+            first.decodes.map(|decodes| format!("; what it decodes is {decodes}")).unwrap_or_default();
+        format!(
+            "{ours} knows a message’s type at run time only{decodes}. Beside it, {}.",
+            compared.join("; ")
+        )
     })
 }
 
@@ -408,7 +445,7 @@ fn borrowing(results: &CodecResults, analysis: &Analysis) -> Option<String> {
     let (least, most) = ends(ratios(results, analysis, &pair, Operation::Decode))?;
     Some(format!(
         "A view leaves strings in the bytes that it was read from: to decode buffa’s owned message takes {} the time \
-         of its view.",
+         of decoding its view and reading each field.",
         between(&least, &most)
     ))
 }
@@ -450,11 +487,12 @@ fn on_the_jvm(results: &CodecResults, analysis: &Analysis) -> Option<String> {
         let beside = Pair { protobuf: ours.protobuf, json: pair.protobuf };
         let (least, most) = ends(ratios(results, analysis, &beside, Operation::RoundTrip))?;
         Some(format!(
-            " {} takes {} to {} the time of {} here.",
+            " {} takes {} to {} the time of {} here.{}",
             pair.protobuf,
             number(least.ratio),
             factor(most.ratio),
-            ours.protobuf
+            ours.protobuf,
+            unlike_sentence(results, pair.protobuf, ours.protobuf)
         ))
     });
     Some(format!(

@@ -22,6 +22,11 @@ pub(crate) enum Operation {
 impl Operation {
     /// All of them, in the order in which they are measured.
     pub(crate) const ALL: [Self; 3] = [Self::Encode, Self::Decode, Self::RoundTrip];
+
+    /// Bytes become an object in it.
+    pub(crate) fn decodes(self) -> bool {
+        self != Self::Encode
+    }
 }
 
 impl fmt::Display for Operation {
@@ -55,6 +60,25 @@ impl fmt::Display for Format {
             Self::Json => "JSON",
             Self::ProtoJson => "ProtoJSON",
             Self::MessagePack => "MessagePack",
+        })
+    }
+}
+
+/// Whose memory holds what a codec decodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Decodes {
+    /// The message's own: nothing of it is in the bytes any more.
+    Owned,
+    /// Strings stay in the bytes. Each field is read within the time, as its user still has to.
+    Borrowed,
+}
+
+impl fmt::Display for Decodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Owned => "owned",
+            Self::Borrowed => "borrowed, read",
         })
     }
 }

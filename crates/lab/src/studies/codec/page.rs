@@ -11,7 +11,7 @@ use super::analyse::Analysis;
 use super::analysis::CodecAnalysis;
 use super::line::{Format, Operation, WARM_UPS};
 use super::results::CodecResults;
-use super::tables::DataInfo;
+use super::tables::{CodecInfo, DataInfo};
 use crate::figures::{span, time};
 use crate::report::page::Page;
 use crate::report::parts::{card, choices, eyebrow, findings, scrolled, took};
@@ -27,6 +27,8 @@ const FIGURES: [(&str, &str); 4] = [
     ("allocations", "allocations"),
     ("instructions", "instructions"),
 ];
+/// Formats that are read as JSON.
+const JSON: [Format; 2] = [Format::Json, Format::ProtoJson];
 /// A card for each message up to this many.
 const CARDS_MAX: usize = 4;
 
@@ -74,12 +76,11 @@ fn lede(results: &CodecResults) -> String {
     )
 }
 
-/// A card for each message of the first few: the fastest round trip of each format.
+/// A card for each message of the first few: the fastest round trip of each format, owned if any codec's is.
 fn cards(results: &CodecResults, analysis: &Analysis) -> Markup {
-    let fastest = |data: &str, formats: &[Format]| analysis.fastest(data, Operation::RoundTrip, formats);
     let of_data = |data: &DataInfo| {
-        let protobuf = fastest(&data.name, &[Format::Protobuf])?;
-        let json = fastest(&data.name, &[Format::Json, Format::ProtoJson])?;
+        let alike = analysis.fastest_alike(&data.name, Operation::RoundTrip, &JSON, |_| true);
+        let &(protobuf, json) = alike.first()?;
         let detail = format!(
             "with {} in {:.0} bytes; as JSON {} with {} in {:.0}",
             protobuf.line.codec,
@@ -88,7 +89,11 @@ fn cards(results: &CodecResults, analysis: &Analysis) -> Markup {
             json.line.codec,
             json.bytes
         );
-        Some(card(&format!("{}, round trip", data.name), &time(protobuf.ns), &detail))
+        let what = match protobuf.decodes {
+            Some(decodes) => format!("{}, round trip, {decodes}", data.name),
+            None => format!("{}, round trip", data.name),
+        };
+        Some(card(&what, &time(protobuf.ns), &detail))
     };
     html! {
         @for card in results.data.iter().filter_map(of_data).take(CARDS_MAX) { (card) }
@@ -154,6 +159,7 @@ fn times(results: &CodecResults, analysis: &Analysis) -> Markup {
                     li { i style={ "background:var(--" (key(&format)) ")" } {} " " (format) }
                 }
                 li { span.dynamic { "slanted" } " the type is known at run time only" }
+                li { b { "&" } " borrowed: strings stay in the bytes, and each field is read within the time" }
             }
             div.bars data-bars {}
             p.hint {
@@ -176,6 +182,7 @@ fn method(results: &CodecResults) -> Vec<String> {
                  learn it at run time take part alone."
             .to_owned(),
     };
+    let codecs: Vec<String> = results.codecs.iter().map(used).collect();
     let pinned =
         settings.cpu.map(|cpu| format!("One thread, kept on processor {cpu}, makes all conversions."));
     let sentences = [
@@ -196,10 +203,18 @@ fn method(results: &CodecResults) -> Vec<String> {
                 .to_owned(),
         ),
         Some(
+            "What is decoded is owned, or it is borrowed: its strings stay in the bytes. Each field of what is \
+             borrowed is then read within the time, down to the last number and the length of each string, as its \
+             user still has to; nothing more is done to what is owned. Allocations and instructions are counted \
+             likewise."
+                .to_owned(),
+        ),
+        Some(
             "serde’s codecs convert plain structs, Protobuf’s the messages that they generate. JSON writes what is \
              absent as null."
                 .to_owned(),
         ),
+        Some(format!("Codecs: {}.", codecs.join("; "))),
         Some(
             "Of each message and operation the first codec is measured a second time in the same rounds: what the two \
              differ by is the noise floor."
@@ -213,6 +228,12 @@ fn method(results: &CodecResults) -> Vec<String> {
     ];
     let peers = results.peers.iter().map(|peer| Some(format!("{}: {}", peer.version, peer.method)));
     sentences.into_iter().chain(peers).flatten().collect()
+}
+
+/// `thalweg: dynamic messages (borrowed, read)`.
+fn used(codec: &CodecInfo) -> String {
+    let decodes = codec.decodes.map(|decodes| format!(" ({decodes})")).unwrap_or_default();
+    format!("{}: {}{decodes}", codec.name, codec.about)
 }
 
 fn facts(results: &CodecResults) -> Vec<(&'static str, String)> {

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::line::Operation;
+use super::line::{Decodes, Format, Operation};
 use super::plan::Planned;
 use super::window::{Conversions, Found, Window};
 use crate::size::ByteSize;
@@ -116,6 +116,17 @@ impl CodecResults {
     pub(crate) fn codec(&self, name: &str) -> Option<&CodecInfo> {
         let theirs = self.peers.iter().flat_map(|peer| &peer.codecs);
         self.codecs.iter().chain(theirs).find(|codec| codec.name == name)
+    }
+
+    /// The codec that stands for these formats: the first that was measured, of those that own what they decode if
+    /// there are any.
+    pub(crate) fn first_of(&self, formats: &[Format]) -> Option<&CodecInfo> {
+        let is_measured = |codec: &&CodecInfo| self.steps.iter().any(|step| step.line.codec == codec.name);
+        let measured = self.codecs.iter().filter(|codec| formats.contains(&codec.format)).filter(is_measured);
+        measured
+            .clone()
+            .find(|codec| codec.decodes != Some(Decodes::Borrowed))
+            .or_else(|| measured.clone().next())
     }
 
     /// How large the codec makes the message.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::line::{Format, Line};
+use super::line::{Decodes, Format, Line};
 
 /// A codec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct CodecInfo {
     pub(crate) format: Format,
     /// The message's type is known at run time only.
     pub(crate) dynamic: bool,
+    /// Whose memory holds what it decodes; none where a program does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) decodes: Option<Decodes>,
     /// In a few words, how it is used.
     pub(crate) about: String,
 }

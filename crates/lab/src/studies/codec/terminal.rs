@@ -2,12 +2,14 @@
 
 use super::analyse::Analysis;
 use super::analysis::CodecAnalysis;
-use super::line::Operation;
+use super::line::{Decodes, Operation};
 use super::results::CodecResults;
 use crate::figures::{count, time};
 use crate::report::terminal::{aligned, wrapped};
 
 const NOTHING: &str = "-";
+/// Below the tables of times.
+const BORROWED: &str = "&: borrowed; strings stay in the bytes, and each field is read within the time\n\n";
 
 /// Tables of the time of a conversion and of bytes, and what was found.
 pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
@@ -17,6 +19,7 @@ pub(super) fn text(study: &CodecAnalysis<'_>) -> String {
         text += &times(results, figures, operation);
         text.push('\n');
     }
+    text += BORROWED;
     text += &sizes(results);
     text.push('\n');
     for finding in findings {
@@ -37,7 +40,9 @@ fn times(results: &CodecResults, analysis: &Analysis, operation: Operation) -> S
         };
         let row: Vec<String> = results.data.iter().map(|data| cell(&data.name)).collect();
         if row.iter().any(|cell| cell != NOTHING) {
-            rows.push(std::iter::once(codec.name.clone()).chain(row).collect());
+            let is_borrowed = operation.decodes() && codec.decodes == Some(Decodes::Borrowed);
+            let name = if is_borrowed { format!("&{}", codec.name) } else { codec.name.clone() };
+            rows.push(std::iter::once(name).chain(row).collect());
         }
     }
     aligned(&rows)

@@ -1,6 +1,6 @@
 //! A codec study whose figures are made up: none was measured.
 
-use crate::codec::line::{Format, Line, Operation};
+use crate::codec::line::{Decodes, Format, Line, Operation};
 use crate::codec::tables::{
     Allocations, AllocationsOf, CallFigures, CallsOf, CodecInfo, DataInfo, InstructionsOf, PeerLine,
     PeerResult, Size, Step,
@@ -125,8 +125,16 @@ fn peer() -> PeerResult {
     }
 }
 
+/// The dynamic codec borrows, as ours does.
 fn info(name: &str, format: Format, dynamic: bool) -> CodecInfo {
-    CodecInfo { name: name.to_owned(), version: "1".to_owned(), format, dynamic, about: "made up".to_owned() }
+    CodecInfo {
+        name: name.to_owned(),
+        version: "1".to_owned(),
+        format,
+        dynamic,
+        decodes: Some(if dynamic { Decodes::Borrowed } else { Decodes::Owned }),
+        about: "made up".to_owned(),
+    }
 }
 
 fn line(data: &str, codec: &str, operation: Operation) -> Line {

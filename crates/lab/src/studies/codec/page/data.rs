@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::figures::short;
 use crate::report::parts::script_json;
 use crate::studies::codec::analyse::{Analysis, LineFigures};
-use crate::studies::codec::line::{Format, Operation};
+use crate::studies::codec::line::{Decodes, Format, Operation};
 use crate::studies::codec::results::CodecResults;
 use crate::studies::codec::tables::{DataInfo, Size};
 
@@ -35,6 +35,7 @@ struct PageLine<'a> {
     data: &'a str,
     codec: &'a str,
     operation: Operation,
+    borrowed: bool,
     ns: f64,
     bytes: f64,
     allocations: Option<f64>,
@@ -78,6 +79,7 @@ fn line(it: &LineFigures) -> PageLine<'_> {
         data: &it.line.data,
         codec: &it.line.codec,
         operation: it.line.operation,
+        borrowed: it.decodes == Some(Decodes::Borrowed),
         ns: short(it.ns),
         bytes: short(it.bytes),
         allocations: it.allocations.map(|it| short(it.blocks)),

@@ -7,11 +7,12 @@ use crate::report::parts::{field, sorting_head};
 use crate::studies::codec::analyse::{Analysis, LineFigures};
 use crate::studies::codec::results::CodecResults;
 
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "Message",
     "Codec",
     "Operation",
     "Format",
+    "Decoded",
     "Time",
     "Rounds within",
     "Per second",
@@ -49,6 +50,7 @@ fn row(results: &CodecResults, line: &LineFigures) -> Markup {
             td.words { (line.line.codec) }
             td.words { (line.line.operation) }
             td.words { (line.format) }
+            td.words { @if let Some(decodes) = line.decodes { (decodes) } }
             (field(Some(line.ns), time))
             (field(Some(line.spread), percent))
             (field(Some(1e9 / line.ns), |rate| format!("{}/s", count(rate))))

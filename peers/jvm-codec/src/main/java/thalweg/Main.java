@@ -89,7 +89,8 @@ public final class Main {
   }
 
   private static void codec(ObjectNode codec, String name, String version, String format, String about) {
-    codec.put("name", name).put("version", version).put("format", format).put("dynamic", false).put("about", about);
+    codec.put("name", name).put("version", version).put("format", format).put("dynamic", false);
+    codec.put("decodes", "owned").put("about", about);
   }
 
   private static void line(ObjectNode line, Path folder, RunResult result) throws Exception {

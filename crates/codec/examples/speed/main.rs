@@ -1,33 +1,42 @@
-//! Decoding, encoding, JSON and MessagePack: this crate against prost's generated code and against prost-reflect.
+//! Decoding, encoding, JSON and MessagePack: our Protobuf engine against code that prost and buffa generate, and
+//! against prost-reflect.
 //!
 //! ```sh
-//! cargo run --release -p thalweg-protobuf --features sources --example speed  # a table; --rounds N for more than 15
-//! cargo run --release -p thalweg-protobuf --features sources --example speed -- --only Analytics \
-//!     --contender engine --count 100000
+//! cargo run --release -p thalweg-codec --example speed  # a table; --rounds N for more than 15
+//! cargo run --release -p thalweg-codec --example speed -- --only Analytics --contender engine --count 100000
 //! ```
 //!
 //! Five shapes of messages are made from a seed, 64 of each, and taken in turn. The contenders take turns too, some
 //! milliseconds each, on one core; of all rounds the median counts. What is written goes to a buffer that is used
 //! again: with `engine` it is the encoder's, with `engine, appended` one's own, behind what may be in it. The second
 //! form runs one contender and prints nothing: for profilers.
+//!
+//! The engine and `buffa-view` leave strings in the bytes when they decode: each field is then read within the time,
+//! down to the last number and the length of each string. `engine, unread` is without that. prost, buffa and
+//! prost-reflect own what they decode, and nothing more is done to it.
 
 #![allow(missing_docs, unreachable_pub, clippy::cast_possible_wrap)]
 
 mod shapes;
+mod viewed;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use buffa::HasMessageView;
 use bytes::Bytes;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use thalweg_protobuf::json::{self, ParseOptions, PrintOptions};
-use thalweg_protobuf::{Decoder, Encoder, Message, MessageType, Schema, msgpack, sources};
+use thalweg_protobuf::{Decoder, Encoder, Message, MessageType, Schema, msgpack};
 
 use shapes::{Analytics, Arrays, LogRecord, Random, Series, Shape, SmallFlat};
+use viewed::read::{self, Read};
 
 const MESSAGES: usize = 64;
 const SEED: u64 = 1;
+/// The descriptors of `proto/speed.proto`.
+const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/speed.bin"));
 /// Of one contender in one round.
 const SLICE: Duration = Duration::from_millis(8);
 
@@ -64,25 +73,27 @@ fn main() {
         }
     }
     pin();
-    let set = sources::compile(&["shapes.proto"], |_| Some(include_str!("shapes.proto").to_owned()));
-    let set = set.expect("the file is right");
     if options.contender.is_none() {
         println!("MB/s, median of {} rounds; in brackets how often the engine's fits in", options.rounds);
     }
-    shape::<SmallFlat>(&set, &options);
-    shape::<LogRecord>(&set, &options);
-    shape::<Analytics>(&set, &options);
-    shape::<Arrays>(&set, &options);
-    shape::<Series>(&set, &options);
+    shape::<SmallFlat, viewed::SmallFlat>(&options);
+    shape::<LogRecord, viewed::LogRecord>(&options);
+    shape::<Analytics, viewed::Analytics>(&options);
+    shape::<Arrays, viewed::Arrays>(&options);
+    shape::<Series, viewed::Series>(&options);
 }
 
-fn shape<S: Shape>(set: &[u8], options: &Options) {
+/// A shape: S is prost's message, B buffa's.
+fn shape<S: Shape, B: HasMessageView + 'static>(options: &Options)
+where
+    for<'w> B::View<'w>: Read,
+{
     if options.only.as_deref().is_some_and(|only| only != S::NAME) {
         return;
     }
-    let schema = Schema::from_descriptor_set(set).expect("protox wrote it");
-    let of = schema.message(&format!("shapes.{}", S::NAME)).expect("it is in the file");
-    let pool = DescriptorPool::decode(set).expect("protox wrote it");
+    let schema = Schema::from_descriptor_set(DESCRIPTORS).expect("protox wrote it");
+    let of = schema.message(&format!("speed.{}", S::NAME)).expect("it is in the file");
+    let pool = DescriptorPool::decode(DESCRIPTORS).expect("protox wrote it");
     let reflected = pool.get_message_by_name(of.full_name()).expect("it is in the file");
 
     let mut random = Random(SEED);
@@ -94,19 +105,33 @@ fn shape<S: Shape>(set: &[u8], options: &Options) {
     for (message, input) in owned.iter().zip(&inputs) {
         let ours = S::decode(message.as_ref().encode_to_vec().as_slice()).expect("right bytes");
         assert!(ours == S::decode(input.clone()).expect("right bytes"), "the same message");
+        let view = B::decode_view(input).expect("right bytes");
+        assert_eq!(message.as_ref().read(), view.read(), "the same fields are read");
     }
     let dynamic: Vec<DynamicMessage> = inputs
         .iter()
         .map(|input| DynamicMessage::decode(reflected.clone(), input.clone()).expect("right bytes"))
         .collect();
 
-    let mut decoder = Decoder::default();
+    let (mut decoder, mut unread) = (Decoder::default(), Decoder::default());
     let decode = [
         contender("engine", |index| {
-            black_box(decoder.decode(of, &inputs[index]).expect("right bytes").message_type());
+            let message = decoder.decode(of, &inputs[index]).expect("right bytes");
+            black_box(black_box(message).read());
+        }),
+        contender("engine, unread", |index| {
+            black_box(unread.decode(of, &inputs[index]).expect("right bytes"));
         }),
         contender("engine, owned", |index| {
-            black_box(Message::decode(of, inputs[index].clone()).expect("right bytes"));
+            let message = Message::decode(of, inputs[index].clone()).expect("right bytes");
+            black_box(black_box(&message).as_ref().read());
+        }),
+        contender("buffa-view", |index| {
+            let view = B::decode_view(&inputs[index]).expect("right bytes");
+            black_box(black_box(&view).read());
+        }),
+        contender("buffa", |index| {
+            black_box(B::decode_from_slice(&inputs[index]).expect("right bytes"));
         }),
         contender("prost", |index| {
             black_box(S::decode(&*inputs[index]).expect("right bytes"));

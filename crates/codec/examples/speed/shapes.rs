@@ -167,7 +167,7 @@ impl Random {
 }
 
 pub trait Shape: Message + Default + PartialEq + 'static {
-    /// As in `shapes.proto`.
+    /// As in `proto/speed.proto`.
     const NAME: &'static str;
 
     fn random(random: &mut Random) -> Self;
