@@ -1,5 +1,6 @@
 //! What many values come to.
 
+mod among;
 mod bootstrap;
 
 pub(crate) use bootstrap::{Interval, PAIRS_MIN, Ratio};

@@ -140,7 +140,7 @@ fn t_quantile(degrees_of_freedom: usize) -> f64 {
 
 /// A small generator of pseudo-random numbers: a counter that goes up by an odd constant, its bits mixed (Steele, Lea,
 /// Flood, "Fast splittable pseudorandom number generators", 2014). Good enough for drawing samples, and reproducible.
-struct SplitMix64(u64);
+pub(super) struct SplitMix64(pub(super) u64);
 
 impl SplitMix64 {
     fn next(&mut self) -> u64 {
@@ -152,7 +152,7 @@ impl SplitMix64 {
     }
 
     /// A number below `bound`, all as likely but for a bias of `bound` in 2^64.
-    fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next()) * bound as u128) >> 64) as usize
     }
 }

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::compare::{Against, ComparedCell, Comparison};
-use super::verdict::Verdict;
 use crate::figures::short;
 use crate::load::LabResults;
 use crate::load::noise::Floor;
@@ -53,16 +52,6 @@ fn against(against: &Against) -> Value {
         "ratio": ratio.map(|ratio| short(ratio.ratio)),
         "low": interval.map(|interval| short(interval.low)),
         "high": interval.map(|interval| short(interval.high)),
-        "verdict": verdict(against.rate.verdict),
+        "verdict": against.rate.verdict.name(),
     })
-}
-
-fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster => "faster",
-        Verdict::NoDifference => "no difference",
-        Verdict::Slower => "slower",
-        Verdict::CannotTell => "cannot tell",
-        Verdict::NotMeasured => "not measured",
-    }
 }

@@ -1,9 +1,9 @@
 //! What a study of sizes found, and what speaks against its figures.
 
 use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
-use super::verdict::{Compared, MARGIN, Verdict};
 use crate::figures::{count, percent, throughput, time, times};
 use crate::findings::{Finding, Topic};
+use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::{CallType, Latency};
 use crate::size::ByteSize;
