@@ -1,11 +1,10 @@
 //! What measures: each measurement is some commands and leaves one results file.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{render, results};
+use super::results;
 use crate::bench;
 use crate::bench::table::median_and_range;
 use crate::job::{Failure, Job, Log};

@@ -44,7 +44,7 @@ pub(super) struct ChannelsArgs {
     #[arg(long, value_name = "SIZE", default_value = "0")]
     size: ByteSize,
 
-    /// Added round trip, such as 0s,200us,5ms [default: 0s,200us,1ms,5ms; with --quick: 0s, and 5ms at two points]
+    /// Added round trip, such as 0s,200us,5ms [default: 0s,200us,1ms,5ms; with --quick: 0s, and 5ms at one point]
     #[arg(
         long,
         value_name = "DURATIONS",

@@ -21,7 +21,7 @@ pub(crate) fn answer(verdicts: &[Verdict], settings: &Settings) -> Option<String
     }
     let behind = match rows().filter(|row| row.adaptive.as_ref().is_some_and(is_behind)).count() {
         0 => String::new(),
-        behind => format!(" The adaptive channel falls behind the best number at {behind}."),
+        behind => format!(" The adaptive channel falls behind a fixed number at {behind}."),
     };
     let loads = counted(tally.loads() as u64, "load");
     Some(match largest(verdicts) {

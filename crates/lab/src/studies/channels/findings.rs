@@ -227,7 +227,7 @@ fn adaptive(rows: &[Row], lines: &[&Line]) -> Option<String> {
     let worst = behind.min_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));
     Some(match (worst, open.count()) {
         (Some((row, worst)), _) => format!(
-            "The adaptive channel falls behind the best number at {behind_at} of {}, most with {} in flight: {} of \
+            "The adaptive channel falls behind a fixed number at {behind_at} of {}, most with {} in flight: {} of \
              what {} move{}{lanes}.",
             counted(beside.len() as u64, "load"),
             row.in_flight,
@@ -240,7 +240,7 @@ fn adaptive(rows: &[Row], lines: &[&Line]) -> Option<String> {
             percent(MARGIN - 1.0)
         ),
         (None, open) => format!(
-            "The adaptive channel is not shown to fall behind the best number; at {open} of {} it cannot be \
+            "The adaptive channel is not shown to fall behind a fixed number; at {open} of {} it cannot be \
              told{lanes}.",
             counted(beside.len() as u64, "load")
         ),
@@ -282,7 +282,7 @@ fn advice(judgement: &Judgement, rows: &[Row]) -> String {
     let several = format!("Use the number that is best for the load. {}{by_itself}", by_load(rows));
     let more = match tally {
         Tally { gains: 1.., .. } => "; more connections gain little",
-        Tally { cannot_tell: 1.., .. } => "; measure more rounds to tell what more connections do",
+        Tally { cannot_tell: 1.., .. } => "; more rounds (--rounds) would tell what more connections do",
         Tally { nothing: 1.., .. } => "; more connections would not help",
         _ => "",
     };

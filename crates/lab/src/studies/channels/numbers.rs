@@ -234,7 +234,7 @@ fn row(one: &Cell, lines: &[&Line], floor: f64) -> Row {
         of: of.map_or(1, |way| way.connections),
         share: ratio(cell, of_cell, several.len() + 1),
     });
-    Row { in_flight, best, adaptive, several }
+    Row { in_flight, several, best, adaptive }
 }
 
 /// This line's cell, if it has a fixed number of several connections there. More channels that share a connection are

@@ -71,7 +71,7 @@ impl ChannelsOptions {
             grids: vec![
                 Grid {
                     call: CallType::Unary,
-                    in_flight: vec![1, 2, 4, 8, 16, 64, 256, 1024],
+                    in_flight: vec![1, 2, 4, 16, 64, 256, 1024],
                     round_trips: micros(&[0, 200, 1_000, 5_000]),
                 },
                 Grid {
@@ -85,7 +85,7 @@ impl ChannelsOptions {
             settle: Duration::from_secs(2),
             watched: vec![1, 16, 64, 256],
             counted: vec![1, 64],
-            budget: Duration::from_secs(27 * 60),
+            budget: Duration::from_secs(25 * 60),
         }
     }
 
@@ -115,11 +115,11 @@ impl ChannelsOptions {
             round_trips: micros(round_trips),
         };
         let is_alone = contenders.iter().all(|contender| contender.pair.client.is_ours());
-        let (rounds, budget_s) = if is_alone { (6, 225) } else { (4, 270) };
+        let (rounds, budget_s) = if is_alone { (6, 205) } else { (4, 250) };
         Self {
             grids: vec![
                 grid(CallType::Unary, &[1, 4, 16, 64, 256], &[0]),
-                grid(CallType::Unary, &[16, 256], &[5_000]),
+                grid(CallType::Unary, &[64], &[5_000]),
                 grid(CallType::PingPong, &[8, 64], &[0]),
             ],
             rounds,

@@ -40,7 +40,7 @@ fn best_numbers(verdict: &Verdict) -> String {
     let rows = &verdict.numbers.rows;
     let has_adaptive = rows.iter().any(|row| row.adaptive.is_some());
     let mut lines =
-        vec![["in flight", "best number", "several ÷ one", "adaptive ÷ best"].map(str::to_owned).to_vec()];
+        vec![["in flight", "best number", "several ÷ one", "adaptive ÷ fixed"].map(str::to_owned).to_vec()];
     lines.extend(rows.iter().map(|row| {
         let best = match &row.best {
             Best::Only | Best::One => "1".to_owned(),
@@ -72,13 +72,20 @@ fn rates(panel: &Panel, in_flight: &[u32]) -> String {
     };
     let mut rows = vec![row(String::new(), &|in_flight| Some(in_flight.to_string()))];
     for line in &panel.lines {
-        rows.push(row(line.label(), &|in_flight| Some(count(line.at(in_flight)?.rate_per_s))));
+        rows.push(row(line.label(), &|in_flight| Some(rate(line.at(in_flight)?))));
     }
     if panel.ideal(1).is_some() {
         rows.push(row("ideal scaling".to_owned(), &|in_flight| panel.ideal(in_flight).map(count)));
     }
     let (call, network) = (panel.call, panel.network());
     format!("{call}, {network}: calls per second by calls in flight\n{}\n", aligned(&rows))
+}
+
+/// A rate, and how far its interval reaches to each side: `40.1 k ±12 %`.
+fn rate(cell: &Cell) -> String {
+    let reach = cell.rate_interval.map(|interval| interval.half_width().exp() - 1.0);
+    let reach = reach.map(|reach| format!(" ±{}", percent(reach))).unwrap_or_default();
+    format!("{}{reach}", count(cell.rate_per_s))
 }
 
 /// The figures of one number of calls in flight.

@@ -183,7 +183,7 @@ fn the_adaptive_channel_is_held_against_the_best() {
     assert!(verdict(100e3).contains("within 10 %, or more, at all loads"), "{}", verdict(100e3));
     let far = verdict(75e3);
     assert!(
-        far.contains("falls behind the best number at 1 of 1 load, most with 64 in flight: 0.75 × (")
+        far.contains("falls behind a fixed number at 1 of 1 load, most with 64 in flight: 0.75 × (")
             && far.contains("of what 4 connections move, with 3 connections at most"),
         "{far}"
     );

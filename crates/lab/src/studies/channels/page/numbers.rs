@@ -31,7 +31,7 @@ fn table(rows: &[Row]) -> Markup {
                     th scope="col" { "In flight" }
                     th scope="col" { "Best number" }
                     th scope="col" { "Several ÷ one" }
-                    @if has_adaptive { th scope="col" { "Adaptive ÷ best" } }
+                    @if has_adaptive { th scope="col" { "Adaptive ÷ fixed" } }
                 }
             }
             tbody {
@@ -65,10 +65,10 @@ fn of_row(row: &Row, has_adaptive: bool) -> Markup {
 
 /// A ratio, its interval, and with how many connections.
 fn ratio(compared: Option<(&Compared, u32)>, word: &str) -> Markup {
-    let below = compared.and_then(|(compared, connections)| {
+    let below = compared.map(|(compared, connections)| {
         let sure = compared.ratio.and_then(interval_figure).unwrap_or_else(|| "too few windows".to_owned());
         let mark = if compared.verdict == Ratios::CannotTell { "? " } else { "" };
-        Some(format!("{mark}{sure}, {word} {connections}"))
+        format!("{mark}{sure}, {word} {connections}")
     });
     let ratio = compared.and_then(|(compared, _)| Some(compared.ratio?.ratio));
     sure_field(ratio, |ratio| format!("{} ×", ratio_figure(ratio)), below)
@@ -81,13 +81,15 @@ pub(super) fn about(verdicts: &[Verdict]) -> Markup {
     html! {
         p.about {
             "The best number is the fewest connections that are not shown to move less than the best: several where a \
-             gain is shown, 1 where a gain of more than 10 % is ruled out, and “cannot tell” where intervals leave it open. \
-             Below each ratio stands its interval of 95 %"
+             gain is shown, 1 where a gain of more than 10 % is ruled out, and “cannot tell” where intervals leave it \
+             open. Below each ratio stands its interval of 95 %"
             @if ways > 1 {
                 ", widened (Bonferroni) for the " (counted(ways as u64, "way")) " that are compared at a load, so \
                  that it holds of the one that is picked too"
             }
-            ". A question mark: the interval holds a difference of more than 10 % as well as none."
+            ". A question mark: the interval, or the noise floor, leaves open whether there is a difference of more \
+             than 10 %. The adaptive channel stands beside the best number or, where that cannot be told, beside the \
+             fixed number with the largest rate."
         }
     }
 }
