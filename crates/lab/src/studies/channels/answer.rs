@@ -4,7 +4,7 @@ use super::findings::{Verdict, by_load, is_behind};
 use super::numbers::{Row, Several, Tally, most};
 use crate::figures::ratio_text;
 use crate::load::Settings;
-use crate::wording::{counted, enumerated};
+use crate::wording::counted;
 
 /// The headline; `None` when nothing was measured.
 pub(crate) fn answer(verdicts: &[Verdict], settings: &Settings) -> Option<String> {
@@ -33,7 +33,9 @@ pub(crate) fn answer(verdicts: &[Verdict], settings: &Settings) -> Option<String
             if tally.cannot_tell > 0 {
                 parts.push(format!("{} cannot be told", tally.cannot_tell));
             }
-            format!("Of {loads}, {}.{behind}", enumerated(&parts))
+            let last = parts.pop().map(|last| if parts.is_empty() { last } else { format!("and {last}") });
+            parts.extend(last);
+            format!("Of {loads}, {}.{behind}", parts.join(", "))
         }
         None => format!("{}.{behind}", no_gain(tally, &loads)),
     })

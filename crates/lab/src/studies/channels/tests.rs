@@ -164,7 +164,7 @@ fn each_stack_and_delay_has_its_verdict() {
     assert!(
         answer.starts_with("Of 2 loads, several connections gain at 1 (most: 6.0 × (")
             && answer.ends_with(
-                "with 4 connections, grpc-cpp, unary, no added delay, 64 in flight) and nothing at 1."
+                "with 4 connections, grpc-cpp, unary, no added delay, 64 in flight), and nothing at 1."
             ),
         "{answer}"
     );

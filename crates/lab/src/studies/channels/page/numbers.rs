@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::figures::{bound, interval_figure, ratio_figure};
+use crate::figures::{NO_BREAK_SPACE, bound, interval_figure, ratio_figure};
 use crate::load::verdict::{Compared, Verdict as Ratios};
 use crate::report::parts::sure_field;
 use crate::studies::channels::findings::{Verdict, is_behind};
@@ -68,7 +68,7 @@ fn ratio(compared: Option<(&Compared, u32)>, word: &str) -> Markup {
     let below = compared.map(|(compared, connections)| {
         let sure = compared.ratio.and_then(interval_figure).unwrap_or_else(|| "too few windows".to_owned());
         let mark = if compared.verdict == Ratios::CannotTell { "? " } else { "" };
-        format!("{mark}{sure}, {word} {connections}")
+        format!("{mark}{sure}, {word}{NO_BREAK_SPACE}{connections}")
     });
     let ratio = compared.and_then(|(compared, _)| Some(compared.ratio?.ratio));
     sure_field(ratio, |ratio| format!("{} ×", ratio_figure(ratio)), below)
