@@ -11,8 +11,14 @@
   const { choose } = page;
   const { rate, time } = page.figures;
   const figures = {
-    rate: { of: (cell) => cell.rate, show: rate },
-    latency: { of: (cell) => cell[state.statistic], show: time },
+    rate: { of: (cell) => cell.rate, ends: (cell) => cell.rate_ends, windows: (cell) => cell.windows, show: rate },
+    latency: {
+      of: (cell) => cell[state.statistic],
+      // Of the median alone it is known how sure it is.
+      ends: (cell) => (state.statistic === "p50" ? cell.p50_ends : null),
+      windows: () => [],
+      show: time,
+    },
   };
 
   const element = (name, attributes, parent, text) => {
@@ -39,9 +45,9 @@
 
   // One scale for all delays: they are there to be compared.
   function scales(name) {
-    const { of } = figures[name];
+    const { of, windows } = figures[name];
     const cells = panels().flatMap((panel) => shownLines(panel).flatMap((line) => line.cells));
-    const values = cells.map(of).filter((value) => value > 0);
+    const values = cells.flatMap((cell) => [of(cell), ...windows(cell)]).filter((value) => value > 0);
     const counts = panels().flatMap((panel) => panel.lines.flatMap((line) => line.cells.map((cell) => cell.n)));
     if (values.length === 0) return null;
     const [low, high] = [Math.min(...values) * 0.8, Math.max(...values) * 1.25];
@@ -80,12 +86,29 @@
     }
   }
 
+  // How sure a figure is: its interval as a bar, and beside it the windows that it was told from as dots. Lines stand
+  // a little apart, so that their bars do not hide each other.
+  function drawSpread(svg, cells, { of, ends, windows }, scale, hue, shift) {
+    const inside = (value) => Math.min(HEIGHT - BOTTOM, Math.max(TOP, scale.y(value))).toFixed(1);
+    for (const cell of cells.filter((cell) => of(cell) > 0)) {
+      const x = scale.x(cell.n) + shift;
+      for (const value of windows(cell)) {
+        element("circle", { class: "window", cx: (x + 2.2).toFixed(1), cy: inside(value), r: 0.9, fill: hue }, svg);
+      }
+      if (!ends(cell)) continue;
+      const [low, high] = ends(cell).map(inside);
+      const cap = `${(x - 1.6).toFixed(1)}`;
+      const d = `M${x.toFixed(1)} ${low}V${high}M${cap} ${low}h3.2M${cap} ${high}h3.2`;
+      element("path", { class: "bar-of", d, stroke: hue }, svg);
+    }
+  }
+
   function draw(name) {
     const box = document.querySelector(`[data-figure="${name}"]`);
     box.replaceChildren();
     const scale = scales(name);
     if (!scale) return;
-    const { of, show } = figures[name];
+    const { of, ends, show } = figures[name];
     for (const panel of panels()) {
       const figure = document.createElement("figure");
       figure.append(Object.assign(document.createElement("figcaption"), { textContent: panel.network }));
@@ -106,14 +129,20 @@
         const at = (n) => `${scale.x(n).toFixed(1)} ${scale.y(n * panel.ideal).toFixed(1)}`;
         if (last > first) element("path", { class: "ideal", d: `M${at(first)}L${at(last)}` }, svg);
       }
-      for (const line of shownLines(panel)) drawLine(svg, line.cells, of, scale, stroke(ways.get(line.way)));
-      pointing(figure, svg, panel, scale, of, show);
+      const lines = shownLines(panel);
+      lines.forEach((line, i) => {
+        const hue = stroke(ways.get(line.way));
+        const shift = (i - (lines.length - 1) / 2) * Math.min(3, 14 / lines.length);
+        drawLine(svg, line.cells, of, scale, hue);
+        drawSpread(svg, line.cells, figures[name], scale, hue.stroke, shift);
+      });
+      pointing(figure, svg, panel, scale, { of, ends, show });
       box.append(figure);
     }
   }
 
   // Values at the nearest number in flight, beside the pointer.
-  function pointing(figure, svg, panel, scale, of, show) {
+  function pointing(figure, svg, panel, scale, { of, ends, show }) {
     const tip = Object.assign(document.createElement("div"), { className: "tip", hidden: true });
     const mark = element("line", { class: "at", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" }, svg);
     figure.append(tip);
@@ -130,7 +159,7 @@
         rows
           .map(
             ({ way, cell }) =>
-              `<div>${swatch(way)}<span>${way.label}${cell.connections === null ? "" : ` (${cell.connections})`}</span><span>${show(of(cell))}</span></div>`,
+              `<div>${swatch(way)}<span>${way.label}${cell.connections === null ? "" : ` (${cell.connections})`}</span><span>${show(of(cell))}${between(ends(cell), show)}</span></div>`,
           )
           .join("");
       tip.hidden = rows.length === 0;
@@ -146,6 +175,8 @@
       mark.setAttribute("visibility", "hidden");
     });
   }
+
+  const between = (ends, show) => (ends ? ` <small>${ends.map(show).join(" – ")}</small>` : "");
 
   const swatch = (way) =>
     `<svg width="18" height="10" aria-hidden="true"><line x1="0" y1="5" x2="18" y2="5" stroke="var(--${way.colour})"` +

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::statistics::Ratio;
+
 /// A time, from ns: `84.1 µs`.
 pub fn time(ns: f64) -> String {
     match ns {
@@ -45,6 +47,32 @@ pub(crate) fn ratio(ratio: f64) -> String {
         _ if ratio >= 0.995 => format!("{ratio:.1}"),
         _ => format!("{ratio:.2}"),
     }
+}
+
+/// A ratio with its interval: `8.1 × (7.7–8.6)`.
+pub(crate) fn ratio_text(ratio: Ratio) -> String {
+    match interval_figure(ratio) {
+        Some(interval) => format!("{} × ({interval})", ratio_figure(ratio.ratio)),
+        None => format!("{} ×", ratio_figure(ratio.ratio)),
+    }
+}
+
+/// The ends of a ratio's interval: `7.7–8.6`.
+pub(crate) fn interval_figure(ratio: Ratio) -> Option<String> {
+    let interval = ratio.interval?;
+    Some(format!("{}–{}", ratio_figure(interval.low), ratio_figure(interval.high)))
+}
+
+/// A ratio without its sign: two or three decimals near 1, where they tell a difference, two or three digits elsewhere.
+pub(crate) fn ratio_figure(ratio: f64) -> String {
+    let decimals = match ratio {
+        // An end of an interval beside 1 must not look as if it were 1.
+        _ if ratio < 0.0995 || (0.995..1.005).contains(&ratio) => 3,
+        _ if ratio < 1.995 => 2,
+        _ if ratio < 19.95 => 1,
+        _ => 0,
+    };
+    format!("{ratio:.decimals$}")
 }
 
 /// How many times as much: `5.1 times`, `12 times`.

@@ -12,6 +12,7 @@ mod point;
 pub(crate) mod results;
 mod strategy;
 pub(crate) mod table;
+pub(crate) mod verdict;
 mod window;
 
 pub(crate) use draft::{Draft, fitted, in_rounds};

@@ -1,7 +1,8 @@
 //! What many values come to.
 
+mod among;
 mod bootstrap;
-mod simultaneous;
+mod students_t;
 
 pub(crate) use bootstrap::{Interval, PAIRS_MIN, Ratio};
 

@@ -41,6 +41,17 @@ impl AnyResults {
         }
     }
 
+    /// What documents quote of them, as small JSON; `None` where there is nothing of the kind.
+    pub fn condensed(&self) -> Option<String> {
+        match self {
+            Self::Calls(results) => match results.study {
+                StudyKind::Sizes => Sizes::analyse(results).condensed(),
+                StudyKind::Channels => Some(Channels::analyse(results).condensed()),
+            },
+            Self::Codec(_) => None,
+        }
+    }
+
     /// What they say, for every exporter.
     pub fn analyse(&self) -> Box<dyn Report + '_> {
         match self {

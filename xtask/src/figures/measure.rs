@@ -1,11 +1,10 @@
 //! What measures: each measurement is some commands and leaves one results file.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{render, results};
+use super::results;
 use crate::bench;
 use crate::bench::table::median_and_range;
 use crate::job::{Failure, Job, Log};
@@ -24,7 +23,7 @@ enum How {
     Bench { name: &'static str, peers: &'static str },
     /// `thalweg lab sizes …`, condensed by the lab.
     Sizes(&'static str),
-    /// `thalweg lab channels …`, of each point the median.
+    /// `thalweg lab channels …`, condensed by the lab.
     Channels(&'static str),
     /// The example `speed` of the Protobuf engine.
     Speed,
@@ -110,18 +109,19 @@ impl Measurement {
                 let tables = bench::tables(name, peers, log)?;
                 Ok(json!({"tables": tables.iter().map(bench::table::Table::json).collect::<Vec<_>>()}))
             }
-            How::Sizes(arguments) => {
-                let file = study(self.name, &format!("sizes {arguments}"), log)?;
-                let condense = Job::cargo("run --release --package thalweg-lab --example condense --");
-                json_of(&condense.minutes(30).arg(file).text(log)?)
-            }
+            How::Sizes(arguments) => condensed(&study(self.name, &format!("sizes {arguments}"), log)?, log),
             How::Channels(arguments) => {
-                let file = study(self.name, &format!("channels {arguments}"), log)?;
-                Ok(json!({"points": render::condensed_lanes(&json_of(&fs::read_to_string(file)?)?)}))
+                condensed(&study(self.name, &format!("channels {arguments}"), log)?, log)
             }
             How::Speed => speed(log),
         }
     }
+}
+
+/// What documents quote of a study of the lab.
+fn condensed(file: &Path, log: &Log) -> Result<Value, Failure> {
+    let condense = Job::cargo("run --release --package thalweg-lab --example condense --");
+    json_of(&condense.minutes(30).arg(file).text(log)?)
 }
 
 /// Measures these, or all, and writes their results files.

@@ -11,4 +11,4 @@ pub(super) use benches::{allocations, beside, costs, idle, instructions, memory,
 pub(super) use comparison::{clients, comparison_tcp, comparison_uds, in_flight, speed};
 pub(super) use engine::protobuf;
 pub(super) use goals::goals;
-pub(super) use lanes::{condensed as condensed_lanes, lanes};
+pub(super) use lanes::lanes;

@@ -95,7 +95,7 @@ fn flags_that_make_no_study_of_channels() {
     check(&["--rounds", "4294967295"], &["--rounds", "1..=1000"]);
     // 24 points in each round, and those windows that have none.
     let many = ["--quick", "--strategies", "1", "--budget", "30s", "--rounds", "1000"];
-    check(&many, &["24010 windows do not fit"]);
+    check(&many, &["8026 windows do not fit"]);
     check(&["--client-cpus", "x"], &["`x`"]);
     check(&["--against", "limit"], &["no channels"]);
     check(&["--method", "a.B/C"], &["--target"]);

@@ -2,9 +2,12 @@
 
 mod analyse;
 mod analysis;
+mod answer;
+mod condensed;
 mod contenders;
 mod findings;
 mod limit;
+mod numbers;
 mod page;
 mod plan;
 mod table;
@@ -35,9 +38,16 @@ impl Study for Channels {
     }
 }
 
+impl ChannelsAnalysis<'_> {
+    /// What the study came to, as small JSON, for documents that quote it.
+    pub fn condensed(&self) -> String {
+        condensed::condensed(self.results, &self.channels, &self.verdicts)
+    }
+}
+
 impl Report for ChannelsAnalysis<'_> {
     fn csv(&self) -> String {
-        table::table(&self.channels).csv(&self.results.points)
+        table::table(&self.channels, &self.verdicts).csv(&self.results.points)
     }
 
     fn page(&self) -> String {
@@ -52,3 +62,6 @@ impl Report for ChannelsAnalysis<'_> {
         &self.doubts
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,6 @@ mod lines;
 mod page;
 mod plan;
 mod terminal;
-mod verdict;
 
 use crate::findings::Doubt;
 use crate::load::{Found, Kind, LabResults, Window, table};

@@ -95,7 +95,8 @@ impl<'a> Cell<'a> {
 }
 
 impl<'a> Ratio<'a> {
-    fn of(against: &'a Value) -> Option<Self> {
+    /// Of a `ratio` with its `low`, `high` and `verdict`.
+    pub(super) fn of(against: &'a Value) -> Option<Self> {
         let interval = || Some((against["low"].as_f64()?, against["high"].as_f64()?));
         Some(Self {
             mean: against["ratio"].as_f64()?,

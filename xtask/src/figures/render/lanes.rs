@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::comparison::Ratio;
 use super::table::markdown;
 use crate::figures::numbers;
 use crate::figures::results::Results;
@@ -12,7 +13,8 @@ use crate::job::Failure;
 const STRATEGIES: [&str; 4] = ["adaptive", "1", "2", "3"];
 
 pub(in crate::figures) fn lanes(results: &Results) -> Result<String, Failure> {
-    let points = results.figures("lanes")?["points"].as_array().cloned().unwrap_or_default();
+    let figures = results.figures("lanes")?;
+    let points = figures["points"].as_array().cloned().unwrap_or_default();
     let mut rates: BTreeMap<(String, u64, u64), BTreeMap<String, f64>> = BTreeMap::new();
     for point in &points {
         let place = (
@@ -38,7 +40,11 @@ pub(in crate::figures) fn lanes(results: &Results) -> Result<String, Failure> {
         row.extend(STRATEGIES.map(|strategy| {
             rate(strategy).map_or_else(|| "–".to_owned(), |rate| numbers::rate(rate).replace("/s", ""))
         }));
-        row.push(rate("adaptive").map_or_else(|| "–".to_owned(), |ours| numbers::ratio(ours / best)));
+        row.push(match adaptive(figures, (work, *round_trip_ns, *in_flight)) {
+            Some(text) => text,
+            // Of results whose rounds are not kept.
+            None => rate("adaptive").map_or_else(|| "–".to_owned(), |ours| numbers::ratio(ours / best)),
+        });
         rows.push(row);
     }
     let heads = [
@@ -54,51 +60,41 @@ pub(in crate::figures) fn lanes(results: &Results) -> Result<String, Failure> {
     Ok(format!("{}\n\n{}", results.caption(&["lanes"]), markdown(&heads, &rows)))
 }
 
-/// The median rate of each point and strategy of a `thalweg.lab/4`.
-pub(in crate::figures) fn condensed(study: &Value) -> Vec<Value> {
-    let mut rates: BTreeMap<(String, u64, u64, String), Vec<f64>> = BTreeMap::new();
-    for window in study["points"].as_array().into_iter().flatten() {
-        let point = &window["point"];
-        let Some(rate) = window["measured"]["rate_per_s"].as_f64() else { continue };
-        let strategy = match &window["strategy"] {
-            Value::String(name) => name.clone(),
-            other => other.to_string(),
-        };
-        let key = (
-            point["work"].as_str().unwrap_or_default().to_owned(),
-            point["round_trip_ns"].as_u64().unwrap_or_default(),
-            point["in_flight"].as_u64().unwrap_or_default(),
-            strategy,
-        );
-        rates.entry(key).or_default().push(rate);
-    }
-    let point = |((work, round_trip_ns, in_flight, strategy), rates): (_, Vec<f64>)| {
-        let windows = rates.len();
-        let (rate, ..) = crate::bench::table::median_and_range(rates);
-        serde_json::json!({"work": work, "round_trip_ns": round_trip_ns, "in_flight": in_flight,
-            "strategy": strategy, "windows": windows, "rate_per_s": rate.round()})
+/// What the adaptive channel reaches of the best fixed number, from windows of the same round:
+/// `= 0.99 (0.95–1.03) of 1`.
+fn adaptive(figures: &Value, (work, round_trip_ns, in_flight): (&str, u64, u64)) -> Option<String> {
+    let is_here = |load: &&Value| {
+        load["work"] == work && load["round_trip_ns"] == round_trip_ns && load["in_flight"] == in_flight
     };
-    rates.into_iter().map(point).collect()
+    let compared = &figures["loads"].as_array()?.iter().find(is_here)?["adaptive_over_best"];
+    Some(format!("{} of {}", Ratio::of(compared)?.text(), compared["connections"]))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    use super::condensed;
+    use super::lanes;
+    use crate::figures::results::Results;
 
     #[test]
-    fn windows_of_a_point_become_their_median() {
-        let window = |strategy: &str, rate: f64| {
-            json!({"point": {"work": "unary", "round_trip_ns": 0, "in_flight": 4}, "strategy": strategy,
-                   "measured": {"rate_per_s": rate}})
+    fn the_adaptive_channel_stands_beside_the_best_number_with_its_interval() {
+        let check = |loads: &Value, expected: &str| {
+            let place = |strategy: &str, rate: f64| {
+                json!({"work": "unary", "round_trip_ns": 0, "in_flight": 4, "strategy": strategy,
+                       "rate_per_s": rate})
+            };
+            let points = [place("adaptive", 90e3), place("1", 100e3), place("2", 50e3)];
+            let file = json!({"figures": {"points": points, "loads": loads}});
+            let table = lanes(&Results::of([("lanes", file)])).unwrap();
+            let row = table.lines().last().unwrap();
+            assert_eq!(row, format!("| unary | none | 4 | 90.0 k | 100 k | 50.0 k | – | {expected} |"));
         };
-        let failed = json!({"point": {"work": "unary"}, "strategy": "1", "failed": "why"});
-        let study = json!({"points": [window("1", 10.0), window("1", 30.0), window("1", 20.0), failed]});
-        assert_eq!(
-            condensed(&study),
-            [json!({"work": "unary", "round_trip_ns": 0, "in_flight": 4, "strategy": "1", "windows": 3,
-                    "rate_per_s": 20.0})]
-        );
+        let compared =
+            json!({"connections": 1, "ratio": 0.9, "low": 0.8, "high": 1.01, "verdict": "cannot tell"});
+        let load =
+            json!({"work": "unary", "round_trip_ns": 0, "in_flight": 4, "adaptive_over_best": compared});
+        check(&json!([load]), "? 0.90 (0.80–1.01) of 1");
+        check(&Value::Null, "0.90");
     }
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use crate::load::Kind;
 use crate::load::gathered::{Windows, gathered};
 use crate::load::noise::Noise;
+use crate::load::paired::{Measured, Window};
 use crate::load::{
     LabResults, Point, PointResult, ProcessUsage, Strategy, SystemCalls, SystemCallsOutcome, Usage, Wire,
     WireOutcome, Work,
 };
 use crate::record::{CallType, LanesAt, Latency};
 use crate::stack::{OURS, Pair, Stack};
-use crate::statistics::median;
+use crate::statistics::{Interval, Ratio, median};
 
 /// Everything that was found, by kind of call, delay, and line.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +51,14 @@ pub(crate) struct Line {
 pub(crate) struct Cell {
     /// Calls in flight.
     pub(crate) in_flight: u32,
-    /// Operations per second.
+    /// What it was measured by, in the order of rounds.
+    pub(crate) windows: Vec<Window>,
+    /// Operations per second: the geometric mean of the windows.
     pub(crate) rate_per_s: f64,
+    /// Where the rate lies with a confidence of 95 %; `None` with too few windows.
+    pub(crate) rate_interval: Option<Interval>,
+    /// Where the median latency lies, likewise.
+    pub(crate) p50_interval: Option<Interval>,
     /// Of one operation.
     pub(crate) latency: Latency,
     /// In the kernel's tables; the median of the windows.
@@ -224,8 +231,12 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
     let watched = results.wire.iter().find(|it| is_here(&it.point, &it.pair, it.strategy));
     let established = windows.good().filter_map(|(_, load)| load.connections.established).map(f64::from);
     let last = windows.good().last();
+    let rounds: Vec<Window> = windows.all.iter().map(|&window| Window::of(window)).collect();
     Some(Cell {
         in_flight: windows.point.in_flight,
+        rate_interval: interval(&rounds, |window| window.rate_per_s),
+        p50_interval: interval(&rounds, |window| window.p50_ns),
+        windows: rounds,
         rate_per_s: merged.rate_per_s,
         latency,
         connections: median(established).map(|connections| connections.round() as u32),
@@ -243,6 +254,12 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
         window_ns: last.map_or(0, |(_, load)| load.duration_ns),
         errors: merged.error_count(),
     })
+}
+
+/// Where the geometric mean of a figure lies.
+fn interval(windows: &[Window], figure: fn(Measured) -> f64) -> Option<Interval> {
+    let measured = windows.iter().filter_map(|window| window.outcome.as_ref().ok());
+    Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }
 
 /// What the client says of itself, where nobody looked at it from outside.
@@ -280,6 +297,3 @@ fn used(windows: &Windows<'_>, side: fn(&Usage) -> &ProcessUsage) -> Option<Used
         waiting: Some(waited_ns as f64 / window_ns as f64),
     })
 }
-
-#[cfg(test)]
-mod tests;

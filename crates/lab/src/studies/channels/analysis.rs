@@ -11,7 +11,7 @@ use crate::load::doubts::doubts;
 pub struct ChannelsAnalysis<'r> {
     pub(super) results: &'r LabResults,
     pub(super) channels: Channels,
-    /// What limits each stack.
+    /// Which number is best for each stack at each load, and what limits it.
     pub(super) verdicts: Vec<Verdict>,
     pub(super) doubts: Vec<Doubt>,
 }

@@ -1,32 +1,26 @@
 //! What limits each stack, in words, and what to change.
 
-use std::time::Duration;
-
 use super::analyse::{Cell, Channels, Line, Panel, network};
-use super::limit::{Gain, Judgement, Limit, Reached, Scene, Way, judge};
-use crate::figures::{count, percent, time, times};
-use crate::load::Settings;
-use crate::load::Strategy;
-use crate::record::CallType;
-use crate::stack::Pair;
-use crate::wording::{capitalised, counted};
+use super::limit::{Gain, Judgement, Limit, Reached, Scene, judge};
+use super::numbers::{Adaptive, Best, Names, Numbers, Row, Tally, lines_of, numbers};
+use crate::figures::{count, percent, ratio_text, time};
+use crate::load::verdict::{MARGIN, Verdict as Ratios};
+use crate::load::{Settings, Strategy};
+use crate::statistics::Ratio;
+use crate::wording::{capitalised, counted, enumerated};
 
 /// A wire that is silent for less than this share of the time is not worth a word.
 const IDLE_SHARE: f64 = 0.1;
 /// So many threads of a side that wait for a processor on average are worth a word.
 const CROWDED: f64 = 0.2;
-/// An adaptive channel that comes this close to the best does what it should.
-const CLOSE_SHARE: f64 = 0.95;
 
 /// What limits one stack at one kind of call and delay.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     /// Whose client, and whose server where that is another stack's.
     pub(crate) stack: String,
-    /// Which kind of call.
-    pub(crate) call: CallType,
-    /// What the network adds to a round trip.
-    pub(crate) round_trip: Duration,
+    /// Which number of connections is best, load by load.
+    pub(crate) numbers: Numbers,
     /// The figures it was told from.
     pub(crate) judgement: Judgement,
     /// What was seen, in sentences.
@@ -35,134 +29,82 @@ pub(crate) struct Verdict {
     pub(crate) advice: String,
 }
 
+impl Verdict {
+    /// Of what it tells: `unary, 5 ms added round trip`.
+    pub(crate) fn place(&self) -> String {
+        place(&self.numbers)
+    }
+}
+
 /// One for each stack, kind of call and delay that was measured over one connection; a stack's stand together.
 pub(crate) fn verdicts(channels: &Channels, settings: &Settings) -> Vec<Verdict> {
-    let mut verdicts = Vec::new();
-    for stack in stacks(channels) {
-        for panel in &channels.panels {
-            verdicts.extend(verdict(channels, panel, &stack, settings));
-        }
-    }
-    verdicts
+    let of = |numbers| verdict(channels, numbers, settings);
+    numbers(channels).into_iter().filter_map(of).collect()
 }
 
-/// Whether more connections to somebody else's server would help, and how many; `None` when nothing was measured.
-pub(crate) fn advised(channels: &Channels, verdicts: &[Verdict], settings: &Settings) -> Option<String> {
-    let target = settings.target.as_deref()?;
-    let panel = channels.panels.first()?;
-    let verdict = verdicts.first()?;
-    let Some(gain) = &verdict.judgement.gain else {
-        let last = &verdict.judgement.last;
-        return Some(format!(
-            "No: more connections to {target} would not help, with up to {} calls in flight.",
-            last.in_flight
-        ));
-    };
-    let fixed = panel.lines.iter().filter_map(|line| match line.strategy {
-        Strategy::Fixed(connections) => Some((connections, line.at(gain.in_flight)?.rate_per_s)),
-        _ => None,
-    });
-    let mut fixed: Vec<(u32, f64)> = fixed.collect();
-    fixed.sort_by_key(|(connections, _)| *connections);
-    let one = fixed.iter().find(|(connections, _)| *connections == 1)?.1;
-    let most = fixed.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
-    let (enough, rate) = *fixed.iter().find(|(_, rate)| *rate >= CLOSE_SHARE * most)?;
-    Some(format!(
-        "Yes: with {} calls in flight, {enough} connections to {target} move {} as much as one. More than that gain \
-         little.",
-        gain.in_flight,
-        times(rate / one)
-    ))
+/// It is shown to move less than the number it stands beside.
+pub(crate) fn is_behind(adaptive: &Adaptive) -> bool {
+    adaptive.share.verdict == Ratios::Slower
 }
 
-/// The first thing to know of the study; `None` when nothing was measured.
-pub(crate) fn answer(channels: &Channels, verdicts: &[Verdict], settings: &Settings) -> Option<String> {
-    if settings.target.is_some() {
-        return advised(channels, verdicts, settings);
-    }
-    let limited = verdicts.iter().filter_map(|verdict| {
-        let is_channel = matches!(verdict.judgement.limit, Limit::Channel | Limit::Streams);
-        Some((verdict, verdict.judgement.gain.as_ref().filter(|_| is_channel)?))
-    });
-    let most = limited.max_by(|(_, a), (_, b)| a.factor.total_cmp(&b.factor));
-    match most {
-        Some((verdict, gain)) => Some(format!(
-            "One connection limits {}: with {} calls in flight and {}, several move {} as much.",
-            verdict.stack,
-            gain.in_flight,
-            network(verdict.round_trip),
-            times(gain.factor),
-        )),
-        None if verdicts.is_empty() => None,
-        None => Some("No stack gains from more than one connection here.".to_owned()),
-    }
+fn place(numbers: &Numbers) -> String {
+    format!("{}, {}", numbers.call, network(numbers.round_trip))
 }
 
-/// Clients and servers without their variants, in the order of measuring.
-fn stacks(channels: &Channels) -> Vec<(String, String)> {
-    let mut stacks = Vec::new();
-    for (pair, _) in channels.ways() {
-        let stack = of(pair);
-        if !stacks.contains(&stack) {
-            stacks.push(stack);
-        }
-    }
-    stacks
-}
-
-fn of(pair: &Pair) -> (String, String) {
-    (pair.client.name().to_owned(), pair.server.name().to_owned())
-}
-
-fn verdict(
-    channels: &Channels,
-    panel: &Panel,
-    stack: &(String, String),
-    settings: &Settings,
-) -> Option<Verdict> {
-    let lines: Vec<&Line> = panel.lines.iter().filter(|line| of(&line.pair) == *stack).collect();
+fn verdict(channels: &Channels, numbers: Numbers, settings: &Settings) -> Option<Verdict> {
+    let here = |panel: &&Panel| (panel.call, panel.round_trip) == (numbers.call, numbers.round_trip);
+    let lines = lines_of(channels.panels.iter().find(here)?, &numbers.stack);
     let one = lines.iter().find(|line| line.strategy == Strategy::Fixed(1))?;
-    let others = lines.iter().filter(|it| !matches!(it.strategy, Strategy::Fixed(1) | Strategy::PerCall));
     let scene = Scene {
-        round_trip_ns: panel.round_trip.as_nanos() as f64,
-        one: way(one),
-        others: others.map(|line| way(line)).collect(),
+        round_trip_ns: numbers.round_trip.as_nanos() as f64,
+        one: reached(one),
+        lone_per_s: lone(&lines, one),
+        rows: numbers.rows.clone(),
         client_processors: settings.client_cpus.as_ref().map(|cpus| cpus.as_slice().len() as f64),
         server_processors: settings.server_cpus.as_ref().map(|cpus| cpus.as_slice().len() as f64),
-        noise: channels.noise,
     };
     let judgement = judge(&scene)?;
     let mut text = vec![seen(&judgement, &scene)];
     text.extend(crowded(one));
     text.extend(silence(one));
     text.extend(lines.iter().filter_map(|line| shared(line)));
-    text.extend(adaptive(&lines));
-    let (client, server) = stack;
-    let server = settings.target.as_ref().unwrap_or(server);
+    text.extend(adaptive(&numbers.rows, &lines));
     Some(Verdict {
-        stack: if client == server { client.clone() } else { format!("{client} → {server}") },
-        call: panel.call,
-        round_trip: panel.round_trip,
-        advice: advice(&judgement, lines.iter().any(|line| line.strategy == Strategy::Adaptive)),
+        stack: shown(&numbers.stack, settings),
+        advice: advice(&judgement, &numbers.rows),
+        numbers,
         judgement,
         text: text.join(" "),
     })
 }
 
-fn way(line: &Line) -> Way {
+fn shown((client, server): &Names, settings: &Settings) -> String {
+    let server = settings.target.as_ref().unwrap_or(server);
+    if client == server { client.clone() } else { format!("{client} → {server}") }
+}
+
+fn reached(line: &Line) -> Vec<Reached> {
     let reached = line.cells.iter().map(|cell| Reached {
         in_flight: cell.in_flight,
         rate_per_s: cell.rate_per_s,
-        connections: cell.connections,
         client_processors: cell.client.map(|used| used.processors),
         server_processors: cell.server.map(|used| used.processors),
     });
-    Way { name: line.label(), reached: reached.collect() }
+    reached.collect()
+}
+
+/// The rate of the fastest way with as few calls in flight as one connection had at least. A channel for each call is
+/// no such way: its connecting is a part of the call.
+fn lone(lines: &[&Line], one: &Line) -> f64 {
+    let Some(first) = one.cells.first() else { return 0.0 };
+    let ways = lines.iter().filter(|line| line.strategy != Strategy::PerCall);
+    let rates = ways.filter_map(|line| Some(line.at(first.in_flight)?.rate_per_s));
+    rates.fold(first.rate_per_s, f64::max)
 }
 
 /// What was seen over one connection.
 fn seen(judgement: &Judgement, scene: &Scene) -> String {
-    let Judgement { limit, knee, gain, last, streams } = judgement;
+    let Judgement { limit, knee, gain, last, streams, tally } = judgement;
     let reached =
         format!("{} in flight over one connection move {}/s", last.in_flight, count(last.rate_per_s));
     let behind = match knee {
@@ -171,39 +113,46 @@ fn seen(judgement: &Judgement, scene: &Scene) -> String {
     };
     let busy = busy(last, scene).map(|busy| format!(" {busy}.")).unwrap_or_default();
     let gained = gain.as_ref().map(|gain| format!(" {}", gained(gain))).unwrap_or_default();
+    let more = more(*tally).map(|more| format!(": {more}")).unwrap_or_default();
     let what = match limit {
         Limit::Nothing => "Nothing limits it yet: the rate grows with the calls in flight.".to_owned(),
-        Limit::Network => {
-            "Calls wait for the network: the rate grows with the calls in flight.".to_owned()
-        }
+        Limit::Network => "Calls wait for the network: the rate grows with the calls in flight.".to_owned(),
         Limit::Channel => "The single connection limits the client.".to_owned(),
         Limit::Streams => format!(
             "At most some {} calls run on a connection at once: the server's limit of concurrent streams, or its \
              flow control, limits it.",
             count(streams.unwrap_or_default().round())
         ),
-        Limit::ClientCpu => "The client's processors limit it: more connections gain nothing.".to_owned(),
-        Limit::Server => "The server's processors limit it: more connections gain nothing.".to_owned(),
-        Limit::Both => "Both sides' processors limit it: more connections gain nothing.".to_owned(),
-        Limit::Unknown => {
-            "Neither connections nor processors limit it. What remains: wake-ups, and other programs on the machine."
-                .to_owned()
-        }
+        Limit::ClientCpu => format!("The client's processors limit it{more}."),
+        Limit::Server => format!("The server's processors limit it{more}."),
+        Limit::Both => format!("Both sides' processors limit it{more}."),
+        Limit::Unknown => format!(
+            "No side's processors limit it{more}. What remains: wake-ups, and other programs on the machine."
+        ),
+        Limit::CannotTell => format!("What limits it cannot be told: no side's processors do{more}."),
     };
     format!("{what} {reached}{behind}.{gained}{busy}")
 }
 
+/// What more connections do, as far as all loads tell; `None` where they were not compared with one.
+fn more(tally: Tally) -> Option<String> {
+    match tally {
+        Tally { gains: 1.., .. } => Some("more connections gain little".to_owned()),
+        Tally { cannot_tell: open @ 1.., .. } => {
+            Some(format!("at {open} of {} loads more connections may gain, or not", tally.loads()))
+        }
+        Tally { nothing: 1.., .. } => Some("more connections gain nothing".to_owned()),
+        _ => None,
+    }
+}
+
 fn gained(gain: &Gain) -> String {
-    let connections = match gain.connections {
-        Some(1) | None => String::new(),
-        Some(connections) => format!(" ({connections} connections in the kernel's tables)"),
-    };
+    let Gain { in_flight, from, several } = gain;
     format!(
-        "With {} in flight “{}”{connections} moves {} as much; more connections gain from {} in flight on.",
-        gain.in_flight,
-        gain.way,
-        times(gain.factor),
-        gain.from
+        "With {in_flight} in flight “{}” ({}) moves {} as much; more connections gain from {from} in flight on.",
+        several.name,
+        counted(several.connections.into(), "connection"),
+        several.over_one.ratio.map(ratio_text).unwrap_or_default(),
     )
 }
 
@@ -259,59 +208,99 @@ fn shared(line: &Line) -> Option<String> {
     ))
 }
 
-/// How the channel that finds its own number did beside the best of the others.
-fn adaptive(lines: &[&Line]) -> Option<String> {
-    let adaptive = lines.iter().find(|line| line.strategy == Strategy::Adaptive)?;
-    let shares = adaptive.cells.iter().filter_map(|cell| {
-        let others = lines.iter().filter(|line| line.strategy != Strategy::Adaptive);
-        let rates = others.filter_map(|line| Some(line.at(cell.in_flight)?.rate_per_s));
-        let best = rates.reduce(f64::max).filter(|&best| best > 0.0)?;
-        Some((cell, cell.rate_per_s / best))
-    });
-    let (cell, share) = shares.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    let lanes = adaptive.cells.iter().filter_map(|cell| cell.connections).max();
-    let most = lanes
-        .map(|lanes| format!(", with {} at most", counted(lanes.into(), "connection")))
-        .unwrap_or_default();
-    Some(if share >= CLOSE_SHARE {
-        format!("The adaptive channel is within 5 % of the best fixed number everywhere{most}.")
-    } else {
-        format!(
-            "The adaptive channel reaches {} of the best at its worst point, {} in flight{most}.",
-            percent(share),
-            cell.in_flight
-        )
+/// How the channel that finds its own number did beside the best number.
+fn adaptive(rows: &[Row], lines: &[&Line]) -> Option<String> {
+    let beside: Vec<(&Row, &Adaptive)> =
+        rows.iter().filter_map(|row| Some((row, row.adaptive.as_ref()?))).collect();
+    if beside.is_empty() {
+        return None;
+    }
+    let line = lines.iter().find(|line| line.strategy == Strategy::Adaptive)?;
+    let lanes = line.cells.iter().filter_map(|cell| cell.connections).max();
+    let lanes = lanes.map(|lanes| format!(", with {} at most", counted(lanes.into(), "connection")));
+    let lanes = lanes.unwrap_or_default();
+    let ratio = |beside: &Adaptive| beside.share.ratio.map_or(1.0, |ratio: Ratio| ratio.ratio);
+    let behind = beside.iter().filter(|(_, adaptive)| is_behind(adaptive));
+    let behind_at = behind.clone().count();
+    let open =
+        beside.iter().filter(|(_, it)| matches!(it.share.verdict, Ratios::CannotTell | Ratios::NotMeasured));
+    let worst = behind.min_by(|(_, a), (_, b)| ratio(a).total_cmp(&ratio(b)));
+    Some(match (worst, open.count()) {
+        (Some((row, worst)), _) => format!(
+            "The adaptive channel falls behind a fixed number at {behind_at} of {}, most with {} in flight: {} of \
+             what {} move{}{lanes}.",
+            counted(beside.len() as u64, "load"),
+            row.in_flight,
+            worst.share.ratio.map(ratio_text).unwrap_or_default(),
+            counted(worst.of.into(), "connection"),
+            if worst.of == 1 { "s" } else { "" },
+        ),
+        (None, 0) => format!(
+            "The adaptive channel does what the best number does, within {}, or more, at all loads{lanes}.",
+            percent(MARGIN - 1.0)
+        ),
+        (None, open) => format!(
+            "The adaptive channel is not shown to fall behind a fixed number; at {open} of {} it cannot be \
+             told{lanes}.",
+            counted(beside.len() as u64, "load")
+        ),
     })
 }
 
-fn advice(judgement: &Judgement, has_adaptive: bool) -> String {
-    let enough = judgement.gain.as_ref().and_then(|gain| gain.connections);
-    let several = match enough {
-        Some(connections @ 2..) => format!("Use {connections} connections"),
-        _ => "Use several connections".to_owned(),
+/// The best number by load, fewest first: `Best: 1 connection with 4 or 16 in flight, 4 with 64.` Loads of which it
+/// cannot be told are left out.
+pub(crate) fn by_load(rows: &[Row]) -> String {
+    let mut loads: Vec<(u32, Vec<String>)> = Vec::new();
+    for row in rows {
+        let number = match &row.best {
+            Best::Only | Best::CannotTell => continue,
+            Best::One => 1,
+            Best::Several(way) => way.connections,
+        };
+        let index = loads.iter().position(|(known, _)| *known == number).unwrap_or_else(|| {
+            loads.push((number, Vec::new()));
+            loads.len() - 1
+        });
+        loads[index].1.push(row.in_flight.to_string());
+    }
+    loads.sort_by_key(|(number, _)| *number);
+    let of_number = |(number, in_flight): &(u32, Vec<String>)| {
+        format!("{} with {} in flight", counted((*number).into(), "connection"), enumerated(in_flight))
     };
-    let by_itself = if has_adaptive { ", or let the channel find the number (adaptive lanes)" } else { "" };
+    format!("Best: {}.", loads.iter().map(of_number).collect::<Vec<_>>().join("; "))
+}
+
+fn advice(judgement: &Judgement, rows: &[Row]) -> String {
+    let tally = judgement.tally;
+    let is_held_back = rows.iter().any(|row| row.adaptive.as_ref().is_some_and(is_behind));
+    let has_adaptive = rows.iter().any(|row| row.adaptive.is_some());
+    let by_itself = if has_adaptive && !is_held_back {
+        " Or let the channel find the number (adaptive lanes)."
+    } else {
+        ""
+    };
+    let several = format!("Use the number that is best for the load. {}{by_itself}", by_load(rows));
+    let more = match tally {
+        Tally { gains: 1.., .. } => "; more connections gain little",
+        Tally { cannot_tell: 1.., .. } => "; more rounds (--rounds) would tell what more connections do",
+        Tally { nothing: 1.., .. } => "; more connections would not help",
+        _ => "",
+    };
     match judgement.limit {
-        Limit::Nothing => {
-            "Keep more calls in flight to move more; more connections would not help.".to_owned()
-        }
-        Limit::Network => {
-            "Keep more calls in flight, or shorten the round trip; more connections would not help."
-                .to_owned()
-        }
-        Limit::Channel => format!("{several}{by_itself}."),
+        Limit::Nothing => format!("Keep more calls in flight to move more{more}."),
+        Limit::Network => format!("Keep more calls in flight, or shorten the round trip{more}."),
+        Limit::Channel => several,
         Limit::Streams => {
+            format!("Raise the server's limit of concurrent streams, or its flow-control windows. {several}")
+        }
+        Limit::ClientCpu => format!("Give the client more processors or threads{more}."),
+        Limit::Server => format!("Give the server more processors, or make its handlers cheaper{more}."),
+        Limit::Both => format!("Give both sides more processors{more}."),
+        Limit::Unknown => {
             format!(
-                "Raise the server's limit of concurrent streams, or its flow-control windows. \
-                     {several}{by_itself}."
+                "Measure on an idle machine; then check wake-ups and which processors the threads run on{more}."
             )
         }
-        Limit::ClientCpu => "Give the client more processors or threads; keep one connection.".to_owned(),
-        Limit::Server => "Give the server more processors, or make its handlers cheaper.".to_owned(),
-        Limit::Both => "Give both sides more processors; keep one connection.".to_owned(),
-        Limit::Unknown => {
-            "Measure on an idle machine; then check wake-ups and which processors the threads run on."
-                .to_owned()
-        }
+        Limit::CannotTell => "Measure more rounds (--rounds), on an idle machine.".to_owned(),
     }
 }

@@ -1,8 +1,10 @@
 //! What keeps a client from moving more calls, told from figures alone.
 
+use super::numbers::{Row, Several, Tally, most};
+
 /// Below this share of ideal scaling a line does not scale any more.
 const SCALES_SHARE: f64 = 0.5;
-/// A gain by more connections that is not larger than this may be chance.
+/// A gain by more connections that is smaller than this is not what limits, however sure it is.
 const GAIN_MIN: f64 = 1.15;
 /// A side that uses more than this share of its processors is what limits.
 const BUSY_SHARE: f64 = 0.88;
@@ -20,21 +22,10 @@ pub(crate) struct Reached {
     pub(crate) in_flight: u32,
     /// Operations per second.
     pub(crate) rate_per_s: f64,
-    /// In the kernel's tables.
-    pub(crate) connections: Option<u32>,
     /// Processors that the client's process used.
     pub(crate) client_processors: Option<f64>,
     /// Processors that the server's process used.
     pub(crate) server_processors: Option<f64>,
-}
-
-/// A way of the client to come by connections, by calls in flight, ascending.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Way {
-    /// Its name.
-    pub(crate) name: String,
-    /// What it reached.
-    pub(crate) reached: Vec<Reached>,
 }
 
 /// One client at one server, as it is judged.
@@ -42,16 +33,17 @@ pub(crate) struct Way {
 pub(crate) struct Scene {
     /// What the network adds to a round trip, ns.
     pub(crate) round_trip_ns: f64,
-    /// Over one connection.
-    pub(crate) one: Way,
-    /// Over more.
-    pub(crate) others: Vec<Way>,
+    /// Over one connection, by calls in flight, ascending.
+    pub(crate) one: Vec<Reached>,
+    /// Operations per second with the fewest calls in flight, of the fastest way: over one call in flight all ways have
+    /// one connection.
+    pub(crate) lone_per_s: f64,
+    /// What more connections gain, by calls in flight.
+    pub(crate) rows: Vec<Row>,
     /// Processors that the client may use, as far as that is known.
     pub(crate) client_processors: Option<f64>,
     /// Processors that the server may use.
     pub(crate) server_processors: Option<f64>,
-    /// The noise floor, as a log ratio.
-    pub(crate) noise: f64,
 }
 
 /// What limits a client over one connection.
@@ -73,6 +65,8 @@ pub(crate) enum Limit {
     Both,
     /// None of these: whatever limits was not looked at.
     Unknown,
+    /// No side's processors, and of more connections it cannot be told whether they gain.
+    CannotTell,
 }
 
 /// A limit, and the figures that it was told from.
@@ -84,6 +78,8 @@ pub(crate) struct Judgement {
     pub(crate) knee: Option<u32>,
     /// Where more connections gain most.
     pub(crate) gain: Option<Gain>,
+    /// At how many loads they gain, gain nothing, or may do either.
+    pub(crate) tally: Tally,
     /// The most calls in flight over one connection, and what was reached with them.
     pub(crate) last: Reached,
     /// How many calls one connection has under way at most, where that is what limits.
@@ -93,46 +89,42 @@ pub(crate) struct Judgement {
 /// More operations per second over more connections.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Gain {
-    /// The way that gains most.
-    pub(crate) way: String,
     /// With so many calls in flight.
     pub(crate) in_flight: u32,
     /// From so many calls in flight on more connections gain.
     pub(crate) from: u32,
-    /// Its rate, divided by that over one connection.
-    pub(crate) factor: f64,
-    /// Its connections.
-    pub(crate) connections: Option<u32>,
+    /// The way that is best there.
+    pub(crate) several: Several,
 }
 
 /// Tells what limits the client. `None` when it was not measured over one connection.
 pub(crate) fn judge(scene: &Scene) -> Option<Judgement> {
-    let one = &scene.one.reached;
+    let one = &scene.one;
     let (first, last) = (one.first()?, *one.last()?);
-    // As fast as the lone call of the fastest way: over one call in flight all ways have one connection.
-    let alone = scene.others.iter().filter_map(|way| way.reached.first());
-    let alone = alone.filter(|it| it.in_flight == first.in_flight).map(|it| it.rate_per_s);
-    let lone = alone.fold(first.rate_per_s, f64::max) / f64::from(first.in_flight);
+    let lone = scene.lone_per_s.max(first.rate_per_s) / f64::from(first.in_flight);
     let ideal = |in_flight: u32| lone * f64::from(in_flight);
     let is_behind = |it: &&Reached| it.rate_per_s < SCALES_SHARE * ideal(it.in_flight);
     let knee = one.iter().find(is_behind).map(|it| it.in_flight);
-    let gain = gain(scene);
+    let tally: Tally = scene.rows.iter().collect();
+    let does_gain = scene.rows.iter().filter_map(Row::gain).any(is_worth_it);
     let streams = streams(scene, first);
     let client = share(last.client_processors, scene.client_processors);
     let server = share(last.server_processors, scene.server_processors);
-    let limit = match (&gain, knee) {
-        (Some(_), _) if streams.is_some() => Limit::Streams,
-        (Some(_), _) => Limit::Channel,
-        (None, Some(_)) => match (client >= BUSY_SHARE, server >= BUSY_SHARE) {
+    let limit = match (does_gain, knee) {
+        (true, _) if streams.is_some() => Limit::Streams,
+        (true, _) => Limit::Channel,
+        (false, Some(_)) => match (client >= BUSY_SHARE, server >= BUSY_SHARE) {
             (true, true) => Limit::Both,
             (true, false) => Limit::ClientCpu,
             (false, true) => Limit::Server,
+            (false, false) if tally.gains == 0 && tally.cannot_tell > 0 => Limit::CannotTell,
             (false, false) => Limit::Unknown,
         },
-        (None, None) if waits_for_network(scene, first) => Limit::Network,
-        (None, None) => Limit::Nothing,
+        (false, None) if waits_for_network(scene, first) => Limit::Network,
+        (false, None) => Limit::Nothing,
     };
-    Some(Judgement { limit, knee, streams: streams.filter(|_| limit == Limit::Streams), gain, last })
+    let streams = streams.filter(|_| limit == Limit::Streams);
+    Some(Judgement { limit, knee, gain: gain(&scene.rows), tally, last, streams })
 }
 
 /// The share of its processors that a side used; 0 where it is not known, so that nobody is blamed for it.
@@ -146,37 +138,16 @@ fn waits_for_network(scene: &Scene, first: &Reached) -> bool {
     scene.round_trip_ns >= NETWORK_SHARE * lone_ns
 }
 
-/// Where more connections gain most, if they gain anything that is not noise.
-fn gain(scene: &Scene) -> Option<Gain> {
-    let least = GAIN_MIN.max((1.5 * scene.noise).exp());
-    let mut gains: Vec<Gain> = Vec::new();
-    for way in &scene.others {
-        for reached in &way.reached {
-            let one = scene.one.reached.iter().find(|one| one.in_flight == reached.in_flight);
-            let Some(one) = one.filter(|one| one.rate_per_s > 0.0) else { continue };
-            let factor = reached.rate_per_s / one.rate_per_s;
-            // More of the same connection is no gain by connections.
-            let has_more = reached.connections.is_none_or(|connections| connections > 1);
-            if factor >= least && has_more {
-                gains.push(Gain {
-                    way: way.name.clone(),
-                    in_flight: reached.in_flight,
-                    from: reached.in_flight,
-                    factor,
-                    connections: reached.connections,
-                });
-            }
-        }
-    }
-    // A single point in the midst of a line may be chance.
-    let from = gains.iter().map(|gain| gain.in_flight).min()?;
-    let last = scene.one.reached.last()?.in_flight;
-    let is_lasting = gains.iter().any(|gain| gain.in_flight == last || gain.in_flight != from);
-    if !is_lasting {
-        return None;
-    }
-    let best = gains.into_iter().max_by(|a, b| a.factor.total_cmp(&b.factor))?;
-    Some(Gain { from, ..best })
+/// A gain that is shown, and so large that one connection is what limits.
+fn is_worth_it(several: &Several) -> bool {
+    several.over_one.ratio.is_some_and(|ratio| ratio.ratio >= GAIN_MIN)
+}
+
+/// Where more connections gain most, and from where on they do.
+fn gain(rows: &[Row]) -> Option<Gain> {
+    let (row, several) = most(rows.iter())?;
+    let from = rows.iter().find(|row| row.gain().is_some())?.in_flight;
+    Some(Gain { in_flight: row.in_flight, from, several: several.clone() })
 }
 
 /// How many calls a connection has under way at most. By Little's law a connection that moves `rate` calls a second,
@@ -185,7 +156,7 @@ fn gain(scene: &Scene) -> Option<Gain> {
 ///
 /// Worked: a lone call takes 5 ms; 256 and 1024 in flight both move 20,000 calls/s. 100 of them are under way.
 fn streams(scene: &Scene, first: &Reached) -> Option<f64> {
-    let [.., before, last] = scene.one.reached.as_slice() else { return None };
+    let [.., before, last] = scene.one.as_slice() else { return None };
     let spare = |used, of| share(used, of) < SPARE_SHARE;
     let is_spare = spare(last.client_processors, scene.client_processors)
         && spare(last.server_processors, scene.server_processors);
@@ -201,29 +172,57 @@ fn streams(scene: &Scene, first: &Reached) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Strategy;
+    use crate::load::verdict::{Better, Compared, Verdict};
+    use crate::stack::Pair;
+    use crate::statistics::{Interval, Ratio};
+    use crate::studies::channels::numbers::Best;
 
     /// (in flight, rate, client's processors, server's processors)
     type Figures = (u32, f64, f64, f64);
 
-    fn way(name: &str, connections: u32, figures: &[Figures]) -> Way {
+    fn reached(figures: &[Figures]) -> Vec<Reached> {
         let reached = |&(in_flight, rate_per_s, client, server): &Figures| Reached {
             in_flight,
             rate_per_s,
-            connections: Some(connections.min(in_flight)),
             client_processors: Some(client),
             server_processors: Some(server),
         };
-        Way { name: name.to_owned(), reached: figures.iter().map(reached).collect() }
+        figures.iter().map(reached).collect()
     }
 
-    fn scene(round_trip_ns: f64, one: &[Figures], four: &[Figures]) -> Scene {
+    /// What four connections gain over one: their rate, divided by that over one, by calls in flight. An interval
+    /// reaches so far to each side as `spread` says, as a factor.
+    fn rows(gains: &[(u32, f64)], spread: f64) -> Vec<Row> {
+        let row = |&(in_flight, gain): &(u32, f64)| {
+            let interval = Some(Interval { low: gain / spread, high: gain * spread });
+            let ratio = Some(Ratio { ratio: gain, interval, pairs: 6 });
+            let four = Several {
+                pair: Pair::ours(),
+                strategy: Strategy::Fixed(4),
+                name: "four".to_owned(),
+                connections: 4,
+                rate_per_s: gain * 1e3,
+                over_one: Compared::new(ratio, 0.01, Better::More),
+            };
+            let best = match four.over_one.verdict {
+                Verdict::Faster => Best::Several(four.clone()),
+                Verdict::CannotTell => Best::CannotTell,
+                _ => Best::One,
+            };
+            Row { in_flight, several: vec![four], best, adaptive: None }
+        };
+        gains.iter().map(row).collect()
+    }
+
+    fn scene(round_trip_ns: f64, one: &[Figures], gains: &[(u32, f64)]) -> Scene {
         Scene {
             round_trip_ns,
-            one: way("one", 1, one),
-            others: vec![way("four", 4, four)],
+            one: reached(one),
+            lone_per_s: 0.0,
+            rows: rows(gains, 1.05),
             client_processors: Some(4.0),
             server_processors: Some(4.0),
-            noise: 0.03,
         }
     }
 
@@ -237,49 +236,42 @@ mod tests {
     fn one_connection_that_several_beat_is_the_limit() {
         // As published: some 6 times with 64 in flight, long before any processor is busy.
         let one = [(1, 20e3, 0.4, 0.4), (8, 100e3, 0.9, 0.8), (64, 150e3, 1.2, 1.0)];
-        let four = [(1, 20e3, 0.4, 0.4), (8, 110e3, 1.0, 0.9), (64, 900e3, 3.0, 3.0)];
-        let judgement = check(&scene(0.0, &one, &four), Limit::Channel, Some(64));
+        let judgement = check(&scene(0.0, &one, &[(8, 1.0), (64, 6.0)]), Limit::Channel, Some(64));
         let gain = judgement.gain.unwrap();
-        assert_eq!(
-            (gain.way.as_str(), gain.in_flight, gain.from, gain.connections),
-            ("four", 64, 64, Some(4))
-        );
-        assert!((gain.factor - 6.0).abs() < 1e-9);
+        assert_eq!((gain.several.connections, gain.in_flight, gain.from), (4, 64, 64));
+        assert_eq!(judgement.tally, Tally { gains: 1, nothing: 1, cannot_tell: 0 });
     }
 
     #[test]
-    fn channels_that_share_a_connection_gain_nothing_by_it() {
-        let one = [(1, 20e3, 0.4, 0.4), (64, 150e3, 1.2, 1.0)];
-        let mut scene = scene(0.0, &one, &[(64, 300e3, 1.2, 1.0)]);
-        scene.others[0].reached[0].connections = Some(1);
-        check(&scene, Limit::Unknown, Some(64));
-    }
-
-    #[test]
-    fn a_gain_within_the_noise_is_none() {
-        let one = [(1, 20e3, 0.4, 0.4), (64, 150e3, 1.2, 1.0)];
-        let mut scene = scene(0.0, &one, &[(64, 180e3, 1.2, 1.0)]);
-        check(&scene, Limit::Channel, Some(64));
-        scene.noise = 0.2;
-        check(&scene, Limit::Unknown, Some(64));
-    }
-
-    #[test]
-    fn a_gain_at_one_point_in_the_midst_of_a_line_is_none() {
+    fn a_gain_at_one_load_in_the_midst_is_a_gain_if_its_interval_says_so() {
         let one = [(1, 20e3, 0.4, 0.4), (4, 50e3, 1.2, 1.0), (16, 60e3, 1.2, 1.0), (64, 70e3, 1.2, 1.0)];
-        let mut four = one;
-        four[1].1 = 75e3;
-        check(&scene(0.0, &one, &four), Limit::Unknown, Some(16));
-        four[2].1 = 75e3;
-        let gain = check(&scene(0.0, &one, &four), Limit::Channel, Some(16)).gain.unwrap();
+        let mut scene = scene(0.0, &one, &[(4, 1.5), (16, 1.0), (64, 1.0)]);
+        let gain = check(&scene, Limit::Channel, Some(16)).gain.unwrap();
         assert_eq!((gain.from, gain.in_flight), (4, 4));
+        scene.rows = rows(&[(4, 1.5), (16, 1.0), (64, 1.0)], 1.6);
+        let judgement = check(&scene, Limit::CannotTell, Some(16));
+        assert_eq!((judgement.gain, judgement.tally.cannot_tell), (None, 3));
+    }
+
+    #[test]
+    fn a_gain_that_is_sure_and_small_is_told_and_is_not_the_limit() {
+        let one = [(1, 20e3, 0.4, 0.4), (64, 150e3, 1.2, 1.0)];
+        let judgement = check(&scene(0.0, &one, &[(64, 1.08)]), Limit::Unknown, Some(64));
+        assert_eq!(judgement.gain.unwrap().in_flight, 64);
+    }
+
+    #[test]
+    fn the_gain_told_is_the_one_that_is_largest_for_sure() {
+        let mut wide = rows(&[(4, 2.0)], 1.9);
+        wide.extend(rows(&[(16, 1.6)], 1.05));
+        assert_eq!(gain(&wide).map(|gain| (gain.in_flight, gain.from)), Some((16, 4)));
     }
 
     #[test]
     fn busy_processors_are_the_limit_where_more_connections_gain_nothing() {
         let check = |client: f64, server: f64, limit: Limit| {
             let figures = [(1, 20e3, 0.4, 0.4), (64, 150e3, client, server)];
-            check(&scene(0.0, &figures, &figures), limit, Some(64));
+            check(&scene(0.0, &figures, &[(64, 1.0)]), limit, Some(64));
         };
         check(3.9, 2.0, Limit::ClientCpu);
         check(2.0, 3.9, Limit::Server);
@@ -290,9 +282,9 @@ mod tests {
     #[test]
     fn what_is_not_known_of_a_side_is_not_held_against_it() {
         let figures = [(1, 20e3, 0.4, 0.4), (64, 150e3, 3.9, 0.0)];
-        let mut scene = scene(0.0, &figures, &figures);
+        let mut scene = scene(0.0, &figures, &[(64, 1.0)]);
         scene.server_processors = None;
-        scene.one.reached[1].server_processors = None;
+        scene.one[1].server_processors = None;
         check(&scene, Limit::ClientCpu, Some(64));
         scene.client_processors = None;
         check(&scene, Limit::Unknown, Some(64));
@@ -301,16 +293,16 @@ mod tests {
     #[test]
     fn over_a_long_way_the_network_is_what_calls_wait_for() {
         let figures = [(1, 195.0, 0.01, 0.01), (64, 12.2e3, 0.2, 0.2), (256, 48e3, 0.5, 0.5)];
-        let judgement = check(&scene(5e6, &figures, &figures), Limit::Network, None);
+        let judgement = check(&scene(5e6, &figures, &[(64, 1.0), (256, 1.0)]), Limit::Network, None);
         assert_eq!((judgement.gain, judgement.last.in_flight), (None, 256));
-        check(&scene(0.0, &figures, &figures), Limit::Nothing, None);
+        check(&scene(0.0, &figures, &[(64, 1.0), (256, 1.0)]), Limit::Nothing, None);
     }
 
     #[test]
     fn a_number_of_calls_that_stays_the_same_is_a_limit_of_streams() {
         let one =
             [(1, 200.0, 0.01, 0.01), (64, 12.7e3, 0.2, 0.2), (256, 20e3, 0.4, 0.4), (1024, 20.4e3, 0.4, 0.4)];
-        let four = [(1, 200.0, 0.01, 0.01), (256, 50e3, 0.9, 0.9), (1024, 80e3, 1.5, 1.5)];
+        let four = [(256, 2.5), (1024, 3.9)];
         let judgement = check(&scene(5e6, &one, &four), Limit::Streams, Some(256));
         assert!((judgement.streams.unwrap() - 102.0).abs() < 0.5, "{judgement:?}");
         // On processors that are busy the number means nothing.

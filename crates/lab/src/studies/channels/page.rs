@@ -1,16 +1,19 @@
 //! A channels study as a page of its own.
 
 mod data;
+mod numbers;
 mod table;
 mod wire;
 
 use maud::{Markup, html};
 
-use super::analyse::{Channels, network};
+use super::analyse::Channels;
 use super::analysis::ChannelsAnalysis;
-use super::findings::{Verdict, answer};
-use super::limit::Limit;
-use crate::figures::{bound, count, ratio};
+use super::answer::answer;
+use super::findings::Verdict;
+use super::limit::{Judgement, Limit};
+use super::numbers::Tally;
+use crate::figures::{bound, count, interval_figure, ratio_figure};
 use crate::load::{LabResults, facts};
 use crate::report::page::Page;
 use crate::report::parts::{card, choices, eyebrow, scrolled};
@@ -30,6 +33,7 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
         title: "Channels study",
         style: STYLE,
         links: &[
+            ("numbers", "Best numbers"),
             ("verdicts", "Verdicts"),
             ("plots", "Plots"),
             ("lanes", "Lanes"),
@@ -37,7 +41,7 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
             ("figures", "Figures"),
         ],
         eyebrow: eyebrow("Channels study", &results.started, &results.ended),
-        answer: answer(channels, verdicts, &results.settings),
+        answer: answer(verdicts, &results.settings),
         lede: facts::lede(results),
         cards: cards(verdicts),
         doubts: doubts.clone(),
@@ -56,29 +60,52 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
 /// What one connection moved, and what several did.
 fn cards(verdicts: &[Verdict]) -> Markup {
     let of_verdict = |verdict: &Verdict| {
-        let judgement = &verdict.judgement;
-        let (figure, detail) = match &judgement.gain {
-            Some(gain) => (
-                format!("{} ×", ratio(gain.factor)),
-                format!("as much over more connections, with {} in flight", gain.in_flight),
-            ),
-            None => (
-                format!("{}/s", count(judgement.last.rate_per_s)),
+        let Judgement { gain, last, tally, .. } = &verdict.judgement;
+        let loads = tally.loads();
+        let gained = gain.as_ref().and_then(|gain| Some((gain, gain.several.over_one.ratio?)));
+        let (figure, detail) = match gained {
+            Some((gain, ratio)) => (
+                format!("{} ×", ratio_figure(ratio.ratio)),
                 format!(
-                    "over one connection with {} in flight; more connections gain nothing",
-                    judgement.last.in_flight
+                    "({}) as much over {} connections, with {} in flight; a gain at {} of {loads} loads",
+                    interval_figure(ratio).unwrap_or_default(),
+                    gain.several.connections,
+                    gain.in_flight,
+                    tally.gains
                 ),
             ),
+            None => (
+                format!("{}/s", count(last.rate_per_s)),
+                format!("over one connection with {} in flight{}", last.in_flight, beside(*tally)),
+            ),
         };
-        card(&format!("{}, {}", verdict.stack, verdict.call.name()), &figure, &detail)
+        card(&format!("{}, {}", verdict.stack, verdict.numbers.call.name()), &figure, &detail)
     };
+    let without_delay = verdicts.iter().filter(|verdict| verdict.numbers.round_trip.is_zero());
     html! {
-        @for verdict in verdicts.iter().filter(|verdict| verdict.round_trip.is_zero()) { (of_verdict(verdict)) }
+        @for verdict in without_delay { (of_verdict(verdict)) }
+    }
+}
+
+/// What several connections did where no gain is shown.
+fn beside(tally: Tally) -> String {
+    let loads = tally.loads();
+    match tally {
+        Tally { cannot_tell: open @ 1.., .. } => {
+            format!("; whether more connections gain cannot be told at {open} of {loads} loads")
+        }
+        Tally { nothing: 1.., .. } => format!("; more connections gain nothing at any of {loads} loads"),
+        _ => String::new(),
     }
 }
 
 fn sections(channels: &Channels, verdicts: &[Verdict], lanes: &[data::LanesPanel]) -> Markup {
     html! {
+        section #numbers {
+            h2 { "Which number of connections is best" }
+            (numbers::tables(verdicts))
+            (numbers::about(verdicts))
+        }
         section #verdicts {
             h2 { "What limits each stack, and what to change" }
             p.about {
@@ -98,7 +125,7 @@ fn sections(channels: &Channels, verdicts: &[Verdict], lanes: &[data::LanesPanel
         }
         section #figures {
             h2 { "All figures" }
-            (scrolled(&table::table(channels)))
+            (scrolled(&table::table(channels, verdicts)))
             p.hint {
                 "A click on a column’s name sorts by it. Connections are those in the kernel’s tables. Processor \
                  time is user and system together, of one operation. System calls were counted, and the wire was \
@@ -115,7 +142,7 @@ fn verdict(verdict: &Verdict) -> Markup {
         article.verdict data-limit=(badge) {
             h3 {
                 (verdict.stack)
-                small { (verdict.call) ", " (bound(&network(verdict.round_trip))) }
+                small { (bound(&verdict.place())) }
                 span class={ "badge " (class) } { (badge) }
             }
             p { (bound(&verdict.text)) }
@@ -135,6 +162,7 @@ fn badge(limit: Limit) -> (&'static str, &'static str) {
         Limit::Server => ("", "the server’s processors"),
         Limit::Both => ("", "both sides’ processors"),
         Limit::Unknown => ("", "something else"),
+        Limit::CannotTell => ("", "cannot tell"),
     }
 }
 
@@ -153,7 +181,9 @@ fn plots(channels: &Channels) -> Markup {
             div.multiples data-figure="latency" {}
             p.hint {
                 "A plot for each delay, all on the same axes, both logarithmic. The grey line is ideal scaling: \
-                 every call in flight as fast as the lone call of the fastest line. Point at a plot for its values."
+                 every call in flight as fast as the lone call of the fastest line. Bars are intervals of 95 %, of \
+                 rates and medians; dots beside them the windows that a rate was told from. Point at a plot for its \
+                 values."
             }
         }
     }
@@ -205,9 +235,15 @@ fn method(results: &LabResults) -> Vec<String> {
          delay, in windows whose rates are not used."
             .to_owned(),
         "Ideal scaling is the rate of the fastest lone call, times the calls in flight.".to_owned(),
+        "A way with several connections is compared with one connection, and the adaptive channel with the best \
+         number, by the ratios of windows of the same round. The interval of such a ratio is that of 95 %, widened as \
+         one of as many as there are ways at the load; loads are not corrected for one another. A gain is shown where \
+         the interval does not hold 1 and the ratio lies outside the noise floor, which is the largest that one \
+         connection, measured against itself, came to."
+            .to_owned(),
         "What limits a stack is derived from its line over one connection: it scales while it moves at least half of \
-         what ideal scaling gives; more connections gain where they move at least 1.15 times as much, beyond the \
-         noise floor, at more than one point or at the last; a side’s processors limit from 88 % on."
+         what ideal scaling gives; one connection is the limit where a gain of 1.15 times or more by several is shown; \
+         a side’s processors limit from 88 % on."
             .to_owned(),
     ]
 }

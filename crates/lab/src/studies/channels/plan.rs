@@ -16,7 +16,10 @@ const LENGTH: Length = Length { min: Duration::from_millis(300), max: Duration::
 const WATCHED: Duration = Duration::from_millis(400);
 const WATCHED_WARMUP: Duration = Duration::from_millis(100);
 /// Rounds of ours against ours.
-const NOISE_ROUNDS: u32 = 4;
+const NOISE_ROUNDS: u32 = 6;
+/// The noise floor is measured where few calls are in flight and where many are: with few of them a call waits for
+/// wake-ups, whose time varies more.
+const NOISE_IN_FLIGHT: [u32; 2] = [4, IN_FLIGHT_TYPICAL];
 /// Where a single figure stands for a whole line it is the one nearest to this.
 const IN_FLIGHT_TYPICAL: u32 = 64;
 
@@ -57,21 +60,32 @@ pub struct Grid {
 
 impl ChannelsOptions {
     /// From 1 to 1024 calls in flight, directly and over 0.2, 1 and 5 ms.
+    ///
+    /// Six rounds: of fewer pairs of windows an interval is so wide that most loads could not be told. A window takes
+    /// a process of its own, and an adaptive channel has to settle in each, so what is short of time is the number of
+    /// points.
     pub fn whole(contenders: Vec<Contender>) -> Self {
-        let round_trips = [0, 200, 1_000, 5_000].map(Duration::from_micros).to_vec();
-        let in_flight = (0..=10).map(|power| 1 << power).collect();
+        let micros = |round_trips: &[u64]| round_trips.iter().copied().map(Duration::from_micros).collect();
         Self {
             contenders,
             grids: vec![
-                Grid { call: CallType::Unary, in_flight, round_trips: round_trips.clone() },
-                Grid { call: CallType::PingPong, in_flight: vec![1, 8, 64, 512], round_trips },
+                Grid {
+                    call: CallType::Unary,
+                    in_flight: vec![1, 2, 4, 16, 64, 256, 1024],
+                    round_trips: micros(&[0, 200, 1_000, 5_000]),
+                },
+                Grid {
+                    call: CallType::PingPong,
+                    in_flight: vec![8, 64, 512],
+                    round_trips: micros(&[0, 5_000]),
+                },
             ],
             size: ByteSize(0),
-            rounds: 2,
-            settle: Duration::from_secs(3),
+            rounds: 6,
+            settle: Duration::from_secs(2),
             watched: vec![1, 16, 64, 256],
             counted: vec![1, 64],
-            budget: Duration::from_secs(27 * 60),
+            budget: Duration::from_secs(25 * 60),
         }
     }
 
@@ -84,7 +98,7 @@ impl ChannelsOptions {
             contenders: numbers.chain([with(Strategy::Adaptive)]).collect(),
             grids: vec![Grid { call: CallType::Unary, in_flight, round_trips: vec![Duration::ZERO] }],
             size: ByteSize(0),
-            rounds: 3,
+            rounds: 4,
             settle: Duration::from_secs(2),
             watched: Vec::new(),
             counted: Vec::new(),
@@ -92,23 +106,26 @@ impl ChannelsOptions {
         }
     }
 
-    /// A look at the same range.
+    /// A look at the same range: six rounds of ours alone, four where others take part.
     pub fn quick(contenders: Vec<Contender>) -> Self {
         let micros = |round_trips: &[u64]| round_trips.iter().copied().map(Duration::from_micros).collect();
+        let grid = |call, in_flight: &[u32], round_trips: &[u64]| Grid {
+            call,
+            in_flight: in_flight.to_vec(),
+            round_trips: micros(round_trips),
+        };
+        let is_alone = contenders.iter().all(|contender| contender.pair.client.is_ours());
+        let (rounds, budget_s) = if is_alone { (6, 205) } else { (4, 250) };
         Self {
             grids: vec![
-                Grid {
-                    call: CallType::Unary,
-                    in_flight: vec![1, 4, 16, 64, 256],
-                    round_trips: micros(&[0, 200, 1_000, 5_000]),
-                },
-                Grid { call: CallType::PingPong, in_flight: vec![8, 64], round_trips: micros(&[0, 5_000]) },
+                grid(CallType::Unary, &[1, 4, 16, 64, 256], &[0]),
+                grid(CallType::Unary, &[64], &[5_000]),
+                grid(CallType::PingPong, &[8, 64], &[0]),
             ],
-            rounds: 1,
-            settle: Duration::from_secs(2),
+            rounds,
             watched: vec![IN_FLIGHT_TYPICAL],
             counted: vec![IN_FLIGHT_TYPICAL],
-            budget: Duration::from_secs(270),
+            budget: Duration::from_secs(budget_s),
             ..Self::whole(contenders)
         }
     }
@@ -167,7 +184,8 @@ fn draft(
         in_flight,
         connections: strategy.connections(in_flight),
         round_trip,
-        warmup: if strategy == Strategy::Adaptive { options.settle } else { Duration::ZERO },
+        // A lone call has no use for more connections, and a channel nothing to find.
+        warmup: if strategy == Strategy::Adaptive && in_flight > 1 { options.settle } else { Duration::ZERO },
         duration: Duration::ZERO,
     };
     let window =
@@ -177,12 +195,19 @@ fn draft(
 
 fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let mut drafts = Vec::new();
+    let mut planned = Vec::new();
     for grid in grids {
         for &round_trip in &grid.round_trips {
             for &in_flight in &grid.in_flight {
                 let at = (grid.call, in_flight, round_trip);
-                let compared: Vec<Draft> =
-                    options.contenders.iter().map(|contender| draft(options, at, contender)).collect();
+                if planned.contains(&at) {
+                    continue;
+                }
+                planned.push(at);
+                let compared: Vec<Draft> = distinct(&options.contenders, in_flight)
+                    .into_iter()
+                    .map(|contender| draft(options, at, contender))
+                    .collect();
                 drafts.extend(in_rounds(&compared, options.rounds));
             }
         }
@@ -190,16 +215,38 @@ fn figures(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     drafts
 }
 
-/// Our one connection against our one connection, in the middle of the first grid.
+/// The contenders without those that do what another one does: no client has more connections than calls in flight, so
+/// with one in flight four are one. Of such the one stays that is named for the number.
+fn distinct(contenders: &[Contender], in_flight: u32) -> Vec<&Contender> {
+    let does_as = |it: &Contender, other: &Contender| {
+        let connections = |it: &Contender| {
+            let is_fixed = matches!(it.strategy, Strategy::Fixed(_) | Strategy::PerWorker);
+            is_fixed.then(|| it.strategy.connections(in_flight))
+        };
+        let alike = connections(it).filter(|&many| connections(other) == Some(many));
+        // Clients differ by what they do with several channels.
+        let same =
+            |many| it.pair == other.pair || many == 1 && it.pair.client.name() == other.pair.client.name();
+        it.pair.server == other.pair.server && alike.is_some_and(same)
+    };
+    let is_named = |it: &Contender| it.strategy == Strategy::Fixed(it.strategy.connections(in_flight));
+    let stays = |(index, it): &(usize, &Contender)| {
+        let mut others = contenders.iter().enumerate().filter(|(other, _)| other != index);
+        is_named(it) || !others.any(|(other, way)| does_as(it, way) && (is_named(way) || other < *index))
+    };
+    contenders.iter().enumerate().filter(stays).map(|(_, contender)| contender).collect()
+}
+
+/// Our one connection against our one connection, without a delay.
 fn noise_floor(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let Some(grid) = grids.first() else { return Vec::new() };
     let Some(ours) = options.contenders.iter().find(|it| it.pair.client.is_ours()) else { return Vec::new() };
     let contender = Contender { pair: ours.pair.clone(), strategy: Strategy::Fixed(1) };
-    let at_typical = grid.nearest(&[IN_FLIGHT_TYPICAL]).into_iter().flat_map(|in_flight| {
+    let floors = grid.nearest(&NOISE_IN_FLIGHT).into_iter().flat_map(|in_flight| {
         let draft = draft(options, (grid.call, in_flight, Duration::ZERO), &contender);
         in_rounds(&draft.sides(), NOISE_ROUNDS)
     });
-    at_typical.collect()
+    floors.collect()
 }
 
 /// What would disturb the figures is found in windows of its own: of the first kind of call, without a delay.
@@ -208,8 +255,10 @@ fn apart(options: &ChannelsOptions, grids: &[Grid]) -> Vec<Draft> {
     let drafts = |wanted: &[u32]| {
         let in_flight = grid.nearest(wanted).into_iter();
         let at = in_flight.map(|in_flight| (grid.call, in_flight, Duration::ZERO));
-        at.flat_map(|at| options.contenders.iter().map(move |contender| draft(options, at, contender)))
-            .collect::<Vec<_>>()
+        at.flat_map(|at| {
+            distinct(&options.contenders, at.1).into_iter().map(move |it| draft(options, at, it))
+        })
+        .collect::<Vec<_>>()
     };
     let watched = drafts(&options.watched).into_iter().map(watched);
     let counted = drafts(&options.counted).into_iter().map(Draft::counted);
@@ -245,16 +294,19 @@ mod tests {
     }
 
     #[test]
-    fn both_studies_fit_their_budget_with_windows_long_enough() {
+    fn all_studies_fit_their_budget_with_windows_long_enough() {
+        let alone = ChannelsOptions::quick(contenders(&Pair::ours(), &[], 4));
         let (quick, whole) = (ChannelsOptions::quick(everybody()), ChannelsOptions::whole(everybody()));
-        for (options, limit) in [(quick, 5), (whole, 30)] {
+        let advice = ChannelsOptions::advice(vec![1, 4, 16, 64, 256]);
+        for (options, limit, rounds) in [(alone, 4, 6), (quick, 5, 4), (whole, 30, 6), (advice, 2, 4)] {
+            assert_eq!(options.rounds, rounds);
             let study = plan(&options).unwrap();
             assert!(study.total() <= options.budget, "{:?} is over {:?}", study.total(), options.budget);
             assert!(options.budget < Duration::from_secs(limit * 60));
             for window in figures(&study) {
                 let Point { duration, warmup, .. } = window.point;
                 assert!(duration >= Duration::from_millis(240), "{window}: {duration:?}");
-                let settles = window.strategy == Some(Strategy::Adaptive);
+                let settles = window.strategy == Some(Strategy::Adaptive) && window.point.in_flight > 1;
                 assert_eq!(warmup >= options.settle, settles, "{window}: {warmup:?}");
             }
         }
@@ -262,8 +314,7 @@ mod tests {
 
     #[test]
     fn every_contender_has_a_window_in_each_round_of_each_point() {
-        let options = ChannelsOptions { rounds: 2, ..ChannelsOptions::quick(everybody()) };
-        let options = ChannelsOptions { budget: options.budget * 2, ..options };
+        let options = ChannelsOptions::quick(everybody());
         let study = plan(&options).unwrap();
         for grid in &options.grids {
             for (&in_flight, &round_trip) in
@@ -280,8 +331,17 @@ mod tests {
                     let of_round = of_point.iter().filter(move |window| window.round == round);
                     of_round.map(|it| (it.pair.clone(), it.strategy)).collect::<Vec<_>>()
                 };
-                assert_eq!(names(0).len(), options.contenders.len());
+                // With one call in flight each has one connection, and ours the channels that are not fixed besides;
+                // with four, a connection for each call is four.
+                let expected = [(1, 4 + 2), (4, everybody().len() - 1)];
+                let expected = expected.iter().find(|(n, _)| *n == in_flight);
+                assert_eq!(
+                    names(0).len(),
+                    expected.map_or(everybody().len(), |(_, ways)| *ways),
+                    "{in_flight}"
+                );
                 assert_eq!(names(1), names(0).into_iter().rev().collect::<Vec<_>>(), "there and back");
+                assert_eq!((names(2), names(3)), (names(0), names(1)));
             }
         }
     }
@@ -311,5 +371,32 @@ mod tests {
         check(|it| it.rounds = 0, "nothing to measure");
         check(|it| it.grids[0].in_flight.push(0), "at least 1");
         check(|it| it.budget = Duration::from_secs(20), "do not fit");
+    }
+
+    #[test]
+    fn who_does_what_another_one_does_is_left_out() {
+        let check = |strategies: &[Strategy], in_flight: u32, expected: &[Strategy]| {
+            let with = |&strategy: &Strategy| Contender { pair: Pair::ours(), strategy };
+            let all: Vec<Contender> = strategies.iter().map(with).collect();
+            let left: Vec<Strategy> = distinct(&all, in_flight).iter().map(|it| it.strategy).collect();
+            assert_eq!(left, expected, "{in_flight}");
+        };
+        let [one, four, eight] = [1, 4, 8].map(Strategy::Fixed);
+        let all = [Strategy::Adaptive, eight, four, one, Strategy::PerWorker, Strategy::PerCall];
+        check(&all, 1, &[Strategy::Adaptive, one, Strategy::PerCall]);
+        check(&all, 4, &[Strategy::Adaptive, four, one, Strategy::PerCall]);
+        check(&all, 6, &[Strategy::Adaptive, eight, four, one, Strategy::PerCall]);
+        check(&all, 64, &all);
+    }
+
+    #[test]
+    fn a_point_of_two_grids_is_measured_once() {
+        let mut options = ChannelsOptions::quick(everybody());
+        for grid in &mut options.grids {
+            (grid.call, grid.round_trips) = (CallType::Unary, vec![Duration::ZERO]);
+        }
+        let study = plan(&options).unwrap();
+        let at_16 = figures(&study).filter(|window| window.point.in_flight == 16).count();
+        assert_eq!(at_16, options.rounds as usize * everybody().len());
     }
 }

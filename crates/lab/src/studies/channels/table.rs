@@ -1,16 +1,31 @@
 //! The table of a channels study: what every study of calls has, and what was counted and watched apart.
 
 use super::analyse::{Cell, Channels};
-use crate::load::Strategy;
+use super::findings::Verdict;
 use crate::load::table::{Windows, measured, windows};
+use crate::load::{Strategy, Work};
+use crate::statistics::Ratio;
 
-/// What a channels study has besides: what was counted and watched apart stands with every window of its point.
-pub(super) fn table(channels: &Channels) -> Windows<'_> {
+/// What a channels study has besides: ratios of a load, and what was counted and watched apart, stand with every window
+/// of their point.
+pub(super) fn table<'a>(channels: &'a Channels, verdicts: &'a [Verdict]) -> Windows<'a> {
     // Bare sockets take no part: there is nothing to that a rate could stand beside.
     let mut table = windows(|_| None);
     table.column("strategy", |window| window.strategy.map(Strategy::name));
     table.column("round_trip_ns", |window| Some(window.point.round_trip.as_nanos().to_string()));
     measured(&mut table, "lanes_at_the_end", |it| Some(it.lanes.last()?.lanes.to_string()));
+    let mut over_one = |name: &str, figure: fn(Ratio) -> Option<f64>| {
+        table.column(name, move |window| {
+            let (pair, strategy) = (window.pair.as_ref()?, window.strategy?);
+            let Work::Call(call) = window.point.work else { return None };
+            let at = (call, window.point.round_trip, window.point.in_flight);
+            let several = verdicts.iter().find_map(|verdict| verdict.numbers.several(at, pair, strategy));
+            Some(format!("{:.4}", figure(several?.over_one.ratio?)?))
+        });
+    };
+    over_one("rate_over_one_connection", |ratio| Some(ratio.ratio));
+    over_one("rate_over_one_connection_low", |ratio| Some(ratio.interval?.low));
+    over_one("rate_over_one_connection_high", |ratio| Some(ratio.interval?.high));
     let mut of_cell = |name: &str, figure: fn(&Cell) -> Option<String>| {
         table.column(name, move |window| figure(channels.cell(window)?));
     };

@@ -1,19 +1,25 @@
-//! A channels study in a terminal: rates over calls in flight, what a point costs, and the verdicts.
+//! A channels study in a terminal: best numbers, rates over calls in flight, what a point costs, and the verdicts.
 
-use super::analyse::{Cell, Line, Panel, network};
+use super::analyse::{Cell, Line, Panel};
 use super::analysis::ChannelsAnalysis;
-use super::findings::advised;
-use crate::figures::{count, percent, time};
+use super::answer::answer;
+use super::findings::Verdict;
+use super::numbers::Best;
+use crate::figures::{count, percent, ratio_text, time};
+use crate::load::verdict::{Compared, Verdict as Ratios};
 use crate::record::CallType;
 use crate::report::terminal::{aligned, wrapped};
 
 /// The table of what a point costs is of the point nearest to so many calls in flight.
 const IN_FLIGHT_TYPICAL: u32 = 64;
 
-/// A table of rates for each kind of call and delay, one of costs for each kind without a delay, and what limits whom.
+/// The headline, the tables of best numbers, rates and costs, and what limits whom.
 pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
     let ChannelsAnalysis { results, channels, verdicts, .. } = study;
-    let mut text = String::new();
+    let mut text = answer(verdicts, &results.settings).map(|answer| wrapped(&answer)).unwrap_or_default();
+    for verdict in verdicts {
+        text += &best_numbers(verdict);
+    }
     for panel in &channels.panels {
         text += &rates(panel, &channels.in_flight(panel.call));
     }
@@ -22,17 +28,41 @@ pub(super) fn text(study: &ChannelsAnalysis<'_>) -> String {
             text += &costs(panel, &channels.in_flight(call));
         }
     }
-    if let Some(advice) = advised(channels, verdicts, &results.settings) {
-        text += &wrapped(&advice);
-    }
     for verdict in verdicts {
-        let network = network(verdict.round_trip);
-        text += &wrapped(&format!(
-            "{}, {}, {network}: {} {}",
-            verdict.stack, verdict.call, verdict.text, verdict.advice
-        ));
+        text +=
+            &wrapped(&format!("{}, {}: {} {}", verdict.stack, verdict.place(), verdict.text, verdict.advice));
     }
     text
+}
+
+/// Loads, the best number at each, and what it gains.
+fn best_numbers(verdict: &Verdict) -> String {
+    let rows = &verdict.numbers.rows;
+    let has_adaptive = rows.iter().any(|row| row.adaptive.is_some());
+    let mut lines =
+        vec![["in flight", "best number", "several ÷ one", "adaptive ÷ fixed"].map(str::to_owned).to_vec()];
+    lines.extend(rows.iter().map(|row| {
+        let best = match &row.best {
+            Best::Only | Best::One => "1".to_owned(),
+            Best::Several(several) => several.connections.to_string(),
+            Best::CannotTell => "cannot tell".to_owned(),
+        };
+        let several = row.told().map(|it| with(&it.over_one, "with", it.connections));
+        let adaptive = row.adaptive.as_ref().map(|it| with(&it.share, "of", it.of));
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        vec![row.in_flight.to_string(), best, or_none(several), or_none(adaptive)]
+    }));
+    for line in lines.iter_mut().filter(|_| !has_adaptive) {
+        line.pop();
+    }
+    format!("{}, {}: best number of connections\n{}\n", verdict.stack, verdict.place(), aligned(&lines))
+}
+
+/// `1.83 × (1.6–2.1) with 4`; a question mark where a difference may be there or not.
+fn with(compared: &Compared, word: &str, connections: u32) -> String {
+    let mark = if compared.verdict == Ratios::CannotTell { "? " } else { "" };
+    let ratio = compared.ratio.map_or_else(|| "not measured".to_owned(), ratio_text);
+    format!("{mark}{ratio} {word} {connections}")
 }
 
 fn rates(panel: &Panel, in_flight: &[u32]) -> String {
@@ -42,13 +72,20 @@ fn rates(panel: &Panel, in_flight: &[u32]) -> String {
     };
     let mut rows = vec![row(String::new(), &|in_flight| Some(in_flight.to_string()))];
     for line in &panel.lines {
-        rows.push(row(line.label(), &|in_flight| Some(count(line.at(in_flight)?.rate_per_s))));
+        rows.push(row(line.label(), &|in_flight| Some(rate(line.at(in_flight)?))));
     }
     if panel.ideal(1).is_some() {
         rows.push(row("ideal scaling".to_owned(), &|in_flight| panel.ideal(in_flight).map(count)));
     }
     let (call, network) = (panel.call, panel.network());
     format!("{call}, {network}: calls per second by calls in flight\n{}\n", aligned(&rows))
+}
+
+/// A rate, and how far its interval reaches to each side: `40.1 k ±12 %`.
+fn rate(cell: &Cell) -> String {
+    let reach = cell.rate_interval.map(|interval| interval.half_width().exp() - 1.0);
+    let reach = reach.map(|reach| format!(" ±{}", percent(reach))).unwrap_or_default();
+    format!("{}{reach}", count(cell.rate_per_s))
 }
 
 /// The figures of one number of calls in flight.

@@ -7,8 +7,8 @@
 pub(crate) mod words;
 
 use super::lines::{Analysis, Cell};
-use super::verdict::{Better, Compared, Verdict};
 use crate::load::paired::ratio;
+use crate::load::verdict::{Better, Compared, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::CallType;
 use crate::size::ByteSize;
@@ -164,7 +164,7 @@ fn call(analysis: &Analysis, job: Job, transport: Transport, size: ByteSize) -> 
     let beside = |&(kind, cell): &(Kind, &Cell)| {
         let floor = analysis.noise.rate(best).max(analysis.noise.rate(kind));
         let ratio = ratio(&best_cell.windows, &cell.windows, |it| it.rate_per_s);
-        (kind, Compared::new(ratio.map(|ratio| ratio.for_all_of(pairs)), floor, Better::More))
+        (kind, Compared::new(ratio.map(|ratio| ratio.among(pairs)), floor, Better::More))
     };
     let mut others: Vec<(Kind, Compared)> =
         candidates.iter().filter(|(kind, _)| *kind != best).map(beside).collect();
@@ -186,7 +186,7 @@ fn carrier(analysis: &Analysis, job: Job, size: ByteSize) -> Option<TransportCho
         Compared::new(ratio, analysis.noise.median(kind), Better::Less)
     } else {
         let ratio = ratio(&uds.windows, &tcp.windows, |it| it.rate_per_s);
-        let ratio = ratio.map(|ratio| ratio.for_all_of(both.len()));
+        let ratio = ratio.map(|ratio| ratio.among(both.len()));
         Compared::new(ratio, analysis.noise.rate(kind), Better::More)
     };
     Some(TransportChoice { job, size, kind, compared })

@@ -14,10 +14,10 @@ pub(crate) mod findings;
 use std::collections::BTreeSet;
 
 use super::lines::Analysis;
-use super::verdict::{Better, Compared, Verdict};
 use crate::load::gathered::{Windows, gathered};
 use crate::load::noise::Noise;
 use crate::load::paired::{CellKey, Window, at, excluded, ratio};
+use crate::load::verdict::{Better, Compared, Verdict};
 use crate::load::{Kind, LabResults, PointResult, ProcessUsage, SystemCallsOutcome, Transport, Usage};
 use crate::record::Latency;
 use crate::size::ByteSize;

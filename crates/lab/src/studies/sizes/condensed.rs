@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::compare::{Against, ComparedCell, Comparison};
-use super::verdict::{Compared, Verdict};
 use crate::figures::short;
 use crate::load::LabResults;
 use crate::load::noise::Floor;
+use crate::load::verdict::Compared;
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
@@ -70,16 +70,6 @@ fn compared(compared: Compared) -> Value {
         "ratio": ratio.map(|ratio| short(ratio.ratio)),
         "low": interval.map(|interval| short(interval.low)),
         "high": interval.map(|interval| short(interval.high)),
-        "verdict": verdict(compared.verdict),
+        "verdict": compared.verdict.name(),
     })
-}
-
-fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Faster => "faster",
-        Verdict::NoDifference => "no difference",
-        Verdict::Slower => "slower",
-        Verdict::CannotTell => "cannot tell",
-        Verdict::NotMeasured => "not measured",
-    }
 }

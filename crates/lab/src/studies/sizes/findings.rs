@@ -3,10 +3,10 @@
 use super::choice::Choices;
 use super::choice::words::in_a_sentence;
 use super::lines::{Analysis, Cell, Line, PLATEAU_FACTOR, Plateau};
-use super::verdict::{Compared, MARGIN, Verdict};
 use crate::figures::{count, percent, throughput, time, times};
 use crate::findings::{Doubt, Finding, Topic};
 use crate::load::noise::Noise;
+use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::record::{CallType, Latency};
 use crate::size::ByteSize;

@@ -1,9 +1,9 @@
 //! What our own pair and the bare sockets did, as lines over message sizes. Pure: results in, lines out.
 
-use super::verdict::{Better, Compared};
 use crate::load::gathered::gathered;
 use crate::load::noise::Noise;
 use crate::load::paired::{Measured, Window, ratio};
+use crate::load::verdict::{Better, Compared};
 use crate::load::{Kind, LabResults, Pattern, Transport, Work};
 use crate::record::{CallType, Latency, Pace, Spike};
 use crate::size::ByteSize;

@@ -7,6 +7,7 @@ use crate::figures::{bound, short};
 use crate::load::Strategy;
 use crate::report::parts::script_json;
 use crate::stack::OURS;
+use crate::statistics::Interval;
 use crate::studies::channels::analyse::{Cell, Channels, label, network};
 
 /// Hues of peers, in the order of measuring; there are as many in the style sheet.
@@ -50,7 +51,12 @@ struct LineData {
 struct CellData {
     n: u32,
     rate: f64,
+    /// The interval of the rate; absent with too few windows.
+    rate_ends: Option<[f64; 2]>,
+    /// Operations per second in each good window.
+    windows: Vec<f64>,
     p50: u64,
+    p50_ends: Option<[f64; 2]>,
     p90: u64,
     p99: u64,
     p99_9: u64,
@@ -117,6 +123,13 @@ fn cell(cell: &Cell) -> CellData {
     CellData {
         n: cell.in_flight,
         rate: short(cell.rate_per_s),
+        rate_ends: cell.rate_interval.map(ends),
+        windows: cell
+            .windows
+            .iter()
+            .filter_map(|it| Some(short(it.outcome.as_ref().ok()?.rate_per_s)))
+            .collect(),
+        p50_ends: cell.p50_interval.map(ends),
         p50: latency.p50,
         p90: latency.p90,
         p99: latency.p99,
@@ -124,6 +137,10 @@ fn cell(cell: &Cell) -> CellData {
         max: latency.max,
         connections: cell.connections,
     }
+}
+
+fn ends(Interval { low, high }: Interval) -> [f64; 2] {
+    [short(low), short(high)]
 }
 
 /// Of each line that has lanes over time, in the order of measuring.

@@ -2,16 +2,19 @@
 
 use maud::{Markup, html};
 
-use crate::figures::{count, percent, time};
-use crate::report::parts::{field, sorting_head};
+use crate::figures::{count, interval_figure, percent, ratio_figure, time};
+use crate::report::parts::{field, sorting_head, sure_field};
+use crate::statistics::{Interval, Ratio};
 use crate::studies::channels::analyse::{Cell, Channels, Line, Panel};
+use crate::studies::channels::findings::Verdict;
 
-const COLUMNS: [&str; 18] = [
+const COLUMNS: [&str; 19] = [
     "Way",
     "Call",
     "Round trip",
     "In flight",
     "Rate",
+    "÷ one",
     "p50",
     "p90",
     "p99",
@@ -27,7 +30,7 @@ const COLUMNS: [&str; 18] = [
     "Errors",
 ];
 
-pub(super) fn table(channels: &Channels) -> Markup {
+pub(super) fn table(channels: &Channels, verdicts: &[Verdict]) -> Markup {
     html! {
         table {
             thead {
@@ -36,13 +39,19 @@ pub(super) fn table(channels: &Channels) -> Markup {
                 }
             }
             tbody {
-                @for (panel, line, cell) in channels.points() { (row(panel, line, cell)) }
+                @for point in channels.points() { (row(point, over_one(verdicts, point))) }
             }
         }
     }
 }
 
-fn row(panel: &Panel, line: &Line, cell: &Cell) -> Markup {
+/// The rate of a way with several connections ÷ that over one.
+fn over_one(verdicts: &[Verdict], (panel, line, cell): (&Panel, &Line, &Cell)) -> Option<Ratio> {
+    let at = (panel.call, panel.round_trip, cell.in_flight);
+    verdicts.iter().find_map(|verdict| verdict.numbers.several(at, &line.pair, line.strategy))?.over_one.ratio
+}
+
+fn row((panel, line, cell): (&Panel, &Line, &Cell), over_one: Option<Ratio>) -> Markup {
     let latency = cell.latency;
     let counted = cell.system_calls;
     let counted = [counted.map(|it| it.client_per_operation), counted.map(|it| it.server_per_operation)];
@@ -54,8 +63,14 @@ fn row(panel: &Panel, line: &Line, cell: &Cell) -> Markup {
             td.words { (panel.call) }
             (field(Some(round_trip_ns), |ns| if ns > 0.0 { time(ns) } else { "direct".to_owned() }))
             (field(Some(f64::from(cell.in_flight)), |in_flight| in_flight.to_string()))
-            (field(Some(cell.rate_per_s), |rate| format!("{}/s", count(rate))))
-            @for ns in [latency.p50, latency.p90, latency.p99, latency.p99_9, latency.max] {
+            (sure_field(Some(cell.rate_per_s), |rate| format!("{}/s", count(rate)), ends(cell.rate_interval, count)))
+            (sure_field(
+                over_one.map(|it| it.ratio),
+                |ratio| format!("{} ×", ratio_figure(ratio)),
+                over_one.and_then(interval_figure),
+            ))
+            (sure_field(Some(latency.p50 as f64), time, ends(cell.p50_interval, time)))
+            @for ns in [latency.p90, latency.p99, latency.p99_9, latency.max] {
                 (field(Some(ns as f64), time))
             }
             (field(cell.connections.map(f64::from), |connections| connections.to_string()))
@@ -65,4 +80,8 @@ fn row(panel: &Panel, line: &Line, cell: &Cell) -> Markup {
             (field(Some(cell.errors as f64), count))
         }
     }
+}
+
+fn ends(interval: Option<Interval>, show: fn(f64) -> String) -> Option<String> {
+    interval.map(|Interval { low, high }| format!("{} – {}", show(low), show(high)))
 }

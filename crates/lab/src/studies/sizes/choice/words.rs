@@ -1,10 +1,10 @@
 //! Choices in sentences, and in few words for a table.
 
 use super::{Advice, CallChoice, Choices, Job, TransportChoice};
+use crate::figures::{ratio_figure, ratio_text};
+use crate::load::verdict::Verdict;
 use crate::load::{Kind, Pattern, Transport, Work};
 use crate::record::CallType;
-use crate::studies::sizes::compare::findings::{ratio_figure, ratio_text};
-use crate::studies::sizes::verdict::Verdict;
 use crate::wording::enumerated;
 
 /// What to use for each job over each transport, by runs of neighbouring sizes of which the same is said; `None` where

@@ -1,12 +1,13 @@
 //! A comparison in sentences.
 
+use crate::figures::{interval_figure, ratio_figure, ratio_text};
 use crate::load::Kind;
 use crate::load::Transport;
+use crate::load::verdict::{Compared, Verdict};
 use crate::size::ByteSize;
 use crate::stack::Pair;
 use crate::statistics::Ratio;
 use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Tally};
-use crate::studies::sizes::verdict::{Compared, Verdict};
 use crate::wording::{capitalised, enumerated};
 
 /// One kind of call beside one other pair, over all sizes, in a sentence.
@@ -112,32 +113,6 @@ pub(crate) fn verdicts(tally: Tally) -> String {
         parts.push(format!("not measured in {}", tally.not_measured));
     }
     parts.join(", ")
-}
-
-/// A ratio with its interval: `8.1 × (7.7–8.6)`.
-pub(crate) fn ratio_text(ratio: Ratio) -> String {
-    match interval_figure(ratio) {
-        Some(interval) => format!("{} × ({interval})", ratio_figure(ratio.ratio)),
-        None => format!("{} ×", ratio_figure(ratio.ratio)),
-    }
-}
-
-/// The ends of a ratio's interval: `7.7–8.6`.
-pub(crate) fn interval_figure(ratio: Ratio) -> Option<String> {
-    let interval = ratio.interval?;
-    Some(format!("{}–{}", ratio_figure(interval.low), ratio_figure(interval.high)))
-}
-
-/// A ratio without its sign: two or three decimals near 1, where they tell a difference, two or three digits elsewhere.
-pub(crate) fn ratio_figure(ratio: f64) -> String {
-    let decimals = match ratio {
-        // An end of an interval beside 1 must not look as if it were 1.
-        _ if ratio < 0.0995 || (0.995..1.005).contains(&ratio) => 3,
-        _ if ratio < 1.995 => 2,
-        _ if ratio < 19.95 => 1,
-        _ => 0,
-    };
-    format!("{ratio:.decimals$}")
 }
 
 fn contrast(comparison: &Comparison, pair: &Pair, (kind, transport): (Kind, Transport)) -> Option<Contrast> {

@@ -1,8 +1,9 @@
 //! Small made-up results, and what is said of them.
 
 use super::super::lines::analyse;
-use super::findings::{answer, contrasts, losses, ratio_figure, verdicts};
+use super::findings::{answer, contrasts, losses, verdicts};
 use super::*;
+use crate::figures::ratio_figure;
 use crate::load::results::{AaResult, Outcome, SystemCallsResult};
 use crate::load::{Label, Pattern, SystemCalls, Work};
 use crate::record::CallType;

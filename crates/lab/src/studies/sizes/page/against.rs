@@ -6,14 +6,14 @@ mod heat;
 
 use maud::{Markup, html};
 
-use crate::figures::{bound, percent};
+use crate::figures::{bound, percent, ratio_figure, ratio_text};
 use crate::load::noise::{AaCell, Floor};
+use crate::load::verdict::MARGIN;
 use crate::load::{LabResults, StackInfo};
 use crate::report::parts::{choices, folded, scrolled};
 use crate::stack::{Pair, Setting};
-use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, ratio_figure, ratio_text, verdicts};
+use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, verdicts};
 use crate::studies::sizes::compare::{Comparison, Tally};
-use crate::studies::sizes::verdict::MARGIN;
 use crate::wording::counted;
 
 /// With a floor above this share, real differences are called none.

@@ -3,14 +3,14 @@
 use maud::{Markup, html};
 
 use super::anchor::anchor;
+use crate::figures::ratio_text;
 use crate::figures::{bound, percent};
+use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
 use crate::size::ByteSize;
 use crate::studies::sizes::choice::words::best_and;
 use crate::studies::sizes::choice::{Advice, CallChoice, Choices, Job, TransportChoice};
-use crate::studies::sizes::compare::findings::ratio_text;
 use crate::studies::sizes::lines::Analysis;
-use crate::studies::sizes::verdict::{Compared, MARGIN, Verdict};
 
 /// A row for each size; nothing where there is nothing to choose from.
 pub(super) fn section(analysis: &Analysis, choices: &Choices) -> Markup {

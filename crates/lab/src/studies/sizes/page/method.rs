@@ -1,9 +1,9 @@
 //! How a study was measured, and where.
 
 use super::super::lines::PLATEAU_FACTOR;
-use super::super::verdict::MARGIN;
 use crate::figures::{percent, time};
 use crate::load::LabResults;
+use crate::load::verdict::MARGIN;
 use crate::statistics::PAIRS_MIN;
 
 /// How it was measured, in sentences.

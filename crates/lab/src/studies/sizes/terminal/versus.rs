@@ -1,12 +1,12 @@
 //! A comparison in a terminal.
 
-use crate::figures::{count, percent, time};
+use crate::figures::{count, percent, ratio_figure, ratio_text, time};
+use crate::load::verdict::{Compared, MARGIN, Verdict};
 use crate::load::{Kind, Transport};
 use crate::report::terminal::{aligned, wrapped};
 use crate::stack::Stack;
-use crate::studies::sizes::compare::findings::{answer, ratio_figure, ratio_text};
+use crate::studies::sizes::compare::findings::answer;
 use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends, Side};
-use crate::studies::sizes::verdict::{Compared, MARGIN, Verdict};
 use crate::study::LeftOut;
 
 /// A table for each kind of call and transport, what they come to, and what was left out.

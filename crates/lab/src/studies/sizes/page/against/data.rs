@@ -4,12 +4,12 @@ use maud::Markup;
 use serde::Serialize;
 
 use crate::figures::short;
+use crate::load::verdict::{Compared, Verdict};
 use crate::load::{Kind, Transport, Work};
 use crate::report::parts::script_json;
 use crate::stack::Pair;
 use crate::statistics::Ratio;
 use crate::studies::sizes::compare::{Against, ComparedCell, Comparison, Cost, ProcessCost, Side};
-use crate::studies::sizes::verdict::{Compared, Verdict};
 
 #[derive(Serialize)]
 struct Data {

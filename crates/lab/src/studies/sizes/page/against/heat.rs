@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
+use crate::figures::{interval_figure, ratio_figure};
 use crate::load::Kind;
 use crate::load::Transport;
+use crate::load::verdict::{Compared, Verdict};
 use crate::size::ByteSize;
 use crate::stack::Pair;
 use crate::statistics::Ratio;
-use crate::studies::sizes::compare::findings::{interval_figure, ratio_figure};
 use crate::studies::sizes::compare::{Against, Aggregate, ComparedCell, Comparison};
-use crate::studies::sizes::verdict::{Compared, Verdict};
 
 /// The deepest colour of a cell stands for a ratio of at least this or at most its inverse.
 const DEEPEST: f64 = 8.0;

@@ -1,11 +1,11 @@
-//! What a ratio amounts to.
+//! What a ratio of two windows' figures amounts to.
 
 use crate::statistics::Ratio;
 
 /// A ratio, and what it amounts to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Compared {
-    /// Ours ÷ theirs; `None` without a round in which both were measured.
+    /// Ours ÷ theirs, or one way ÷ another; `None` without a round in which both were measured.
     pub(crate) ratio: Option<Ratio>,
     /// See [`Verdict`].
     pub(crate) verdict: Verdict,
@@ -27,18 +27,34 @@ pub(crate) enum Verdict {
     NotMeasured,
 }
 
+impl Verdict {
+    /// The name in JSON and in words.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::NoDifference => "no difference",
+            Self::Slower => "slower",
+            Self::CannotTell => "cannot tell",
+            Self::NotMeasured => "not measured",
+        }
+    }
+}
+
 /// What is called no difference: a ratio that is known to lie between 1 ÷ this and this.
 pub(crate) const MARGIN: f64 = 1.1;
 
 /// Which way of a figure is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Better {
+pub(crate) enum Better {
+    /// Rates.
     More,
+    /// Times.
     Less,
 }
 
 impl Compared {
-    pub(super) fn new(ratio: Option<Ratio>, floor: f64, better: Better) -> Self {
+    /// `floor`: a log ratio that is no farther from 0 is no difference.
+    pub(crate) fn new(ratio: Option<Ratio>, floor: f64, better: Better) -> Self {
         let verdict = match ratio {
             None => Verdict::NotMeasured,
             Some(Ratio { interval: None, .. }) => Verdict::CannotTell,

@@ -1,0 +1,112 @@
+//! The first thing to know of a channels study, told from all rows of all its tables of best numbers.
+
+use super::findings::{Verdict, by_load, is_behind};
+use super::numbers::{Row, Several, Tally, most};
+use crate::figures::ratio_text;
+use crate::load::Settings;
+use crate::wording::counted;
+
+/// The headline; `None` when nothing was measured.
+pub(crate) fn answer(verdicts: &[Verdict], settings: &Settings) -> Option<String> {
+    if settings.target.is_some() {
+        return advised(verdicts, settings);
+    }
+    if verdicts.is_empty() {
+        return None;
+    }
+    let rows = || verdicts.iter().flat_map(|verdict| &verdict.numbers.rows);
+    let tally: Tally = rows().collect();
+    if tally.loads() == 0 {
+        return Some("Several connections were not compared with one.".to_owned());
+    }
+    let behind = match rows().filter(|row| row.adaptive.as_ref().is_some_and(is_behind)).count() {
+        0 => String::new(),
+        behind => format!(" The adaptive channel falls behind a fixed number at {behind}."),
+    };
+    let loads = counted(tally.loads() as u64, "load");
+    Some(match largest(verdicts) {
+        Some(most) => {
+            let mut parts = vec![format!("several connections gain at {} (most: {most})", tally.gains)];
+            if tally.nothing > 0 {
+                parts.push(format!("nothing at {}", tally.nothing));
+            }
+            if tally.cannot_tell > 0 {
+                parts.push(format!("{} cannot be told", tally.cannot_tell));
+            }
+            let last = parts.pop().map(|last| if parts.is_empty() { last } else { format!("and {last}") });
+            parts.extend(last);
+            format!("Of {loads}, {}.{behind}", parts.join(", "))
+        }
+        None => format!("{}.{behind}", no_gain(tally, &loads)),
+    })
+}
+
+/// Where no load shows a gain.
+fn no_gain(tally: Tally, loads: &str) -> String {
+    match (tally.nothing, tally.cannot_tell) {
+        (_, 0) => format!("Several connections gain nothing at any of {loads}"),
+        (0, _) => format!("Whether several connections gain cannot be told at any of {loads}"),
+        (nothing, open) => {
+            format!("Of {loads}, several connections gain nothing at {nothing}, and {open} cannot be told")
+        }
+    }
+}
+
+/// The gain that is largest for sure, and where it is.
+fn largest(verdicts: &[Verdict]) -> Option<String> {
+    let all = verdicts.iter().filter_map(|verdict| {
+        let (row, several) = most(verdict.numbers.rows.iter())?;
+        Some((verdict, row, several))
+    });
+    let (verdict, row, several) = all.max_by(|(.., a), (.., b)| a.least().total_cmp(&b.least()))?;
+    Some(format!(
+        "{} with {} connections, {}, {}, {} in flight",
+        ratio_of(several),
+        several.connections,
+        verdict.stack,
+        verdict.place(),
+        row.in_flight
+    ))
+}
+
+/// Whether more connections to somebody else's server would help, and how many; `None` when nothing was measured.
+pub(crate) fn advised(verdicts: &[Verdict], settings: &Settings) -> Option<String> {
+    let target = settings.target.as_deref()?;
+    let rows = &verdicts.first()?.numbers.rows;
+    let tally: Tally = rows.iter().collect();
+    let loads = counted(tally.loads() as u64, "load");
+    let open = match tally.cannot_tell {
+        0 => String::new(),
+        open => format!(" At {open} of {loads} it cannot be told; more rounds (--rounds) tell more."),
+    };
+    Some(match most(rows.iter()) {
+        Some((row, several)) => format!(
+            "Yes: with {} calls in flight, {} connections to {target} move {} as much as one. {}{open}",
+            row.in_flight,
+            several.connections,
+            ratio_of(several),
+            by_load(rows)
+        ),
+        None if tally.loads() == 0 => {
+            format!("More connections to {target} were not compared with one.")
+        }
+        None if tally.cannot_tell == 0 => {
+            format!("No: more connections to {target} gain nothing at any of {loads}{}.", up_to(rows))
+        }
+        None if tally.nothing == 0 => {
+            format!("It cannot be told whether more connections to {target} would help.{open}")
+        }
+        None => format!(
+            "More connections to {target} are not shown to help: at {} of {loads} they gain nothing.{open}",
+            tally.nothing
+        ),
+    })
+}
+
+fn ratio_of(several: &Several) -> String {
+    several.over_one.ratio.map(ratio_text).unwrap_or_default()
+}
+
+fn up_to(rows: &[Row]) -> String {
+    rows.last().map(|row| format!(", up to {} calls in flight", row.in_flight)).unwrap_or_default()
+}

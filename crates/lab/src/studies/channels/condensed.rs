@@ -1,0 +1,81 @@
+//! What a study of channels came to, as small JSON: the figures that documents quote, without the windows behind them.
+
+use serde_json::{Value, json};
+
+use super::analyse::{Cell, Channels, Line, Panel};
+use super::findings::Verdict;
+use super::numbers::{Adaptive, Best, Numbers, Row};
+use crate::figures::short;
+use crate::load::LabResults;
+use crate::load::verdict::Compared;
+
+/// The schema's name and version.
+const CONDENSED_SCHEMA: &str = "thalweg.lab-condensed/1";
+
+/// Rates of all points with their intervals, and of each load its best number, what that gains over one, and what the
+/// adaptive channel reaches of it.
+pub(super) fn condensed(results: &LabResults, channels: &Channels, verdicts: &[Verdict]) -> String {
+    let loads = |verdict: &Verdict| {
+        let Numbers { rows, .. } = &verdict.numbers;
+        rows.iter().map(|row| load(verdict, row)).collect::<Vec<_>>()
+    };
+    let condensed = json!({
+        "schema": CONDENSED_SCHEMA,
+        "machine": results.machine,
+        "started": results.started,
+        "arguments": results.settings.arguments,
+        "stacks": results.stacks,
+        "left_out": results.left_out,
+        "noise_ratio": short(channels.noise.exp()),
+        "points": channels.points().map(point).collect::<Vec<_>>(),
+        "loads": verdicts.iter().flat_map(loads).collect::<Vec<_>>(),
+    });
+    format!("{condensed:#}\n")
+}
+
+fn point((panel, line, cell): (&Panel, &Line, &Cell)) -> Value {
+    json!({
+        "work": panel.call.name(),
+        "round_trip_ns": panel.round_trip.as_nanos() as u64,
+        "in_flight": cell.in_flight,
+        "client": line.pair.client,
+        "server": line.pair.server,
+        "strategy": line.strategy,
+        "windows": cell.windows.iter().filter(|window| window.outcome.is_ok()).count(),
+        "rate_per_s": short(cell.rate_per_s),
+        "low": cell.rate_interval.map(|interval| short(interval.low)),
+        "high": cell.rate_interval.map(|interval| short(interval.high)),
+    })
+}
+
+fn load(verdict: &Verdict, row: &Row) -> Value {
+    let Numbers { stack: (client, server), call, round_trip, .. } = &verdict.numbers;
+    let best = match &row.best {
+        Best::Only | Best::One => Some(1),
+        Best::Several(several) => Some(several.connections),
+        Best::CannotTell => None,
+    };
+    let adaptive = |Adaptive { of, share }: &Adaptive| compared(share, *of);
+    json!({
+        "work": call.name(),
+        "round_trip_ns": round_trip.as_nanos() as u64,
+        "in_flight": row.in_flight,
+        "client": client,
+        "server": server,
+        "best": best,
+        "several_over_one": row.told().map(|several| compared(&several.over_one, several.connections)),
+        "adaptive_over_best": row.adaptive.as_ref().map(adaptive),
+    })
+}
+
+/// `connections`: of the fixed number that takes part.
+fn compared(compared: &Compared, connections: u32) -> Value {
+    let interval = compared.ratio.and_then(|ratio| ratio.interval);
+    json!({
+        "connections": connections,
+        "ratio": compared.ratio.map(|ratio| short(ratio.ratio)),
+        "low": interval.map(|interval| short(interval.low)),
+        "high": interval.map(|interval| short(interval.high)),
+        "verdict": compared.verdict.name(),
+    })
+}

@@ -1,0 +1,268 @@
+//! Which number of connections is best at each load, and what it gains over one. Pure.
+//!
+//! Every way with several connections is compared with one connection by windows of the same round. All intervals of a
+//! load are those of one comparison [among](crate::statistics::Ratio::among) as many as there are ways, so that one
+//! holds also of the way that is picked because its rate is the largest.
+
+use std::time::Duration;
+
+use super::analyse::{Cell, Channels, Line, Panel};
+use crate::load::Strategy;
+use crate::load::paired;
+use crate::load::verdict::{Better, Compared, MARGIN, Verdict};
+use crate::record::CallType;
+use crate::stack::Pair;
+
+/// Whose client and server, without variants.
+pub(crate) type Names = (String, String);
+
+/// The best numbers of one stack at one kind of call and delay.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Numbers {
+    /// Whose client and server.
+    pub(crate) stack: Names,
+    /// Which kind of call.
+    pub(crate) call: CallType,
+    /// What the network adds to a round trip.
+    pub(crate) round_trip: Duration,
+    /// By calls in flight, ascending: each load that was measured over one connection.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// So many calls in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    /// How many.
+    pub(crate) in_flight: u32,
+    /// The ways with a fixed number of several connections, fewest first.
+    pub(crate) several: Vec<Several>,
+    /// The best number.
+    pub(crate) best: Best,
+    /// How the channel that finds its own number does beside that number.
+    pub(crate) adaptive: Option<Adaptive>,
+}
+
+/// A way with several connections beside one connection.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Several {
+    /// The client that has them, with its variant.
+    pub(crate) pair: Pair,
+    /// The way.
+    pub(crate) strategy: Strategy,
+    /// Its name.
+    pub(crate) name: String,
+    /// Its connections.
+    pub(crate) connections: u32,
+    /// Operations per second.
+    pub(crate) rate_per_s: f64,
+    /// Its rate ÷ that over one connection.
+    pub(crate) over_one: Compared,
+}
+
+/// The fewest connections that are not shown to be worse than the best.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Best {
+    /// One, as there is nothing to compare it with: a lone call has no use for more.
+    Only,
+    /// One: of every way with several it is shown that it gains no more than [`MARGIN`].
+    One,
+    /// Several: that they gain is shown.
+    Several(Several),
+    /// No way is shown to gain, and one at least may gain more than [`MARGIN`].
+    CannotTell,
+}
+
+/// A channel that finds its own number of connections, beside a fixed number.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Adaptive {
+    /// The fixed number: the best one, or where that cannot be told the one whose rate is largest.
+    pub(crate) of: u32,
+    /// Its rate ÷ that over the fixed number.
+    pub(crate) share: Compared,
+}
+
+impl Numbers {
+    /// What this way did beside one connection, at this call, delay and number in flight.
+    pub(crate) fn several(
+        &self,
+        (call, round_trip, in_flight): (CallType, Duration, u32),
+        pair: &Pair,
+        strategy: Strategy,
+    ) -> Option<&Several> {
+        let is_here = (self.call, self.round_trip) == (call, round_trip);
+        let row = self.rows.iter().find(|row| is_here && row.in_flight == in_flight)?;
+        row.several.iter().find(|way| (&way.pair, way.strategy) == (pair, strategy))
+    }
+}
+
+impl Row {
+    /// What more connections gain, if that is shown.
+    pub(crate) fn gain(&self) -> Option<&Several> {
+        match &self.best {
+            Best::Several(gain) => Some(gain),
+            _ => None,
+        }
+    }
+
+    /// The way whose ratio says most of this load: the best number's, or that with the largest rate.
+    pub(crate) fn told(&self) -> Option<&Several> {
+        self.gain().or_else(|| fastest(self.several.iter()))
+    }
+}
+
+impl Several {
+    /// The lower end of the ratio's interval; 0 without one.
+    pub(crate) fn least(&self) -> f64 {
+        self.over_one.ratio.and_then(|ratio| ratio.interval).map_or(0.0, |interval| interval.low)
+    }
+
+    /// Nothing that is worth more connections: the whole interval lies below [`MARGIN`].
+    fn gains_nothing(&self) -> bool {
+        let interval = self.over_one.ratio.and_then(|ratio| ratio.interval);
+        self.over_one.verdict != Verdict::Faster && interval.is_some_and(|interval| interval.high <= MARGIN)
+    }
+}
+
+/// How many loads have which answer; those with nothing to compare are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Several connections gain.
+    pub(crate) gains: usize,
+    /// They gain no more than [`MARGIN`].
+    pub(crate) nothing: usize,
+    /// It cannot be told.
+    pub(crate) cannot_tell: usize,
+}
+
+impl Tally {
+    /// Loads at which several connections were compared with one.
+    pub(crate) fn loads(self) -> usize {
+        self.gains + self.nothing + self.cannot_tell
+    }
+}
+
+impl<'r> FromIterator<&'r Row> for Tally {
+    fn from_iter<I: IntoIterator<Item = &'r Row>>(rows: I) -> Self {
+        let mut tally = Self::default();
+        for row in rows {
+            match row.best {
+                Best::Only => {}
+                Best::One => tally.nothing += 1,
+                Best::Several(_) => tally.gains += 1,
+                Best::CannotTell => tally.cannot_tell += 1,
+            }
+        }
+        tally
+    }
+}
+
+/// The row that gains most: the one whose gain is largest at the lower end of its interval. The largest ratio of many
+/// loads would be large by chance too.
+pub(crate) fn most<'n>(rows: impl Iterator<Item = &'n Row>) -> Option<(&'n Row, &'n Several)> {
+    rows.filter_map(|row| Some((row, row.gain()?))).max_by(|(_, a), (_, b)| a.least().total_cmp(&b.least()))
+}
+
+/// For each stack, kind of call and delay that was measured over one connection; a stack's stand together.
+pub(crate) fn numbers(channels: &Channels) -> Vec<Numbers> {
+    let mut numbers = Vec::new();
+    for stack in stacks(channels) {
+        for panel in &channels.panels {
+            let lines = lines_of(panel, &stack);
+            let Some(one) = lines.iter().find(|line| line.strategy == Strategy::Fixed(1)) else { continue };
+            let rows = one.cells.iter().map(|cell| row(cell, &lines, channels.noise)).collect();
+            let Panel { call, round_trip, .. } = *panel;
+            numbers.push(Numbers { stack: stack.clone(), call, round_trip, rows });
+        }
+    }
+    numbers
+}
+
+/// The lines of this stack, its client's and server's variants all.
+pub(crate) fn lines_of<'p>(panel: &'p Panel, stack: &Names) -> Vec<&'p Line> {
+    panel.lines.iter().filter(|line| names(&line.pair) == *stack).collect()
+}
+
+/// Clients and servers without their variants, in the order of measuring.
+fn stacks(channels: &Channels) -> Vec<Names> {
+    let mut stacks = Vec::new();
+    for (pair, _) in channels.ways() {
+        let stack = names(pair);
+        if !stacks.contains(&stack) {
+            stacks.push(stack);
+        }
+    }
+    stacks
+}
+
+fn names(pair: &Pair) -> Names {
+    (pair.client.name().to_owned(), pair.server.name().to_owned())
+}
+
+fn row(one: &Cell, lines: &[&Line], floor: f64) -> Row {
+    let in_flight = one.in_flight;
+    let fixed: Vec<(&Line, &Cell, u32)> =
+        lines.iter().filter_map(|line| with_several(line, in_flight)).collect();
+    let ratio = |a: &Cell, b: &Cell, ways: usize| {
+        let ratio = paired::ratio(&a.windows, &b.windows, |window| window.rate_per_s);
+        Compared::new(ratio.map(|ratio| ratio.among(ways)), floor, Better::More)
+    };
+    let mut several: Vec<Several> = fixed
+        .iter()
+        .map(|&(line, cell, connections)| Several {
+            pair: line.pair.clone(),
+            strategy: line.strategy,
+            name: line.label(),
+            connections,
+            rate_per_s: cell.rate_per_s,
+            over_one: ratio(cell, one, fixed.len()),
+        })
+        .collect();
+    several.sort_by_key(|way| way.connections);
+    let cell = |way: &Several| {
+        let line = lines.iter().find(|line| (&line.pair, line.strategy) == (&way.pair, way.strategy));
+        line.and_then(|line| line.at(in_flight))
+    };
+    let best = best(&several, |a, b| Some(ratio(cell(a)?, cell(b)?, several.len())));
+    let of = match &best {
+        Best::Several(way) => Some(way),
+        Best::CannotTell => fastest(several.iter()).filter(|way| way.rate_per_s > one.rate_per_s),
+        Best::One | Best::Only => None,
+    };
+    let of_cell = of.and_then(cell).unwrap_or(one);
+    let adaptive = lines.iter().find(|line| line.strategy == Strategy::Adaptive);
+    let adaptive = adaptive.and_then(|line| line.at(in_flight)).map(|cell| Adaptive {
+        of: of.map_or(1, |way| way.connections),
+        share: ratio(cell, of_cell, several.len() + 1),
+    });
+    Row { in_flight, several, best, adaptive }
+}
+
+/// This line's cell, if it has a fixed number of several connections there. More channels that share a connection are
+/// not more connections.
+fn with_several(line: &Line, in_flight: u32) -> Option<(&Line, &Cell, u32)> {
+    if !matches!(line.strategy, Strategy::Fixed(_) | Strategy::PerWorker) {
+        return None;
+    }
+    let cell = line.at(in_flight)?;
+    let connections = cell.connections.unwrap_or_else(|| line.strategy.connections(in_flight));
+    (connections > 1).then_some((line, cell, connections))
+}
+
+/// `compared`: the rate of one way ÷ that of another.
+fn best(several: &[Several], compared: impl Fn(&Several, &Several) -> Option<Compared>) -> Best {
+    if several.is_empty() {
+        return Best::Only;
+    }
+    let gaining: Vec<&Several> =
+        several.iter().filter(|way| way.over_one.verdict == Verdict::Faster).collect();
+    if let Some(most) = fastest(gaining.iter().copied()) {
+        let is_worse = |way: &Several| compared(way, most).is_some_and(|it| it.verdict == Verdict::Slower);
+        let fewest = gaining.iter().find(|way| !is_worse(way)).copied();
+        return Best::Several(fewest.unwrap_or(most).clone());
+    }
+    if several.iter().all(Several::gains_nothing) { Best::One } else { Best::CannotTell }
+}
+
+fn fastest<'s>(ways: impl Iterator<Item = &'s Several>) -> Option<&'s Several> {
+    ways.max_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))
+}

@@ -1,0 +1,207 @@
+//! Headline, verdicts, tables, terminal and page are told of the same rows: whatever the figures are, none of them says
+//! what another one denies.
+
+use super::super::analysis::ChannelsAnalysis;
+use super::super::answer::answer;
+use super::super::numbers::{Row, Tally};
+use super::super::{page, terminal};
+use super::*;
+use crate::figures::bound;
+use crate::load::Label;
+use crate::load::results::AaResult;
+use crate::load::verdict::{MARGIN, Verdict as Ratios};
+
+const WORLDS: u64 = 40;
+
+/// Numbers that are made up, the same for each seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % bound
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// From -1 to 1.
+    fn share(&mut self) -> f64 {
+        self.below(2001) as f64 / 1000.0 - 1.0
+    }
+}
+
+/// Any number of stacks, ways, rounds and failures; rates that differ much or little, with much noise or little.
+fn world(seed: u64) -> LabResults {
+    let mut random = Random(seed);
+    let mut results = empty();
+    results.points.clear();
+    results.settings.target = (random.below(6) == 0).then(|| "10.0.0.1:50051".to_owned());
+    let rounds = random.of(&[1, 2, 3, 4, 6, 6, 8]);
+    let spread = random.of(&[0.002, 0.01, 0.05, 0.3]);
+    let differ = random.of(&[0.02, 0.2, 1.5]);
+    let stacks = random.of(&[&["thalweg"][..], &["thalweg", "tonic"]]);
+    let several = [Strategy::Fixed(2), FOUR, Strategy::PerWorker, Strategy::Adaptive, Strategy::PerCall];
+    let several = several.map(|way| (way, random.below(4) > 0));
+    let busy = random.of(&[100_000, 980_000]);
+    for &stack in stacks {
+        for round_trip in [Duration::ZERO, Duration::from_millis(5)] {
+            for in_flight in [1, 4, 64] {
+                let ways = several.iter().filter(|(way, is_there)| *is_there && way.connections(64) <= 64);
+                for way in ways.map(|(way, _)| *way).chain([ONE]) {
+                    let connections = match way {
+                        Strategy::Adaptive => 1 + random.below(3) as u32,
+                        way => way.connections(in_flight),
+                    };
+                    let level = 1e4 * f64::from(in_flight).powf(0.4) * (differ * random.share()).exp();
+                    for round in 0..rounds {
+                        let rate = level * (spread * random.share()).exp();
+                        let window = window((stack, way), round_trip, in_flight, (rate, connections));
+                        let mut window = PointResult { round, ..window };
+                        window.usage.as_mut().unwrap().client.user_ns = busy;
+                        if random.below(40) == 0 {
+                            window.outcome = Outcome::Failed("not today".to_owned());
+                        }
+                        results.points.push(window);
+                    }
+                }
+            }
+        }
+    }
+    for round in 0..random.of(&[0, 6]) {
+        for label in [Label::A, Label::B] {
+            let rate = 1e4 * (spread * random.share()).exp();
+            let window = window(("thalweg", ONE), Duration::ZERO, 64, (rate, 1));
+            results.aa.push(AaResult { label, window: PointResult { round, ..window } });
+        }
+    }
+    results
+}
+
+/// How many rows have which answer, told from their ratios alone.
+fn counted(rows: &[&Row], noise: f64) -> Tally {
+    let mut tally = Tally::default();
+    for row in rows {
+        let ratios = || row.several.iter().map(|way| way.over_one.ratio);
+        let is_gain = |ratio: crate::statistics::Ratio| {
+            ratio.ratio.ln() > noise && ratio.interval.is_some_and(|interval| interval.low > 1.0)
+        };
+        let is_none = |ratio: Option<crate::statistics::Ratio>| {
+            ratio.and_then(|ratio| ratio.interval).is_some_and(|interval| interval.high <= MARGIN)
+        };
+        if row.several.is_empty() {
+            continue;
+        }
+        if ratios().flatten().any(is_gain) {
+            tally.gains += 1;
+        } else if ratios().all(is_none) {
+            tally.nothing += 1;
+        } else {
+            tally.cannot_tell += 1;
+        }
+    }
+    tally
+}
+
+/// Of all tables of best numbers in a terminal: how many rows have which answer.
+fn printed(text: &str) -> Tally {
+    let mut tally = Tally::default();
+    let tables = text.split("best number of connections\n").skip(1);
+    for table in tables {
+        for row in table.lines().skip(1).take_while(|line| !line.is_empty()) {
+            let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+            match cells[1] {
+                "cannot tell" => tally.cannot_tell += 1,
+                "1" if cells[2] != "-" => tally.nothing += 1,
+                "1" => {}
+                number => {
+                    assert!(number.parse::<u32>().unwrap() > 1, "{row}");
+                    tally.gains += 1;
+                }
+            }
+        }
+    }
+    tally
+}
+
+/// What a headline says of all loads.
+fn check_headline(headline: &str, Tally { gains, nothing, cannot_tell }: Tally, is_aimed: bool) {
+    let says = |words: &str| headline.contains(words);
+    assert_eq!(says("gain at") || says("Yes"), gains > 0, "{headline}");
+    assert!(!(gains > 0 && (says("gain nothing") || says("No:") || says("not shown"))), "{headline}");
+    assert_eq!(says("cannot be told"), cannot_tell > 0, "{headline}");
+    if is_aimed || gains + nothing + cannot_tell == 0 {
+        return;
+    }
+    let loads = gains + nothing + cannot_tell;
+    for (number, words) in [(gains, "gain at "), (nothing, "nothing at ")] {
+        let told = headline.split_once(words).and_then(|(_, rest)| rest.split([' ', '.', ',']).next());
+        // All of them are any.
+        let expected =
+            if number == loads && number == nothing { "any".to_owned() } else { number.to_string() };
+        assert_eq!(told, (number > 0).then_some(expected.as_str()), "{headline}");
+    }
+    assert!(says(&format!("f {loads} load")), "{headline}");
+}
+
+fn check_verdict(verdict: &Verdict, noise: f64) {
+    let Verdict { numbers, judgement, text, advice, .. } = verdict;
+    let rows: Vec<&Row> = numbers.rows.iter().collect();
+    let tally = counted(&rows, noise);
+    assert_eq!((judgement.tally, judgement.gain.is_some()), (tally, tally.gains > 0), "{text}");
+    let says = |words: &str| text.contains(words) || advice.contains(words);
+    if says("gain nothing") || says("would not help") {
+        assert_eq!((tally.gains, tally.cannot_tell), (0, 0), "{text} {advice}");
+    }
+    assert_eq!(says("as much; more connections gain from"), tally.gains > 0, "{text}");
+    assert!(!says("gain little") || tally.gains > 0, "{text} {advice}");
+    if matches!(judgement.limit, Limit::Channel | Limit::Streams) {
+        assert!(tally.gains > 0 && says("Use the number that is best"), "{text} {advice}");
+    }
+    let is_behind = rows
+        .iter()
+        .any(|row| row.adaptive.as_ref().is_some_and(|adaptive| adaptive.share.verdict == Ratios::Slower));
+    assert_eq!(says("adaptive channel falls behind"), is_behind, "{text}");
+    assert!(!is_behind || !says("let the channel find"), "{text} {advice}");
+    for row in rows {
+        if let Some(gain) = row.gain() {
+            assert!(gain.connections > 1 && gain.least() > 1.0, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn headline_verdicts_and_tables_never_contradict_each_other() {
+    let mut seen = Tally::default();
+    for seed in 0..WORLDS {
+        let results = world(seed);
+        let analysis = ChannelsAnalysis::of(&results);
+        let noise = analysis.channels.noise;
+        let rows: Vec<&Row> = analysis.verdicts.iter().flat_map(|verdict| &verdict.numbers.rows).collect();
+        let tally = counted(&rows, noise);
+        for verdict in &analysis.verdicts {
+            check_verdict(verdict, noise);
+        }
+        let text = terminal::text(&analysis);
+        assert_eq!(printed(&text), tally, "{seed}: {text}");
+        let page = page::page(&analysis);
+        let marked = |class: &str| page.matches(&format!("class=\"best {class}\"")).count();
+        let marked = Tally { gains: marked("several"), nothing: marked("one"), cannot_tell: marked("open") };
+        assert_eq!(marked, tally, "{seed}");
+        let headline = answer(&analysis.verdicts, &results.settings).unwrap();
+        assert!(page.contains(&bound(&headline)), "{seed}: {headline}");
+        let is_aimed = results.settings.target.is_some();
+        // Advice is of the first table: there is one server and one delay.
+        let told = if is_aimed {
+            counted(&analysis.verdicts[0].numbers.rows.iter().collect::<Vec<_>>(), noise)
+        } else {
+            tally
+        };
+        check_headline(&headline, told, is_aimed);
+        seen.gains += tally.gains;
+        seen.nothing += tally.nothing;
+        seen.cannot_tell += tally.cannot_tell;
+    }
+    assert!(seen.gains > 20 && seen.nothing > 20 && seen.cannot_tell > 20, "{seen:?}");
+}
