@@ -21,7 +21,7 @@ const PLOTS: [(&str, usize); 6] =
 const COMPARING_PLOTS: [(&str, usize); 2] = [("against-rate", 5), ("against-ratio", 3)];
 /// Bytes of a page that compares four stacks in a whole study, of which the windows of our own pair and of the bare
 /// socket are some 300,000.
-const PAGE_BYTES_MAX: usize = 1_100_000;
+const PAGE_BYTES_MAX: usize = 1_250_000;
 /// Bytes of the page of a whole study of ours alone: a third are the windows, an eighth the percentile curves, a tenth
 /// the rate through time.
 const PAGE_ALONE_BYTES_MAX: usize = 900_000;

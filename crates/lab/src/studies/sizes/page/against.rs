@@ -273,9 +273,10 @@ fn peer(results: &LabResults, comparison: &Comparison, pair: &Pair) -> Markup {
                 (comparison.ours) " ÷ " (pair)
                 @if let Some(stack) = stack { " " small { (stack.version) } }
             }
-            @match comparison.ends().into_iter().find(|ends| ends.both == pair) {
-                Some(ends) => div.scroll { (ends::table(comparison, ends)) },
-                None => div.scroll { (heat::table(comparison, pair)) },
+            div.scroll { (heat::table(comparison, pair)) }
+            @for ends in comparison.ends().into_iter().filter(|ends| ends.both == pair) {
+                h4 { "One end ours" }
+                div.scroll { (ends::table(comparison, ends)) }
             }
             ul.contrasts {
                 @for contrast in contrasts(comparison).into_iter().filter(|contrast| contrast.pair == *pair) {

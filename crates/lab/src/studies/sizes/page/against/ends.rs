@@ -9,7 +9,7 @@ use crate::studies::sizes::compare::{ComparedCell, Comparison, Ends};
 pub(super) fn table(comparison: &Comparison, ends: Ends<'_>) -> Markup {
     let Ends { both, client, server } = ends;
     html! {
-        table.heat.ends {
+        table.heat.replaced {
             caption { "Rates divided by those of " (both) " at both ends, with the interval of 95 %" }
             thead {
                 tr {
