@@ -1,5 +1,6 @@
 //! `thalweg settings`: how the client and the server of this command are set up, as every peer says of itself.
 
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
@@ -10,15 +11,18 @@ use thalweg_lab::stack::Setting;
 
 use crate::failure::Failure;
 
-/// Say how the stack that `serve` and `load` use is set up, a line each: side, name, value and reason, with tabs between
+/// Say how the stack of `serve` and `load` is set up, a line each: side, name, value and reason, tabs between
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {}
 
 pub(crate) fn run(_: &SettingsArgs) -> Result<ExitCode, Failure> {
-    for Setting { side, name, value, why } in told() {
-        println!("{side}\t{name}\t{value}\t{why}");
+    let line = |Setting { side, name, value, why }: Setting| format!("{side}\t{name}\t{value}\t{why}\n");
+    let text: String = told().into_iter().map(line).collect();
+    match io::stdout().write_all(text.as_bytes()) {
+        // Who pipes into `head` has seen enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
+        _ => Ok(ExitCode::SUCCESS),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 /// The settings of both sides: `serve` and `load` leave all of them at the library's defaults but the size of messages.

@@ -39,9 +39,9 @@ impl CpuList {
         Ok(Self((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect()))
     }
 
-    /// Two halves that share no core: the first for the client, the second for the server. Processors of one core, which
-    /// take its units from each other, stay together, and so do cores of a socket as far as that goes. `None` when there
-    /// is only one core.
+    /// Two halves that share no core: the first for the client, the second for the server. Processors of one core,
+    /// which take its units from each other, stay together, and so do cores of a socket as far as that goes. `None`
+    /// when there is only one core.
     fn halves(&self, topology: &Topology) -> Option<(Self, Self)> {
         let mut cores: BTreeMap<(usize, usize), Vec<usize>> = BTreeMap::new();
         for &cpu in &self.0 {

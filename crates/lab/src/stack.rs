@@ -141,9 +141,10 @@ impl Pairing {
             Self::Server(server) => stacks.iter().map(|client| pair(client, server)).collect(),
             Self::Ends => {
                 let ours = &Stack::ours();
-                let ends = |stack: &Stack| match stack.is_ours() {
-                    true => vec![Pair::own(stack.clone())],
-                    false => vec![Pair::own(stack.clone()), pair(ours, stack), pair(stack, ours)],
+                let ends = |stack: &Stack| {
+                    let replaced =
+                        [pair(ours, stack), pair(stack, ours)].into_iter().filter(|_| !stack.is_ours());
+                    std::iter::once(Pair::own(stack.clone())).chain(replaced).collect::<Vec<_>>()
                 };
                 stacks.iter().flat_map(ends).collect()
             }

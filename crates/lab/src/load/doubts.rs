@@ -42,8 +42,12 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
                     remarks.add(Weight::CallsFailed, window, &format!("{count} with {code}"));
                 }
                 let disturbance = window.usage.and_then(|usage| usage.disturbance());
-                disturbance.iter().for_each(|text| remarks.add(Weight::NotValid, window, text));
-                interruptions(measured).iter().for_each(|text| remarks.add(Weight::Note, window, text));
+                if let Some(text) = &disturbance {
+                    remarks.add(Weight::NotValid, window, text);
+                }
+                for text in &interruptions(measured) {
+                    remarks.add(Weight::Note, window, text);
+                }
                 for note in &measured.notes {
                     let weight = if note.invalidates { Weight::NotValid } else { Weight::Note };
                     remarks.add(weight, window, &note.text);

@@ -79,8 +79,9 @@ impl Noise {
         Self { floors }
     }
 
-    /// The floor of this kind's rates, as a log ratio. A kind that was not measured against itself has the largest floor
-    /// of those of its family, lone calls, calls in flight or streams, and where there is none of all. 0 when none was.
+    /// The floor of this kind's rates, as a log ratio. A kind that was not measured against itself has the largest
+    /// floor of those of its family (lone calls, calls in flight, streams), and where there is none of all. 0 when
+    /// none was.
     pub(crate) fn rate(&self, kind: Kind) -> f64 {
         self.floor(kind, |floor| floor.rate)
     }

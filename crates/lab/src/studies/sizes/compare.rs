@@ -190,8 +190,8 @@ impl Comparison {
         self.cells.iter().filter(move |cell| (cell.kind, cell.transport) == (kind, transport))
     }
 
-    /// Each peer beside which one of its ends was replaced by ours, with those pairs: our client at its server, its client
-    /// at our server. Empty where clients and servers met otherwise.
+    /// Each peer beside which one of its ends was replaced by ours, with those pairs: our client at its server, its
+    /// client at our server. Empty where clients and servers met otherwise.
     pub(crate) fn ends(&self) -> Vec<Ends<'_>> {
         let replaced = |peer: &Pair, is_it: fn(&Pair, &Pair) -> bool| {
             let has_ours = |pair: &&Pair| pair.client.is_ours() != pair.server.is_ours();

@@ -96,11 +96,11 @@ fn figure(ratio: Ratio, word: &str) -> Markup {
 fn heat_cell(cell: &ComparedCell, against: &Against, is_rate: bool, (line, at): (usize, usize)) -> Markup {
     let compared = if is_rate { Some(against.rate) } else { against.median };
     let has_failed = cell.ours.excluded() + against.theirs.excluded() > 0;
-    field(compared, has_failed, Some(format!("{line},{at}")))
+    field(compared, has_failed, Some(&format!("{line},{at}")))
 }
 
 /// A field of a table of ratios; `at`: where the details of its cell are.
-pub(super) fn field(compared: Option<Compared>, has_failed: bool, at: Option<String>) -> Markup {
+pub(super) fn field(compared: Option<Compared>, has_failed: bool, at: Option<&str>) -> Markup {
     let Some(Compared { ratio, verdict }) = compared else { return html! { td {} } };
     let (class, sign, word) = match verdict {
         Verdict::Faster => ("faster", "▲", "faster"),
@@ -111,7 +111,7 @@ pub(super) fn field(compared: Option<Compared>, has_failed: bool, at: Option<Str
     };
     let depth = ratio.map_or(0.0, depth);
     html! {
-        td class=(class) style=(format!("--d:{depth:.2}")) data-at=[at.as_deref()] tabindex=[at.as_ref().map(|_| "-1")] {
+        td class=(class) style=(format!("--d:{depth:.2}")) data-at=[at] tabindex=[at.map(|_| "-1")] {
             i aria-hidden="true" { (sign) }
             span.unseen { (word) ", " }
             @match ratio {
