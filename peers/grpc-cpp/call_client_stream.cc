@@ -49,10 +49,9 @@ class ClientStreamWorker final : public Worker {
   void Finish(bool /*ok*/) { writer_->Finish(&status_, finished_.tag()); }
 
   void Finished(bool /*ok*/) {
-    const bool loses_messages = sent_.operations() > 0;
-    if (!status_.ok()) return Fail(status_, loses_messages);
-    if (const std::string wrong = WrongSize(response_, 0); !wrong.empty()) return Fail(Wrong(wrong), loses_messages);
-    if (!is_complete_) return Fail(EndedEarly(), loses_messages);
+    if (!status_.ok()) return Fail(status_);
+    if (const std::string wrong = WrongSize(response_, 0); !wrong.empty()) return Fail(Wrong(wrong));
+    if (!is_complete_) return Fail(EndedEarly());
     // Of a stream without a message, because the run was over first, nothing counts.
     if (!has_begun_) return Repeat();
     if (sent_.operations() > 0) {

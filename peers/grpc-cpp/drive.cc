@@ -87,7 +87,7 @@ class Measuring {
 class Crew {
  public:
   // The workers number `thread`, `thread` + `options.threads` and so on of the run; `options` are this thread's. The first
-  // crew says when measuring begins and, if it is time that ends the run, when it ends.
+  // crew says when measuring begins and, if the clock ends it, when it ends.
   Crew(const LoadOptions& options, RunClock::time_point base, const Stubs& stubs, size_t thread, Measuring* measuring)
       : bench_{options, Run(options, base)}, measuring_(measuring) {
     bench_.request = RequestOf(options);
@@ -107,7 +107,7 @@ class Crew {
     bool ok = false;
     while (bench_.active > 0 && bench_.queue.Next(&tag, &ok)) static_cast<Continuation*>(tag)->Resume(ok);
     // Its time is over, and its alarm may be still to come.
-    if (measuring_ != nullptr && bench_.options.duration_ns) measuring_->End();
+    if (measuring_ != nullptr && bench_.run.EndsByClock()) measuring_->End();
   }
 
   const Run& run() const { return bench_.run; }
@@ -120,8 +120,8 @@ class Crew {
     } else {
       warm_alarm_.Set(&bench_.queue, FromNow(Until(from_ns)), warm_.tag());
     }
-    if (const auto duration_ns = bench_.options.duration_ns) {
-      window_alarm_.Set(&bench_.queue, FromNow(Until(from_ns + *duration_ns)), window_.tag());
+    if (bench_.run.EndsByClock()) {
+      window_alarm_.Set(&bench_.queue, FromNow(Until(from_ns + *bench_.options.duration_ns)), window_.tag());
     }
   }
 
@@ -168,9 +168,7 @@ LoadOptions PartOf(const LoadOptions& options, uint32_t thread) {
   return part;
 }
 
-}  // namespace
-
-LoadResult Drive(const LoadOptions& options, const Stubs& stubs) {
+LoadResult DriveOnce(const LoadOptions& options, const Stubs& stubs) {
   Measuring measuring(options);
   std::vector<LoadOptions> parts;
   for (uint32_t thread = 0; thread < options.threads; ++thread) parts.push_back(PartOf(options, thread));
@@ -185,7 +183,7 @@ LoadResult Drive(const LoadOptions& options, const Stubs& stubs) {
   for (size_t i = 1; i < crews.size(); ++i) threads.emplace_back(&Crew::Work, crews[i]);
   crews.front()->Work();
   for (std::thread& thread : threads) thread.join();
-  // A run by number is measured until its last operation.
+  // The other runs are measured until their last answer.
   measuring.End();
 
   LoadResult result{{}, began + std::chrono::nanoseconds(options.warmup_ns), 0, 0, measuring.cpu(), "", std::nullopt};
@@ -197,4 +195,17 @@ LoadResult Drive(const LoadOptions& options, const Stubs& stubs) {
     if (result.first_failure.empty()) result.first_failure = run.first_failure();
   }
   return result;
+}
+
+}  // namespace
+
+LoadResult Drive(const LoadOptions& options, const Stubs& stubs) {
+  if (!options.EndsWithAnswers() || options.warmup_ns == 0) return DriveOnce(options, stubs);
+  LoadOptions measured = options;
+  measured.warmup_ns = 0;
+  LoadOptions warm_up = measured;
+  warm_up.duration_ns = options.warmup_ns;
+  warm_up.announce = false;
+  DriveOnce(warm_up, stubs);
+  return DriveOnce(measured, stubs);
 }

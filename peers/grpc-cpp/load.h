@@ -34,6 +34,9 @@ struct LoadOptions {
   ClientVariant variant = ClientVariant::kOwn;
   bool announce = false;
   bool json = false;
+
+  // The measured time ends with the last answer behind `duration_ns`: see "client-stream" in peers/README.md.
+  bool EndsWithAnswers() const { return call == CallType::kClientStream && duration_ns; }
 };
 
 // Throws Misuse.

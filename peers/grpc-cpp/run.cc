@@ -2,9 +2,9 @@
 
 #include <grpcpp/support/status_code_enum.h>
 
-void Run::Fail(int code, const std::string& message, bool is_late) {
+void Run::Fail(int code, const std::string& message, bool was_given_up) {
   const uint64_t now_ns = NowNs();
-  if (!IsMeasured(now_ns) && !(is_late && now_ns >= from_ns_)) return;
+  if (!IsMeasured(now_ns) && !(was_given_up && now_ns >= from_ns_)) return;
   const int counted = code == grpc::StatusCode::OK ? int{grpc::StatusCode::DATA_LOSS} : code;
   recorder.Error(counted);
   if (!first_failure_.empty()) return;

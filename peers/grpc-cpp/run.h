@@ -24,7 +24,8 @@ class Run {
   Run(const LoadOptions& options, RunClock::time_point base)
       : base_(base),
         from_ns_(options.warmup_ns),
-        until_ns_(options.duration_ns ? options.warmup_ns + *options.duration_ns : UINT64_MAX),
+        over_ns_(options.duration_ns ? options.warmup_ns + *options.duration_ns : UINT64_MAX),
+        until_ns_(options.EndsWithAnswers() ? UINT64_MAX : over_ns_),
         left_(options.total.value_or(UINT64_MAX)) {}
 
   // Since the warm-up began.
@@ -34,14 +35,14 @@ class Run {
 
   // Whether an operation may begin at `now_ns`, or a stride of `wanted` of them.
   Start Begin(uint64_t now_ns, uint64_t wanted) {
-    if (now_ns >= until_ns_) return {0, false};
+    if (now_ns >= over_ns_) return {0, false};
     if (left_ != UINT64_MAX && now_ns < from_ns_) return {wanted, false};
     const uint64_t count = wanted < left_ ? wanted : left_;
     if (left_ != UINT64_MAX) left_ -= count;
     return {count, true};
   }
 
-  // This moment is within the measured time. That of a run by number has no end before the last operation's.
+  // This moment is within the measured time. One that ends with the last answer has no end before.
   bool IsMeasured(uint64_t at_ns) const { return from_ns_ <= at_ns && at_ns < until_ns_; }
 
   // What began with `start` counts, as it ended at `ended_ns`.
@@ -51,7 +52,10 @@ class Run {
   void CallEnded(uint64_t now_ns) { call_ended_ns_ = now_ns; }
 
   // The run is over, but for what is under way.
-  bool IsOver() const { return NowNs() >= until_ns_ || left_ == 0; }
+  bool IsOver() const { return NowNs() >= over_ns_ || left_ == 0; }
+
+  // The clock ends the measured time, not the last answer.
+  bool EndsByClock() const { return until_ns_ != UINT64_MAX; }
 
   // `count` operations succeeded that took `latency_ns` each, the last ending at `ended_ns`.
   void Record(uint64_t latency_ns, uint64_t count, uint64_t ended_ns) {
@@ -62,15 +66,18 @@ class Run {
   // Something that counts has ended.
   void Ended(uint64_t ended_ns) { last_ns_ = ended_ns > last_ns_ ? ended_ns : last_ns_; }
 
-  // Counts a call that failed, if that falls into the measured time, or behind it if it `is_late`: given up, or a stream
-  // that takes messages of the measured time with it. `code` is OK when something else than was asked for came.
-  void Fail(int code, const std::string& message, bool is_late);
+  // Counts a call that failed, if that falls into the measured time, or behind it if it was given up. `code` is OK when
+  // something else than was asked for came.
+  void Fail(int code, const std::string& message, bool was_given_up);
 
   // The measured time. Of a run by number it ends with the last operation which counts.
-  uint64_t DurationNs() const { return (until_ns_ == UINT64_MAX ? last_ns_ : until_ns_) - from_ns_; }
+  uint64_t DurationNs() const {
+    if (over_ns_ == UINT64_MAX) return last_ns_ - from_ns_;
+    return over_ns_ - from_ns_ + (EndsByClock() ? 0 : DrainNs());
+  }
 
-  // From the end of the measured time until the last call under way had ended; 0 in a run by number.
-  uint64_t DrainNs() const { return call_ended_ns_ > until_ns_ ? call_ended_ns_ - until_ns_ : 0; }
+  // From the end of the time that was asked for until the last call under way had ended; 0 in a run by number.
+  uint64_t DrainNs() const { return call_ended_ns_ > over_ns_ ? call_ended_ns_ - over_ns_ : 0; }
 
   uint64_t from_ns() const { return from_ns_; }
   // What the first failed call said; empty: none failed.
@@ -81,6 +88,9 @@ class Run {
  private:
   const RunClock::time_point base_;
   const uint64_t from_ns_;
+  // Nothing begins any more; UINT64_MAX when a count ends the run.
+  const uint64_t over_ns_;
+  // The measured time ends; UINT64_MAX when it does so with the last answer.
   const uint64_t until_ns_;
   // Operations that may still be counted; UINT64_MAX when it is time that ends the run.
   uint64_t left_;

@@ -28,14 +28,14 @@ void Worker::CancelIfStuck(uint64_t now_ns) {
   context_->TryCancel();
 }
 
-void Worker::Fail(const grpc::Status& status, bool loses_messages) {
+void Worker::Fail(const grpc::Status& status) {
   waits_since_ns_ = 0;
   run().CallEnded(run().NowNs());
   if (timed_out_) {
     run().Fail(grpc::StatusCode::DEADLINE_EXCEEDED,
                "nothing came within " + std::to_string(bench_.options.timeout_ns / 1'000'000) + " ms", true);
   } else {
-    run().Fail(status.error_code(), status.error_message(), loses_messages);
+    run().Fail(status.error_code(), status.error_message(), false);
   }
   alarm_.emplace().Set(&bench_.queue, FromNow(kPauseAfterErrorNs), rested_.tag());
 }

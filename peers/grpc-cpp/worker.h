@@ -53,9 +53,8 @@ class Worker {
   grpc::ClientContext* NewContext() { return &context_.emplace(); }
   grpc::ClientContext& context() { return *context_; }
 
-  // The call has failed, or brought something else than was asked for (OK). Counts that, rests, and goes on. It counts
-  // behind the measured time too if the call takes messages of that time with it.
-  void Fail(const grpc::Status& status, bool loses_messages = false);
+  // The call has failed, or brought something else than was asked for (OK). Counts that, rests, and goes on.
+  void Fail(const grpc::Status& status);
 
   Run& run() { return bench_.run; }
   int size() const { return bench_.options.size; }

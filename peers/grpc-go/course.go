@@ -13,7 +13,9 @@ type course struct {
 	base time.Time
 	// The measured time begins.
 	fromNs int64
-	// It ends, and nothing begins any more; MaxInt64 when a count ends the run.
+	// Nothing begins any more; MaxInt64 when a count ends the run.
+	overNs int64
+	// The measured time ends; MaxInt64 when it does so with the last answer.
 	untilNs int64
 	// How many operations may still be counted, when a count ends the run.
 	limited bool
@@ -47,12 +49,15 @@ const (
 )
 
 func newCourse(s settings, threads int) *course {
-	r := &course{base: time.Now(), fromNs: int64(s.warmup), untilNs: math.MaxInt64}
+	r := &course{base: time.Now(), fromNs: int64(s.warmup), overNs: math.MaxInt64, untilNs: math.MaxInt64}
 	if s.total > 0 {
 		r.limited = true
 		r.budget.Store(int64(s.total))
 	} else {
-		r.untilNs = int64(s.warmup + s.duration)
+		r.overNs = int64(s.warmup + s.duration)
+		if !s.endsWithAnswers() {
+			r.untilNs = r.overNs
+		}
 	}
 	for range threads {
 		r.shards = append(r.shards, r.newShard())
@@ -74,7 +79,7 @@ func (r *course) measuredFrom() time.Time {
 
 // start says whether an operation may begin, or how many of a stride of them.
 func (r *course) start(nowNs, wanted int64) (start, int64) {
-	if nowNs >= r.untilNs {
+	if nowNs >= r.overNs {
 		return over, 0
 	}
 	if r.limited {
@@ -96,15 +101,19 @@ func (r *course) counts(s start, endedNs int64) bool {
 	return s == counted && r.isMeasured(endedNs)
 }
 
-// isMeasured says that a moment is within the measured time. That of a run by number has no end before the last
-// operation's.
+// isMeasured says that a moment is within the measured time. One that ends with the last answer has no end before.
 func (r *course) isMeasured(atNs int64) bool {
 	return r.fromNs <= atNs && atNs < r.untilNs
 }
 
-// measuredFor is how long the measured time still lasts; not known when a count ends the run.
+// measuredFor is how long the measured time still lasts; not known when it ends with the last answer.
 func (r *course) measuredFor() (time.Duration, bool) {
-	return time.Until(r.base.Add(time.Duration(r.untilNs))), !r.limited
+	return time.Until(r.base.Add(time.Duration(r.untilNs))), r.endsByClock()
+}
+
+// endsByClock says that the clock ends the measured time, not the last answer.
+func (r *course) endsByClock() bool {
+	return r.untilNs != math.MaxInt64
 }
 
 // callEnded says that a call has ended, in whatever way.
@@ -120,7 +129,7 @@ func (r *course) callEnded() {
 
 // isOver says that the run is over, but for what is under way.
 func (r *course) isOver() bool {
-	return r.nowNs() >= r.untilNs || r.limited && r.budget.Load() <= 0
+	return r.nowNs() >= r.overNs || r.limited && r.budget.Load() <= 0
 }
 
 // shard is where a worker records; locked.
@@ -136,11 +145,10 @@ func (s *shard) record(latencyNs, count, endedNs int64) {
 	s.lastNs = max(s.lastNs, endedNs)
 }
 
-// fail counts a call that failed, if that falls into the measured time; or later, if it is a late one: a call that was
-// given up, and a stream that takes messages of the measured time with it.
-func (r *course) fail(worker int, err error, late bool) {
+// fail counts a call that failed, if that falls into the measured time, or behind it if it was given up.
+func (r *course) fail(worker int, err error, givenUp bool) {
 	nowNs := r.nowNs()
-	if !r.isMeasured(nowNs) && (!late || nowNs < r.fromNs) {
+	if !r.isMeasured(nowNs) && (!givenUp || nowNs < r.fromNs) {
 		return
 	}
 	s := r.shard(worker)
@@ -152,7 +160,8 @@ func (r *course) fail(worker int, err error, late bool) {
 }
 
 // merged is everything that was recorded; the measured time, which ends with the last counted answer in a run by number;
-// and the drain, from its end until the last call under way had ended, which such a run has not.
+// and the drain, from the end of the time that was asked for until the last call under way had ended, which such a run has
+// not.
 func (r *course) merged() (all *shard, took, drain time.Duration) {
 	all = r.newShard()
 	for i := range r.shards {
@@ -167,5 +176,9 @@ func (r *course) merged() (all *shard, took, drain time.Duration) {
 	if r.limited {
 		return all, time.Duration(all.lastNs - r.fromNs), 0
 	}
-	return all, time.Duration(r.untilNs - r.fromNs), time.Duration(max(r.callEndedNs.Load()-r.untilNs, 0))
+	took, drain = time.Duration(r.overNs-r.fromNs), time.Duration(max(r.callEndedNs.Load()-r.overNs, 0))
+	if !r.endsByClock() {
+		took += drain
+	}
+	return all, took, drain
 }

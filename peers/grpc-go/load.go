@@ -59,8 +59,23 @@ func firstCall(s settings, client pb.BenchmarkServiceClient) error {
 	return nil
 }
 
-// Runs the workers, spread over the clients, until the run is over.
+// Warms up and measures, in one run or in one for each.
 func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
+	if !s.endsWithAnswers() || s.warmup == 0 {
+		return drive(s, clients)
+	}
+	measured := s
+	measured.warmup = 0
+	warmUp := measured
+	warmUp.duration, warmUp.announce = s.warmup, false
+	drive(warmUp, clients)
+	result := drive(measured, clients)
+	result.Settings.WarmupNs = int64(s.warmup)
+	return result
+}
+
+// Runs the workers, spread over the clients, until the run is over.
+func drive(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	threads := runtime.GOMAXPROCS(0)
 	began := time.Now()
 	r := newCourse(s, threads)
@@ -83,7 +98,7 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 	}()
 
 	warm := time.NewTimer(time.Until(began.Add(s.warmup)))
-	// Never, in a run by number.
+	// Never, in a run whose measured time ends with the last answer.
 	var window <-chan time.Time
 	if lasts, known := r.measuredFor(); known {
 		window = time.NewTimer(lasts).C
@@ -106,7 +121,7 @@ func supervise(s settings, clients []pb.BenchmarkServiceClient) *loadResult {
 		}
 	}
 
-	// A run by number is measured until its last operation.
+	// The other runs are measured until their last answer.
 	m.end()
 	merged, took, drain := r.merged()
 	cpu := m.cpu

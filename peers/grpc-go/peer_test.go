@@ -39,7 +39,22 @@ func TestOfARunByNumberCountsWhatBeginsAfterTheWarmUp(t *testing.T) {
 	}
 }
 
-func TestALateFailureCountsIfItTakesMessagesAlong(t *testing.T) {
+func TestOfClientStreamsAllCountsUntilTheLastAnswer(t *testing.T) {
+	r := newCourse(settings{call: clientStream, duration: 50}, 1)
+	if start, _ := r.start(50, 16); start != over || !r.counts(counted, 1<<40) {
+		t.Errorf("at 50 ns: %v, %v", start, r.counts(counted, 1<<40))
+	}
+	time.Sleep(time.Microsecond)
+	r.callEnded()
+	if _, took, drain := r.merged(); drain == 0 || took != 50+drain {
+		t.Errorf("measured for %d ns, drained for %d ns", took, drain)
+	}
+	if _, known := r.measuredFor(); known {
+		t.Error("the clock ends it")
+	}
+}
+
+func TestALateFailureCountsIfItWasGivenUp(t *testing.T) {
 	r := newCourse(settings{warmup: 0, duration: 1}, 1)
 	time.Sleep(time.Microsecond)
 	r.fail(0, errEndedEarly, false)

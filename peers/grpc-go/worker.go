@@ -71,22 +71,15 @@ func (w *worker) repeat() {
 		if err == nil {
 			continue
 		}
-		var lost lostMessages
-		late := errors.As(err, &lost)
-		if late {
-			err = lost.error
-		}
-		if w.ctx.Err() != nil {
-			err, late = context.Cause(w.ctx), true
+		givenUp := w.ctx.Err() != nil
+		if givenUp {
+			err = context.Cause(w.ctx)
 			w.renew()
 		}
-		w.run.fail(w.index, err, late)
+		w.run.fail(w.index, err, givenUp)
 		time.Sleep(pauseAfterError)
 	}
 }
-
-// lostMessages is the failure of a stream that takes messages of the measured time with it.
-type lostMessages struct{ error }
 
 // request of so many bytes that wants so many back. Both without payload: an empty message.
 func request(size, responseSize int) *pb.SimpleRequest {
@@ -159,9 +152,6 @@ func (w *worker) clientStream() error {
 	}
 	if err == nil {
 		err = checkSize(reply, 0)
-	}
-	if err != nil && sent.messages > 0 {
-		return lostMessages{err}
 	}
 	if err != nil || !begun {
 		// Of a stream without a message, because the run was over first, nothing counts.

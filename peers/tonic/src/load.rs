@@ -131,6 +131,13 @@ impl CallType {
     }
 }
 
+impl Settings {
+    /// The measured time ends with the last answer behind `duration_ns`: see "client-stream" in `peers/README.md`.
+    fn ends_with_answers(&self) -> bool {
+        self.call == CallType::ClientStream && self.duration_ns.is_some()
+    }
+}
+
 impl LoadArgs {
     fn settings(&self) -> Result<Settings, String> {
         if let Some(variant) = &self.variant {

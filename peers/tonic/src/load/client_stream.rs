@@ -38,13 +38,7 @@ pub async fn client_stream(call: Call, client: &mut Client, worker: &Worker) -> 
         Err(status) => Err(status),
     };
     let answer = answer.and_then(|()| if sent.is_complete { Ok(()) } else { Err(ended_early()) });
-    if let Err(status) = answer {
-        if run.is_over() && sent.recorder.operations() > 0 {
-            run.fail_late(worker.index, &status);
-            return Ok(());
-        }
-        return Err(status);
-    }
+    answer?;
     if !sent.is_begun {
         return Ok(());
     }

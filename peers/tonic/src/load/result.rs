@@ -17,7 +17,7 @@ use super::record::{Latency, Pace, Recorder, Spike};
 #[derive(Serialize)]
 pub struct LoadResult {
     schema: &'static str,
-    settings: LoadSettings,
+    pub settings: LoadSettings,
     /// RFC 3339, UTC, nanoseconds, as is `ended`.
     started: String,
     ended: String,
@@ -42,13 +42,13 @@ pub struct LoadResult {
 }
 
 #[derive(Serialize)]
-struct LoadSettings {
+pub struct LoadSettings {
     target: String,
     call: &'static str,
     size_bytes: u64,
     in_flight: u32,
     connections: u32,
-    warmup_ns: u64,
+    pub warmup_ns: u64,
     duration_ns: Option<u64>,
     total: Option<u64>,
     /// Whoever starts this program pins it.

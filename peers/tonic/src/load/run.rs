@@ -14,7 +14,9 @@ pub struct Run {
     base: Instant,
     /// The measured time begins.
     from_ns: u64,
-    /// It ends, and nothing begins any more; `u64::MAX` when a count ends the run.
+    /// Nothing begins any more; `u64::MAX` when a count ends the run.
+    over_ns: u64,
+    /// The measured time ends; `u64::MAX` when it does so with the last answer.
     until_ns: u64,
     /// How many operations may still be counted, when a count ends the run.
     budget: Option<AtomicU64>,
@@ -29,7 +31,7 @@ pub struct Merged {
     pub shard: Shard,
     /// The measured time. Of a run by number it ends with the last counted answer.
     pub duration: Duration,
-    /// From the end of the measured time until the last call under way had ended; zero for a run by number.
+    /// From the end of the time that was asked for until the last call under way had ended; zero for a run by number.
     pub drain: Duration,
 }
 
@@ -58,11 +60,13 @@ impl Run {
     pub fn begin(settings: &Settings, threads: usize) -> Self {
         let base = Instant::now();
         let from_ns = settings.warmup_ns;
+        let over_ns = settings.duration_ns.map_or(u64::MAX, |duration| from_ns + duration);
         let shard = || Mutex::new(Shard::new(base, from_ns));
         Self {
             base,
             from_ns,
-            until_ns: settings.duration_ns.map_or(u64::MAX, |duration| from_ns + duration),
+            over_ns,
+            until_ns: if settings.ends_with_answers() { u64::MAX } else { over_ns },
             budget: settings.total.map(AtomicU64::new),
             call_ended_ns: AtomicU64::new(0),
             shards: (0..threads.max(1)).map(|_| shard()).collect(),
@@ -81,7 +85,7 @@ impl Run {
     /// Whether an operation may begin at `now_ns`, or a stride of `wanted` of them.
     #[inline]
     pub fn start(&self, now_ns: u64, wanted: u64) -> Start {
-        if now_ns >= self.until_ns {
+        if now_ns >= self.over_ns {
             return Start::Over;
         }
         match &self.budget {
@@ -97,13 +101,13 @@ impl Run {
         matches!(start, Start::Counted(_)) && self.is_measured(ended_ns)
     }
 
-    /// This moment is within the measured time. That of a run by number has no end before the last operation's.
+    /// This moment is within the measured time. One that ends with the last answer has no end before.
     #[inline]
     pub fn is_measured(&self, at_ns: u64) -> bool {
         self.from_ns <= at_ns && at_ns < self.until_ns
     }
 
-    /// When the measured time ends; `None` when a count ends the run.
+    /// When the measured time ends; `None` when it does so with the last answer.
     pub fn measured_until(&self) -> Option<Instant> {
         (self.until_ns != u64::MAX).then(|| self.base + Duration::from_nanos(self.until_ns))
     }
@@ -116,7 +120,7 @@ impl Run {
     /// The run is over, but for what is under way.
     pub fn is_over(&self) -> bool {
         let spent = self.budget.as_ref().is_some_and(|budget| budget.load(Relaxed) == 0);
-        spent || self.now_ns() >= self.until_ns
+        spent || self.now_ns() >= self.over_ns
     }
 
     /// Where worker number `worker` records.
@@ -132,9 +136,8 @@ impl Run {
         }
     }
 
-    /// Counts a call that failed, unless that falls into the warm-up: one that was given up, however late, and a stream
-    /// that takes messages of the measured time with it.
-    pub fn fail_late(&self, worker: usize, status: &Status) {
+    /// Counts a call that was given up, however late, unless that falls into the warm-up.
+    pub fn give_up(&self, worker: usize, status: &Status) {
         if self.now_ns() >= self.from_ns {
             self.count_failure(worker, status);
         }
@@ -154,8 +157,12 @@ impl Run {
             all.last_ns = all.last_ns.max(shard.last_ns);
             all.first_failure = all.first_failure.or_else(|| shard.first_failure.clone());
         }
-        let until_ns = if self.until_ns == u64::MAX { all.last_ns } else { self.until_ns };
-        let drain_ns = self.call_ended_ns.load(Relaxed).saturating_sub(self.until_ns);
+        let drain_ns = self.call_ended_ns.load(Relaxed).saturating_sub(self.over_ns);
+        let until_ns = match (self.over_ns, self.until_ns) {
+            (u64::MAX, _) => all.last_ns,
+            (over_ns, u64::MAX) => over_ns + drain_ns,
+            (over_ns, _) => over_ns,
+        };
         Merged {
             shard: all,
             duration: Duration::from_nanos(until_ns - self.from_ns),
@@ -191,10 +198,10 @@ mod tests {
     use super::*;
     use crate::load::CallType;
 
-    fn run(duration_ns: Option<u64>, total: Option<u64>) -> Run {
+    fn run(call: CallType, duration_ns: Option<u64>, total: Option<u64>) -> Run {
         let settings = Settings {
             target: "127.0.0.1:1".parse().unwrap(),
-            call: CallType::Unary,
+            call,
             size: 0,
             in_flight: 1,
             connections: 1,
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn of_a_run_by_time_counts_what_ends_in_it() {
-        let run = run(Some(50), None);
+        let run = run(CallType::Unary, Some(50), None);
         check(&run, 99, Start::Counted(16));
         check(&run, 149, Start::Counted(16));
         check(&run, 150, Start::Over);
@@ -222,15 +229,28 @@ mod tests {
     }
 
     #[test]
+    fn of_client_streams_all_counts_until_the_last_answer() {
+        let run = run(CallType::ClientStream, Some(50), None);
+        check(&run, 149, Start::Counted(16));
+        check(&run, 150, Start::Over);
+        assert!(run.counts(Start::Counted(16), 1 << 40) && run.measured_until().is_none());
+        std::thread::sleep(Duration::from_micros(1));
+        run.call_ended();
+        let merged = run.merged();
+        assert!(merged.drain > Duration::ZERO);
+        assert_eq!(merged.duration, Duration::from_nanos(50) + merged.drain);
+    }
+
+    #[test]
     fn of_a_run_by_number_counts_what_begins_after_the_warm_up() {
-        let run = run(None, Some(20));
+        let run = run(CallType::Unary, None, Some(20));
         assert!(!run.counts(Start::WarmUp, 120) && run.counts(Start::Counted(16), 1 << 40));
         assert_eq!(run.merged().drain, Duration::ZERO);
     }
 
     #[test]
     fn a_total_is_given_out_exactly_and_not_in_the_warm_up() {
-        let run = run(None, Some(20));
+        let run = run(CallType::Unary, None, Some(20));
         check(&run, 50, Start::WarmUp);
         check(&run, 100, Start::Counted(16));
         check(&run, 101, Start::Counted(4));

@@ -19,8 +19,21 @@ const LOOK_EVERY_MAX: Duration = Duration::from_millis(250);
 /// A client that used more of its processors than this was the limit of what it measured.
 const BUSY_SHARE_MAX: f64 = 0.95;
 
-/// Runs `settings.in_flight` workers, spread over `clients`, until the run is over.
+/// Warms up and measures, in one run or in one for each.
 pub async fn supervise(settings: &Settings, call: Call, clients: &[Client]) -> LoadResult {
+    if !settings.ends_with_answers() || settings.warmup_ns == 0 {
+        return drive(settings, call, clients).await;
+    }
+    let measured = Settings { warmup_ns: 0, ..settings.clone() };
+    let warm_up = Settings { duration_ns: Some(settings.warmup_ns), announce: false, ..measured.clone() };
+    drive(&warm_up, call, clients).await;
+    let mut result = drive(&measured, call, clients).await;
+    result.settings.warmup_ns = settings.warmup_ns;
+    result
+}
+
+/// Runs `settings.in_flight` workers, spread over `clients`, until the run is over.
+async fn drive(settings: &Settings, call: Call, clients: &[Client]) -> LoadResult {
     let threads = tokio::runtime::Handle::current().metrics().num_workers();
     let started = SystemTime::now() + Duration::from_nanos(settings.warmup_ns);
     let run = Arc::new(Run::begin(settings, threads));
@@ -96,7 +109,7 @@ impl Measuring {
         self.cpu = Some(cpu - self.cpu_before.unwrap_or(cpu));
     }
 
-    /// Ends it if it has not ended yet: of a run by number it ends with the last operation.
+    /// Ends it if it has not ended yet: unless the clock ends it, it ends with the last answer.
     fn ended(&mut self) -> CpuTime {
         if self.cpu.is_none() {
             self.end();
@@ -166,7 +179,7 @@ impl Crew<'_> {
                 place.progress.rests();
                 place.task.abort();
                 self.run.call_ended();
-                self.run.fail_late(place.index, &unanswered(self.patience));
+                self.run.give_up(place.index, &unanswered(self.patience));
             }
         }
     }
