@@ -2,6 +2,7 @@
 
 mod codec;
 mod completions;
+mod disturbed;
 mod errors;
 mod inspect;
 mod link;

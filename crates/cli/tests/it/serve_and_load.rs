@@ -181,14 +181,15 @@ fn a_message_beyond_the_servers_limit_is_named() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_counted_as_errors() {
+fn a_server_that_goes_away_makes_the_run_not_valid() {
     let (server, addresses) = Running::serve(&["127.0.0.1:0"]);
     let load = Running::start(&["load", &addresses[0], "-z", "4s", "--warmup", "0s", "-O", "json"]);
     load.until_at_work();
     drop(server);
-    let (code, stdout, _) = load.end();
+    let (code, stdout, stderr) = load.end();
     let result: Value = serde_json::from_str(&stdout).unwrap();
-    assert_eq!(code, Some(0), "some calls succeeded: {result}");
+    assert_eq!(code, Some(1), "though some calls succeeded: {result}");
+    assert!(stderr.contains("the run is not valid: the server was gone at the end"), "{stderr}");
     assert!(result["errors"]["UNAVAILABLE"].as_u64() > Some(0), "{result}");
 }
 
