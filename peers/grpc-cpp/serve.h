@@ -10,7 +10,7 @@
 
 // The default first: the faster server of the two. Thousand operations a second of `callback` and `cq`, and how many
 // times as many that is; server and client on a processor each, this peer's client, medians of four windows of 0.7 s in
-// turns. Differences below 1.1 are noise:
+// turns. From 0.8 to 1.2 is noise: windows of one server differ by more.
 //
 //                                    one connection        16 connections
 // unary, empty      1 in flight    5.9    5.8  0.98
