@@ -8,16 +8,26 @@
 
 #include "flags.h"
 
-// The default first. `callback` and `cq`, server and client on a processor each, operations a second, medians of three
-// windows of 0.7 s in turns with this peer's client:
-// - empty unary calls, 16, 64, 256 in flight: 43, 44, 36 and 42, 46, 38 thousand; one in flight: 5.3 and 5.5 thousand;
-// - streams from the server, empty: 470 and 487 thousand; 1 KiB: 328 and 316; 64 KiB: 27 and 38;
-// - streams both ways, empty: 124 and 259 thousand; 1 KiB: 83 and 177; 64 KiB: 12 and 14.
-// `cq` would be the default, but with 16 connections and a stream of empty messages from the server on each, all windows
-// had calls that failed (this peer's client; ours had a tenth of the messages of `callback`), where `callback` sent 592
-// thousand a second. A stack is not measured by a server that stops.
+// The default first: the faster server of the two. Thousand operations a second of `callback` and `cq`, and how many
+// times as many that is; server and client on a processor each, this peer's client, medians of four windows of 0.7 s in
+// turns. From 0.8 to 1.2 is noise: windows of one server differ by more.
+//
+//                                    one connection        16 connections
+// unary, empty      1 in flight    5.9    5.8  0.98
+//                  16             46.1   49.7  1.08      35.6   36.4  1.02
+//                  64             43.4   51.5  1.19      43.5   44.7  1.03
+//                 256             43.2   42.0  0.97      45.3   42.5  0.94
+// from the server   0 B          545    537    0.99     535    539    1.01
+// (a stream each)   1 KiB        343    364    1.06     390    369    0.95
+//                  64 KiB         24.0   38.0  1.58      29.9   25.4  0.85
+// from the client   0 B          583    579    0.99     559    566    1.01
+//                   1 KiB        366    345    0.94     360    373    1.04
+//                  64 KiB         22.4   36.4  1.63      29.4   31.6  1.08
+// both ways         0 B          113    264    2.33     143    226    1.58
+//                   1 KiB         79.2  168    2.12      87.0  156    1.80
+//                  64 KiB         15.0   24.5  1.63      14.6   14.1  0.97
 inline constexpr std::string_view kCompletionQueues = "cq";
-inline const std::vector<std::string_view> kServerVariants = {"callback", kCompletionQueues};
+inline const std::vector<std::string_view> kServerVariants = {kCompletionQueues, "callback"};
 
 // What a server is asked to be.
 struct ServeOptions {

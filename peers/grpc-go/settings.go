@@ -20,12 +20,6 @@ const (
 	pingPong callType = "ping-pong"
 )
 
-// endsWithAnswers says that the measured time ends with the last answer behind the duration: see "client-stream" in
-// peers/README.md.
-func (s settings) endsWithAnswers() bool {
-	return s.call == clientStream && s.total == 0
-}
-
 // payloads that one operation sends and receives.
 func (c callType) payloads() (sent, received uint64) {
 	switch c {
@@ -54,6 +48,12 @@ type settings struct {
 	timeout  time.Duration
 	announce bool
 	json     bool
+}
+
+// endsWithAnswers says that the measured time ends with the last answer behind the duration: see "client-stream" in
+// peers/README.md.
+func (s settings) endsWithAnswers() bool {
+	return s.call == clientStream && s.total == 0
 }
 
 func readSettings(words []string) (settings, error) {
