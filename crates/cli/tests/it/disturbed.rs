@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use serde_json::Value;
+use thalweg_lab::cpus::CpuList;
 
 use crate::support::{outcome, thalweg};
 
@@ -31,12 +32,17 @@ fn peer(name: &str, serve: &str) -> PathBuf {
     folder
 }
 
-/// A study of lone and overlapping calls, ours beside the peer of this folder: exit code, stdout, stderr, results.
-fn study(peers: &PathBuf, more: &[&str]) -> (Option<i32>, String, String, Value) {
+/// What a study calls: one call at a time, whose median is short beside whatever stops it; and a stream that keeps both
+/// sides busy.
+const LONE_CALLS: [&str; 4] = ["--calls", "unary", "-c", "1"];
+const STREAM: [&str; 2] = ["--calls", "bidi-stream"];
+
+/// A short study, ours beside the peer of this folder: exit code, stdout, stderr, results.
+fn study(peers: &Path, calls: &[&str]) -> (Option<i32>, String, String, Value) {
     let out = peers.join("out");
-    let mut args = vec!["lab", "sizes", "--against", "other", "--quick", "--calls", "unary", "--sizes", "0"];
-    args.extend(["--budget", "16s", "--peers", peers.to_str().unwrap(), "--out", out.to_str().unwrap()]);
-    args.extend(more);
+    let mut args = vec!["lab", "sizes", "--against", "other", "--quick", "--sizes", "0", "--budget", "16s"];
+    args.extend(["--peers", peers.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    args.extend(calls);
     let (code, stdout, stderr) = outcome(thalweg(&args).output().unwrap());
     let results = fs::read_to_string(out.join("results.json")).unwrap_or_else(|_| panic!("{stdout}{stderr}"));
     let page = fs::read_to_string(out.join("report.html")).unwrap();
@@ -49,21 +55,21 @@ fn study(peers: &PathBuf, more: &[&str]) -> (Option<i32>, String, String, Value)
 fn a_server_that_is_killed_makes_its_windows_fail() {
     // It is started again once, and is killed again.
     let peers = peer("killed", "(sleep 3; kill -9 $$) & $server \"$@\"");
-    let (code, stdout, stderr, results) = study(&peers, &[]);
+    let (code, stdout, stderr, results) = study(&peers, &LONE_CALLS);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stderr.contains("some points failed"), "{stderr}");
     let failed = |window: &&Value| window["failed"].as_str().is_some_and(|why| why.contains("server"));
     let points = results["points"].as_array().unwrap();
     assert!(points.iter().any(|window| failed(&window)), "{stdout}");
     assert!(points.iter().filter(failed).all(|window| window["pair"]["client"] == "other"), "{stdout}");
-    assert!(stdout.contains("the server ended"), "{stdout}");
+    assert!(stdout.contains("the server"), "{stdout}");
 }
 
 #[test]
 fn a_server_that_is_stopped_for_a_second_is_seen() {
     let stopping =
         "(while sleep 0.6; do kill -STOP $$; sleep 1; kill -CONT $$ || exit; done) & $server \"$@\"";
-    let (_, stdout, stderr, _) = study(&peer("stopped", stopping), &[]);
+    let (_, stdout, stderr, _) = study(&peer("stopped", stopping), &LONE_CALLS);
     assert!(stdout.contains("something stopped"), "{stdout}{stderr}");
 }
 
@@ -71,9 +77,9 @@ fn a_server_that_is_stopped_for_a_second_is_seen() {
 struct Neighbour(Child);
 
 impl Neighbour {
-    fn on(cpu: &str) -> Self {
+    fn on(cpu: usize) -> Self {
         let mut command = Command::new("taskset");
-        Self(command.args(["-c", cpu, "sh", "-c", "while :; do :; done"]).spawn().unwrap())
+        Self(command.args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"]).spawn().unwrap())
     }
 }
 
@@ -86,13 +92,11 @@ impl Drop for Neighbour {
 
 #[test]
 fn a_neighbour_that_takes_a_processor_is_named() {
-    // One study finds out which processors the sides are kept on.
-    let (_, stdout, _, results) = study(&peer("quiet", "$server \"$@\""), &[]);
-    let Some(cpus) = results["settings"]["server_cpus"].as_str() else {
-        panic!("client and server need a core each: {stdout}")
-    };
-    let _neighbour = Neighbour::on(cpus);
-    let (_, stdout, stderr, _) = study(&peer("neighbour", "$server \"$@\""), &[]);
-    assert!(stdout.contains("the server was kept from its processor"), "{stdout}{stderr}");
-    assert!(stdout.contains("other programs ran on it"), "{stdout}{stderr}");
+    let cpus = CpuList::available().unwrap();
+    let _neighbours: Vec<Neighbour> = cpus.as_slice().iter().map(|&cpu| Neighbour::on(cpu)).collect();
+    let (_, stdout, stderr, results) = study(&peer("neighbour", "$server \"$@\""), &STREAM);
+    assert!(results["settings"]["server_cpus"].is_string(), "client and server need a core each");
+    let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("was kept from its processor for"), "{stdout}{stderr}");
+    assert!(text.contains("other programs ran on it"), "{stdout}{stderr}");
 }

@@ -21,6 +21,9 @@ use crate::record::{CallType, LOAD_SCHEMA, LaneRule, LoadResult, MethodCall, Not
 use crate::study::ExecuteError;
 use crate::usage::{Side, Sides};
 
+/// How long a call, and a stream's next message or answer, may take: what a window has under way at its end is waited
+/// for no longer.
+const CALL_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a driver may take beyond its plan before it is ended.
 const DRIVER_PATIENCE: Duration = Duration::from_secs(20);
 /// How often an interrupt is looked for.
@@ -110,7 +113,7 @@ impl Driver {
             .args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()])
             .args(["-c", &in_flight.to_string(), "--connections", &connections.to_string()])
             .args(["--warmup", &micros(*warmup), "-z", &micros(*duration)])
-            .args(["-O", "json", "--announce"]);
+            .args(["--timeout", &micros(CALL_PATIENCE), "-O", "json", "--announce"]);
         if let Some(variant) = &self.variant {
             command.args(["--variant", variant]);
         }

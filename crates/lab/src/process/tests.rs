@@ -161,6 +161,7 @@ fn a_window_is_driven_by_the_contract_and_looked_at_from_outside() {
         "--connections 1",
         "--warmup 2000us",
         "-z 10000us",
+        "--timeout 5000000us",
         "-O json",
         "--announce",
     ] {
