@@ -106,17 +106,15 @@ pub async fn drive(
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
 
+    let mut measured = settings.clone();
     if let Some(warm_up) = warm_up(settings) {
+        measured.warmup_ns = 0;
         let ended = supervise::supervise(&warm_up, call.clone(), patience, interrupt.as_mut(), |_| ()).await;
         if ended.is_none_or(|ended| ended.was_interrupted) {
             return Err(DriveError::Interrupted);
         }
     }
-    let measured = match warm_up(settings) {
-        Some(_) => &LoadSettings { warmup_ns: 0, ..settings.clone() },
-        None => settings,
-    };
-    let supervised = supervise::supervise(measured, call.clone(), patience, interrupt, announce).await;
+    let supervised = supervise::supervise(&measured, call.clone(), patience, interrupt, announce).await;
     let mut result = supervised.ok_or(DriveError::Interrupted)?.result;
     result.settings = settings.clone();
     result.connections.established = Established::now().since(before);

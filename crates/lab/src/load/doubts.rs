@@ -62,14 +62,10 @@ pub(crate) fn doubts(results: &LabResults) -> Vec<Doubt> {
 /// What stopped calls for a large part of a window, within it or at its end: a server that was stopped, or a machine.
 fn interruptions(measured: &LoadResult) -> Vec<String> {
     let window_ns = measured.duration_ns as f64;
-    let typical_ns = match (measured.latency_ns, measured.pace_ns) {
-        (Some(latency), _) => latency.p50 as f64,
-        (None, Some(pace)) => pace.mean * pace.messages_per_reading as f64,
+    let (typical_ns, longest_ns) = match (measured.latency_ns, measured.pace_ns) {
+        (Some(latency), _) => (latency.p50 as f64, latency.max),
+        (None, Some(pace)) => (pace.mean * pace.messages_per_reading as f64, pace.gap_max),
         (None, None) => return Vec::new(),
-    };
-    let longest_ns = match (measured.latency_ns, measured.pace_ns) {
-        (Some(latency), _) => latency.max,
-        (None, pace) => pace.map_or(0, |pace| pace.gap_max),
     };
     let is_long = |ns: u64| ns as f64 > LONG_SHARE * window_ns && ns as f64 > LONG_FACTOR * typical_ns;
     let share = |ns: u64| percent(ns as f64 / window_ns);

@@ -49,7 +49,8 @@ pub(crate) struct AaCell {
 
 /// Kinds that are disturbed alike: lone calls, calls in flight, streams.
 fn family(kind: Kind) -> (bool, bool) {
-    (kind.work == Work::Call(CallType::Unary), kind.in_flight > 1 && kind.work == Work::Call(CallType::Unary))
+    let is_unary = kind.work == Work::Call(CallType::Unary);
+    (is_unary, is_unary && kind.in_flight > 1)
 }
 
 impl Noise {

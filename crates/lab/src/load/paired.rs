@@ -7,7 +7,7 @@ use super::kind::Kind;
 use super::point::{Point, Transport, Work};
 use super::results::PointResult;
 use crate::size::ByteSize;
-use crate::statistics::Ratio;
+use crate::statistics::{Interval, Ratio};
 
 /// A cell of a grid, whoever measured it.
 pub(crate) type CellKey = (Kind, Transport, ByteSize);
@@ -66,6 +66,13 @@ pub(crate) fn ratio(ours: &[Window], theirs: &[Window], figure: impl Fn(Measured
     let rounds: BTreeSet<u32> = ours.iter().map(|window| window.round).collect();
     let both = |round| Some((figure(measured(ours, round)?), figure(measured(theirs, round)?)));
     Ratio::of_pairs(rounds.into_iter().filter_map(both))
+}
+
+/// Where the geometric mean of a figure lies, told from its windows; none where the figure is 0, as medians of streams
+/// one way are.
+pub(crate) fn interval(windows: &[Window], figure: fn(Measured) -> f64) -> Option<Interval> {
+    let measured = windows.iter().filter_map(|window| window.outcome.as_ref().ok());
+    Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }
 
 /// Only calls are compared; sockets are their limit.

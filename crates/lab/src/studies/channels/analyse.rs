@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::load::Kind;
 use crate::load::gathered::{Windows, gathered};
 use crate::load::noise::Noise;
-use crate::load::paired::{Measured, Window};
+use crate::load::paired::{Window, interval};
 use crate::load::{
     LabResults, Point, PointResult, ProcessUsage, Strategy, SystemCalls, SystemCallsOutcome, Usage, Wire,
     WireOutcome, Work,
 };
 use crate::record::{CallType, LanesAt, Latency};
 use crate::stack::{OURS, Pair, Stack};
-use crate::statistics::{Interval, Ratio, median};
+use crate::statistics::{Interval, median};
 
 /// Everything that was found, by kind of call, delay, and line.
 #[derive(Clone, Debug, PartialEq)]
@@ -254,12 +254,6 @@ fn cell(windows: &Windows<'_>, results: &LabResults) -> Option<Cell> {
         window_ns: last.map_or(0, |(_, load)| load.duration_ns),
         errors: merged.error_count(),
     })
-}
-
-/// Where the geometric mean of a figure lies.
-fn interval(windows: &[Window], figure: fn(Measured) -> f64) -> Option<Interval> {
-    let measured = windows.iter().filter_map(|window| window.outcome.as_ref().ok());
-    Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }
 
 /// What the client says of itself, where nobody looked at it from outside.

@@ -2,12 +2,12 @@
 
 use crate::load::gathered::gathered;
 use crate::load::noise::Noise;
-use crate::load::paired::{Measured, Window, ratio};
+use crate::load::paired::{Window, interval, ratio};
 use crate::load::verdict::{Better, Compared};
 use crate::load::{Kind, LabResults, Pattern, Transport, Work};
 use crate::record::{CallType, Latency, Pace, Spike};
 use crate::size::ByteSize;
-use crate::statistics::{Interval, Ratio};
+use crate::statistics::Interval;
 
 /// A median latency above this many times the plateau's has left it.
 pub(crate) const PLATEAU_FACTOR: f64 = 1.5;
@@ -110,13 +110,6 @@ pub(crate) fn analyse(results: &LabResults) -> Analysis {
     lines.sort_by_key(|line| (line.kind, line.transport));
     let analysis = Analysis { lines, noise: Noise::of(&results.aa) };
     analysis.clone().with_shares(&analysis)
-}
-
-/// Where the geometric mean of a figure lies, told from its windows; none where the figure is 0, as medians of streams
-/// one way are.
-fn interval(windows: &[Window], figure: fn(Measured) -> f64) -> Option<Interval> {
-    let measured = windows.iter().filter_map(|window| window.outcome.as_ref().ok());
-    Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }
 
 impl Analysis {

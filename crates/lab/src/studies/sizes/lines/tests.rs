@@ -2,6 +2,7 @@ use super::super::choice::Choices;
 use super::super::findings::{findings, headlines};
 use super::*;
 use crate::load::doubts::doubts;
+use crate::load::paired::Measured;
 
 fn line(work: Work, in_flight: u32, transport: Transport, p50s: &[(u64, u64)]) -> Line {
     let cells = p50s
