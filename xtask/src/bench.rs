@@ -9,6 +9,8 @@ mod instructions;
 mod memory;
 mod open_files;
 mod polling;
+mod same;
+mod slowed;
 pub(crate) mod spin;
 pub(crate) mod table;
 mod valgrind;
@@ -36,6 +38,8 @@ const BENCHES: &[Bench] = &[
     Bench { name: "idle", run: idle::run, peers: &["thalweg"] },
     Bench { name: "beside", run: beside::run, peers: &["thalweg"] },
     Bench { name: "alignment", run: alignment::run, peers: &[] },
+    Bench { name: "same", run: same::run, peers: &["thalweg"] },
+    Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 

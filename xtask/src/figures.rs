@@ -21,7 +21,7 @@ use crate::workspace;
 use results::Results;
 
 /// The pages that have figures.
-const PAGES: &[&str] = &["README.md", "docs/PERFORMANCE.md"];
+const PAGES: &[&str] = &["README.md", "docs/PERFORMANCE.md", "docs/lab-statistics.md"];
 
 /// What a table must say while its results files are missing.
 const AWAITS: &str = "Awaits measuring";
@@ -35,19 +35,8 @@ struct Figure {
 }
 
 const FIGURES: &[Figure] = &[
-    Figure {
-        name: "speed",
-        from: &[
-            "comparison-tcp",
-            "comparison-uds",
-            "in-flight-64",
-            "in-flight-256",
-            "in-flight-256-connections-16",
-            "instructions",
-            "memory",
-        ],
-        render: render::speed,
-    },
+    Figure { name: "speed", from: &["ends", "instructions", "memory", "protobuf"], render: render::speed },
+    Figure { name: "ends", from: &["ends"], render: render::ends },
     Figure {
         name: "goals",
         from: &[
@@ -73,11 +62,6 @@ const FIGURES: &[Figure] = &[
         render: render::in_flight,
     },
     Figure { name: "lanes", from: &["lanes"], render: render::lanes },
-    Figure {
-        name: "clients",
-        from: &["clients-at-grpc-cpp", "client-server-matrix"],
-        render: render::clients,
-    },
     Figure { name: "polling", from: &["polling"], render: render::polling },
     Figure { name: "costs", from: &[], render: render::costs },
     Figure { name: "instructions", from: &["instructions"], render: render::instructions },
@@ -85,6 +69,8 @@ const FIGURES: &[Figure] = &[
     Figure { name: "memory", from: &["memory"], render: render::memory },
     Figure { name: "idle", from: &["idle"], render: render::idle },
     Figure { name: "beside", from: &["beside"], render: render::beside },
+    Figure { name: "same", from: &["same"], render: render::same },
+    Figure { name: "slowed", from: &["slowed"], render: render::slowed },
     Figure { name: "protobuf", from: &["protobuf"], render: render::protobuf },
 ];
 
@@ -191,10 +177,14 @@ mod tests {
             let file = json!({
                 "commands": [measurement.command()], "machine": "a machine", "date": "2026-11-22", "commit": "abc",
                 "figures": {"cells": cells(), "tables": tables(measurement.name), "noise": [], "points": [],
-                            "lines": [], "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}]},
+                            "lines": lines(), "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}]},
             });
             (measurement.name, file)
         }))
+    }
+
+    fn lines() -> Value {
+        json!([{"shape": "SmallFlat", "direction": "encode", "mb_per_s": 2e3, "times": {"prost": 0.9}}])
     }
 
     fn cells() -> Vec<Value> {
@@ -210,7 +200,7 @@ mod tests {
             for size_bytes in [0, 1 << 10, 64 << 10, 1_500_000, 4 << 20] {
                 cells.push(json!({
                     "work": work, "in_flight": in_flight, "size_bytes": size_bytes, "rate_per_s": 1e5,
-                    "p50_ns": 1e4, "share_of_limit": 0.8, "against": [against("tonic"), against("grpc-cpp")],
+                    "p50_ns": 1e4, "share_of_socket": 0.8, "against": [against("tonic"), against("grpc-cpp")],
                 }));
             }
         }
@@ -242,6 +232,7 @@ mod tests {
                 let rows = [row("on another connection", &["0.45 (0.31–0.95)"])];
                 json!(vec![table(&["stream", "same's p99 ÷ this"], &rows); 4])
             }
+            "same" | "slowed" => json!([table(&["run", "cells"], &[row("1", &["44"])])]),
             _ => json!([]),
         }
     }

@@ -12,6 +12,7 @@ mod elf;
 mod ended;
 mod figures;
 mod job;
+mod lab;
 mod metadata;
 mod peers;
 mod server;

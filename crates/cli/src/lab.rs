@@ -20,7 +20,7 @@ use sizes::SizesArgs;
 const EXAMPLES: &str = "\
 Examples:
   thalweg lab --quick                                             two minutes, and a page
-  thalweg lab sizes --against tonic,grpc-cpp,limit --quick        beside other stacks
+  thalweg lab sizes --against tonic,grpc-cpp,socket --quick       beside other stacks
   thalweg lab channels --target 127.0.0.1:50051 --method shop.Orders/Get
   thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl";
 

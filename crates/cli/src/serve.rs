@@ -21,7 +21,8 @@ const EXAMPLES: &str = "\
 Examples:
   thalweg serve
   thalweg serve --listen 127.0.0.1:50051 --listen unix:/tmp/thalweg.sock
-  thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3";
+  thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3
+  thalweg serve --work 20us                       handlers that compute for 20 µs a message";
 
 /// Serve grpc.testing's BenchmarkService and TestService, and grpc.health.v1.Health, until SIGTERM or SIGINT
 #[derive(Debug, Args)]
@@ -38,6 +39,10 @@ pub(crate) struct ServeArgs {
     /// Concurrent streams allowed on a connection [default: the library's]
     #[arg(long, value_name = "N")]
     max_concurrent_streams: Option<u32>,
+
+    /// Processor time that BenchmarkService's methods take for each message, as a handler that computes
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+    work: Duration,
 
     /// How long calls may take to end after the server was told to stop
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
@@ -79,10 +84,9 @@ async fn bind(
     health: HealthChecks,
 ) -> Result<BoundServer, Failure> {
     let message_bytes_max = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
+    let benchmark = BenchmarkServiceServer::new(BenchmarkWorker::working(args.work));
     let mut server = Server::builder()
-        .add_service(
-            BenchmarkServiceServer::new(BenchmarkWorker).max_decoding_message_size(message_bytes_max),
-        )
+        .add_service(benchmark.max_decoding_message_size(message_bytes_max))
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
         .add_service(HealthServer::new(health))
         .shutdown_grace(args.grace)

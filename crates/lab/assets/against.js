@@ -48,14 +48,14 @@ function comparison(shared) {
     const cells = cellsBySize();
     const column = (figure) => cells.map((cell) => (cell ? (figure(cell) ?? null) : null));
     if (name === "against-rate") {
-      const limit = { name: "bare socket", hue: "socket", values: column((cell) => cell.limit), key: "limit" };
+      const socket = { name: "bare socket", hue: "socket", values: column((cell) => cell.reference), key: "reference" };
       const all = stacks.map((stack) => ({
         name: stack.name,
         hue: hueOf(stack),
         key: stack.index,
         values: column((cell) => sideOf(cell, stack.index)?.rate),
       }));
-      return [...all, limit].filter(({ values }) => values.some((value) => value !== null));
+      return [...all, socket].filter(({ values }) => values.some((value) => value !== null));
     }
     return stacks
       .slice(1)
@@ -106,8 +106,8 @@ function comparison(shared) {
           ...all.map((one) => ({
             show: isShown(one),
             stroke: colour(one.hue),
-            width: one.hue === "ours" ? 2.8 : one.key === "limit" ? 1.6 : 2,
-            dash: one.key === "limit" ? [2, 3] : [],
+            width: one.hue === "ours" ? 2.8 : one.key === "reference" ? 1.6 : 2,
+            dash: one.key === "reference" ? [2, 3] : [],
             spanGaps: false,
             points: { show: true, size: 6.5, width: 1.5, stroke: colour(one.hue), fill: colour("panel") },
           })),
@@ -184,7 +184,7 @@ function comparison(shared) {
       rows
         .map(
           (one) =>
-            `<div>${swatchOf(one.hue, one.key === "limit" ? [2, 3] : [])}<span>${escape(one.name)}</span><span>${show(one.values[idx])}${ends(one)}</span></div>`,
+            `<div>${swatchOf(one.hue, one.key === "reference" ? [2, 3] : [])}<span>${escape(one.name)}</span><span>${show(one.values[idx])}${ends(one)}</span></div>`,
         )
         .join("");
     tip.hidden = rows.length === 0;
@@ -259,7 +259,7 @@ function comparison(shared) {
       (side.excluded ?? []).map((reason) => `<p class="failed">left out: ${escape(reason)}</p>`).join("") +
       (side.limited ? `<p>${side.limited} of ${side.windows.length} windows: its client was the limit</p>` : "");
     const share = cell.share
-      ? `<div>${swatchOf("socket", [2, 3])}<span>bare socket</span><span>${rateText(cell.limit)}</span></div><p>${escape(ours.name)} reaches ${figures.percent(cell.share[0])} of it</p>`
+      ? `<div>${swatchOf("socket", [2, 3])}<span>bare socket</span><span>${rateText(cell.reference)}</span></div><p>${escape(ours.name)} reaches ${figures.percent(cell.share[0])} of it</p>`
       : "";
     const ratio = theirs.ratio
       ? `<p><strong>${ratioText(theirs.ratio[0])} ×${interval(theirs.ratio)}</strong>, ${theirs.ratio[3]} pairs of windows: ${words[theirs.verdict]}</p>`
@@ -352,12 +352,12 @@ function comparison(shared) {
 
     const legend = document.querySelector('[data-legend="stacks"]');
     const all = [...stacks.map((stack) => ({ name: stack.name, hue: hueOf(stack), key: stack.index }))];
-    if (data.lines.some(({ cells }) => cells.some(({ limit }) => limit)))
-      all.push({ name: "bare socket", hue: "socket", key: "limit" });
+    if (data.lines.some(({ cells }) => cells.some(({ reference }) => reference)))
+      all.push({ name: "bare socket", hue: "socket", key: "reference" });
     for (const { name, hue, key } of all) {
       const button = document.createElement("button");
       button.type = "button";
-      button.innerHTML = swatchOf(hue, key === "limit" ? [2, 3] : []) + escape(name);
+      button.innerHTML = swatchOf(hue, key === "reference" ? [2, 3] : []) + escape(name);
       button.setAttribute("aria-pressed", "true");
       button.addEventListener("click", () => {
         const hide = !hidden.has(key);

@@ -10,6 +10,7 @@ pub(crate) mod noise;
 pub(crate) mod paired;
 mod point;
 pub(crate) mod results;
+pub(crate) mod stacks;
 mod strategy;
 pub(crate) mod table;
 pub(crate) mod verdict;

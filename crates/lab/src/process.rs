@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use crate::cpus::CpuAssignment;
 use crate::interrupt::Interrupt;
-use crate::limit;
 use crate::load::{Found, Label, Measured, Purpose, Strategy, SystemCalls, Window, Wire, Work};
 use crate::record::{CallType, LaneRule};
+use crate::socket;
 use crate::stack::{Pair, Stack};
 use crate::study::{Execute, ExecuteError};
 use driver::Driver;
@@ -226,7 +226,7 @@ impl ProcessExecutor {
             }
             Work::Socket(pattern) => {
                 let CpuAssignment { client_cpus, server_cpus, .. } = &self.cpus;
-                limit::measure(&window.point, pattern, client_cpus.as_ref(), server_cpus.as_ref())
+                socket::measure(&window.point, pattern, client_cpus.as_ref(), server_cpus.as_ref())
                     .map(|load| Measured { load, usage: None })
                     .map_err(|error| ExecuteError::Window(format!("the bare socket: {error}")))
             }

@@ -10,7 +10,7 @@ pub const OURS: &str = "thalweg";
 /// What names a server that the lab did not start, where stacks are named.
 const TARGET: &str = "target";
 /// What names the bare socket where stacks are named.
-pub const LIMIT: &str = "limit";
+pub const SOCKET: &str = "socket";
 
 /// A gRPC stack, `NAME` or `NAME:VARIANT`: `thalweg`, `grpc-go`, `grpc-cpp:cq`. Its string in JSON.
 ///

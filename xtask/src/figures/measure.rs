@@ -1,14 +1,12 @@
 //! What measures: each measurement is some commands and leaves one results file.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 
 use super::results;
 use crate::bench;
 use crate::bench::table::median_and_range;
 use crate::job::{Failure, Job, Log};
-use crate::workspace;
+use crate::{lab, workspace};
 
 /// One results file.
 pub(super) struct Measurement {
@@ -30,6 +28,7 @@ enum How {
 }
 
 const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
+const LAB: &[&str] = &["crates/lab"];
 const ENGINE: &[&str] = &["crates/protobuf"];
 const SPEED_RUNS: usize = 5;
 const SPEED: &str = "cargo run --release -p thalweg-codec --example speed -- --rounds 11";
@@ -45,28 +44,33 @@ const fn sizes(name: &'static str, arguments: &'static str) -> Measurement {
 
 /// All of them, in the order in which they are measured.
 pub(super) const MEASUREMENTS: &[Measurement] = &[
-    sizes("comparison-tcp", "--against tonic,grpc-cpp,grpc-go,limit --quick"),
+    sizes(
+        "ends",
+        "--quick --against tonic,grpc-cpp,grpc-go --ends --connections 1,16 -c 64 --sizes 0,1KiB,64KiB \
+         --transports tcp --budget 18m",
+    ),
+    sizes("comparison-tcp", "--against tonic,grpc-cpp,grpc-go,socket --quick"),
     sizes(
         "comparison-uds",
-        "--against tonic,grpc-cpp,limit --quick --transports uds --sizes 0,1KiB,64KiB,1.5MB,4MiB -c 4 \
+        "--against tonic,grpc-cpp,socket --quick --transports uds --sizes 0,1KiB,64KiB,1.5MB,4MiB -c 4 \
          --budget 270s",
     ),
     sizes(
         "streams-tcp-4mib",
-        "--against tonic,limit --quick --calls client-stream,server-stream --sizes 4MiB --transports tcp \
+        "--against tonic,socket --quick --calls client-stream,server-stream --sizes 4MiB --transports tcp \
          --budget 40s",
     ),
     sizes(
         "in-flight-64",
-        "--against tonic,grpc-cpp,limit --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 64",
+        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 64",
     ),
     sizes(
         "in-flight-256",
-        "--against tonic,grpc-cpp,limit --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256",
+        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256",
     ),
     sizes(
         "in-flight-256-connections-16",
-        "--against tonic,grpc-cpp,limit --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256 \
+        "--against tonic,grpc-cpp,socket --quick --calls unary --sizes 0 --transports tcp --budget 40s -c 256 \
          --connections 16",
     ),
     Measurement {
@@ -74,21 +78,14 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         how: How::Channels("--quick --rounds 6 --strategies adaptive,1,2,3"),
         subject: STACK,
     },
-    sizes(
-        "clients-at-grpc-cpp",
-        "--quick --against tonic,grpc-cpp --server grpc-cpp --calls unary,server-stream --sizes 1KiB --transports tcp \
-         --budget 55s",
-    ),
-    sizes(
-        "client-server-matrix",
-        "--quick --against tonic,grpc-cpp --matrix --calls unary --sizes 0 --transports tcp --budget 90s",
-    ),
     bench("polling", ALL),
     bench("instructions", ALL),
     bench("allocations", ALL),
     bench("memory", ALL),
     bench("idle", "thalweg"),
     bench("beside", "thalweg"),
+    Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
+    Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },
     Measurement { name: "protobuf", how: How::Speed, subject: ENGINE },
 ];
 
@@ -109,19 +106,15 @@ impl Measurement {
                 let tables = bench::tables(name, peers, log)?;
                 Ok(json!({"tables": tables.iter().map(bench::table::Table::json).collect::<Vec<_>>()}))
             }
-            How::Sizes(arguments) => condensed(&study(self.name, &format!("sizes {arguments}"), log)?, log),
-            How::Channels(arguments) => {
-                condensed(&study(self.name, &format!("channels {arguments}"), log)?, log)
-            }
+            How::Sizes(arguments) => self.study(&format!("sizes {arguments}"), log),
+            How::Channels(arguments) => self.study(&format!("channels {arguments}"), log),
             How::Speed => speed(log),
         }
     }
-}
 
-/// What documents quote of a study of the lab.
-fn condensed(file: &Path, log: &Log) -> Result<Value, Failure> {
-    let condense = Job::cargo("run --release --package thalweg-lab --example condense --");
-    json_of(&condense.minutes(30).arg(file).text(log)?)
+    fn study(&self, words: &str, log: &Log) -> Result<Value, Failure> {
+        lab::condensed(words, &workspace::output().join("figures").join(self.name), log)
+    }
 }
 
 /// Measures these, or all, and writes their results files.
@@ -153,16 +146,6 @@ pub(super) fn run(names: &[String]) -> Result<(), Failure> {
 pub(super) fn commits_since(commit: &str, folders: &[&str], log: &Log) -> Result<String, Failure> {
     let words = format!("rev-list --count {commit}..HEAD -- {}", folders.join(" "));
     Ok(Job::new("git").words(&words).text(log)?.trim().to_owned())
-}
-
-/// Runs a study of the lab; its results.json.
-fn study(name: &str, words: &str, log: &Log) -> Result<PathBuf, Failure> {
-    Job::cargo("build --release").minutes(30).run(log)?;
-    let directory = workspace::output().join("figures").join(name);
-    let program = workspace::target().join("release/thalweg");
-    let job = Job::new(program).words(&format!("lab {words} --out")).arg(&directory);
-    job.minutes(60).run(log)?;
-    Ok(directory.join("results.json"))
 }
 
 /// Some runs of the example: medians of the rates, and of the ratios of each run.
@@ -220,10 +203,6 @@ fn speed_line(line: &str) -> Option<SpeedLine> {
         direction: direction.trim().to_owned(),
         contenders: rest.split("  ").filter(|text| !text.trim().is_empty()).filter_map(contender).collect(),
     })
-}
-
-fn json_of(text: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|why| Failure::failed(format!("what was measured is not JSON: {why}")))
 }
 
 #[cfg(test)]

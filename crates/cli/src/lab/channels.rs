@@ -142,8 +142,8 @@ impl CallsStudy for ChannelsArgs {
     }
 
     fn plan(&self, stacks: &Stacks, programs: &BTreeMap<String, Program>) -> Result<Plan<Window>, Failure> {
-        if stacks.with_limit() {
-            return Err(Failure::bad_arguments("a bare socket has no channels: leave `limit` out"));
+        if stacks.with_socket() {
+            return Err(Failure::bad_arguments("a bare socket has no channels: leave `socket` out"));
         }
         channels::plan(&self.options(stacks, programs)?).map_err(Failure::bad_arguments)
     }

@@ -72,8 +72,8 @@ impl SizesArgs {
         let study = match (stacks.compares(), self.common.quick) {
             (false, true) => SizesOptions::quick(),
             (false, false) => SizesOptions::whole(),
-            (true, true) => SizesOptions::quick_comparison(stacks.pairs(), stacks.with_limit()),
-            (true, false) => SizesOptions::whole_comparison(stacks.pairs(), stacks.with_limit()),
+            (true, true) => SizesOptions::quick_comparison(stacks.pairs(), stacks.with_socket()),
+            (true, false) => SizesOptions::whole_comparison(stacks.pairs(), stacks.with_socket()),
         };
         SizesOptions {
             sizes: self.sizes.clone().unwrap_or(study.sizes),

@@ -7,7 +7,7 @@ use clap::Args;
 use thalweg_lab::load::StackInfo;
 use thalweg_lab::peers::PeersDirectory;
 use thalweg_lab::process::{ProcessExecutor, Program};
-use thalweg_lab::stack::{LIMIT, OURS, Pair, Pairing, Stack};
+use thalweg_lab::stack::{OURS, Pair, Pairing, SOCKET, Stack};
 use thalweg_lab::study::LeftOut;
 
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// What to compare with.
 #[derive(Clone, Debug, Args)]
 pub(super) struct AgainstArgs {
-    /// Compare with these stacks, such as tonic,grpc-cpp:cq,grpc-go, or limit for the bare socket
+    /// Compare with these stacks, such as tonic,grpc-cpp:cq,grpc-go, or socket for the bare socket
     #[arg(long, value_name = "STACKS", value_delimiter = ',')]
     against: Vec<Stack>,
 
@@ -49,7 +49,7 @@ pub(super) struct Stacks {
     /// Others were named: ours is compared.
     compares: bool,
     /// The bare socket takes part.
-    with_limit: bool,
+    with_socket: bool,
     left_out: Vec<LeftOut<Stack>>,
 }
 
@@ -62,7 +62,7 @@ impl AgainstArgs {
     /// Ours, and those that were named.
     pub(super) fn stacks(&self) -> Stacks {
         let mut stacks = vec![Stack::ours()];
-        for stack in self.against.iter().filter(|stack| stack.name() != LIMIT) {
+        for stack in self.against.iter().filter(|stack| stack.name() != SOCKET) {
             if !stacks.contains(stack) {
                 stacks.push(stack.clone());
             }
@@ -74,9 +74,9 @@ impl AgainstArgs {
             (None, None) if self.matrix => Pairing::Matrix,
             (None, None) => Pairing::Own,
         };
-        let with_limit = self.against.iter().any(|stack| stack.name() == LIMIT);
+        let with_socket = self.against.iter().any(|stack| stack.name() == SOCKET);
         let compares = self.compares();
-        Stacks { named: stacks, pairing, compares, with_limit, left_out: Vec::new() }
+        Stacks { named: stacks, pairing, compares, with_socket, left_out: Vec::new() }
     }
 
     fn directory(&self) -> Option<PeersDirectory> {
@@ -91,8 +91,8 @@ impl Stacks {
     }
 
     /// The bare socket takes part.
-    pub(super) fn with_limit(&self) -> bool {
-        self.with_limit
+    pub(super) fn with_socket(&self) -> bool {
+        self.with_socket
     }
 
     /// Who meets whom.
@@ -211,7 +211,7 @@ impl Stacks {
 fn check_names(names: &[String], peers: Option<&PeersDirectory>) -> Result<(), Failure> {
     let known = peers.map(PeersDirectory::names).unwrap_or_default();
     let Some(unknown) = names.iter().find(|name| !known.contains(*name)) else { return Ok(()) };
-    let all: Vec<&str> = [OURS, LIMIT].into_iter().chain(known.iter().map(String::as_str)).collect();
+    let all: Vec<&str> = [OURS, SOCKET].into_iter().chain(known.iter().map(String::as_str)).collect();
     let advice = match peers {
         Some(peers) => format!("in {}", peers.path().display()),
         None => "and no folder of peers, name it with --peers".to_owned(),

@@ -97,7 +97,7 @@ fn flags_that_make_no_study_of_channels() {
     let many = ["--quick", "--strategies", "1", "--budget", "30s", "--rounds", "1000"];
     check(&many, &["8026 windows do not fit"]);
     check(&["--client-cpus", "x"], &["`x`"]);
-    check(&["--against", "limit"], &["no channels"]);
+    check(&["--against", "socket"], &["no channels"]);
     check(&["--method", "a.B/C"], &["--target"]);
     check(&["--target", "127.0.0.1:1", "--against", "tonic"], &["--against"]);
     check(&["--target", "127.0.0.1:1", "--data", "5x"], &["`5x`", "@FILE"]);
@@ -248,7 +248,7 @@ fn stacks_to_compare_with_are_known_ones() {
         assert_eq!(found, Some(code), "{rest:?}: {stderr}");
         assert!(parts.iter().all(|part| stderr.contains(part)), "{rest:?}: {parts:?} in {stderr:?}");
     };
-    lab(&["tonik"], BAD_ARGUMENTS, &["`tonik`", "thalweg, limit, grpc-go", directory]);
+    lab(&["tonik"], BAD_ARGUMENTS, &["`tonik`", "thalweg, socket, grpc-go", directory]);
     lab(&["grpc-go", "--server", "tonik"], BAD_ARGUMENTS, &["`tonik`"]);
     lab(&["../grpc-go"], BAD_ARGUMENTS, &["`../grpc-go`", "NAME:VARIANT"]);
     lab(&["thalweg:fast"], BAD_ARGUMENTS, &["`fast`", "thalweg"]);

@@ -172,6 +172,20 @@ fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
 }
 
 #[test]
+fn handlers_work_for_each_message() {
+    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--work", "2ms"]);
+    let line = server.line();
+    let target = line.strip_prefix("listening on ").unwrap();
+    // A server stream makes many messages before the first is sent.
+    for call in ["unary", "client-stream", "bidi-stream", "ping-pong"] {
+        let result = check(target, &["--call", call, "-c", "1", "-n", "20"]);
+        // One worker on one thread: 20 messages are at least so long under way, less those that came with the first.
+        let took_ns = result["duration_ns"].as_u64().unwrap();
+        assert!(took_ns >= 18 * 2_000_000, "{call}: {result}");
+    }
+}
+
+#[test]
 fn a_message_beyond_the_servers_limit_is_named() {
     let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-message-size", "1KiB"]);
     let line = server.line();

@@ -250,7 +250,7 @@ mod tests {
     /// A worker looks whether the run is over, and may be stopped for a while before it calls.
     #[tokio::test]
     async fn a_call_that_the_end_of_the_run_leaves_no_message_for_does_not_count() {
-        let server = Server::builder().add_service(BenchmarkServiceServer::new(BenchmarkWorker));
+        let server = Server::builder().add_service(BenchmarkServiceServer::new(BenchmarkWorker::default()));
         let server = server.bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
         let target = server.local_addresses()[0].to_string();
         let channel = Channel::builder(&target).connect_lazy().unwrap();

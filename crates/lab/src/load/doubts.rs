@@ -64,7 +64,7 @@ fn interruptions(measured: &LoadResult) -> Vec<String> {
     let window_ns = measured.duration_ns as f64;
     let (typical_ns, longest_ns) = match (measured.latency_ns, measured.pace_ns) {
         (Some(latency), _) => (latency.p50 as f64, latency.max),
-        (None, Some(pace)) => (pace.mean * pace.messages_per_reading as f64, pace.gap_max),
+        (None, Some(pace)) => (pace.between_readings_ns(), pace.gap_max),
         (None, None) => return Vec::new(),
     };
     let is_long = |ns: u64| ns as f64 > LONG_SHARE * window_ns && ns as f64 > LONG_FACTOR * typical_ns;

@@ -9,9 +9,8 @@ use crate::study::{Plan, PlanError, Window as _};
 
 /// What is spent once: the servers start, the report is written.
 const PLAN_OVERHEAD: Duration = Duration::from_secs(1);
-/// How a window's time is divided.
-const WARMUP_PARTS: u32 = 1;
-const MEASURED_PARTS: u32 = 4;
+/// This part of a window is warm-up.
+const WARMUP_SHARE: u32 = 5;
 /// How long system calls are counted.
 const COUNTED: Duration = Duration::from_millis(320);
 
@@ -41,13 +40,13 @@ impl Draft {
         })
     }
 
-    fn stretched(self, part: Duration) -> Window {
+    /// `length`: of a window of weight 1.
+    fn stretched(self, length: Duration, warmup_min: Duration) -> Window {
         let Window { point, .. } = self.window;
-        let point = Point {
-            warmup: point.warmup + part * self.weight * WARMUP_PARTS,
-            duration: point.duration + part * self.weight * MEASURED_PARTS,
-            ..point
-        };
+        let length = length * self.weight;
+        let warmup = if length.is_zero() { length } else { warmup_min.max(length / WARMUP_SHARE) };
+        let duration = point.duration + length.saturating_sub(warmup);
+        let point = Point { warmup: point.warmup + warmup, duration, ..point };
         Window { point, ..self.window }
     }
 }
@@ -69,8 +68,9 @@ pub(crate) fn fitted(
     }
     let fixed = PLAN_OVERHEAD + drafts.iter().map(|draft| draft.window.total()).sum::<Duration>();
     let weights = drafts.iter().map(|draft| draft.weight).sum();
-    let part = length.fit(budget, drafts.len(), fixed, weights)? / (WARMUP_PARTS + MEASURED_PARTS);
-    let windows: Vec<Window> = drafts.into_iter().map(|draft| draft.stretched(part)).collect();
+    let of_one = length.fit(budget, drafts.len(), fixed, weights)?;
+    let windows: Vec<Window> =
+        drafts.into_iter().map(|draft| draft.stretched(of_one, length.warmup_min)).collect();
     let is_compared = windows.iter().any(|window| window.purpose != Purpose::Figures);
     Ok(Plan { windows, overhead: PLAN_OVERHEAD, is_compared })
 }

@@ -75,7 +75,7 @@ pub(crate) fn interval(windows: &[Window], figure: fn(Measured) -> f64) -> Optio
     Ratio::of_pairs(measured.map(|&window| (figure(window), 1.0)))?.interval
 }
 
-/// Only calls are compared; sockets are their limit.
+/// Only calls are compared; sockets are their reference.
 pub(crate) fn is_call(kind: Kind) -> bool {
     matches!(kind.work, Work::Call(_))
 }

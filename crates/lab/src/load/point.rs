@@ -40,18 +40,18 @@ pub(crate) struct Point {
 pub(crate) enum Work {
     /// gRPC calls.
     Call(CallType),
-    /// A bare socket moving the same bytes, as the limit.
+    /// A bare socket moving the same bytes, as their reference.
     Socket(Pattern),
 }
 
 /// How messages cross a bare socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Pattern {
-    /// Each comes back, and a fixed number is under way: the limit of unary calls.
+    /// Each comes back, and a fixed number is under way: beside unary calls.
     Echo,
-    /// Each comes back, and as many are under way as a bidi stream's driver lets: its limit.
+    /// Each comes back, and as many are under way as a bidi stream's driver lets: beside bidi streams.
     Pipelined,
-    /// They go one way: the limit of client and server streams.
+    /// They go one way: beside client and server streams.
     OneWay,
 }
 

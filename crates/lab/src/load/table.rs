@@ -64,11 +64,14 @@ fn used(table: &mut Windows<'_>) {
     type Side = (&'static str, fn(&Usage) -> &ProcessUsage);
     type Figure = (&'static str, fn(&ProcessUsage) -> u64);
     const SIDES: [Side; 2] = [("client", |usage| &usage.client), ("server", |usage| &usage.server)];
-    const FIGURES: [Figure; 4] = [
+    const FIGURES: [Figure; 7] = [
         ("user_ns", |used| used.user_ns),
         ("system_ns", |used| used.system_ns),
         ("voluntary_switches", |used| used.voluntary_switches),
         ("involuntary_switches", |used| used.involuntary_switches),
+        ("waited_ns", |used| used.waited_ns),
+        ("others_ns", |used| used.others_ns),
+        ("stolen_ns", |used| used.stolen_ns),
     ];
     measured(table, "client_cpu_user_ns_per_operation", |it| {
         Some(format!("{:.1}", it.client_cpu_per_call?.user_ns))

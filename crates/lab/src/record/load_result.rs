@@ -263,6 +263,13 @@ pub struct Pace {
     pub messages_per_reading: u64,
 }
 
+impl Pace {
+    /// From one reading of the clock to the next, on average.
+    pub(crate) fn between_readings_ns(self) -> f64 {
+        self.mean * self.messages_per_reading as f64
+    }
+}
+
 /// One of the largest latencies of a run, or of the largest gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Spike {

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use futures_core::Stream;
 use thalweg::{Request, Response, Status, Streaming};
@@ -13,7 +14,34 @@ use super::zeros::payload;
 
 /// Answers with as many zeros as each request asks for, and does nothing else: what is measured is the stack.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct BenchmarkWorker;
+pub struct BenchmarkWorker {
+    work: Work,
+}
+
+impl BenchmarkWorker {
+    /// One that computes for so long for each message that it answers with, and for each of a client stream, as a
+    /// handler does that has something to do.
+    pub fn working(work: Duration) -> Self {
+        Self { work: Work(work) }
+    }
+}
+
+/// What a handler computes for a message.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work(Duration);
+
+impl Work {
+    /// Takes the processor for so long, and does not give it to others meanwhile.
+    fn done(self) {
+        if self.0.is_zero() {
+            return;
+        }
+        let began = Instant::now();
+        while began.elapsed() < self.0 {
+            std::hint::spin_loop();
+        }
+    }
+}
 
 impl BenchmarkService for BenchmarkWorker {
     type StreamingCallStream = Echo;
@@ -21,6 +49,7 @@ impl BenchmarkService for BenchmarkWorker {
     type StreamingBothWaysStream = BothWays;
 
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
+        self.work.done();
         Ok(Response::new(response(request.get_ref())?))
     }
 
@@ -28,7 +57,7 @@ impl BenchmarkService for BenchmarkWorker {
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Result<Response<Echo>, Status> {
-        Ok(Response::new(Echo { requests: request.into_inner() }))
+        Ok(Response::new(Echo { requests: request.into_inner(), work: self.work }))
     }
 
     /// The answer is of the size that the last request asks for.
@@ -39,6 +68,7 @@ impl BenchmarkService for BenchmarkWorker {
         let mut requests = request.into_inner();
         let mut last = SimpleRequest::default();
         while let Some(request) = requests.message().await? {
+            self.work.done();
             last = request;
         }
         Ok(Response::new(response(&last)?))
@@ -48,7 +78,7 @@ impl BenchmarkService for BenchmarkWorker {
         &self,
         request: Request<SimpleRequest>,
     ) -> Result<Response<Endless>, Status> {
-        Ok(Response::new(Endless { response: response(request.get_ref())? }))
+        Ok(Response::new(Endless { response: response(request.get_ref())?, work: self.work }))
     }
 
     /// The first request says how large the answers are.
@@ -63,7 +93,7 @@ impl BenchmarkService for BenchmarkWorker {
             while requests.message().await?.is_some() {}
             Ok(())
         });
-        Ok(Response::new(BothWays { response, reader: Some(reader) }))
+        Ok(Response::new(BothWays { response, work: self.work, reader: Some(reader) }))
     }
 }
 
@@ -75,6 +105,7 @@ fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {
 #[derive(Debug)]
 pub struct Echo {
     requests: Streaming<SimpleRequest>,
+    work: Work,
 }
 
 impl Stream for Echo {
@@ -82,6 +113,9 @@ impl Stream for Echo {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let request = ready!(Pin::new(&mut self.requests).poll_next(cx));
+        if let Some(Ok(_)) = &request {
+            self.work.done();
+        }
         Poll::Ready(request.map(|request| response(&request?)))
     }
 }
@@ -90,12 +124,14 @@ impl Stream for Echo {
 #[derive(Debug)]
 pub struct Endless {
     response: SimpleResponse,
+    work: Work,
 }
 
 impl Stream for Endless {
     type Item = Result<SimpleResponse, Status>;
 
     fn poll_next(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.work.done();
         Poll::Ready(Some(Ok(self.response.clone())))
     }
 }
@@ -105,6 +141,7 @@ impl Stream for Endless {
 #[derive(Debug)]
 pub struct BothWays {
     response: SimpleResponse,
+    work: Work,
     /// `None` once it has ended.
     reader: Option<JoinHandle<Result<(), Status>>>,
 }
@@ -115,6 +152,7 @@ impl Stream for BothWays {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
         if !reader.is_finished() {
+            self.work.done();
             return Poll::Ready(Some(Ok(self.response.clone())));
         }
         let ended = ready!(Pin::new(reader).poll(cx));

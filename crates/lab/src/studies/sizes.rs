@@ -46,7 +46,7 @@ impl Report for SizesAnalysis<'_> {
         let most = |window: &crate::load::PointResult| {
             let point = &window.point;
             let kind = Kind::of(point);
-            Some(self.lines.limit_of(kind, point.transport)?.at(point.size_bytes)?.rate_per_s)
+            Some(self.lines.reference_of(kind, point.transport)?.at(point.size_bytes)?.rate_per_s)
         };
         table::windows(most).csv(&self.results.points)
     }

@@ -7,6 +7,8 @@ use super::plan::PlanError;
 /// How long a window of weight 1 may be, warm-up included.
 #[derive(Clone, Copy)]
 pub(crate) struct Length {
+    /// At least this much of it is warm-up.
+    pub(crate) warmup_min: Duration,
     /// Shorter than this it says nothing.
     pub(crate) min: Duration,
     /// Longer than this it says nothing new.

@@ -225,7 +225,7 @@ async fn a_server_that_fails_the_first_call_is_no_run() {
 #[tokio::test]
 async fn a_server_that_behaves_has_no_errors() {
     for call in CallType::ALL {
-        let result = driven(BenchmarkWorker, call).await.unwrap();
+        let result = driven(BenchmarkWorker::default(), call).await.unwrap();
         assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
         assert!(result.duration_ns >= WINDOW_NS, "{call}: {}", result.duration_ns);
     }
@@ -233,7 +233,7 @@ async fn a_server_that_behaves_has_no_errors() {
 
 #[tokio::test]
 async fn a_ping_pong_has_one_message_under_way() {
-    let result = driven(BenchmarkWorker, CallType::PingPong).await.unwrap();
+    let result = driven(BenchmarkWorker::default(), CallType::PingPong).await.unwrap();
     assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
     // Of each stream, the one message that was under way when the time was over may not count.
     let latency = result.latency_ns.unwrap();
@@ -248,7 +248,7 @@ async fn each_call_may_have_a_channel_of_its_own() {
         let edit = |settings: &mut LoadSettings| {
             (settings.call, settings.lanes) = (call, LaneRule::PerCall);
         };
-        let result = driven_as(BenchmarkWorker, patience, edit).await.unwrap();
+        let result = driven_as(BenchmarkWorker::default(), patience, edit).await.unwrap();
         assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
         // How many connections there are nobody has asked for.
         assert!(!result.notes.iter().any(|note| note.text.contains("connections")), "{:?}", result.notes);
@@ -258,7 +258,7 @@ async fn each_call_may_have_a_channel_of_its_own() {
 #[tokio::test]
 async fn lanes_of_an_adaptive_channel_are_told() {
     let edit = |settings: &mut LoadSettings| settings.lanes = LaneRule::Adaptive;
-    let result = driven_as(BenchmarkWorker, Duration::from_secs(5), edit).await.unwrap();
+    let result = driven_as(BenchmarkWorker::default(), Duration::from_secs(5), edit).await.unwrap();
     assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
     assert!(result.lanes[0].lanes >= 1, "{:?}", result.lanes);
     assert!(result.lanes.windows(2).all(|pair| pair[0].at_ns < pair[1].at_ns), "{:?}", result.lanes);
@@ -269,15 +269,16 @@ async fn any_unary_method_can_be_driven() {
     let method = |path: &str| Some(MethodCall { path: path.to_owned(), request: Vec::new() });
     let patience = Duration::from_secs(5);
     let known = "/grpc.testing.BenchmarkService/UnaryCall";
-    let result =
-        driven_as(BenchmarkWorker, patience, |settings| settings.method = method(known)).await.unwrap();
+    let result = driven_as(BenchmarkWorker::default(), patience, |settings| settings.method = method(known))
+        .await
+        .unwrap();
     assert!(result.messages > 0 && result.errors.is_empty(), "{:?}", result.errors);
 
     let check = async |path: &str, call: CallType, explained: &str| {
         let edit = |settings: &mut LoadSettings| {
             (settings.method, settings.call) = (method(path), call);
         };
-        let error = driven_as(BenchmarkWorker, patience, edit).await.unwrap_err().to_string();
+        let error = driven_as(BenchmarkWorker::default(), patience, edit).await.unwrap_err().to_string();
         assert!(error.contains(explained), "{path}: {error}");
     };
     check("/a.B/C", CallType::Unary, "the first call, a.B/C, ended with UNIMPLEMENTED").await;

@@ -100,6 +100,14 @@ pub(in crate::figures) fn beside(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "beside")?.as_they_are(results))
 }
 
+pub(in crate::figures) fn same(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "same")?.as_they_are(results))
+}
+
+pub(in crate::figures) fn slowed(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "slowed")?.as_they_are(results))
+}
+
 /// What `xtask/costs.json` has: the tests hold the code to it, so it is of this very commit.
 pub(in crate::figures) fn costs(_: &Results) -> Result<String, Failure> {
     let record = Record::read()?;

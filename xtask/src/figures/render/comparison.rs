@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 
-use super::benches::Tables;
 use super::table::markdown;
 use crate::figures::numbers;
 use crate::figures::results::Results;
 use crate::job::Failure;
 
 /// The stacks in the order of columns.
-const STACKS: [&str; 3] = ["tonic", "grpc-cpp", "grpc-go"];
+pub(super) const STACKS: [&str; 3] = ["tonic", "grpc-cpp", "grpc-go"];
 
 /// One cell of a comparison.
 #[derive(Clone, Copy)]
@@ -46,24 +45,28 @@ pub(super) fn cell<'a>(
 }
 
 impl<'a> Cell<'a> {
-    fn work(self) -> &'a str {
+    pub(super) fn work(self) -> &'a str {
         self.value["work"].as_str().unwrap_or_default()
     }
 
-    fn in_flight(self) -> u64 {
+    pub(super) fn connections(self) -> u64 {
+        self.value["connections"].as_u64().unwrap_or(1)
+    }
+
+    pub(super) fn in_flight(self) -> u64 {
         self.value["in_flight"].as_u64().unwrap_or_default()
     }
 
-    fn size_bytes(self) -> u64 {
+    pub(super) fn size_bytes(self) -> u64 {
         self.value["size_bytes"].as_u64().unwrap_or_default()
     }
 
-    fn is_lone_call(self) -> bool {
+    pub(super) fn is_lone_call(self) -> bool {
         self.work() == "unary" && self.in_flight() == 1
     }
 
     /// What stands in the first row of its work.
-    fn label(self) -> String {
+    pub(super) fn label(self) -> String {
         match (self.work(), self.in_flight()) {
             ("unary", 1) => "unary, one at a time".to_owned(),
             ("unary", in_flight) => format!("unary, {in_flight} in flight"),
@@ -71,7 +74,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    fn rate(self) -> String {
+    pub(super) fn rate(self) -> String {
         match self.value["rate_per_s"].as_f64() {
             _ if self.is_lone_call() => self.value["p50_ns"].as_f64().map(numbers::time).unwrap_or_default(),
             Some(rate) => numbers::rate(rate),
@@ -81,12 +84,19 @@ impl<'a> Cell<'a> {
 
     /// Of what the bare socket moves.
     pub(super) fn share(self) -> Option<f64> {
-        self.value["share_of_limit"].as_f64()
+        self.value["share_of_socket"].as_f64()
     }
 
     pub(super) fn against(self, stack: &str) -> Option<Ratio<'a>> {
         let against = self.value["against"].as_array()?;
         Ratio::of(against.iter().find(|it| it["client"] == stack && it["server"] == stack)?)
+    }
+
+    /// What replacing one end of this stack's pair by ours gains: ours as `client` or as `server`.
+    pub(super) fn replaced(self, client: &str, server: &str) -> Option<Ratio<'a>> {
+        let against = self.value["against"].as_array()?;
+        let is_it = |it: &&Value| it["client"] == client && it["server"] == server;
+        Ratio::of(&against.iter().find(is_it)?["replaced"])
     }
 
     fn against_text(self, stack: &str) -> String {
@@ -105,12 +115,14 @@ impl<'a> Ratio<'a> {
         })
     }
 
-    /// `1.76 (1.56–1.99)`, behind a `=` where it is no difference, and a `?` where that cannot be told.
+    /// `1.76 (1.56–1.99)`, behind a `=` where it is no difference, a `?` where that cannot be told, and a `▼` where
+    /// ours is slower.
     pub(super) fn text(self) -> String {
         let ratio = numbers::ratio(self.mean);
         let mark = match self.verdict {
             "no difference" => "= ",
             "cannot tell" => "? ",
+            "slower" => "▼ ",
             _ => "",
         };
         match self.interval {
@@ -123,7 +135,7 @@ impl<'a> Ratio<'a> {
 }
 
 /// What each stack calls itself, for a column's head.
-fn versions(results: &Results, name: &str) -> Result<Vec<(&'static str, String)>, Failure> {
+pub(super) fn versions(results: &Results, name: &str) -> Result<Vec<(&'static str, String)>, Failure> {
     let figures = results.figures(name)?;
     let stacks = figures["stacks"].as_array().cloned().unwrap_or_default();
     let version = |stack: &'static str| {
@@ -196,88 +208,6 @@ pub(in crate::figures) fn in_flight(results: &Results) -> Result<String, Failure
     Ok(format!("{}\n\n{}", results.caption(&names), markdown(&heads, &rows)))
 }
 
-/// Our client beside others at one server, and our pair beside all other pairs.
-pub(in crate::figures) fn clients(results: &Results) -> Result<String, Failure> {
-    let mut parts = Vec::new();
-    for name in ["clients-at-grpc-cpp", "client-server-matrix"] {
-        let mut rows = Vec::new();
-        for cell in cells(results, name)? {
-            for against in cell.value["against"].as_array().into_iter().flatten() {
-                let (Some(client), Some(server)) = (against["client"].as_str(), against["server"].as_str())
-                else {
-                    continue;
-                };
-                rows.push(vec![
-                    format!("{}, {}", cell.label(), numbers::size(cell.size_bytes())),
-                    client.to_owned(),
-                    server.to_owned(),
-                    Ratio::of(against).map_or_else(|| "–".to_owned(), Ratio::text),
-                ]);
-            }
-        }
-        parts.push(results.caption(&[name]));
-        parts.push(markdown(&["work, size", "their client", "at the server of", "ours ÷ theirs"], &rows));
-    }
-    Ok(parts.join("\n\n"))
-}
-
-/// What the README shows: a row's label, its results file, and its cell.
-const SPEED: &[(&str, &str, (&str, u64, u64))] = &[
-    ("empty unary calls, one at a time", "comparison-tcp", ("unary", 1, 0)),
-    ("the same, 16 in flight", "comparison-tcp", ("unary", 16, 0)),
-    ("the same, 64 in flight", "in-flight-64", ("unary", 64, 0)),
-    ("the same, 256 in flight", "in-flight-256", ("unary", 256, 0)),
-    ("unary, 64 KiB each way, 16 in flight", "comparison-tcp", ("unary", 16, 65_536)),
-    ("unary, 1.5 MB each way, 4 in flight, UNIX socket", "comparison-uds", ("unary", 4, 1_500_000)),
-    ("client stream, empty messages", "comparison-tcp", ("client-stream", 1, 0)),
-    ("client stream, 64 KiB", "comparison-tcp", ("client-stream", 1, 65_536)),
-    ("server stream, 1 KiB", "comparison-tcp", ("server-stream", 1, 1024)),
-    ("server stream, 1.5 MB", "comparison-tcp", ("server-stream", 1, 1_500_000)),
-    ("bidi stream, 1 KiB", "comparison-tcp", ("bidi-stream", 1, 1024)),
-];
-
-pub(in crate::figures) fn speed(results: &Results) -> Result<String, Failure> {
-    let mut rows = Vec::new();
-    for (label, name, which) in SPEED {
-        let cell = cell(results, name, *which)?;
-        let mut row = vec![(*label).to_owned()];
-        row.extend(STACKS.map(|stack| cell.against_text(stack)));
-        row.push(file_link(name));
-        rows.push(row);
-    }
-    let costs = [
-        ("server instructions of an empty call", "instructions", "server"),
-        ("bytes of an idle connection at the server", "memory", "B per idle one after a call"),
-    ];
-    for (label, name, column) in costs {
-        let tables = Tables::of(results, name)?;
-        let ours = tables.cell(0, "thalweg", column)?;
-        let theirs = |stack| tables.cell(0, stack, column).map(|theirs| format!("{ours}, not {theirs}"));
-        let mut row = vec![label.to_owned()];
-        row.extend(STACKS.map(|stack| theirs(stack).unwrap_or_else(|_| "–".to_owned())));
-        row.push(file_link(name));
-        rows.push(row);
-    }
-    let versions = versions(results, "comparison-tcp")?;
-    let head = |stack: &str| {
-        let told = versions.iter().find(|(name, _)| *name == stack);
-        told.map_or_else(|| stack.to_owned(), |(_, version)| version.clone())
-    };
-    let heads = STACKS.map(head);
-    let mut columns = vec![""];
-    columns.extend(heads.iter().map(String::as_str));
-    columns.push("figures");
-    let provenance = results.provenance("comparison-tcp");
-    let measured = provenance.map_or_else(String::new, |provenance| {
-        format!("*Measured on {}: {}, commit `{}`.*", provenance.date, provenance.machine, provenance.commit)
-    });
-    Ok(format!("{}\n\n{measured}", markdown(&columns, &rows)))
-}
-
-fn file_link(name: &str) -> String {
-    format!("[{name}](docs/results/{name}.json)")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -297,11 +227,11 @@ mod tests {
                 "noise": [{"work": "unary", "in_flight": 1, "ratio": 1.11}],
                 "cells": [
                     {"work": "unary", "in_flight": 1, "size_bytes": 0, "rate_per_s": 8600.0, "p50_ns": 116_000.0,
-                     "share_of_limit": 0.79, "against": against(1.76, "faster")},
+                     "share_of_socket": 0.79, "against": against(1.76, "faster")},
                     {"work": "unary", "in_flight": 1, "size_bytes": 1024, "rate_per_s": 7000.0, "p50_ns": 143_000.0,
-                     "share_of_limit": null, "against": against(1.02, "no difference")},
+                     "share_of_socket": null, "against": against(1.02, "no difference")},
                     {"work": "bidi-stream", "in_flight": 1, "size_bytes": 0, "rate_per_s": 4.6e6, "p50_ns": 1.0,
-                     "share_of_limit": 0.22, "against": []},
+                     "share_of_socket": 0.22, "against": []},
                 ],
             },
         });

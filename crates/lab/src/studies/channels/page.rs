@@ -14,7 +14,7 @@ use super::findings::Verdict;
 use super::limit::{Judgement, Limit};
 use super::numbers::Tally;
 use crate::figures::{bound, count, interval_figure, ratio_figure};
-use crate::load::{LabResults, facts};
+use crate::load::{LabResults, facts, stacks};
 use crate::report::page::Page;
 use crate::report::parts::{card, choices, eyebrow, scrolled};
 use crate::size::ByteSize;
@@ -45,7 +45,13 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
         lede: facts::lede(results),
         cards: cards(verdicts),
         doubts: doubts.clone(),
-        sections: sections(channels, verdicts, &lanes),
+        sections: html! {
+            (sections(channels, verdicts, &lanes))
+            section #stacks {
+                h2 { "How each stack was set up" }
+                (stacks::list(results))
+            }
+        },
         method: method(results),
         facts: facts::facts(results),
         version: &results.versions.thalweg,

@@ -11,7 +11,11 @@ use crate::study::rounds::Length;
 use crate::study::{Plan, PlanError};
 
 /// How long a window is, warm-up included, without what a channel takes to settle.
-const LENGTH: Length = Length { min: Duration::from_millis(300), max: Duration::from_secs(1) };
+const LENGTH: Length = Length {
+    warmup_min: Duration::from_millis(100),
+    min: Duration::from_millis(300),
+    max: Duration::from_secs(1),
+};
 /// How long the wire is watched, and driven before.
 const WATCHED: Duration = Duration::from_millis(400);
 const WATCHED_WARMUP: Duration = Duration::from_millis(100);
@@ -305,7 +309,7 @@ mod tests {
             assert!(options.budget < Duration::from_secs(limit * 60));
             for window in figures(&study) {
                 let Point { duration, warmup, .. } = window.point;
-                assert!(duration >= Duration::from_millis(240), "{window}: {duration:?}");
+                assert!(duration >= Duration::from_millis(200), "{window}: {duration:?}");
                 let settles = window.strategy == Some(Strategy::Adaptive) && window.point.in_flight > 1;
                 assert_eq!(warmup >= options.settle, settles, "{window}: {warmup:?}");
             }

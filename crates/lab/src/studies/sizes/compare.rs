@@ -53,7 +53,7 @@ pub(crate) struct ComparedCell {
     /// What our pair did.
     pub(crate) ours: Side,
     /// What a bare socket did with the same bytes.
-    pub(crate) limit: Option<Limit>,
+    pub(crate) reference: Option<Reference>,
     /// The other pairs: [`Comparison::peers`], then [`Comparison::mixed`].
     pub(crate) against: Vec<Against>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Side {
 
 /// What a bare socket did in a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Limit {
+pub(crate) struct Reference {
     /// Operations per second.
     pub(crate) rate_per_s: f64,
     /// Our rate ÷ the socket's, over the rounds that have both, or else from all of both.
@@ -171,14 +171,14 @@ pub(crate) struct Aggregate {
 }
 
 /// Compares every pair of the study with ours.
-pub(crate) fn compare(results: &LabResults, limits: &Analysis) -> Comparison {
+pub(crate) fn compare(results: &LabResults, references: &Analysis) -> Comparison {
     let ours = results.reference();
     let gathered = gathered(&results.points);
     let others = distinct(gathered.iter().filter_map(|windows| windows.pair).filter(|pair| **pair != ours));
     let is_peer = |pair: &Pair| pair.client == pair.server || ours.client != ours.server;
     let (peers, mixed): (Vec<_>, Vec<_>) = others.into_iter().partition(is_peer);
     let noise = Noise::of(&results.aa);
-    let study = Study { results, ours: &ours, gathered, limits, noise: &noise };
+    let study = Study { results, ours: &ours, gathered, references, noise: &noise };
     let pairs: Vec<&Pair> = peers.iter().chain(&mixed).collect();
     let cells = study.keys().into_iter().map(|key| study.cell(key, &pairs)).collect();
     Comparison { ours, peers, mixed, noise, cells }
@@ -291,7 +291,7 @@ impl Side {
         excluded(&self.windows)
     }
 
-    /// How many windows say that something else than the server was their limit.
+    /// How many windows say that something else than the server limited them.
     pub(crate) fn limited(&self) -> usize {
         self.windows.iter().filter(|window| window.is_limited).count()
     }
@@ -325,7 +325,7 @@ struct Study<'a> {
     results: &'a LabResults,
     ours: &'a Pair,
     gathered: Vec<Windows<'a>>,
-    limits: &'a Analysis,
+    references: &'a Analysis,
     noise: &'a Noise,
 }
 
@@ -346,7 +346,7 @@ impl Study<'_> {
         });
         ComparedCell {
             against: against.collect(),
-            limit: self.limit(key, &ours),
+            reference: self.reference(key, &ours),
             kind,
             transport,
             size,
@@ -399,13 +399,13 @@ impl Study<'_> {
         side
     }
 
-    fn limit(&self, (kind, transport, size): CellKey, ours: &Side) -> Option<Limit> {
-        let line = self.limits.limit_of(kind, transport)?;
+    fn reference(&self, (kind, transport, size): CellKey, ours: &Side) -> Option<Reference> {
+        let line = self.references.reference_of(kind, transport)?;
         let cell = line.at(size).filter(|cell| cell.rate_per_s > 0.0)?;
         let windows = self.windows((line.kind, transport, size), None)?;
         let share = ratio(&ours.windows, &Side::of(&windows.all).windows, |measured| measured.rate_per_s)
             .or_else(|| Some(Ratio { ratio: ours.rate_per_s? / cell.rate_per_s, interval: None, pairs: 0 }));
-        Some(Limit { rate_per_s: cell.rate_per_s, share: share? })
+        Some(Reference { rate_per_s: cell.rate_per_s, share: share? })
     }
 
     fn windows(&self, key: CellKey, pair: Option<&Pair>) -> Option<&Windows<'_>> {

@@ -48,7 +48,7 @@ fn cell(cell: &ComparedCell) -> Value {
         "size_bytes": cell.size,
         "rate_per_s": cell.ours.rate_per_s.map(short),
         "p50_ns": cell.ours.latency.map(|latency| latency.p50),
-        "share_of_limit": cell.limit.map(|limit| short(limit.share.ratio)),
+        "share_of_socket": cell.reference.map(|reference| short(reference.share.ratio)),
         "against": cell.against.iter().map(against).collect::<Vec<_>>(),
     })
 }

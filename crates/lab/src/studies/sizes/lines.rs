@@ -152,23 +152,24 @@ impl Analysis {
         self.lines.iter().find(|line| (line.kind, line.transport) == (kind, transport))
     }
 
-    /// The bare socket's line that limits this kind: of the same pattern, with as many in flight, or else with the
+    /// The bare socket's line beside this kind: of the same pattern, with as many in flight, or else with the
     /// most.
-    pub(crate) fn limit_of(&self, kind: Kind, transport: Transport) -> Option<&Line> {
+    pub(crate) fn reference_of(&self, kind: Kind, transport: Transport) -> Option<&Line> {
         let Work::Call(call) = kind.work else { return None };
         let work = Work::Socket(Pattern::of(call));
-        let limits = || self.lines.iter().filter(|l| (l.kind.work, l.transport) == (work, transport));
+        let references = || self.lines.iter().filter(|l| (l.kind.work, l.transport) == (work, transport));
         let same = (call == CallType::Unary)
-            .then(|| limits().find(|limit| limit.kind.in_flight == kind.in_flight))
+            .then(|| references().find(|reference| reference.kind.in_flight == kind.in_flight))
             .flatten();
-        same.or_else(|| limits().max_by_key(|limit| limit.kind.in_flight))
+        same.or_else(|| references().max_by_key(|reference| reference.kind.in_flight))
     }
 
     fn with_shares(mut self, all: &Self) -> Self {
         for line in &mut self.lines {
-            let Some(limit) = all.limit_of(line.kind, line.transport) else { continue };
+            let Some(reference) = all.reference_of(line.kind, line.transport) else { continue };
             for cell in &mut line.cells {
-                let most = limit.at(cell.size).map(|limit| limit.rate_per_s).filter(|&rate| rate > 0.0);
+                let most =
+                    reference.at(cell.size).map(|reference| reference.rate_per_s).filter(|&rate| rate > 0.0);
                 cell.share_of_socket = most.map(|most| cell.rate_per_s / most);
             }
         }
@@ -189,8 +190,7 @@ impl Cell {
 
     /// What a long wait is compared with: the median latency, or the mean time between two readings of the clock.
     pub(crate) fn typical_ns(&self) -> Option<f64> {
-        let between = |pace: Pace| pace.mean * pace.messages_per_reading as f64;
-        self.p50_ns().map(|p50_ns| p50_ns as f64).or(self.pace.map(between))
+        self.p50_ns().map(|p50_ns| p50_ns as f64).or(self.pace.map(Pace::between_readings_ns))
     }
 }
 

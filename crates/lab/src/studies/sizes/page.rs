@@ -17,7 +17,7 @@ use super::analysis::SizesAnalysis;
 use super::compare::findings as compared;
 use super::findings::{answer, headlines};
 use super::lines::Analysis;
-use crate::load::{Kind, facts};
+use crate::load::{Kind, facts, stacks};
 use crate::report::page::Page;
 use crate::report::parts::{card, choices, eyebrow, findings};
 use crate::stack::Pair;
@@ -131,6 +131,12 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
                  the client's, user and system together, per operation. The same figures lie in " code { "results.csv" }
                 ", and with whole distributions in " code { "results.json" } ". A name leads to the windows that its \
                  row was told from."
+            }
+        }
+        @if comparison.is_none() {
+            section #stacks {
+                h2 { "How the stack was set up" }
+                (stacks::list(results))
             }
         }
         (windows::section(results))

@@ -84,7 +84,7 @@ fn comparison(sizes: &[ByteSize]) -> LabResults {
         },
         versions: Versions { thalweg: "0.1.0".to_owned(), build: "release".to_owned() },
         settings: Settings {
-            arguments: ["lab", "sizes", "--against", "tonic,grpc-cpp,grpc-go,connect-go,limit"]
+            arguments: ["lab", "sizes", "--against", "tonic,grpc-cpp,grpc-go,connect-go,socket"]
                 .map(str::to_owned)
                 .to_vec(),
             client_cpus: Some("0".parse().expect("0 is a list of processors")),

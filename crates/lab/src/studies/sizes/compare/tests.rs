@@ -150,14 +150,14 @@ fn what_an_operation_costs_is_of_both_processes() {
 }
 
 #[test]
-fn the_bare_socket_is_the_limit() {
+fn the_bare_socket_is_the_reference() {
     let mut results = rounds((UNARY_16, KIB), &[100.0; 3], &[50.0; 3]);
     let echo = Kind { work: Work::Socket(Pattern::Echo), in_flight: 16, connections: 1 };
     results.points.extend((0..3).map(|round| window(None, (echo, KIB), round, 400.0)));
     let comparison = compared(&results);
     assert_eq!((comparison.cells.len(), comparison.peers.len()), (1, 1));
-    let limit = comparison.cells[0].limit.unwrap();
-    assert!((limit.rate_per_s - 400.0).abs() < 1e-9 && (limit.share.ratio - 0.25).abs() < 1e-9);
+    let reference = comparison.cells[0].reference.unwrap();
+    assert!((reference.rate_per_s - 400.0).abs() < 1e-9 && (reference.share.ratio - 0.25).abs() < 1e-9);
 }
 
 #[test]

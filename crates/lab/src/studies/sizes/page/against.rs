@@ -9,12 +9,11 @@ use maud::{Markup, html};
 use crate::figures::{bound, percent, ratio_figure, ratio_text};
 use crate::load::noise::{AaCell, Floor};
 use crate::load::verdict::MARGIN;
-use crate::load::{LabResults, StackInfo};
+use crate::load::{LabResults, stacks};
 use crate::report::parts::{choices, folded, scrolled};
-use crate::stack::{Pair, Setting};
+use crate::stack::Pair;
 use crate::studies::sizes::compare::findings::{Loss, contrasts, losses, verdicts};
 use crate::studies::sizes::compare::{Comparison, Tally};
-use crate::wording::counted;
 
 /// With a floor above this share, real differences are called none.
 const FLOOR_HIGH: f64 = 0.2;
@@ -136,7 +135,8 @@ fn noise_in_words(comparison: &Comparison) -> String {
     let is_borrowed = if comparison.lines().iter().all(|&(kind, _)| comparison.noise.is_measured(kind)) {
         ""
     } else {
-        " Kinds of call without a row here are held to the largest floor."
+        " Kinds of call without a row here are held to the largest floor of lone calls, of calls in flight or of \
+         streams, whichever they are."
     };
     format!(
         "First, thalweg was measured against itself, in {cells} cells, interleaved like the \
@@ -174,7 +174,7 @@ fn against(results: &LabResults, comparison: &Comparison) -> Markup {
     html! {
         section #against {
             h2 { "Against others" }
-            (stacks(results))
+            (stacks::list(results))
             (losses_block(comparison))
             div.controls {
                 (choices("Compared with", "peer", peers))
@@ -194,43 +194,6 @@ fn against(results: &LabResults, comparison: &Comparison) -> Markup {
                  was measured; a click or Enter shows its kind of call in the plots below. "
                 b { "!" } " marks fields of which windows failed."
             }
-        }
-    }
-}
-
-fn stacks(results: &LabResults) -> Markup {
-    html! {
-        dl.stacks {
-            @for info in &results.stacks {
-                dt { (info.stack) }
-                dd { (info.version) (settings(info)) }
-            }
-            @for left_out in &results.left_out {
-                dt.failed { (left_out.what) }
-                dd.failed { "left out: " (left_out.reason) }
-            }
-        }
-    }
-}
-
-/// How a stack is set up, folded away.
-fn settings(info: &StackInfo) -> Markup {
-    if info.settings.is_empty() {
-        return html! {};
-    }
-    html! {
-        details.settings {
-            summary { (counted(info.settings.len() as u64, "setting")) }
-            (scrolled(&html! {
-                table {
-                    thead { tr { @for head in ["Side", "Setting", "Value", ""] { th scope="col" { (head) } } } }
-                    tbody {
-                        @for Setting { side, name, value, why } in &info.settings {
-                            tr { td { (side) } th.words scope="row" { (name) } td.words { (value) } td.words { (why) } }
-                        }
-                    }
-                }
-            }))
         }
     }
 }
@@ -302,7 +265,7 @@ fn closer(ours: &Pair) -> Markup {
                         h3 { "Rate" }
                         p {
                             span data-operation { "calls" }
-                            " per second, with the bare socket as the limit; higher is better"
+                            " per second, with the bare socket as the reference; higher is better"
                         }
                     }
                     div.plot role="img"

@@ -99,7 +99,7 @@ fn row(windows: &Windows<'_>, analysis: &Analysis) -> Markup {
     let point = windows.point;
     let kind = Kind::of(point);
     let label = kind.label();
-    let class = matches!(point.work, Work::Socket(_)).then_some("limit");
+    let class = matches!(point.work, Work::Socket(_)).then_some("reference");
     html! {
         tr class=[class] data-transport=(point.transport) data-kind=(label) {
             th scope="row" { (linked(kind, point.transport, point.size_bytes)) }

@@ -39,17 +39,17 @@ pub(in crate::studies::sizes) fn tables(comparison: &Comparison, left_out: &[Lef
 fn table(comparison: &Comparison, kind: Kind, transport: Transport, with_mixed: bool) -> String {
     let mixed = comparison.mixed.iter().filter(|_| with_mixed);
     let pairs: Vec<_> = comparison.peers.iter().chain(mixed).collect();
-    let has_limit = comparison.line(kind, transport).any(|cell| cell.limit.is_some());
+    let has_reference = comparison.line(kind, transport).any(|cell| cell.reference.is_some());
     let mut head = vec!["size".to_owned(), comparison.ours.to_string()];
     head.extend(pairs.iter().map(|pair| format!("÷ {pair}")));
-    head.extend(has_limit.then(|| "of the socket".to_owned()));
+    head.extend(has_reference.then(|| "of the socket".to_owned()));
     let mut rows = vec![head];
     for cell in comparison.line(kind, transport) {
         let mut row = vec![cell.size.to_string(), figure(&cell.ours, kind)];
         row.extend(
             pairs.iter().map(|pair| cell.against(pair).map_or("-".to_owned(), |against| ratio(against.rate))),
         );
-        row.extend(has_limit.then(|| share(cell)));
+        row.extend(has_reference.then(|| share(cell)));
         rows.push(row);
     }
     let floor = match comparison.noise.rate(kind) {
@@ -89,7 +89,7 @@ fn ratio(compared: Compared) -> String {
 }
 
 fn share(cell: &ComparedCell) -> String {
-    cell.limit.map_or("-".to_owned(), |limit| percent(limit.share.ratio))
+    cell.reference.map_or("-".to_owned(), |reference| percent(reference.share.ratio))
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ struct Cell {
     /// Index into the sizes.
     size: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<f64>,
+    reference: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     share: Option<Numbers>,
     sides: Vec<SideData>,
@@ -119,8 +119,8 @@ fn cells(comparison: &Comparison, (kind, transport): (Kind, Transport), pairs: &
     let sizes = comparison.sizes();
     let of_cell = |cell: &ComparedCell| Cell {
         size: sizes.iter().position(|&size| size == cell.size).unwrap_or_default(),
-        limit: cell.limit.map(|limit| short(limit.rate_per_s)),
-        share: cell.limit.map(|limit| numbers(limit.share)),
+        reference: cell.reference.map(|reference| short(reference.rate_per_s)),
+        share: cell.reference.map(|reference| numbers(reference.share)),
         sides: sides(comparison, cell, pairs),
     };
     comparison.line(kind, transport).map(of_cell).collect()

@@ -1,4 +1,4 @@
-//! The limit: a bare socket moving the same bytes, in the same run, between threads kept apart as client and server
+//! The reference: a bare socket moving the same bytes, in the same run, between threads kept apart as client and server
 //! are.
 //!
 //! A message is its payload and the five bytes of prefix that gRPC gives it, so that an empty one moves something too.
@@ -32,10 +32,10 @@ const PIPELINED_MESSAGES_MAX: u64 = BIDI_OUTSTANDING_MESSAGES_MAX as u64;
 /// How long nothing may move before the measurement is given up.
 const STALL_MS_MAX: u16 = 10_000;
 
-/// On how many connections in turn a limit is measured.
+/// On how many connections in turn a reference is measured.
 ///
 /// Two threads on a socket fall into step with each other or out of it, and stay so: the same bytes move at half or at
-/// twice the speed by chance alone. A limit is what is possible, so the fastest counts.
+/// twice the speed by chance alone. The reference is what sockets allow, so the fastest counts.
 const CONNECTIONS_TRIED: u32 = 3;
 
 /// Moves the point's messages over a bare socket as `pattern` says, on a few connections in turn; the fastest counts.
@@ -67,7 +67,7 @@ fn measure_once(
     let peer = serve(server, pattern, server_cpus.cloned())?;
     let (point, client_cpus) = (point.clone(), client_cpus.cloned());
     // A thread of its own: pinning it must not pin the lab.
-    let driver = thread::Builder::new().name("limit-client".to_owned()).spawn(move || {
+    let driver = thread::Builder::new().name("socket-client".to_owned()).spawn(move || {
         pin(client_cpus.as_ref())?;
         let measured = drive(&client, &point, pattern)?;
         client.shutdown(Shutdown::Both)?;
@@ -113,7 +113,7 @@ fn serve(
     pattern: Pattern,
     cpus: Option<CpuList>,
 ) -> io::Result<JoinHandle<io::Result<()>>> {
-    thread::Builder::new().name("limit-server".to_owned()).spawn(move || {
+    thread::Builder::new().name("socket-server".to_owned()).spawn(move || {
         pin(cpus.as_ref())?;
         let mut buffer = Chunk::new();
         loop {
@@ -199,7 +199,7 @@ fn drive(socket: &Socket, point: &Point, pattern: Pattern) -> io::Result<Measure
     let (started, cpu_before, began) = (SystemTime::now(), CpuTime::of_this_thread()?, Instant::now());
     let mut recorder = Recorder::starting_at(began);
     let mut duration = Duration::ZERO;
-    // A point too short for its messages lasts until one is done: a limit of zero would be none.
+    // A point too short for its messages lasts until one is done: a reference of zero would be none.
     while duration < point.duration || recorder.operations() == 0 {
         mover.step(&mut recorder)?;
         duration = began.elapsed();
@@ -222,7 +222,7 @@ trait Mover {
 ///
 /// On some processors the kernel copies three times as slowly to a place that lies a few bytes behind its source,
 /// modulo the page, and what arrives mostly begins near the begin of one. An allocator's large blocks begin there,
-/// too, and then the limit would be that of an unlucky address.
+/// too, and then the reference would be that of an unlucky address.
 struct Chunk {
     block: Vec<u8>,
     start: usize,
