@@ -13,7 +13,7 @@ use crate::peers::BuiltPeer;
 use crate::{lab, workspace};
 
 const NAME: &str = "same";
-const STUDY: &str = "sizes --quick --against same --transports tcp,uds --budget 240s";
+const STUDY: &str = "sizes --quick --against same --budget 200s";
 const RUNS: usize = 3;
 /// Intervals hold the true ratio with 95 %.
 const ERROR_RATE: f64 = 0.05;

@@ -53,7 +53,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     sizes(
         "comparison-uds",
         "--against tonic,grpc-cpp,socket --quick --transports uds --sizes 0,1KiB,64KiB,1.5MB,4MiB -c 4 \
-         --budget 270s",
+         --budget 340s",
     ),
     sizes(
         "streams-tcp-4mib",
