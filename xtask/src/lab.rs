@@ -1,5 +1,6 @@
 //! Studies of the lab, for what documents quote of them.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -7,16 +8,28 @@ use serde_json::Value;
 use crate::job::{Failure, Job, Log};
 use crate::workspace;
 
+/// The lab's exit codes: all was measured; some of it was not.
+const DONE: i32 = 0;
+const SOME_FAILED: i32 = 1;
+
 /// The command, built as people run it.
 pub(crate) fn program(log: &Log) -> Result<PathBuf, Failure> {
     Job::cargo("build --release").minutes(30).run(log)?;
     Ok(workspace::target().join("release/thalweg"))
 }
 
-/// Runs a study, whose report goes to `directory`; what documents quote of it.
+/// Runs a study, whose report goes to `directory`; what documents quote of it. Windows may fail, which the results say
+/// themselves.
 pub(crate) fn condensed(words: &str, directory: &Path, log: &Log) -> Result<Value, Failure> {
-    let job = Job::new(program(log)?).words(&format!("lab {words} --out")).arg(directory);
-    job.minutes(60).run(log)?;
+    let job = Job::new(program(log)?).words(&format!("lab {words} --out")).arg(directory).minutes(60);
+    // What an earlier study left is no result of this one.
+    if directory.exists() {
+        fs::remove_dir_all(directory)?;
+    }
+    let status = job.status(log)?;
+    if !matches!(status.code(), Some(DONE | SOME_FAILED)) {
+        return Err(Failure::failed(format!("`{job}` failed: {status}")));
+    }
     let condense = Job::cargo("run --release --package thalweg-lab --example condense --");
     let text = condense.minutes(30).arg(directory.join("results.json")).text(log)?;
     serde_json::from_str(&text).map_err(|why| Failure::failed(format!("`lab {words}` gave no JSON: {why}")))
