@@ -70,7 +70,11 @@ fn a_server_that_is_stopped_for_a_second_is_seen() {
     let stopping =
         "(while sleep 0.6; do kill -STOP $$; sleep 1; kill -CONT $$ || exit; done) & $server \"$@\"";
     let (_, stdout, stderr, _) = study(&peer("stopped", stopping), &LONE_CALLS);
-    assert!(stdout.contains("something stopped"), "{stdout}{stderr}");
+    let text = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    // It may have been stopped for a part of a window, or for all of it.
+    let is_seen =
+        ["something stopped", "no operation ended in the measured time"].map(|it| text.contains(it));
+    assert!(is_seen.contains(&true), "{stdout}{stderr}");
 }
 
 /// A program that takes a processor for itself.
