@@ -2,6 +2,7 @@
 
 mod alignment;
 mod allocations;
+mod attacks;
 mod beside;
 mod cores;
 mod idle;
@@ -37,6 +38,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "memory", run: memory::run, peers: &["thalweg", "tonic"] },
     Bench { name: "idle", run: idle::run, peers: &["thalweg"] },
     Bench { name: "beside", run: beside::run, peers: &["thalweg"] },
+    Bench { name: "attacks", run: attacks::run, peers: &["thalweg", "tonic", "grpc-go", "grpc-cpp"] },
     Bench { name: "alignment", run: alignment::run, peers: &[] },
     Bench { name: "same", run: same::run, peers: &["thalweg"] },
     Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },

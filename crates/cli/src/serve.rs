@@ -44,6 +44,18 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     work: Duration,
 
+    /// Connections there may be at once [default: any number]
+    #[arg(long, value_name = "N")]
+    max_connections: Option<usize>,
+
+    /// Connections that one IP address may have at once [default: any number]
+    #[arg(long, value_name = "N")]
+    max_connections_per_address: Option<usize>,
+
+    /// How long a connection may be without a call [default: for ever]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    max_connection_idle: Option<Duration>,
+
     /// How long calls may take to end after the server was told to stop
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
     grace: Duration,
@@ -93,6 +105,15 @@ async fn bind(
         .busy_poll(args.runtime.busy_poll);
     if let Some(streams) = args.max_concurrent_streams {
         server = server.max_concurrent_streams(streams);
+    }
+    if let Some(connections) = args.max_connections {
+        server = server.max_connections(connections);
+    }
+    if let Some(connections) = args.max_connections_per_address {
+        server = server.max_connections_per_address(connections);
+    }
+    if let Some(idle) = args.max_connection_idle {
+        server = server.max_connection_idle(idle);
     }
     if threads > 1 {
         // With one, this thread serves: nothing is handed over.

@@ -26,7 +26,7 @@ pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use inbox::Inbox;
 pub use incoming::Incoming;
 pub(crate) use load::Load;
-pub(crate) use outgoing::{Outgoing, SmallMessage, send_single};
+pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
 #[cfg(feature = "testing")]
 pub use read_chunks::settle_alone;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};

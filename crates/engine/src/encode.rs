@@ -4,8 +4,8 @@ use crate::chain::Chain;
 
 /// A message to be sent, which knows how to write itself.
 ///
-/// What it does must not panic, and must not take long: small messages are written under the lock of a connection,
-/// straight into its output.
+/// It is written where its call is made, or its handler ran, and no lock is held meanwhile. One that panics, or writes
+/// another number of bytes than it said, ends its own call with INTERNAL.
 pub trait Encode {
     /// How many bytes [`encode`](Encode::encode) appends.
     ///

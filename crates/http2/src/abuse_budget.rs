@@ -7,6 +7,15 @@ use crate::error::ConnectionError;
 use crate::limits::TokenBucket;
 use crate::violation::Violation;
 
+/// A header block that is of no use costs a glitch for this many bytes.
+const USELESS_BLOCK_BYTES: usize = 256;
+/// And one for this many bytes of names that it has copied within the HPACK table.
+const COPIED_NAME_BYTES: usize = 16 << 10;
+
+/// A client may open as many streams too many, before it has seen our SETTINGS, as one that has had thousands of calls
+/// wait for its connection.
+const EARLY_REFUSALS: u32 = 1000;
+
 /// What a peer may still cost before the connection ends with ENHANCE_YOUR_CALM.
 #[derive(Debug)]
 pub(crate) struct AbuseBudget {
@@ -19,6 +28,8 @@ pub(crate) struct AbuseBudget {
     /// Acknowledgements and RST_STREAMs in the output that the peer provoked.
     queued_replies: u32,
     queued_replies_max: u32,
+    /// Streams that may still be refused for nothing while the peer has not acknowledged SETTINGS.
+    early_refusals_left: u32,
 }
 
 impl AbuseBudget {
@@ -38,6 +49,7 @@ impl AbuseBudget {
             paid_control_frames_max: limits.paid_control_frames_max,
             queued_replies: 0,
             queued_replies_max: limits.queued_replies_max,
+            early_refusals_left: EARLY_REFUSALS,
         }
     }
 
@@ -51,6 +63,27 @@ impl AbuseBudget {
     #[cold]
     pub(crate) fn stream_error(&mut self, violation: Violation, now: Instant) -> Result<(), ConnectionError> {
         self.spend_glitches(self.stream_error_cost, violation, now)
+    }
+
+    /// A header block was decoded for nothing but the HPACK table's sake, since it is larger than what is accepted, or
+    /// of no stream that is open. It had so many bytes of names copied within the table.
+    #[cold]
+    pub(crate) fn useless_block(
+        &mut self,
+        len: usize,
+        copied_names_len: usize,
+        now: Instant,
+    ) -> Result<(), ConnectionError> {
+        let cost = len / USELESS_BLOCK_BYTES + copied_names_len / COPIED_NAME_BYTES;
+        self.spend_glitches(u32::try_from(cost).unwrap_or(u32::MAX), Violation::HeadersUseless, now)
+    }
+
+    /// Whether a stream may be refused for nothing because the peer cannot know the bound yet.
+    #[cold]
+    pub(crate) fn take_early_refusal(&mut self) -> bool {
+        let left = self.early_refusals_left.checked_sub(1);
+        self.early_refusals_left = left.unwrap_or(0);
+        left.is_some()
     }
 
     fn spend_glitches(

@@ -246,7 +246,8 @@ impl Connection {
             return Err(ConnectionError::local(error.code, error.violation));
         }
         // A stream that is refused before the peer can know the bound is no fault of the peer's.
-        if error.code != ErrorCode::RefusedStream || self.handshake.is_acknowledged() {
+        let is_early = error.code == ErrorCode::RefusedStream && !self.handshake.is_acknowledged();
+        if !(is_early && self.budget.take_early_refusal()) {
             self.budget.stream_error(error.violation, now)?;
         }
         self.budget.count_reply()?;

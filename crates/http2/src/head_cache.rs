@@ -23,6 +23,9 @@ const BLOCK_LEN_MAX: usize = 256;
 /// us hold.
 const HEAD_SIZE_MAX: usize = 2 << 10;
 
+const INVALID: ConnectionError =
+    ConnectionError::local(ErrorCode::CompressionError, Violation::HeaderBlockInvalid);
+
 /// What became of a header block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
@@ -124,12 +127,7 @@ impl HeadCache {
         match decoder.decode(block, list_size_max, &mut self.fresh.fields) {
             Ok(DecodeOutcome::Complete) => {}
             Ok(DecodeOutcome::TooLarge) => return Ok(Decoded::TooLarge),
-            Err(_) => {
-                return Err(ConnectionError::local(
-                    ErrorCode::CompressionError,
-                    Violation::HeaderBlockInvalid,
-                ));
-            }
+            Err(_) => return Err(INVALID),
         }
         match validate(kind, &self.fresh.fields) {
             Ok(summary) => self.fresh.summary = summary,
@@ -143,6 +141,18 @@ impl HeadCache {
             self.keep(version, kind, block, fingerprint);
         }
         Ok(Decoded::Valid)
+    }
+
+    /// Decodes a block whose fields nobody wants: nothing is copied that would not stay in the table.
+    pub(crate) fn decode_unread(
+        &mut self,
+        decoder: &mut Decoder,
+        block: &[u8],
+    ) -> Result<(), ConnectionError> {
+        self.current = None;
+        self.last_id += 1;
+        self.fresh.id = self.last_id;
+        decoder.decode(block, 0, &mut self.fresh.fields).map(|_| ()).map_err(|_| INVALID)
     }
 
     /// Moves the fresh head into the cache, in place of one that was not met again since the hand last

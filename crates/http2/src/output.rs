@@ -20,6 +20,9 @@ pub struct Output {
     chained: VecDeque<Chained>,
     /// Bytes in `chained`.
     chained_len: usize,
+    /// Parts that nobody needs any more: copied, or of streams that are gone. What is run when they are dropped may be
+    /// anybody's code, so whoever writes the output drops them, and not the connection.
+    discarded: Vec<Bytes>,
 }
 
 #[derive(Debug)]
@@ -86,7 +89,22 @@ impl Output {
         if self.is_empty() {
             self.buffer.clear();
             self.written = 0;
+            self.drop_discarded();
         }
+    }
+
+    /// Drops what came with the output and is not to be written. To be called where nothing was to be written; else
+    /// [`advance`](Output::advance) sees to it.
+    #[inline]
+    pub fn drop_discarded(&mut self) {
+        if !self.discarded.is_empty() {
+            self.drop_some_discarded();
+        }
+    }
+
+    #[cold]
+    fn drop_some_discarded(&mut self) {
+        self.discarded.clear();
     }
 
     /// Appends all there is to write to `target`.
@@ -103,9 +121,10 @@ impl Output {
 
     /// Gives buffers back where nothing is to be written.
     pub fn shrink(&mut self) {
-        if self.is_empty() {
+        if self.is_empty() && self.discarded.is_empty() {
             self.buffer = Vec::new();
             self.chained = VecDeque::new();
+            self.discarded = Vec::new();
         }
     }
 
@@ -114,10 +133,29 @@ impl Output {
         &mut self.buffer
     }
 
+    /// Keeps a part that is not to be written for whoever drops it.
+    pub(crate) fn discard(&mut self, bytes: Bytes) {
+        self.discarded.push(bytes);
+    }
+
+    /// What is to be dropped goes to `other`.
+    #[inline]
+    pub(crate) fn give_discarded(&mut self, other: &mut Output) {
+        if !self.discarded.is_empty() {
+            self.give_some_discarded(other);
+        }
+    }
+
+    #[cold]
+    fn give_some_discarded(&mut self, other: &mut Output) {
+        other.discarded.append(&mut self.discarded);
+    }
+
     /// Appends a payload: chained where it is large, copied where it is small.
     pub(crate) fn push_payload(&mut self, bytes: Bytes) {
         if bytes.len() < CHAINED_BYTES_MIN {
             self.buffer.extend_from_slice(&bytes);
+            self.discarded.push(bytes);
         } else {
             self.chained_len += bytes.len();
             self.chained.push_back(Chained { at: self.buffer.len(), bytes });

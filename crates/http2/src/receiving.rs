@@ -207,6 +207,12 @@ impl Receiving {
         self.heads.decode(&mut self.decoder, kind, block, list_size_max as usize)
     }
 
+    /// Decodes a header block that nobody is interested in, for the HPACK table's sake.
+    #[cold]
+    pub(crate) fn decode_unread(&mut self, block: &[u8]) -> Result<(), ConnectionError> {
+        self.heads.decode_unread(&mut self.decoder, block)
+    }
+
     pub(crate) fn shrink(&mut self) {
         self.decoder.shrink();
         self.heads.shrink();

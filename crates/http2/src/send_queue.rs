@@ -9,6 +9,7 @@ use bytes::Bytes;
 use slab::Slab;
 
 use crate::fields::{Block, FieldList, FixedFields};
+use crate::output::Output;
 
 const NIL: u32 = u32::MAX;
 
@@ -136,23 +137,30 @@ impl QueuedItems {
         node.item
     }
 
-    /// Drops all that a stream that is gone had queued.
+    /// Has whoever writes the output drop all that a stream that is gone had queued.
     #[cold]
-    pub(crate) fn drop_all(&mut self, queue: &mut SendQueue) {
+    pub(crate) fn drop_all(&mut self, queue: &mut SendQueue, output: &mut Output) {
         while !queue.is_empty() {
-            self.pop(queue);
+            if let Queued::Data(bytes) = self.pop(queue) {
+                output.discard(bytes);
+            }
         }
         queue.bytes = 0;
     }
 
-    pub(crate) fn clear(&mut self) {
-        *self = QueuedItems::default();
+    /// The same for all streams.
+    pub(crate) fn clear(&mut self, output: &mut Output) {
+        for node in std::mem::take(&mut self.nodes) {
+            if let Queued::Data(bytes) = node.1.item {
+                output.discard(bytes);
+            }
+        }
     }
 
     /// Gives memory back where nothing is queued.
     pub(crate) fn shrink(&mut self) {
         if self.nodes.is_empty() {
-            self.clear();
+            self.nodes = Slab::new();
         }
     }
 }

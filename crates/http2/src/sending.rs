@@ -118,6 +118,7 @@ impl Sending {
     #[inline]
     pub(crate) fn take_output(&mut self, out: &mut Output) -> bool {
         if self.output.is_empty() {
+            self.output.give_discarded(out);
             return false;
         }
         std::mem::swap(&mut self.output, out);
@@ -140,14 +141,14 @@ impl Sending {
     #[inline]
     pub(crate) fn forget(&mut self, key: Key, stream: &mut Stream) {
         if !stream.queue.is_empty() || stream.scheduled != Scheduled::No {
-            self.items.drop_all(&mut stream.queue);
+            self.items.drop_all(&mut stream.queue, &mut self.output);
             self.ready.forget(key, stream);
         }
     }
 
     /// The connection is over: nothing that is queued will be sent.
     pub(crate) fn clear(&mut self) {
-        self.items.clear();
+        self.items.clear(&mut self.output);
         self.ready.clear();
     }
 
@@ -158,23 +159,14 @@ impl Sending {
         self.ready.shrink();
     }
 
-    /// Appends a DATA frame of its own whose payload is `len` bytes that `encode` appends. The window of the stream was
-    /// seen to.
+    /// Appends a DATA frame of its own with this payload. The window of the stream was seen to.
     #[inline]
-    pub(crate) fn emit_data(
-        &mut self,
-        stream: StreamId,
-        len: usize,
-        end_stream: bool,
-        encode: impl FnOnce(&mut Vec<u8>),
-    ) {
-        self.window.consume(len);
+    pub(crate) fn emit_data(&mut self, stream: StreamId, payload: &[u8], end_stream: bool) {
+        self.window.consume(payload.len());
         let buffer = self.output.buffer();
         let flags = Flags::NONE.with_if(end_stream, Flags::END_STREAM);
-        FrameHead { len: len as u32, kind: Kind::Data, flags, stream }.emit(buffer);
-        let start = buffer.len();
-        encode(buffer);
-        assert_eq!(buffer.len() - start, len, "`encode` appended another number of bytes than it announced");
+        FrameHead { len: payload.len() as u32, kind: Kind::Data, flags, stream }.emit(buffer);
+        buffer.extend_from_slice(payload);
     }
 
     /// Starts a DATA frame of `len` bytes, or adds them to the one that stands last; the payload must follow.

@@ -274,9 +274,19 @@ pub enum Violation {
     /// Too many frames of unknown types (§10.5).
     #[error("too many unknown frames")]
     UnknownFramesExceeded,
+    /// Too many streams that were opened after this endpoint's last GOAWAY (§6.8, §10.5).
+    #[error("too many streams behind GOAWAY")]
+    StreamsBehindGoAway,
+    /// Too many CONNECT requests, which nobody serves here (§10.5).
+    #[error("too many CONNECT requests")]
+    ConnectsExceeded,
     /// Too many informational responses (§10.5).
     #[error("too many informational responses")]
     InformationalExceeded,
+    /// Too many header blocks that are of no use: larger than what is accepted, on streams that are gone, or with more
+    /// to copy than they say (§10.5).
+    #[error("too many header blocks of no use")]
+    HeadersUseless,
     /// Too many PRIORITY frames (§10.5).
     #[error("too many PRIORITY frames")]
     PriorityExceeded,

@@ -67,6 +67,29 @@ impl ServerBuilder {
         self
     }
 
+    /// How many connections there may be at once; any number by default. Where all places are taken, a new connection
+    /// is closed, and the one that has had no call for the longest time as well, so that there is room for the next.
+    ///
+    /// Whatever this is, a process that has as many files open as it may ends idle connections for new ones.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.config.max_connections = Some(connections);
+        self
+    }
+
+    /// How many connections one IP address may have at once; any number by default. What is more is closed. Clients
+    /// behind one proxy are one address; those that come by a UNIX socket have none, and are not counted.
+    pub fn max_connections_per_address(mut self, connections: usize) -> Self {
+        self.config.max_connections_per_address = Some(connections);
+        self
+    }
+
+    /// How long a connection may be without a call; for ever by default. The client is asked to go then (GOAWAY), and
+    /// connects anew for its next call. To the second.
+    pub fn max_connection_idle(mut self, idle: Duration) -> Self {
+        self.config.max_connection_idle = Some(idle);
+        self
+    }
+
     /// Windows, frame size and limits of the connections.
     pub fn http2(mut self, config: thalweg_engine::http2::Config) -> Self {
         self.config.http2 = config;

@@ -12,8 +12,11 @@ use tokio::time::Instant;
 use super::attempts::Attempts;
 use super::opening::{Refused, open_stream};
 use super::prepared::{Prepared, within};
+use crate::chain::Chain;
 use crate::channel::Channel;
-use crate::connection::{Connection, End, Inbox, Outgoing, Slot, SlotKey, WakesOn, keep_waker, send_single};
+use crate::connection::{
+    Connection, End, Inbox, Single, Slot, SlotKey, WakesOn, keep_scratch, keep_waker, take_scratch,
+};
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
 use crate::grpc::compression::Encoding;
@@ -67,6 +70,7 @@ async fn attempts<M: Encode>(
     options: &CallOptions,
 ) -> Result<Arrived, Status> {
     let mut attempts = Attempts::new(channel.lane_set(), options);
+    let mut large = None;
     loop {
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
@@ -77,6 +81,7 @@ async fn attempts<M: Encode>(
             ticket: &mut attempts.ticket,
             call,
             message,
+            large: &mut large,
             message_size_max: options.max_decoding_message_size,
             progress: Progress::New,
             sent_at: None,
@@ -120,6 +125,8 @@ struct UnaryAttempt<'a, 'b, Req> {
     ticket: &'a mut WaitTicket<'b>,
     call: &'a Prepared,
     message: &'a Req,
+    /// The message encoded, if it is large and has not been sent.
+    large: &'a mut Option<Box<Chain>>,
     message_size_max: usize,
     progress: Progress,
     /// When it was sent, if it is timed.
@@ -135,10 +142,25 @@ enum Progress {
 
 impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
     fn open(&mut self, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
+        let mut scratch = take_scratch();
+        let opened = self.open_with(&mut scratch, cx);
+        keep_scratch(scratch);
+        opened
+    }
+
+    fn open_with(&mut self, scratch: &mut Vec<u8>, cx: &mut Context<'_>) -> Result<SlotKey, Attempt> {
+        let message = match self.large.take() {
+            Some(wire) => Single::Large(wire),
+            None => match self.call.outgoing.encode_single(self.message, scratch) {
+                Ok(message) => message,
+                Err(status) => {
+                    self.ticket.served();
+                    return Err(Attempt::Done(Err(status)));
+                }
+            },
+        };
+        let (len, mut message, scratch) = (message.message_len(), Some(message), &*scratch);
         let mut state = self.connection.lock();
-        let head = self.call.fields.block();
-        let (message, outgoing, measure) = (self.message, &self.call.outgoing, &self.call.measure);
-        let mut sent = Ok(());
         let slot = |stream| {
             let inbox = Inbox::with_buffer(spare_inbox(), self.message_size_max);
             let mut slot = Slot::of_client(stream, inbox, WakesOn::End);
@@ -146,23 +168,25 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
             slot.receiver = Some(cx.waker().clone());
             slot
         };
+        let head = self.call.fields.block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
-            let stream;
-            (stream, sent) = send_request(http2, key.into(), head, message, outgoing, measure)?;
-            Ok(stream)
+            send_request(http2, key.into(), head, &mut message, scratch)
         });
-        let key = opened.map_err(Attempt::Refused)?;
-        state.notify_driver();
-        if let Err(status) = sent {
-            if let Some(slot) = state.remove(key) {
-                state.http2.reset(slot.stream, ErrorCode::Cancel);
+        let key = match opened {
+            Ok(key) => key,
+            Err(refused) => {
+                drop(state);
+                // It is not encoded again for the next attempt.
+                if let Some(Single::Large(wire)) = message {
+                    *self.large = Some(wire);
+                }
+                return Err(Attempt::Refused(refused));
             }
-            drop(state);
-            self.ticket.served();
-            return Err(Attempt::Done(Err(status)));
-        }
+        };
+        state.notify_driver();
         let is_timed = key.is_each(state.timed_each);
         drop(state);
+        self.call.measure.sent(len);
         self.ticket.served();
         self.connection.call_started();
         if is_timed {
@@ -230,35 +254,29 @@ impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
     }
 }
 
-/// Opens a stream and sends its head and its only message. The second result is what became of the message.
-fn send_request<Req: Encode>(
+/// Opens a stream and sends its head and its only message, which is then taken.
+#[inline]
+fn send_request(
     http2: &mut http2::Connection,
     tag: Tag,
     head: Block<'_>,
-    message: &Req,
-    outgoing: &Outgoing,
-    measure: &CallMeasure,
-) -> Result<(StreamId, Result<(), Status>), OpenError> {
-    let small = match outgoing.small(message) {
-        Ok(small) => small,
-        // Told once there is a stream: the call waits for its stream like all others.
-        Err(status) => return Ok((http2.open(tag, head, false)?, Err(status))),
-    };
-    let stream = if let Some(small) = small {
-        let mut encoded = Ok(());
-        let (stream, is_sent) =
-            http2.open_with_message(tag, head, small.envelope_len(), |out| encoded = small.encode(out))?;
+    message: &mut Option<Single>,
+    scratch: &[u8],
+) -> Result<StreamId, OpenError> {
+    let stream = if let Some(Single::Small(range)) = message {
+        let (stream, is_sent) = http2.open_with_message(tag, head, &scratch[range.clone()])?;
         if is_sent {
-            measure.sent(small.envelope_len() - PREFIX_LEN);
-            return Ok((stream, encoded));
+            return Ok(stream);
         }
         stream
     } else {
         http2.open(tag, head, false)?
     };
-    // A stream that is gone already tells its slot how it ended.
-    let sent = send_single(http2, stream, message, outgoing, true);
-    Ok((stream, sent.map(|sent| measure.sent(sent.unwrap_or(0)))))
+    if let Some(message) = message.take() {
+        // A stream that is gone already tells its slot how it ended.
+        let _ = message.send(http2, stream, scratch, true);
+    }
+    Ok(stream)
 }
 
 impl UnaryReply {

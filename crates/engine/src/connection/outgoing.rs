@@ -1,8 +1,12 @@
-//! A message on its way out: straight into the connection's output where it is small, through a [`Chain`] otherwise.
+//! A message on its way out: encoded before the connection is locked, for a message's code may do whatever it likes,
+//! and other calls need the lock.
 
+use std::cell::RefCell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use thalweg_http2::SendError;
+use bytes::Bytes;
+use thalweg_http2::{SendError, StreamId};
 
 use crate::chain::Chain;
 use crate::encode::Encode;
@@ -38,14 +42,33 @@ impl Outgoing {
         encoded.and_then(|encoded| encoded).inspect_err(|_| out.truncate(mark))
     }
 
-    /// `message` as one to be encoded in place; `None` where it is too large for that, or may be compressed.
+    /// Encodes the one message of a stream: a small one behind what is in `scratch`, any other for itself.
+    ///
+    /// # Errors
+    /// The message may not be sent, or its code has failed; `scratch` is as it was.
     #[inline]
-    pub(crate) fn small<'a, T: Encode>(&self, message: &'a T) -> Result<Option<SmallMessage<'a, T>>, Status> {
+    pub(crate) fn encode_single<T: Encode>(
+        &self,
+        message: &T,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Single, Status> {
         let len = self.check(message)?;
         if len > COPY_MAX || (len > 0 && self.encoding.compresses()) {
-            return Ok(None);
+            let mut wire = Chain::default();
+            self.encode(message, &mut wire)?;
+            return Ok(Single::Large(Box::new(wire)));
         }
-        Ok(Some(SmallMessage { message, len, prefix: envelope::prefix(false, len)? }))
+        let start = scratch.len();
+        scratch.extend_from_slice(&envelope::prefix(false, len)?);
+        let encoded = guarded(|| message.encode(scratch));
+        let end = start + PREFIX_LEN + len;
+        if encoded.is_ok() && scratch.len() == end {
+            return Ok(Single::Small(start..end));
+        }
+        let found = scratch.len().saturating_sub(start + PREFIX_LEN);
+        scratch.truncate(start);
+        encoded?;
+        Err(Status::internal(format!("the message announced {len} bytes and encoded {found}")))
     }
 
     /// The encoded length, if the message may be sent.
@@ -90,75 +113,70 @@ pub(super) fn hand_over(
     http2.send_data(stream, batch.take_parts(), end_stream)
 }
 
-/// Sends one message that is the only one, straight into the connection's output where it fits. How long it is, without
-/// its prefix.
-pub(crate) fn send_single<T: Encode>(
-    http2: &mut thalweg_http2::Connection,
-    stream: thalweg_http2::StreamId,
-    message: &T,
-    outgoing: &Outgoing,
-    end_stream: bool,
-) -> Result<Result<usize, SendError>, Status> {
-    if let Some(small) = outgoing.small(message)? {
-        let mut encoded = Ok(());
-        let sent = http2.send_data_in_place(stream, small.envelope_len(), end_stream, |out| {
-            encoded = small.encode(out);
-        });
-        encoded?;
-        match sent {
-            Ok(true) => return Ok(Ok(small.len)),
-            Ok(false) => {}
-            Err(error) => return Ok(Err(error)),
+/// The only message of a stream in one direction, encoded, with its prefix.
+pub(crate) enum Single {
+    /// It lies there in the scratch buffer that it was encoded to.
+    Small(Range<usize>),
+    Large(Box<Chain>),
+}
+
+impl Single {
+    /// The length of the message without its prefix, in bytes.
+    #[inline]
+    pub(crate) fn message_len(&self) -> usize {
+        match self {
+            Self::Small(range) => range.len() - PREFIX_LEN,
+            Self::Large(wire) => wire.len() - PREFIX_LEN,
         }
     }
-    let mut wire = Chain::default();
-    outgoing.encode(message, &mut wire)?;
-    let len = wire.len() - PREFIX_LEN;
-    Ok(http2.send_data(stream, wire.take_parts(), end_stream).map(|()| len))
-}
 
-/// A message that is encoded straight into the connection's output.
-pub(crate) struct SmallMessage<'a, T> {
-    message: &'a T,
-    len: usize,
-    prefix: [u8; PREFIX_LEN],
-}
-
-impl<T: Encode> SmallMessage<'_, T> {
-    /// The length of the message with its prefix, in bytes.
-    #[inline]
-    pub(crate) fn envelope_len(&self) -> usize {
-        PREFIX_LEN + self.len
-    }
-
-    /// Appends the message and its prefix, where space for exactly [`envelope_len`](Self::envelope_len) bytes was
-    /// announced.
-    ///
-    /// A message that panics or miscounts may cost its own call, but not the connection: the space is filled all the
-    /// same, behind a compressed flag that does not exist, so that no peer takes it for a message before it learns of
-    /// the error.
-    #[inline]
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<(), Status> {
-        let start = out.len();
-        out.extend_from_slice(&self.prefix);
-        let encoded = guarded(|| self.message.encode(out));
-        if encoded.is_ok() && out.len() - start == self.envelope_len() {
-            return Ok(());
+    /// Sends it: a small one straight into the connection's output where it fits.
+    pub(crate) fn send(
+        self,
+        http2: &mut thalweg_http2::Connection,
+        stream: StreamId,
+        scratch: &[u8],
+        end_stream: bool,
+    ) -> Result<(), SendError> {
+        match self {
+            Self::Small(range) => {
+                let bytes = &scratch[range];
+                let copy = |out: &mut Vec<u8>| out.extend_from_slice(bytes);
+                if http2.send_data_in_place(stream, bytes.len(), end_stream, copy)? {
+                    return Ok(());
+                }
+                http2.send_data(stream, [Bytes::copy_from_slice(bytes)], end_stream)
+            }
+            Self::Large(mut wire) => http2.send_data(stream, wire.take_parts(), end_stream),
         }
-        encoded.and(Err(self.fill(start, out)))
-    }
-
-    #[cold]
-    fn fill(&self, start: usize, out: &mut Vec<u8>) -> Status {
-        const NO_FLAG: u8 = 0xff;
-        let encoded = out.len().saturating_sub(start + PREFIX_LEN);
-        out.resize(start + self.envelope_len(), 0);
-        out[start] = NO_FLAG;
-        Status::internal(format!("the message announced {} bytes and encoded {encoded}", self.len))
     }
 }
 
-/// Runs code of a message. It often runs under the connection's lock, which other calls need, too.
+/// A scratch buffer keeps at most so many bytes for the next.
+const SCRATCH_KEPT_MAX: usize = 64 * 1024;
+
+thread_local! {
+    /// What small messages are encoded to before they are copied to where they go.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// This thread's scratch buffer, empty. Whoever gets it while another has it gets a new one.
+#[inline]
+pub(crate) fn take_scratch() -> Vec<u8> {
+    SCRATCH.try_with(|scratch| std::mem::take(&mut *scratch.borrow_mut())).unwrap_or_default()
+}
+
+/// For the next [`take_scratch`].
+#[inline]
+pub(crate) fn keep_scratch(mut scratch: Vec<u8>) {
+    scratch.clear();
+    if scratch.capacity() <= SCRATCH_KEPT_MAX {
+        // During a thread's end the thread-local may be gone: then the buffer is simply freed.
+        let _ = SCRATCH.try_with(|kept| *kept.borrow_mut() = scratch);
+    }
+}
+
+/// Runs code of a message.
 fn guarded<R>(run: impl FnOnce() -> R) -> Result<R, Status> {
     catch_unwind(AssertUnwindSafe(run))
         .map_err(|_| Status::internal("the message panicked when it was encoded"))

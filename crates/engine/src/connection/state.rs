@@ -54,6 +54,7 @@ impl Connection {
                 wake: Vec::new(),
                 activity: 0,
                 shrunk: false,
+                last_sweep: Sweep { activity: 0, generation: 0, idle_since: Instant::now() },
                 load: Load::default(),
                 timed_each: TIMED_EACH_MAX,
                 wakes: 0,
@@ -164,6 +165,7 @@ pub(crate) struct State {
     pub(crate) activity: u64,
     /// Spare memory has been given back, and nothing has moved since.
     pub(crate) shrunk: bool,
+    last_sweep: Sweep,
     pub(crate) load: Load,
     /// Client: one of so many unary calls is timed, a power of two.
     pub(crate) timed_each: u32,
@@ -171,6 +173,15 @@ pub(crate) struct State {
     wakes: u32,
     /// Since when the output waits for the driver, if that is sampled.
     waiting_since: Option<Instant>,
+}
+
+/// What the last look at a connection saw.
+#[derive(Debug)]
+struct Sweep {
+    activity: u64,
+    /// Of the slots.
+    generation: u32,
+    idle_since: Instant,
 }
 
 /// Fewer calls are not timed however many there are: to read the clock twice in 64 calls costs some two instructions a
@@ -323,8 +334,28 @@ impl State {
         std::mem::swap(&mut self.wake, empty);
     }
 
+    /// Since when there has been no call, as far as those who [swept](Self::sweep) could see; `None` while there is
+    /// one.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        (self.slots.is_empty() && self.http2.active_streams() == 0).then_some(self.last_sweep.idle_since)
+    }
+
+    /// The look that is taken at each connection from time to time. One on which nothing moved since the last gives its
+    /// spare memory back. Gives since when there has been no call.
+    pub(crate) fn sweep(&mut self, now: Instant) -> Instant {
+        let has_moved = self.activity != self.last_sweep.activity;
+        if !has_moved && !self.shrunk {
+            self.shrink();
+        }
+        // Not whatever moves: a peer that sends PINGs makes no call.
+        let has_called = self.idle_since().is_none() || self.generation != self.last_sweep.generation;
+        let idle_since = if has_called { now } else { self.last_sweep.idle_since };
+        self.last_sweep = Sweep { activity: self.activity, generation: self.generation, idle_since };
+        idle_since
+    }
+
     /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
-    pub(crate) fn shrink(&mut self) {
+    fn shrink(&mut self) {
         self.http2.shrink();
         self.wake.shrink_to_fit();
         if self.slots.is_empty() {

@@ -1,7 +1,7 @@
 //! TCP and UNIX domain sockets behind one type.
 
 use std::io::{self, IoSlice};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -21,6 +21,8 @@ pub(crate) struct Accepted {
     socket: socket2::Socket,
     /// What the other end is called in messages.
     pub(crate) peer_name: String,
+    /// Whose it is, if it came over IP.
+    pub(crate) peer_address: Option<IpAddr>,
 }
 
 /// A connected socket, watched by the runtime in which it was made.
@@ -90,14 +92,17 @@ impl Accepted {
     }
 
     fn tcp(stream: TcpStream) -> io::Result<Self> {
-        let peer_name = stream.peer_addr().map_or_else(|_| "a TCP peer".to_owned(), |at| at.to_string());
-        Ok(Self { socket: stream.into_std()?.into(), peer_name })
+        let peer = stream.peer_addr().ok();
+        let peer_name = peer.map_or_else(|| "a TCP peer".to_owned(), |at| at.to_string());
+        // An IPv4 client of a listener for both is the same client.
+        let peer_address = peer.map(|at| at.ip().to_canonical());
+        Ok(Self { socket: stream.into_std()?.into(), peer_name, peer_address })
     }
 
     fn unix(stream: UnixStream) -> io::Result<Self> {
         let socket: socket2::Socket = stream.into_std()?.into();
         socket.set_send_buffer_size(UNIX_SEND_BUFFER_LEN)?;
-        Ok(Self { socket, peer_name: "a UNIX socket's peer".to_owned() })
+        Ok(Self { socket, peer_name: "a UNIX socket's peer".to_owned(), peer_address: None })
     }
 
     /// The shortest round trip on the network so far, if it is known.
@@ -224,10 +229,16 @@ fn receive(socket: &socket2::Socket, buf: &mut ReadBuf<'_>) -> io::Result<usize>
     Ok(read)
 }
 
+/// A peer that has gone is an error and no signal: SIGPIPE would end a host that has left it at its default.
+#[cfg(target_os = "linux")]
+const NO_SIGNAL: i32 = nix::libc::MSG_NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const NO_SIGNAL: i32 = 0;
+
 fn send(socket: &socket2::Socket, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     match slices {
-        [slice] => socket.send(slice),
-        slices => socket.send_vectored(slices),
+        [slice] => socket.send_with_flags(slice, NO_SIGNAL),
+        slices => socket.send_vectored_with_flags(slices, NO_SIGNAL),
     }
 }
 
@@ -312,6 +323,40 @@ fn abstract_path(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A signal that is blocked waits for the thread that caused it, even where the process ignores it, as Rust's
+    /// programs do and others do not.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_peer_that_has_gone_is_no_signal() {
+        use nix::libc;
+        let (ours, theirs) =
+            socket2::Socket::pair(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        drop(theirs);
+        let pending = || {
+            // SAFETY: a set is plain numbers, which `sigpending` writes.
+            let mut set: libc::sigset_t = unsafe { std::mem::zeroed() };
+            // SAFETY: both get a valid set.
+            unsafe {
+                libc::sigpending(&raw mut set) == 0 && libc::sigismember(&raw const set, libc::SIGPIPE) == 1
+            }
+        };
+        // SAFETY: a set is plain numbers; all calls get a valid one, and the old mask is not asked for.
+        unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, libc::SIGPIPE);
+            assert_eq!(libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()), 0);
+        }
+        let hello = IoSlice::new(b"hello");
+        for slices in [&[hello][..], &[hello, hello][..]] {
+            assert_eq!(send(&ours, slices).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+            assert!(!pending());
+        }
+        // Without the flag there is one.
+        ours.send(b"hello").unwrap_err();
+        assert!(pending());
+    }
 
     #[test]
     fn space_is_watched_while_writes_are_small() {

@@ -1,6 +1,7 @@
 //! From a socket that was accepted to a connection that is served.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,22 +28,30 @@ pub(super) struct Acceptor {
     pub(super) measure: ServerMeasure,
 }
 
-/// How long accepting pauses when the process has no file descriptors left: calls that end give some back.
+/// How long accepting pauses when it fails, mostly for want of file descriptors: connections that end give some back.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 impl Acceptor {
-    /// Accepts for as long as that goes well; what it returns is why it does no more.
+    /// Accepts for as long as there is a listener; what it returns is what became of that.
     pub(super) async fn accept(self, listener: Listener, executor: Option<&Executor>) -> io::Error {
         loop {
-            let started = match listener.accept().await {
-                Ok(socket) => self.start(socket, executor),
-                Err(error) => Err(error),
-            };
-            match started {
-                Ok(()) => {}
+            match listener.accept().await {
+                // One that cannot be watched is closed.
+                Ok(socket) if !self.connections.has_room_for(socket.peer_address) => {
+                    tracing::debug!(peer = socket.peer_name, "a connection is refused: there are too many");
+                }
+                Ok(socket) => match self.start(socket, executor) {
+                    Ok(()) => {}
+                    Err(error) => pause(&error).await,
+                },
                 Err(error) if is_of_one_connection(&error) => {}
-                Err(error) if is_passing(&error) => tokio::time::sleep(ACCEPT_PAUSE).await,
-                Err(error) => return error,
+                Err(error) if is_of_the_listener(&error) => return error,
+                Err(error) => {
+                    if is_of_descriptors(&error) {
+                        self.connections.make_room();
+                    }
+                    pause(&error).await;
+                }
             }
         }
     }
@@ -51,13 +60,13 @@ impl Acceptor {
     fn start(&self, socket: Accepted, executor: Option<&Executor>) -> io::Result<()> {
         let seat = executor.map(Executor::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
-        let peer = socket.peer_name.clone();
+        let (peer, address) = (socket.peer_name.clone(), socket.peer_address);
         let socket = {
             let _watched_by_it = runtime.enter();
             socket.watch(!self.busy_poll.is_zero())?
         };
         // It is in the list before the task runs: a shutdown at this moment waits for it.
-        let serving = self.serve(socket, peer);
+        let serving = self.serve(socket, peer, address);
         runtime.spawn(async move {
             serving.await;
             drop(seat);
@@ -65,13 +74,18 @@ impl Acceptor {
         Ok(())
     }
 
-    pub(super) fn serve<IO>(&self, io: IO, peer: String) -> impl Future<Output = ()> + Send + use<IO>
+    pub(super) fn serve<IO>(
+        &self,
+        io: IO,
+        peer: String,
+        address: Option<IpAddr>,
+    ) -> impl Future<Output = ()> + Send + use<IO>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
         let connection = Connection::new(http2, peer, None);
-        let registered = self.connections.register(&connection);
+        let registered = self.connections.register(&connection, address);
         let endpoint = ServerEndpoint::new(Arc::clone(&self.router), self.measure.clone());
         let driver = Driver::new(io, endpoint, connection, self.busy_poll);
         async move {
@@ -89,7 +103,18 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Out of descriptors or memory: EMFILE, ENFILE, ENOBUFS, ENOMEM.
-fn is_passing(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(24 | 23 | 105 | 12))
+/// The process, or the machine, has as many files open as it may: EMFILE, ENFILE.
+fn is_of_descriptors(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(24 | 23))
+}
+
+/// The listener is none any more: EBADF, EFAULT, EINVAL, ENOTSOCK. Everything else passes: out of descriptors or of
+/// memory, a firewall's refusal, errors of the network that belong to the connection (accept(2)).
+fn is_of_the_listener(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(9 | 14 | 22 | 88))
+}
+
+async fn pause(error: &io::Error) {
+    tracing::warn!(%error, "a connection was not accepted; accepting goes on");
+    tokio::time::sleep(ACCEPT_PAUSE).await;
 }

@@ -9,9 +9,10 @@ use std::vec;
 use tokio::time::Instant;
 
 use super::handler_cost::HandlerCost;
-use super::respond::Reply;
+use super::respond::{self, Answer, Reply, Response};
 use super::streaming_call::StreamingCall;
-use crate::connection::{Connection, Outgoing};
+use crate::connection::{Connection, Outgoing, Single, keep_scratch, take_scratch};
+use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::request::RequestHead;
 use crate::options::ServiceOptions;
@@ -101,6 +102,23 @@ pub(super) enum Body {
 }
 
 impl Body {
+    /// Whether reading it would keep the other calls of the connection waiting: it is large, or compressed.
+    #[inline]
+    pub(super) fn takes_long(&self, buffer: &[u8]) -> bool {
+        let bytes = match self {
+            Body::InPlace { start, len } => &buffer[*start..start + len],
+            Body::Gathered(wire) => wire,
+        };
+        bytes.len() > DECODED_AT_ONCE_MAX || bytes.first().is_some_and(|flag| *flag != 0)
+    }
+
+    pub(super) fn into_owned(self, buffer: &[u8]) -> Vec<u8> {
+        match self {
+            Body::InPlace { start, len } => buffer[start..start + len].to_vec(),
+            Body::Gathered(wire) => wire,
+        }
+    }
+
     #[inline]
     pub(super) fn wire(self, buffer: &[u8]) -> Wire<'_> {
         match self {
@@ -109,6 +127,10 @@ impl Body {
         }
     }
 }
+
+/// A request of more bytes than this is decoded in a task, and so is one that is compressed: what it takes, the other
+/// calls of its connection do not wait for.
+const DECODED_AT_ONCE_MAX: usize = 256 * 1024;
 
 /// The calls that one read has made ready.
 ///
@@ -122,15 +144,55 @@ pub(super) struct Batch<'a> {
     /// When the handler before was done.
     pub(super) clock: Instant,
     calls: Peekable<vec::Drain<'a, ReadyCall>>,
+    /// Answers that are encoded, and go to the connection together.
+    answers: &'a mut Vec<(Reply, Single)>,
+    /// What their messages were encoded to.
+    scratch: Vec<u8>,
 }
+
+/// Answers of this many bytes go to the connection before the others of their batch.
+const ANSWERS_LEN_MAX: usize = 32 * 1024;
 
 impl<'a> Batch<'a> {
     pub(super) fn new(
         connection: &'a Arc<Connection>,
         buffer: &'a [u8],
         calls: vec::Drain<'a, ReadyCall>,
+        answers: &'a mut Vec<(Reply, Single)>,
     ) -> Self {
-        Self { connection, buffer, clock: Instant::now(), calls: calls.peekable() }
+        let scratch = take_scratch();
+        Self { connection, buffer, clock: Instant::now(), calls: calls.peekable(), answers, scratch }
+    }
+
+    /// Answers a call with its handler's result: with the others of the batch, where there is nothing to it but a
+    /// message.
+    #[inline]
+    pub(super) fn answer<M: Encode>(&mut self, reply: &Reply, result: &Result<Answer<'_, M>, Status>) {
+        let start = self.scratch.len();
+        match Response::new(&reply.outgoing, result, &mut self.scratch) {
+            Response::Plain(message) => {
+                self.answers.push((*reply, message));
+                if self.scratch.len() > ANSWERS_LEN_MAX {
+                    self.send_answers();
+                }
+            }
+            other => {
+                other.send(&mut self.connection.lock(), reply, &self.scratch);
+                self.scratch.truncate(start);
+            }
+        }
+    }
+
+    fn send_answers(&mut self) {
+        if self.answers.is_empty() {
+            return;
+        }
+        let mut state = self.connection.lock();
+        for (reply, message) in self.answers.drain(..) {
+            respond::send_plain(&mut state, &reply, message, &self.scratch);
+        }
+        drop(state);
+        self.scratch.clear();
     }
 
     /// The next call, if it is one of `method`.
@@ -149,5 +211,7 @@ impl<'a> Batch<'a> {
                 HandlerKind::Streaming(_) => drop(self.calls.next()),
             }
         }
+        self.send_answers();
+        keep_scratch(self.scratch);
     }
 }

@@ -1,9 +1,8 @@
 //! The server's side of a connection: takes requests apart and finds the methods they are for.
 
-use std::any::Any;
 use std::sync::Arc;
 
-use thalweg_http2::{Event, StreamId};
+use thalweg_http2::{ErrorCode, Event, StreamId};
 
 use super::dispatch::{Batch, Body, HandlerKind, ReadyCall, Route, Router};
 use super::http_answer::HttpAnswer;
@@ -11,7 +10,7 @@ use super::respond::{self, Reply};
 use super::streaming_call::StreamingCall;
 use super::task::CallTask;
 use crate::connection::{
-    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, ServerCall, Slot, SlotKey, State,
+    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, ServerCall, Single, Slot, SlotKey, State,
 };
 use crate::grpc::code;
 use crate::grpc::compression::{Encoding, EncodingSet};
@@ -35,6 +34,8 @@ pub(crate) struct ServerEndpoint {
     /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
     heads: [Option<(u64, Asked)>; HEADS_KEPT],
     ready: Vec<ReadyCall>,
+    /// Empty between two batches.
+    answers: Vec<(Reply, Single)>,
     streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
     measure: ServerMeasure,
 }
@@ -48,6 +49,7 @@ impl ServerEndpoint {
             router,
             heads: [const { None }; HEADS_KEPT],
             ready: Vec::new(),
+            answers: Vec::new(),
             streams_ready: Vec::new(),
             measure,
         }
@@ -66,8 +68,7 @@ impl ServerEndpoint {
         };
         let on_end: Option<OnEnd> = match &asked {
             Asked::Call(route) if route.method.is_unary() => Some(Arc::clone(route) as OnEnd),
-            Asked::Http(answer) => Some(Arc::clone(answer) as OnEnd),
-            Asked::Call(_) | Asked::Refused(_) => None,
+            Asked::Call(_) | Asked::Refused(_) | Asked::Http(_) => None,
         };
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
@@ -83,7 +84,16 @@ impl ServerEndpoint {
                 let reply = Reply { key, stream, outgoing: route.outgoing };
                 self.streams_ready.push((route, reply, measure));
             }
-            Asked::Call(_) | Asked::Http(_) => {}
+            Asked::Http(answer) => {
+                answer.send(&mut state.http2, stream);
+                state.remove(key);
+                if !end_stream && !state.http2.has_queued(stream) {
+                    // RFC 9113 §8.1: whatever body comes is not wanted.
+                    state.http2.reset(stream, ErrorCode::NoError);
+                }
+                return;
+            }
+            Asked::Call(_) => {}
         }
         if end_stream {
             self.on_end(state, key);
@@ -158,9 +168,6 @@ impl ServerEndpoint {
             let body = Body::Gathered(slot.inbox.take_rest());
             let reply = Reply { key, stream, outgoing: route.outgoing };
             self.ready.push(ReadyCall { route, reply, body });
-        } else if let Some(answer) = take_on_end::<HttpAnswer>(slot) {
-            answer.send(&mut state.http2, stream);
-            state.remove(key);
         }
     }
 
@@ -182,20 +189,7 @@ impl ServerEndpoint {
 /// The unary call that the end of the request starts.
 #[inline]
 fn take_route(slot: &mut Slot) -> Option<Arc<Route>> {
-    take_on_end(slot)
-}
-
-/// What the end of the request sets off, if that is a `T`.
-#[inline]
-fn take_on_end<T: Any + Send + Sync>(slot: &mut Slot) -> Option<Arc<T>> {
-    let on_end = &mut slot.server()?.on_end;
-    match on_end.take()?.downcast() {
-        Ok(found) => Some(found),
-        Err(other) => {
-            *on_end = Some(other);
-            None
-        }
-    }
+    slot.server()?.on_end.take()?.downcast().ok()
 }
 
 impl Endpoint for ServerEndpoint {
@@ -244,13 +238,14 @@ impl Endpoint for ServerEndpoint {
             tokio::spawn(task);
         }
         if !self.ready.is_empty() {
-            Batch::new(connection, buffer, self.ready.drain(..)).run();
+            Batch::new(connection, buffer, self.ready.drain(..), &mut self.answers).run();
         }
     }
 
     fn shrink(&mut self) {
         self.heads = [const { None }; HEADS_KEPT];
         self.ready.shrink_to_fit();
+        self.answers.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
     }
 }

@@ -1,33 +1,36 @@
 //! Slow-method detection: which methods' calls get tasks from the start.
 
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 /// How much of the processor a method's handlers take: tells slow methods from quick ones.
 ///
-/// A handler that keeps the processor for more than [`SLOW`] adds to the score, one that does not takes a little away;
-/// above the threshold calls get tasks. So a pause of the machine changes nothing, and a method that has become quick
-/// comes back.
+/// What counts is the time that one call takes from the others of its connection, on average: a handler of a few µs of
+/// which one in thirty takes 20 ms is as slow for the others as one that always takes 700 µs. A pause of the machine
+/// moves the mean a little, and a method that has become quick comes back.
 #[derive(Debug, Default)]
 pub(super) struct HandlerCost {
-    score: AtomicI32,
+    /// Of the last calls, in ns. Calls of several threads may overwrite each other's note: it is a tendency.
+    mean_ns: AtomicU64,
 }
 
-/// Longer than this, and the other calls of the connection are better off elsewhere. A spawn and its wake-up cost some
-/// µs.
-const SLOW: Duration = Duration::from_micros(100);
-const SLOW_PENALTY: i32 = 16;
-/// Two slow calls in a row are enough.
-const SCORE_SLOW: i32 = 20;
-/// From here it takes some 100 quick calls to come back.
-const SCORE_MAX: i32 = 120;
+/// With a mean beyond this the other calls of the connection are better off elsewhere. A spawn and its wake-up cost
+/// some µs.
+const MEAN_SLOW_NS: u64 = 100_000;
+/// Below this nothing is noted, so that quick methods share nothing between threads that changes.
+const QUICK_NS: u64 = 8_000;
+/// A call counts no more than this: one pause of the machine does not make a method slow, and one that has become quick
+/// comes back after some 1,400 calls at most.
+const TOOK_NS_MAX: u64 = 20_000_000;
+/// The mean is one of the last 2⁸ calls, roughly.
+const MEAN_SHIFT: u32 = 8;
 
 impl HandlerCost {
     #[inline]
     pub(super) fn is_quick(&self) -> bool {
-        self.score.load(Ordering::Relaxed) < SCORE_SLOW
+        self.mean_ns.load(Ordering::Relaxed) < MEAN_SLOW_NS
     }
 
     /// Takes note of a poll that began at `clock`, and moves `clock` on.
@@ -35,12 +38,11 @@ impl HandlerCost {
     pub(super) fn note(&self, clock: &mut Instant) {
         let now = Instant::now();
         let took = now - std::mem::replace(clock, now);
-        let score = self.score.load(Ordering::Relaxed);
-        // Calls of several threads may overwrite each other's note: it is a tendency, not a count.
-        if took > SLOW {
-            self.score.store((score + SLOW_PENALTY).min(SCORE_MAX), Ordering::Relaxed);
-        } else if score > 0 {
-            self.score.store(score - 1, Ordering::Relaxed);
+        let mean_ns = self.mean_ns.load(Ordering::Relaxed);
+        if mean_ns > QUICK_NS || took > Duration::from_nanos(QUICK_NS) {
+            let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX).min(TOOK_NS_MAX);
+            let fresh_ns = mean_ns - (mean_ns >> MEAN_SHIFT) + (took_ns >> MEAN_SHIFT);
+            self.mean_ns.store(fresh_ns, Ordering::Relaxed);
         }
     }
 }
@@ -49,17 +51,39 @@ impl HandlerCost {
 mod tests {
     use super::*;
 
+    fn note(cost: &HandlerCost, took: Duration) {
+        cost.note(&mut Instant::now().checked_sub(took).expect("the clock is not young"));
+    }
+
     #[test]
     fn slow_methods_get_tasks_and_come_back() {
         let cost = HandlerCost::default();
-        let note = |took: Duration| {
-            cost.note(&mut Instant::now().checked_sub(took).expect("the clock is not young"));
-        };
-        note(Duration::from_millis(5));
+        note(&cost, Duration::from_secs(1));
         assert!(cost.is_quick(), "one slow call may be the machine's fault");
-        note(Duration::from_millis(5));
+        note(&cost, Duration::from_secs(1));
         assert!(!cost.is_quick());
-        (0..SCORE_MAX).for_each(|_| note(Duration::ZERO));
-        assert!(cost.is_quick());
+        (0..1000).for_each(|_| note(&cost, Duration::from_secs(1)));
+        let calls = (0..).take_while(|_| {
+            note(&cost, Duration::ZERO);
+            !cost.is_quick()
+        });
+        let calls = calls.count();
+        assert!((1000..1500).contains(&calls), "{calls}");
+    }
+
+    /// What most calls do says little: the others wait for the few.
+    #[test]
+    fn a_heavy_tail_is_slow() {
+        let is_slow = |share: usize, took: Duration| {
+            let cost = HandlerCost::default();
+            for call in 0..2000 {
+                note(&cost, if call % 100 < share { took } else { Duration::from_micros(2) });
+            }
+            !cost.is_quick()
+        };
+        assert!(is_slow(4, Duration::from_millis(20)));
+        assert!(is_slow(100, Duration::from_micros(200)));
+        assert!(!is_slow(100, Duration::from_micros(50)));
+        assert!(!is_slow(1, Duration::from_micros(500)));
     }
 }

@@ -1,14 +1,14 @@
-//! Writes responses, under the connection's lock.
+//! Encodes responses, and writes them under the connection's lock.
 
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use http::HeaderMap;
 use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId};
 
-use crate::connection::{Outgoing, Slot, SlotKey, SmallMessage, State, send_single};
+use crate::connection::{Connection, Outgoing, Single, Slot, SlotKey, State, keep_scratch, take_scratch};
 use crate::encode::Encode;
 use crate::grpc::compression::{Encoding, EncodingSet};
-use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::{metadata, response, status};
 use crate::status::{Code, Status};
 
@@ -43,46 +43,99 @@ pub struct Answer<'a, M> {
     pub trailers: Option<&'a HeaderMap>,
 }
 
-/// Answers a call with its handler's result.
-#[inline]
-pub(super) fn send_result<M: Encode>(
-    state: &mut State,
-    reply: &Reply,
-    result: &Result<Answer<'_, M>, Status>,
-) {
-    match result {
-        Ok(answer) => send_answer(state, reply, answer),
-        Err(status) => send_status(state, reply, status),
+/// What a call is answered with, encoded: nothing of the user's runs when it is sent.
+pub(super) enum Response<'a> {
+    /// A message, and nothing of the user's beside it.
+    Plain(Single),
+    Full {
+        metadata: &'a HeaderMap,
+        message: Single,
+        trailers: Option<&'a HeaderMap>,
+    },
+    Failed(Cow<'a, Status>),
+}
+
+impl<'a> Response<'a> {
+    /// Encodes a handler's result; a small message goes to the end of `scratch`.
+    #[inline]
+    pub(super) fn new<M: Encode>(
+        outgoing: &Outgoing,
+        result: &'a Result<Answer<'a, M>, Status>,
+        scratch: &mut Vec<u8>,
+    ) -> Self {
+        let answer = match result {
+            Ok(answer) => answer,
+            Err(status) => return Self::Failed(Cow::Borrowed(status)),
+        };
+        match outgoing.encode_single(&answer.message, scratch) {
+            Ok(message) if is_plain(answer, outgoing) => Self::Plain(message),
+            Ok(message) => Self::Full { metadata: answer.metadata, message, trailers: answer.trailers },
+            Err(status) => Self::Failed(Cow::Owned(status)),
+        }
+    }
+
+    /// Answers the call. `scratch` is what the message was encoded to.
+    pub(super) fn send(self, state: &mut State, reply: &Reply, scratch: &[u8]) {
+        match self {
+            Self::Plain(message) => send_plain(state, reply, message, scratch),
+            Self::Full { metadata, message, trailers } => {
+                send_message(state, reply, metadata, message, trailers, scratch);
+            }
+            Self::Failed(status) => send_status(state, reply, &status),
+        }
     }
 }
 
-/// Sends a whole unary response: head, message, and trailers.
-fn send_answer<M: Encode>(state: &mut State, reply: &Reply, answer: &Answer<'_, M>) {
-    let message = &answer.message;
-    let small = match reply.outgoing.small(message) {
-        Ok(small) => small,
-        Err(error) => return send_status(state, reply, &error),
-    };
-    if let Some(small) = small
-        && is_plain(answer, reply)
-        && send_plain(state, reply, &small)
-    {
-        return;
+/// Answers a call from outside its connection's driver.
+pub(super) fn answer<M: Encode>(
+    connection: &Connection,
+    reply: &Reply,
+    result: &Result<Answer<'_, M>, Status>,
+) {
+    let mut scratch = take_scratch();
+    let response = Response::new(&reply.outgoing, result, &mut scratch);
+    let mut state = connection.lock();
+    response.send(&mut state, reply, &scratch);
+    state.notify_driver();
+    drop(state);
+    keep_scratch(scratch);
+}
+
+/// The message of an answer that is a status: there is none.
+pub(super) enum NoMessage {}
+
+impl Encode for NoMessage {
+    fn encoded_len(&self) -> usize {
+        match *self {}
     }
-    if let Err(error) = send_head(state, reply, answer.metadata) {
+
+    fn encode(&self, _: &mut Vec<u8>) {
+        match *self {}
+    }
+}
+
+static NO_METADATA: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
+
+/// Sends a whole unary response: head, message, and trailers.
+fn send_message(
+    state: &mut State,
+    reply: &Reply,
+    metadata: &HeaderMap,
+    message: Single,
+    trailers: Option<&HeaderMap>,
+    scratch: &[u8],
+) {
+    if let Err(error) = send_head(state, reply, metadata) {
         return send_status(state, reply, &error);
     }
     let Some((slot, http2, _)) = state.parts(reply.key) else { return };
     if slot.send_closed {
         return;
     }
-    match send_single(http2, reply.stream, message, &reply.outgoing, false) {
-        Ok(sent) => {
-            note_sent(slot, sent.unwrap_or(0));
-            send_trailers(state, reply, Ok(answer.trailers));
-        }
-        Err(error) => send_trailers(state, reply, Err(&error)),
-    }
+    note_sent(slot, message.message_len());
+    // The only error is a stream that is gone, of which the slot has been or will be told.
+    let _ = message.send(http2, reply.stream, scratch, false);
+    send_trailers(state, reply, Ok(trailers));
 }
 
 #[inline]
@@ -94,34 +147,29 @@ fn note_sent(slot: &Slot, bytes: usize) {
 
 /// Whether a response has no fields of its own.
 #[inline]
-fn is_plain<M>(answer: &Answer<'_, M>, reply: &Reply) -> bool {
-    reply.outgoing.encoding == Encoding::Identity && answer.metadata.is_empty() && answer.trailers.is_none()
+fn is_plain<M>(answer: &Answer<'_, M>, outgoing: &Outgoing) -> bool {
+    outgoing.encoding == Encoding::Identity && answer.metadata.is_empty() && answer.trailers.is_none()
 }
 
-/// Sends a response that is no more than a small message in one go, unless part of it has to wait.
-fn send_plain<M: Encode>(state: &mut State, reply: &Reply, message: &SmallMessage<'_, M>) -> bool {
-    let Some((slot, http2, _)) = state.parts(reply.key) else { return true };
-    if slot.send_closed {
-        return true;
-    }
-    let head = Block { fixed: Some(&HEAD), extra: &NO_FIELDS };
-    let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
-    let mut encoded = Ok(());
-    let encode = |out: &mut Vec<u8>| {
-        encoded = message.encode(out);
-        encoded.is_ok()
-    };
-    let sent = http2.send_answer(reply.stream, head, message.envelope_len(), encode, trailers);
-    match (sent, encoded) {
-        (Ok(false), _) => return false,
-        (Ok(true), Err(error)) => send_trailers(state, reply, Err(&error)),
+/// Sends a response that is no more than a message, in one go where it is small and nothing of it has to wait.
+#[inline]
+pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scratch: &[u8]) {
+    if let Single::Small(range) = &message {
+        let Some((slot, http2, _)) = state.parts(reply.key) else { return };
+        if slot.send_closed {
+            return;
+        }
+        let bytes = &scratch[range.clone()];
+        let head = Block { fixed: Some(&HEAD), extra: &NO_FIELDS };
+        let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
         // The only error is a stream that is gone, of which the slot has been or will be told.
-        (Ok(true), Ok(())) | (Err(_), _) => {
-            note_sent(slot, message.envelope_len() - PREFIX_LEN);
+        if http2.send_answer(reply.stream, head, bytes, trailers) != Ok(false) {
+            note_sent(slot, message.message_len());
             finish(state, reply, Code::Ok);
+            return;
         }
     }
-    true
+    send_message(state, reply, &NO_METADATA, message, None, scratch);
 }
 
 /// Sends the head of a response.

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::JoinSet;
 
 use super::acceptor::Acceptor;
+use super::connections::{ConnectionLimits, Connections};
 use super::dispatch::Router;
 use crate::connection;
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
@@ -27,6 +28,13 @@ pub struct ServerConfig {
     pub shutdown_grace: Duration,
     /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero.
     pub busy_poll: Duration,
+    /// How many connections there may be; any number. Where all places are taken, a new connection is closed, and so is
+    /// the one that has had no call for the longest time, to make room for the next.
+    pub max_connections: Option<usize>,
+    /// How many of them one IP address may have; any number. What is more is closed.
+    pub max_connections_per_address: Option<usize>,
+    /// How long a connection may be without a call; for ever. It is asked to go then (GOAWAY).
+    pub max_connection_idle: Option<Duration>,
     /// Threads of the server's own; none.
     pub threads: Option<usize>,
     /// The processors that they are kept on, in turn; any.
@@ -40,6 +48,9 @@ impl Default for ServerConfig {
             http2: thalweg_http2::Config::default(),
             shutdown_grace: Duration::from_secs(30),
             busy_poll: Duration::ZERO,
+            max_connections: None,
+            max_connections_per_address: None,
+            max_connection_idle: None,
             threads: None,
             cpus: Vec::new(),
             measure: measure::Setup::default(),
@@ -60,7 +71,11 @@ impl ServerConfig {
             http2: connection::fit(self.http2),
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
-            connections: Arc::default(),
+            connections: Arc::new(Connections::new(ConnectionLimits {
+                max: self.max_connections,
+                max_per_address: self.max_connections_per_address,
+                max_idle: self.max_connection_idle,
+            })),
             measure: ServerMeasure::new(&self.measure),
         }
     }
@@ -93,7 +108,7 @@ pub async fn serve_connection<IO>(config: ServerConfig, router: Arc<dyn Router>,
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    config.acceptor(router).serve(io, "a byte stream".to_owned()).await;
+    config.acceptor(router).serve(io, "a byte stream".to_owned(), None).await;
 }
 
 /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is ready
@@ -110,7 +125,7 @@ pub async fn serve_incoming<IO>(
     let accepting = async {
         let mut incoming = pin!(incoming);
         while let Some(io) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
-            tokio::spawn(acceptor.serve(io, "a byte stream".to_owned()));
+            tokio::spawn(acceptor.serve(io, "a byte stream".to_owned(), None));
         }
         acceptor.connections.emptied().await;
     };

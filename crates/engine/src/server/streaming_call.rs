@@ -43,9 +43,7 @@ impl StreamingCall {
 
     /// Answers with one message, or with a status.
     pub fn answer<M: Encode>(self, result: &Result<Answer<'_, M>, Status>) {
-        let mut state = self.connection.lock();
-        respond::send_result(&mut state, &self.reply, result);
-        state.notify_driver();
+        respond::answer(&self.connection, &self.reply, result);
     }
 
     /// Answers with a status alone.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::dispatch::Route;
 use super::respond::{self, Reply};
-use crate::connection::{Connection, End, Slot, State, keep_waker};
+use crate::connection::{Connection, End, Slot, keep_waker};
 use crate::status::Status;
 
 type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -35,7 +35,7 @@ impl CallTask {
         reply: Reply,
         route: &Arc<Route>,
         mut running: Pin<Box<Option<Fut>>>,
-        respond: fn(&mut State, &Reply, &Fut::Output),
+        respond: fn(&Connection, &Reply, &Fut::Output),
     ) -> Self
     where
         Fut: Future<Output: Send> + Send + 'static,
@@ -51,9 +51,7 @@ impl CallTask {
                 polled
             })
             .await;
-            let mut state = shared.lock();
-            respond(&mut state, &reply, &output);
-            state.notify_driver();
+            respond(&shared, &reply, &output);
         });
         Self::new(Arc::clone(connection), reply, route, Some(future))
     }

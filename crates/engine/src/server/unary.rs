@@ -4,14 +4,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::time::Instant;
 
 use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunUnary, ServerMethod};
-use super::respond::{self, Answer, Reply};
+use super::respond::{self, Answer, NoMessage, Reply};
 use super::task::CallTask;
-use crate::connection::State;
+use crate::connection::Connection;
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
 use crate::grpc::request::RequestHead;
@@ -40,11 +41,11 @@ pub trait UnaryHandler: Send + Sync + 'static {
 impl Handler {
     /// For a method with one request and one response.
     pub fn unary(handler: impl UnaryHandler) -> Self {
-        Self(HandlerKind::Unary(Box::new(Runner(handler))))
+        Self(HandlerKind::Unary(Box::new(Runner(Arc::new(handler)))))
     }
 }
 
-struct Runner<H>(H);
+struct Runner<H>(Arc<H>);
 
 impl<H: UnaryHandler> Runner<H> {
     /// Takes one call as far as it goes at once: its output, or its future in `place`.
@@ -78,6 +79,26 @@ impl<H: UnaryHandler> Runner<H> {
     }
 }
 
+impl<H: UnaryHandler> Runner<H> {
+    /// Has a task read the request and run the call from the start.
+    #[cold]
+    fn defer(&self, connection: &Arc<Connection>, reply: Reply, route: &Arc<Route>, wire: Vec<u8>) {
+        let (handler, own_route) = (Arc::clone(&self.0), Arc::clone(route));
+        let call = async move {
+            let size_max = own_route.method.options.max_decoding_message_size;
+            let request = Envelope::new(Wire::Gathered(wire), own_route.head.encoding, size_max);
+            let call = handler.start(&own_route.head, request)?;
+            Ok(call.await)
+        };
+        let respond =
+            |connection: &Connection, reply: &Reply, output: &Result<H::Output, Status>| match output {
+                Ok(output) => respond::answer(connection, reply, &H::answer(output)),
+                Err(status) => respond::answer::<NoMessage>(connection, reply, &Err(status.clone())),
+            };
+        tokio::spawn(CallTask::unary(connection, reply, route, Box::pin(Some(call)), respond));
+    }
+}
+
 /// Memory for a future. Written in place: `Box::pin(None)` would copy what it leaves undefined.
 fn no_future<F>() -> Pin<Box<Option<F>>> {
     Box::into_pin(Box::write(Box::new_uninit(), None))
@@ -88,19 +109,21 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
         // One place in memory for all futures that are ready at once.
         let mut place = no_future();
         while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
+            if body.takes_long(batch.buffer) {
+                self.defer(batch.connection, reply, &route, body.into_owned(batch.buffer));
+                continue;
+            }
             let wire = body.wire(batch.buffer);
             let attempt = || self.attempt(&route, wire, &mut place, &mut batch.clock);
             match catch_unwind(AssertUnwindSafe(attempt)) {
-                Ok(Some(Ok(output))) => {
-                    respond::send_result(&mut batch.connection.lock(), &reply, &H::answer(&output));
-                }
+                Ok(Some(Ok(output))) => batch.answer(&reply, &H::answer(&output)),
                 Ok(Some(Err(status))) => {
                     respond::send_status(&mut batch.connection.lock(), &reply, &status);
                 }
                 Ok(None) => {
                     let running = std::mem::replace(&mut place, no_future());
-                    let respond = |state: &mut State, reply: &Reply, output: &H::Output| {
-                        respond::send_result(state, reply, &H::answer(output));
+                    let respond = |connection: &Connection, reply: &Reply, output: &H::Output| {
+                        respond::answer(connection, reply, &H::answer(output));
                     };
                     tokio::spawn(CallTask::unary(batch.connection, reply, &route, running, respond));
                 }

@@ -58,6 +58,7 @@ impl Connection {
     }
 
     /// When [`handle_timeout`](Connection::handle_timeout) is to be called.
+    #[inline]
     pub fn timeout(&self) -> Option<Instant> {
         if self.is_closed() {
             return None;

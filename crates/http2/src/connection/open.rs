@@ -33,16 +33,10 @@ impl Connection {
         Ok(stream)
     }
 
-    /// Opens a stream with a whole small request (client): its head, and a message of `len` bytes that `encode`
-    /// appends, which ends it.
+    /// Opens a stream with a whole small request (client): its head, and a message, which ends it.
     ///
     /// Returns with the stream whether the message has gone too. Where that would have to wait (for a window, the
-    /// output, or because it is larger than a frame), `encode` is not called, and
-    /// [`send_data`](Connection::send_data) has to follow.
-    ///
-    /// # Panics
-    ///
-    /// When `encode` appends more or less than `len` bytes.
+    /// output, or because it is larger than a frame), [`send_data`](Connection::send_data) has to follow.
     ///
     /// # Errors
     ///
@@ -52,16 +46,16 @@ impl Connection {
         &mut self,
         tag: Tag,
         head: Block<'_>,
-        len: usize,
-        encode: impl FnOnce(&mut Vec<u8>),
+        message: &[u8],
     ) -> Result<(StreamId, bool), OpenError> {
+        let len = message.len();
         let takes_now = self.sending.takes_now(len, self.config.output_target);
         if !takes_now || len > self.sending.peer.initial_window as usize {
             return self.open(tag, head, false).map(|stream| (stream, false));
         }
         let stream = self.open_stream(tag, true, len)?;
         self.emit_headers(stream, head, false);
-        self.emit_data(stream, len, true, encode);
+        self.emit_data(stream, message, true);
         Ok((stream, true))
     }
 

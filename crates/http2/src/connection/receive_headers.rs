@@ -91,23 +91,24 @@ impl Connection {
         block: &[u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        self.budget.pay_for_control_frames(block.len());
         let opens = head.stream > self.streams.highest() && head.stream.is_client_initiated();
         if opens && self.role == Role::Server {
-            return self.receive_request(head, block);
+            self.budget.pay_for_control_frames(block.len());
+            return self.receive_request(head, block, now);
         }
         let Some((key, stream)) = self.streams.find_mut(head.stream) else {
-            return self.block_on_absent(head.stream, block).map(|()| None);
+            return self.block_on_absent(head.stream, block, now).map(|()| None);
         };
+        self.budget.pay_for_control_frames(block.len());
         match stream.state.remote {
             Remote::AwaitingHead => self.receive_response(key, head, block, now),
-            Remote::Open | Remote::Ended => self.receive_trailers(key, head, block),
+            Remote::Open | Remote::Ended => self.receive_trailers(key, head, block, now),
         }
     }
 
     /// RFC 9113 §5.1, "closed" and "idle".
     #[cold]
-    fn block_on_absent(&mut self, id: StreamId, block: &[u8]) -> Result<(), Fault> {
+    fn block_on_absent(&mut self, id: StreamId, block: &[u8], now: Instant) -> Result<(), Fault> {
         match self.streams.absent(id) {
             Absent::Idle => Err(ConnectionError::protocol(Violation::HeadersOnForeignStream).into()),
             Absent::Skipped => Err(REUSED_ID.into()),
@@ -115,11 +116,16 @@ impl Connection {
                 Err(ConnectionError::local(ErrorCode::StreamClosed, Violation::HeadersOnEndedStream).into())
             }
             Absent::ResetByPeer => {
-                self.decode(HeadKind::Trailers, block)?;
+                self.decode_unread(block, now)?;
                 Err(StreamError::new(ErrorCode::StreamClosed, Violation::HeadersOnResetStream).into())
             }
             Absent::Forgotten => {
-                self.decode(HeadKind::Trailers, block)?;
+                self.decode_unread(block, now)?;
+                if self.role == Role::Server {
+                    // Requests have no trailers in gRPC. Responses have, and meet a stream that was cancelled all the
+                    // time: those are paid for by their size alone.
+                    self.budget.control_frame(Violation::HeadersUseless, now)?;
+                }
                 Ok(())
             }
         }
@@ -130,25 +136,64 @@ impl Connection {
         self.receiving.decode(kind, block, self.config.max_header_list_size)
     }
 
+    /// Sees to it that a block of `block_len` bytes decoded to a list that is accepted.
+    #[inline]
+    fn check_decoded(&mut self, decoded: Decoded, block_len: usize, now: Instant) -> Result<(), Fault> {
+        if decoded == Decoded::Valid { Ok(()) } else { self.refuse_decoded(decoded, block_len, now) }
+    }
+
+    #[cold]
+    fn refuse_decoded(&mut self, decoded: Decoded, block_len: usize, now: Instant) -> Result<(), Fault> {
+        match decoded {
+            Decoded::Valid => Ok(()),
+            Decoded::Malformed(reason) => Err(StreamError::protocol(reason).into()),
+            Decoded::TooLarge => {
+                self.charge_useless(block_len, now)?;
+                // gRPC makes RESOURCE_EXHAUSTED of this code, which is what its users expect of headers that are too
+                // large.
+                Err(StreamError::new(ErrorCode::EnhanceYourCalm, Violation::HeaderListTooLarge).into())
+            }
+        }
+    }
+
+    #[cold]
+    fn decode_unread(&mut self, block: &[u8], now: Instant) -> Result<(), ConnectionError> {
+        self.receiving.decode_unread(block)?;
+        self.charge_useless(block.len(), now)
+    }
+
+    /// Has the peer pay for a block that was decoded for nothing but the HPACK table's sake. One whose list is accepted
+    /// has copied no more names than the list holds.
+    #[cold]
+    fn charge_useless(&mut self, block_len: usize, now: Instant) -> Result<(), ConnectionError> {
+        self.budget.useless_block(block_len, self.receiving.decoder.copied_names_len(), now)
+    }
+
     /// The client opens a stream.
     #[inline]
-    fn receive_request<'a>(&mut self, head: BlockHead, block: &[u8]) -> Result<Option<Event<'a>>, Fault> {
+    fn receive_request<'a>(
+        &mut self,
+        head: BlockHead,
+        block: &[u8],
+        now: Instant,
+    ) -> Result<Option<Event<'a>>, Fault> {
         let decoded = self.decode(HeadKind::Request, block)?;
         self.streams.use_id(head.stream);
         if self.shutdown.is_beyond_goaway(head.stream) {
             // RFC 9113 §6.8: the client sees it in our GOAWAY.
+            self.budget.glitch(Violation::StreamsBehindGoAway, now)?;
             return Ok(None);
         }
+        self.check_decoded(decoded, block.len(), now)?;
         if self.streams.len() >= self.config.max_concurrent_streams as usize {
             return Err(
                 StreamError::new(ErrorCode::RefusedStream, Violation::ConcurrentStreamsExceeded).into()
             );
         }
-        check_decoded(decoded)?;
         check_self_dependency(head)?;
         let Summary { connect, content_length: body_left, .. } = self.receiving.heads.current().summary;
         if connect {
-            return self.refuse_connect(head).map(|()| None);
+            return self.refuse_connect(head, now).map(|()| None);
         }
         if head.end_stream && body_left.is_some_and(|len| len > 0) {
             return Err(WRONG_LENGTH.into());
@@ -158,9 +203,10 @@ impl Connection {
         Ok(Some(Event::Headers { stream: head.stream, tag: Tag(0), end_stream: head.end_stream }))
     }
 
-    /// There are no tunnels here: the client is told so in HTTP's terms.
+    /// There are no tunnels here: the client is told so in HTTP's terms. It costs what a stream error does.
     #[cold]
-    fn refuse_connect(&mut self, head: BlockHead) -> Result<(), Fault> {
+    fn refuse_connect(&mut self, head: BlockHead, now: Instant) -> Result<(), Fault> {
+        self.budget.stream_error(Violation::ConnectsExceeded, now)?;
         self.budget.count_reply()?;
         let mut not_implemented = FieldList::new();
         not_implemented.push(b":status", b"501", Indexing::Literal);
@@ -180,7 +226,8 @@ impl Connection {
         block: &[u8],
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
-        check_decoded(self.decode(HeadKind::Response, block)?)?;
+        let decoded = self.decode(HeadKind::Response, block)?;
+        self.check_decoded(decoded, block.len(), now)?;
         check_self_dependency(head)?;
         let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
         let (id, tag) = (stream.id, stream.tag);
@@ -213,15 +260,18 @@ impl Connection {
         key: Key,
         head: BlockHead,
         block: &[u8],
+        now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let decoded = self.decode(HeadKind::Trailers, block)?;
         let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
-        let (id, tag) = (stream.id, stream.tag);
         // A stream that is half closed hears of that first, whatever is in the block.
         if !stream.state.can_receive() {
             return Err(BEHIND_END.into());
         }
-        check_decoded(decoded)?;
+        if decoded != Decoded::Valid {
+            return self.refuse_decoded(decoded, block.len(), now).map(|()| None);
+        }
+        let (id, tag) = (stream.id, stream.tag);
         check_self_dependency(head)?;
         if !head.end_stream {
             return Err(StreamError::protocol(Violation::TrailersWithoutEnd).into());
@@ -231,17 +281,6 @@ impl Connection {
         }
         self.end_received(key);
         Ok(Some(Event::Trailers { stream: id, tag }))
-    }
-}
-
-#[inline]
-fn check_decoded(decoded: Decoded) -> Result<(), StreamError> {
-    match decoded {
-        Decoded::Valid => Ok(()),
-        Decoded::Malformed(reason) => Err(StreamError::protocol(reason)),
-        // gRPC makes RESOURCE_EXHAUSTED of this code, which is what its users expect of headers that are too
-        // large.
-        Decoded::TooLarge => Err(StreamError::new(ErrorCode::EnhanceYourCalm, Violation::HeaderListTooLarge)),
     }
 }
 

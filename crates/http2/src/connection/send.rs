@@ -13,16 +13,10 @@ use crate::stream::StreamId;
 use crate::stream_table::Key;
 
 impl Connection {
-    /// Frames a whole small answer at once, straight into the output (server): its head, a message of `len` bytes
-    /// that `encode` appends, and its trailers. When `encode` says `false` the trailers are not sent: the stream goes
-    /// on behind the message, for others to follow.
+    /// Frames a whole small answer at once, straight into the output (server): its head, a message, and its trailers.
     ///
     /// `false`, and nothing done, when part of it would have to wait (for the queue, a window, the output, or because
     /// the message is larger than a frame): then send them one by one.
-    ///
-    /// # Panics
-    ///
-    /// When `encode` appends more or less than `len` bytes.
     ///
     /// # Errors
     ///
@@ -32,10 +26,10 @@ impl Connection {
         &mut self,
         stream: StreamId,
         head: Block<'_>,
-        len: usize,
-        encode: impl FnOnce(&mut Vec<u8>) -> bool,
+        message: &[u8],
         trailers: Block<'_>,
     ) -> Result<bool, SendError> {
+        let len = message.len();
         let takes_now = self.sending.takes_now(len, self.config.output_target);
         let Some((key, state)) = self.streams.find_sendable(stream) else {
             return Err(self.why_not_sendable(stream));
@@ -46,12 +40,9 @@ impl Connection {
         state.state.send_head(false);
         state.send_window.consume(len);
         self.emit_headers(stream, head, false);
-        let mut is_whole = false;
-        self.emit_data(stream, len, false, |out| is_whole = encode(out));
-        if is_whole {
-            self.emit_headers(stream, trailers, true);
-            self.end_sent(key);
-        }
+        self.emit_data(stream, message, false);
+        self.emit_headers(stream, trailers, true);
+        self.end_sent(key);
         Ok(true)
     }
 
@@ -137,6 +128,7 @@ impl Connection {
         let len = parts.as_ref().iter().map(Bytes::len).sum();
         let takes_now = self.sending.takes_now(len, self.config.output_target);
         let Some((key, state)) = self.streams.find_sendable(stream) else {
+            parts.into_iter().for_each(|part| self.sending.output.discard(part));
             return Err(self.why_not_sendable(stream));
         };
         if len == 0 && !end_stream {
@@ -180,8 +172,15 @@ impl Connection {
     /// [`Config::output_target`](crate::Config::output_target), then swaps all bytes to write into `out`,
     /// which must be empty; its buffers are used again. Returns whether there are any.
     ///
+    /// Parts that nobody needs any more go to `out` as well, whether there are bytes or not. To
+    /// [drop](Output::drop_discarded) them can run anybody's code, so that is left to whoever writes.
+    ///
     /// Framing can make queues [`Writable`](Event::Writable): poll events afterwards.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "150 instructions of a lone call, which takes output three times"
+    )]
+    #[inline(always)]
     pub fn take_output(&mut self, out: &mut Output) -> bool {
         debug_assert!(out.is_empty(), "what was taken before must be written first");
         if self.sending.has_next() {
@@ -219,15 +218,9 @@ impl Connection {
 
     /// [`Sending::emit_data`](crate::sending::Sending::emit_data), which pays for control frames.
     #[inline]
-    pub(super) fn emit_data(
-        &mut self,
-        stream: StreamId,
-        len: usize,
-        end_stream: bool,
-        encode: impl FnOnce(&mut Vec<u8>),
-    ) {
-        self.budget.pay_for_control_frames(len);
-        self.sending.emit_data(stream, len, end_stream, encode);
+    pub(super) fn emit_data(&mut self, stream: StreamId, message: &[u8], end_stream: bool) {
+        self.budget.pay_for_control_frames(message.len());
+        self.sending.emit_data(stream, message, end_stream);
     }
 
     /// Appends a header block behind its frame's head, which pays for control frames.

@@ -3,7 +3,7 @@
 use super::dynamic_table::{DynamicTable, TableField};
 use super::representation::{HUFFMAN, INCREMENTAL, INDEXED, NEVER_INDEXED, SIZE_UPDATE, SIZE_UPDATE_MASK};
 use super::{DEFAULT_TABLE_SIZE, DecodeError, huffman, integer, static_table};
-use crate::fields::{FIELD_OVERHEAD, Field, FieldList, Indexing};
+use crate::fields::{FIELD_OVERHEAD, FieldList, Indexing};
 
 /// Size updates that may start a block: the smallest size since the last block, then the final one (RFC 7541 §4.2).
 const SIZE_UPDATES_MAX: usize = 2;
@@ -18,6 +18,8 @@ pub struct Decoder {
     /// that or less.
     update_due: Option<usize>,
     limit_changes: u64,
+    /// By the last block, in bytes.
+    copied_names_len: usize,
 }
 
 /// How a block came out that was decoded to its end.
@@ -41,6 +43,7 @@ impl Decoder {
             size_limit: max_table_size,
             update_due: None,
             limit_changes: 0,
+            copied_names_len: 0,
         }
     }
 
@@ -70,6 +73,12 @@ impl Decoder {
         self.table.shrink();
     }
 
+    /// How many bytes of names the last block had copied within the table: a field of two octets may name an entry of
+    /// 4 KB, and then enters the table with its name.
+    pub(crate) fn copied_names_len(&self) -> usize {
+        self.copied_names_len
+    }
+
     /// Decodes one complete block into `out`, which is cleared first.
     ///
     /// `list_size_max` bounds the decoded size in bytes as [`FieldList::size`] counts it. The rest of a larger block
@@ -81,6 +90,7 @@ impl Decoder {
         out: &mut FieldList,
     ) -> Result<DecodeOutcome, DecodeError> {
         out.clear();
+        self.copied_names_len = 0;
         let decoded = self.decode_block(block, list_size_max, out);
         if decoded.is_err() {
             // A field may have been written in part.
@@ -105,19 +115,12 @@ impl Decoder {
                     out.push_joined(field.bytes, field.name_len, Indexing::Insert);
                 }
             } else if first & INCREMENTAL != 0 {
-                let field = self.decode_literal(6, Indexing::Insert, &mut block, out)?;
-                self.table.insert(field.name, field.value);
-                if !space.take(field.name.len() + field.value.len()) {
-                    out.pop();
-                }
+                self.decode_literal(6, Indexing::Insert, &mut block, &mut space, out)?;
             } else if first & SIZE_UPDATE != 0 {
                 return Err(DecodeError::SizeUpdateMisplaced);
             } else {
                 let indexing = if first & NEVER_INDEXED != 0 { Indexing::Never } else { Indexing::Literal };
-                let field = self.decode_literal(4, indexing, &mut block, out)?;
-                if !space.take(field.name.len() + field.value.len()) {
-                    out.pop();
-                }
+                self.decode_literal(4, indexing, &mut block, &mut space, out)?;
             }
         }
         Ok(space.outcome)
@@ -145,22 +148,68 @@ impl Decoder {
         if self.update_due.is_some() { Err(DecodeError::SizeUpdateMissing) } else { Ok(()) }
     }
 
-    /// Takes a literal field off `block`, appends it to `out`, and returns it (RFC 7541 §6.2).
-    fn decode_literal<'a>(
-        &self,
+    /// Takes a literal field off `block` (RFC 7541 §6.2). It is appended to `out` if there is space for it, and enters
+    /// the table if its indexing says so.
+    fn decode_literal(
+        &mut self,
         prefix_bits: u32,
         indexing: Indexing,
         block: &mut &[u8],
-        out: &'a mut FieldList,
-    ) -> Result<Field<'a>, DecodeError> {
+        space: &mut FreeSpace,
+        out: &mut FieldList,
+    ) -> Result<(), DecodeError> {
         let start = out.arena().len();
-        match integer::decode(prefix_bits, block)? {
-            0 => decode_string(block, out.arena())?,
-            index => out.arena().extend_from_slice(self.table_field(index)?.name()),
+        let index = integer::decode(prefix_bits, block)?;
+        if index == 0 {
+            decode_string(block, out.arena())?;
+        } else {
+            let name = self.table_field(index)?.name();
+            if !space.holds(name.len()) {
+                space.exceed();
+                return self.decode_unkept(index, indexing, block, out);
+            }
+            out.arena().extend_from_slice(name);
         }
         let name_end = out.arena().len();
         decode_string(block, out.arena())?;
-        Ok(out.close_field(start, name_end, indexing))
+        let field = out.close_field(start, name_end, indexing);
+        if indexing == Indexing::Insert {
+            self.table.insert(field.name, field.value);
+            if index != 0 {
+                self.copied_names_len += field.name.len();
+            }
+        }
+        if !space.take(field.name.len() + field.value.len()) {
+            out.pop();
+        }
+        Ok(())
+    }
+
+    /// The rest of a literal field whose name has this index, and for which there is no space: only the table is to
+    /// know it. Its name is not copied to where it would not stay.
+    #[cold]
+    fn decode_unkept(
+        &mut self,
+        index: u32,
+        indexing: Indexing,
+        block: &mut &[u8],
+        out: &mut FieldList,
+    ) -> Result<(), DecodeError> {
+        let start = out.arena().len();
+        decode_string(block, out.arena())?;
+        if indexing == Indexing::Insert {
+            let name_len = self.table_field(index)?.name().len();
+            self.copied_names_len += name_len;
+            let value = &out.arena()[start..];
+            if let Some(age) = (index as usize).checked_sub(static_table::LEN + 1) {
+                self.table.insert_named(age, value);
+            } else {
+                let field = static_table::get(index as usize).ok_or(DecodeError::InvalidIndex)?;
+                self.table.insert(field.name(), value);
+            }
+        }
+        out.arena().truncate(start);
+        Ok(())
     }
 
     /// The field of an index in the address space of both tables (RFC 7541 §2.3.3).
@@ -182,6 +231,17 @@ struct FreeSpace {
 }
 
 impl FreeSpace {
+    /// Whether there is space for a field of `len` bytes.
+    #[inline]
+    fn holds(&self, len: usize) -> bool {
+        len + FIELD_OVERHEAD <= self.bytes
+    }
+
+    /// There was a field that did not fit: none does any more.
+    fn exceed(&mut self) {
+        *self = Self { bytes: 0, outcome: DecodeOutcome::TooLarge };
+    }
+
     /// Takes what a field of `len` bytes counts. After one that does not fit none does.
     #[inline]
     fn take(&mut self, len: usize) -> bool {

