@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_http2::{ErrorCode, Event, StreamId};
+use thalweg_http2::{Event, StreamId};
 
 use super::dispatch::{Batch, Body, HandlerKind, ReadyCall, Route, Router};
 use super::http_answer::HttpAnswer;
@@ -85,12 +85,9 @@ impl ServerEndpoint {
                 self.streams_ready.push((route, reply, measure));
             }
             Asked::Http(answer) => {
+                // The stream stays until its body has ended: what else is wrong with it is found out.
                 answer.send(&mut state.http2, stream);
                 state.remove(key);
-                if !end_stream && !state.http2.has_queued(stream) {
-                    // RFC 9113 §8.1: whatever body comes is not wanted.
-                    state.http2.reset(stream, ErrorCode::NoError);
-                }
                 return;
             }
             Asked::Call(_) => {}
