@@ -2,20 +2,25 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::job::{Failure, Job, Log};
+use crate::test::rust;
 use crate::workspace;
 
 /// The lab's exit codes: all was measured; some of it was not.
 const DONE: i32 = 0;
 const SOME_FAILED: i32 = 1;
 
-/// The command, built as people run it.
-pub(crate) fn program(log: &Log) -> Result<PathBuf, Failure> {
-    Job::cargo("build --release").minutes(30).run(log)?;
-    Ok(workspace::target().join("release/thalweg"))
+/// The command, built as people run it: once, so that sources that change meanwhile are no part of what is measured.
+pub(crate) fn program(log: &Log) -> Result<&'static Path, Failure> {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    if BUILT.get().is_none() {
+        Job::cargo("build --release").minutes(30).run(log)?;
+    }
+    Ok(BUILT.get_or_init(|| workspace::target().join("release/thalweg")))
 }
 
 /// Runs a study, whose report goes to `directory`; what documents quote of it. Windows may fail, which the results say
@@ -30,7 +35,7 @@ pub(crate) fn condensed(words: &str, directory: &Path, log: &Log) -> Result<Valu
     if !matches!(status.code(), Some(DONE | SOME_FAILED)) {
         return Err(Failure::failed(format!("`{job}` failed: {status}")));
     }
-    let condense = Job::cargo("run --release --package thalweg-lab --example condense --");
-    let text = condense.minutes(30).arg(directory.join("results.json")).text(log)?;
+    let condense = Job::new(rust::lab_example("condense", log)?);
+    let text = condense.arg(directory.join("results.json")).text(log)?;
     serde_json::from_str(&text).map_err(|why| Failure::failed(format!("`lab {words}` gave no JSON: {why}")))
 }

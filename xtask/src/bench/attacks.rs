@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::bench::cores;
+use crate::bench::memory::status_bytes;
 use crate::bench::table::{Table, grouped};
 use crate::job::{Failure, Job, Log};
 use crate::peers::BuiltPeer;
@@ -55,11 +56,11 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure>
     let load = crate::lab::program(log)?;
     let mut tables = Vec::new();
     for peer in peers {
-        let alone = honest_alone(peer, &load, log)?;
+        let alone = honest_alone(peer, load, log)?;
         let mut rows = Vec::new();
         for &(class, connections) in ATTACKS {
             eprintln!("{}: {class}", peer.name);
-            let row = attacked(peer, &load, Job::new(&attacker), (class, connections), log);
+            let row = attacked(peer, load, Job::new(&attacker), (class, connections), log);
             rows.push(row.unwrap_or_else(|failure| {
                 let mut row = vec![class.to_owned(), failure.to_string()];
                 row.resize(HEADS.len(), "–".to_owned());
@@ -171,10 +172,7 @@ impl Used {
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks =
             |index: usize| fields.get(index).and_then(|it| it.parse::<f64>().ok()).unwrap_or_default();
-        let status = fs::read_to_string(format!("/proc/{id}/status"))?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next());
-        let peak_kib: f64 = peak.and_then(|it| it.parse().ok()).unwrap_or_default();
         // utime and stime, the 14th and 15th fields of all, in hundredths of a second.
-        Ok(Self { cpu_s: (ticks(11) + ticks(12)) / 100.0, peak_bytes: peak_kib * 1024.0 })
+        Ok(Self { cpu_s: (ticks(11) + ticks(12)) / 100.0, peak_bytes: status_bytes(server, "VmHWM")? })
     }
 }

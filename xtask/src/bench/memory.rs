@@ -134,7 +134,7 @@ fn request_block() -> Vec<u8> {
 }
 
 /// A line of `/proc/PID/status` that counts kB, in bytes.
-fn status_bytes(server: &Server, name: &str) -> Result<f64, Failure> {
+pub(super) fn status_bytes(server: &Server, name: &str) -> Result<f64, Failure> {
     let text = fs::read_to_string(format!("/proc/{}/status", server.process_id()))?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());

@@ -77,11 +77,11 @@ impl Results {
         })
     }
 
-    /// Where the figures of one file are from, with a link to it.
+    /// Where the figures of one file are from, behind a link to it.
     pub(super) fn caption_of(&self, name: &str, link: &str) -> String {
         let provenance = self.provenance(name);
         let Some(Provenance { commands, machine, date, commit }) = provenance else { return String::new() };
-        format!("*[{name}.json]({link}): `{}`; {date}; commit `{commit}`; {machine}.*", commands.join("`, `"))
+        format!("*{link}: `{}`; {date}; commit `{commit}`; {machine}.*", commands.join("`, `"))
     }
 
     /// The line above a table that says where its figures are from.

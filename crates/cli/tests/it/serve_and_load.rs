@@ -161,9 +161,8 @@ fn a_run_that_is_interrupted_in_its_warm_up_has_no_figures() {
 
 #[test]
 fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
-    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-concurrent-streams", "3"]);
-    let line = server.line();
-    let target = line.strip_prefix("listening on ").unwrap();
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-concurrent-streams", "3"]);
+    let target = &addresses[0];
     for call in ["unary", "client-stream", "server-stream", "bidi-stream"] {
         // A call waits for its turn as long as others take, which on a busy machine is long.
         let result = check(target, &["--call", call, "-c", "20", "-n", "20000", "--timeout", "2m"]);
@@ -173,9 +172,8 @@ fn more_calls_in_flight_than_the_server_permits_wait_for_their_turn() {
 
 #[test]
 fn handlers_work_for_each_message() {
-    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--work", "2ms"]);
-    let line = server.line();
-    let target = line.strip_prefix("listening on ").unwrap();
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--work", "2ms"]);
+    let target = &addresses[0];
     // A server stream makes many messages before the first is sent.
     for call in ["unary", "client-stream", "bidi-stream", "ping-pong"] {
         let result = check(target, &["--call", call, "-c", "1", "-n", "20"]);
@@ -187,9 +185,8 @@ fn handlers_work_for_each_message() {
 
 #[test]
 fn a_message_beyond_the_servers_limit_is_named() {
-    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--max-message-size", "1KiB"]);
-    let line = server.line();
-    let target = line.strip_prefix("listening on ").unwrap();
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--max-message-size", "1KiB"]);
+    let target = &addresses[0];
     let (code, _, stderr) = outcome(thalweg(&["load", target, "--size", "2KiB"]).output().unwrap());
     assert_eq!(code, Some(1));
     assert!(stderr.contains("RESOURCE_EXHAUSTED") && stderr.contains("1024"), "{stderr}");

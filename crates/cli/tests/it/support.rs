@@ -82,7 +82,13 @@ impl Running {
 
     /// Starts `thalweg serve` and waits until it listens; also the addresses that it says it listens on.
     pub(crate) fn serve(listen: &[&str]) -> (Self, Vec<String>) {
-        let mut args = vec!["serve", "--threads", "1"];
+        Self::serve_with(listen, &["--threads", "1"])
+    }
+
+    /// The same, with these flags.
+    pub(crate) fn serve_with(listen: &[&str], flags: &[&str]) -> (Self, Vec<String>) {
+        let mut args = vec!["serve"];
+        args.extend(flags);
         args.extend(listen.iter().flat_map(|address| ["--listen", *address]));
         let mut server = Self::start(&args);
         let addresses = listen.iter().map(|_| {

@@ -101,17 +101,11 @@ pub(super) fn answer<M: Encode>(
     keep_scratch(scratch);
 }
 
-/// The message of an answer that is a status: there is none.
-pub(super) enum NoMessage {}
-
-impl Encode for NoMessage {
-    fn encoded_len(&self) -> usize {
-        match *self {}
-    }
-
-    fn encode(&self, _: &mut Vec<u8>) {
-        match *self {}
-    }
+/// Answers a call with a status alone, from outside its connection's driver.
+pub(super) fn fail(connection: &Connection, reply: &Reply, status: &Status) {
+    let mut state = connection.lock();
+    send_status(&mut state, reply, status);
+    state.notify_driver();
 }
 
 static NO_METADATA: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);

@@ -48,9 +48,7 @@ impl StreamingCall {
 
     /// Answers with a status alone.
     pub fn fail(self, status: &Status) {
-        let mut state = self.connection.lock();
-        respond::send_status(&mut state, &self.reply, status);
-        state.notify_driver();
+        respond::fail(&self.connection, &self.reply, status);
     }
 
     /// Answers with a stream of messages, and returns when all of them are handed over. A message that is an error ends

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::time::Instant;
 
 use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunUnary, ServerMethod};
-use super::respond::{self, Answer, NoMessage, Reply};
+use super::respond::{self, Answer, Reply};
 use super::task::CallTask;
 use crate::connection::Connection;
 use crate::encode::Encode;
@@ -93,7 +93,7 @@ impl<H: UnaryHandler> Runner<H> {
         let respond =
             |connection: &Connection, reply: &Reply, output: &Result<H::Output, Status>| match output {
                 Ok(output) => respond::answer(connection, reply, &H::answer(output)),
-                Err(status) => respond::answer::<NoMessage>(connection, reply, &Err(status.clone())),
+                Err(status) => respond::fail(connection, reply, status),
             };
         tokio::spawn(CallTask::unary(connection, reply, route, Box::pin(Some(call)), respond));
     }

