@@ -21,7 +21,7 @@ use crate::workspace;
 use results::Results;
 
 /// The pages that have figures.
-const PAGES: &[&str] = &["README.md", "docs/PERFORMANCE.md", "docs/lab-statistics.md"];
+const PAGES: &[&str] = &["README.md", "docs/PERFORMANCE.md", "docs/lab-statistics.md", "docs/codec-study.md"];
 
 /// What a table must say while its results files are missing.
 const AWAITS: &str = "Awaits measuring";
@@ -71,6 +71,9 @@ const FIGURES: &[Figure] = &[
     Figure { name: "beside", from: &["beside"], render: render::beside },
     Figure { name: "same", from: &["same"], render: render::same },
     Figure { name: "slowed", from: &["slowed"], render: render::slowed },
+    Figure { name: "codec", from: &["codec"], render: render::codec },
+    Figure { name: "codec-findings", from: &["codec"], render: render::codec_findings },
+    Figure { name: "codec-ten-million", from: &["codec-ten-million"], render: render::codec_ten_million },
     Figure { name: "protobuf", from: &["protobuf"], render: render::protobuf },
 ];
 
@@ -177,14 +180,17 @@ mod tests {
             let file = json!({
                 "commands": [measurement.command()], "machine": "a machine", "date": "2026-11-22", "commit": "abc",
                 "figures": {"cells": cells(), "tables": tables(measurement.name), "noise": [], "points": [],
-                            "lines": lines(), "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}]},
+                            "lines": lines(), "codecs": [{"name": "prost"}], "data": [{"name": "person-sparse"}],
+                            "findings": [{"topic": "Bytes", "text": "Few."}],
+                            "stacks": [{"stack": "tonic", "version": "tonic 0.14.9"}]},
             });
             (measurement.name, file)
         }))
     }
 
     fn lines() -> Value {
-        json!([{"shape": "SmallFlat", "direction": "encode", "mb_per_s": 2e3, "times": {"prost": 0.9}}])
+        json!([{"shape": "SmallFlat", "direction": "encode", "mb_per_s": 2e3, "times": {"prost": 0.9},
+                "data": "person-sparse", "codec": "prost", "operation": "encode", "ns": 12.3}])
     }
 
     fn cells() -> Vec<Value> {
@@ -242,7 +248,10 @@ mod tests {
         let samples = samples();
         for figure in FIGURES {
             match (figure.render)(&samples) {
-                Ok(text) => assert!(text.contains("| --- |"), "{}: {text}", figure.name),
+                Ok(text) => {
+                    let is_told = text.contains("| --- |") || text.contains("- **");
+                    assert!(is_told, "{}: {text}", figure.name);
+                }
                 Err(why) => panic!("{}: {why}", figure.name),
             }
         }

@@ -1,5 +1,5 @@
-//! Condenses a comparison of stacks, or a study of channels, to what documents quote of it: `cargo xtask figures
-//! --measure` keeps that under `docs/results`.
+//! Condenses a comparison of stacks, or a study of channels or codecs, to what documents quote of it: `cargo xtask
+//! figures --measure` keeps that under `docs/results`.
 //!
 //! ```text
 //! cargo run -p thalweg-lab --example condense -- study/results.json
@@ -11,13 +11,15 @@ use thalweg_lab::AnyResults;
 
 fn main() -> ExitCode {
     let Some(path) = std::env::args().nth(1) else {
-        eprintln!("name the results.json of a comparison, or of a study of channels");
+        eprintln!("name the results.json of a comparison, or of a study of channels or codecs");
         return ExitCode::from(2);
     };
     match AnyResults::read(path.as_ref()) {
         Ok(results) => {
             let Some(condensed) = results.condensed() else {
-                eprintln!("{path} is no comparison, and no study of channels");
+                eprintln!(
+                    "{path} is of no comparison: a study of sizes is condensed when it has several stacks"
+                );
                 return ExitCode::FAILURE;
             };
             print!("{condensed}");

@@ -48,7 +48,7 @@ impl AnyResults {
                 StudyKind::Sizes => Sizes::analyse(results).condensed(),
                 StudyKind::Channels => Some(Channels::analyse(results).condensed()),
             },
-            Self::Codec(_) => None,
+            Self::Codec(results) => Some(Codec::analyse(results).condensed()),
         }
     }
 

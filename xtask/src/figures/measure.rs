@@ -23,6 +23,8 @@ enum How {
     Sizes(&'static str),
     /// `thalweg lab channels …`, condensed by the lab.
     Channels(&'static str),
+    /// `thalweg lab codec …`, condensed by the lab.
+    Codec(&'static str),
     /// The example `speed` of the Protobuf engine.
     Speed,
 }
@@ -30,6 +32,7 @@ enum How {
 const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
 const LAB: &[&str] = &["crates/lab"];
 const ENGINE: &[&str] = &["crates/protobuf"];
+const CODECS: &[&str] = &["crates/codec", "crates/protobuf"];
 const SPEED_RUNS: usize = 5;
 const SPEED: &str = "cargo run --release -p thalweg-codec --example speed -- --rounds 11";
 const ALL: &str = "thalweg,tonic,grpc-cpp";
@@ -86,6 +89,15 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     bench("beside", "thalweg"),
     Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
     Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },
+    Measurement { name: "codec", how: How::Codec("--quick --against jvm --budget 150s"), subject: CODECS },
+    Measurement {
+        name: "codec-ten-million",
+        how: How::Codec(
+            "--messages person-sparse --steps 10,10000000 --rounds 3 --no-calls --no-instructions \
+             --codecs prost,buffa,serde_json,sonic-rs,rmp-serde",
+        ),
+        subject: CODECS,
+    },
     Measurement { name: "protobuf", how: How::Speed, subject: ENGINE },
 ];
 
@@ -96,6 +108,7 @@ impl Measurement {
             How::Bench { name, peers } => format!("cargo xtask bench {name} --peers {peers}"),
             How::Sizes(arguments) => format!("cargo run --release -- lab sizes {arguments}"),
             How::Channels(arguments) => format!("cargo run --release -- lab channels {arguments}"),
+            How::Codec(arguments) => format!("cargo run --release -- lab codec {arguments}"),
             How::Speed => SPEED.to_owned(),
         }
     }
@@ -108,6 +121,7 @@ impl Measurement {
             }
             How::Sizes(arguments) => self.study(&format!("sizes {arguments}"), log),
             How::Channels(arguments) => self.study(&format!("channels {arguments}"), log),
+            How::Codec(arguments) => self.study(&format!("codec {arguments}"), log),
             How::Speed => speed(log),
         }
     }

@@ -1,6 +1,7 @@
 //! The tables, of results.
 
 mod benches;
+mod codec;
 mod comparison;
 mod ends;
 mod engine;
@@ -9,6 +10,7 @@ mod lanes;
 mod table;
 
 pub(super) use benches::{allocations, beside, costs, idle, instructions, memory, polling, same, slowed};
+pub(super) use codec::{codec, codec_findings, codec_ten_million};
 pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};
 pub(super) use ends::{ends, speed};
 pub(super) use engine::protobuf;

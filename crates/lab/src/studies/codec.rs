@@ -6,6 +6,7 @@
 mod analyse;
 mod analysis;
 mod bench;
+mod condensed;
 mod csv;
 mod execute;
 mod findings;
@@ -45,6 +46,13 @@ impl Study for Codec {
 
     fn analyse(results: &CodecResults) -> CodecAnalysis<'_> {
         CodecAnalysis::of(results)
+    }
+}
+
+impl CodecAnalysis<'_> {
+    /// What documents quote of it, as small JSON.
+    pub fn condensed(&self) -> String {
+        condensed::condensed(self)
     }
 }
 

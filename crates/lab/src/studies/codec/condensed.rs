@@ -1,0 +1,69 @@
+//! What a study of codecs came to, as small JSON: the figures that documents quote, without the windows behind them.
+
+use serde_json::{Value, json};
+
+use super::analyse::{Analysis, LineFigures, Share};
+use super::analysis::CodecAnalysis;
+use super::tables::Size;
+use crate::figures::short;
+
+/// The schema's name and version.
+const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
+
+/// The machine, the codecs, the median time of each line, bytes of messages, shares of calls, and what the study itself
+/// says of them.
+pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
+    let CodecAnalysis { results, figures: Analysis { lines, noise, shares }, .. } = analysis;
+    let finding = |finding: &crate::findings::Finding| json!({"topic": finding.topic.to_string(), "text": finding.text});
+    let peers_codecs = results.peers.iter().flat_map(|peer| &peer.codecs);
+    let condensed = json!({
+        "schema": CONDENSED_SCHEMA,
+        "machine": results.machine,
+        "started": results.started,
+        "arguments": results.settings.arguments,
+        "rounds": results.settings.rounds,
+        "codecs": results.codecs.iter().chain(peers_codecs).collect::<Vec<_>>(),
+        "data": results.data,
+        "left_out": results.left_out,
+        "noise": noise.as_ref().map(|noise| json!({
+            "doubles": noise.doubles, "typical": short(noise.typical), "most": short(noise.floor),
+        })),
+        "answer": analysis.answer,
+        "findings": analysis.findings.iter().map(finding).collect::<Vec<_>>(),
+        "lines": lines.iter().map(line).collect::<Vec<_>>(),
+        "sizes": results.sizes.iter().map(size).collect::<Vec<_>>(),
+        "shares": shares.iter().map(share).collect::<Vec<_>>(),
+    });
+    format!("{condensed:#}\n")
+}
+
+fn line(figures: &LineFigures) -> Value {
+    json!({
+        "data": figures.line.data,
+        "codec": figures.line.codec,
+        "operation": figures.line.operation,
+        "format": figures.format,
+        "decodes": figures.decodes,
+        "of_peer": figures.of_peer,
+        "conversions": figures.conversions(),
+        "ns": short(figures.ns),
+        "spread": short(figures.spread),
+        "blocks": figures.allocations.map(|allocations| short(allocations.blocks)),
+        "instructions": figures.instructions.map(f64::round),
+    })
+}
+
+fn size(size: &Size) -> Value {
+    let bytes = |bytes: f64| bytes.round();
+    json!({
+        "data": size.data, "codec": size.codec,
+        "raw": bytes(size.raw), "gzip": bytes(size.gzip), "zstd": bytes(size.zstd),
+    })
+}
+
+fn share(share: &Share) -> Value {
+    json!({
+        "data": share.data, "codec": share.codec, "format": share.format, "in_flight": share.in_flight,
+        "share": short(share.share()),
+    })
+}
