@@ -9,14 +9,14 @@ use thalweg_http2::FixedFields;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
-use crate::connection::{self, Connection};
+use crate::connection::{self, Connection, Keepalive};
 use crate::executor::{ExecutorError, ExecutorOptions};
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
 use crate::lanes::{
     ConnectionOptions, Connector, Lane, LaneSet, Lanes, ServiceConfig, ServiceConfigError, Target,
-    TargetError, Tended, Transport,
+    TargetError, Tended, Transport, Upkeep,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
@@ -57,6 +57,10 @@ pub struct ChannelConfig {
     pub http2: thalweg_http2::Config,
     /// How long a connection on which nothing moves goes on trying to read before it sleeps; zero.
     pub busy_poll: Duration,
+    /// When servers are asked whether they are still there; never. The interval is at least 10 s.
+    pub keepalive: Option<Keepalive>,
+    /// How long a connection may be without a call before it is closed; the next call makes another. For ever.
+    pub idle_timeout: Option<Duration>,
     /// Threads of the channel's own; none.
     pub threads: Option<usize>,
     /// The processors that they are kept on, in turn; any.
@@ -103,6 +107,8 @@ impl Default for ChannelConfig {
             authority: None,
             http2: thalweg_http2::Config::default(),
             busy_poll: Duration::ZERO,
+            keepalive: None,
+            idle_timeout: None,
             threads: None,
             cpus: Vec::new(),
             transport: Transport::Sockets,
@@ -170,6 +176,7 @@ impl Channel {
                 busy_poll: config.busy_poll,
                 executor: executor.start("thalweg-channel")?.map(Arc::new),
                 queue: Arc::default(),
+                upkeep: Arc::new(Upkeep::new(config.keepalive, config.idle_timeout)),
             },
             jitter: config.jitter,
             measure: measure.clone(),

@@ -13,6 +13,7 @@ mod busy_poll;
 mod driver;
 mod inbox;
 mod incoming;
+mod keepalive;
 mod load;
 mod outgoing;
 mod read_chunks;
@@ -25,6 +26,8 @@ mod work;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use inbox::Inbox;
 pub use incoming::Incoming;
+pub use keepalive::Keepalive;
+pub(crate) use keepalive::{Asked, Asking, end_silent};
 pub(crate) use load::Load;
 pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
 #[cfg(feature = "testing")]

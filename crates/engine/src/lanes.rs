@@ -16,6 +16,7 @@ mod service_config;
 mod set;
 mod target;
 mod ticker;
+mod upkeep;
 mod wait_ticket;
 
 pub(crate) use connecting::{ConnectionOptions, Connector, Transport};
@@ -27,4 +28,5 @@ pub(crate) use set::LaneSet;
 pub(crate) use target::Target;
 pub use target::TargetError;
 pub(crate) use ticker::Tended;
+pub(crate) use upkeep::Upkeep;
 pub(crate) use wait_ticket::WaitTicket;

@@ -46,9 +46,9 @@ pub use thalweg_http2 as http2;
 pub use calls::{Exchange, UnaryReply};
 pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, ConnectError, LaneSnapshot};
-pub use connection::Incoming;
 #[cfg(feature = "testing")]
 pub use connection::settle_alone;
+pub use connection::{Incoming, Keepalive};
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};

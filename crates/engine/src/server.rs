@@ -9,11 +9,13 @@ mod dispatch;
 mod endpoint;
 mod handler_cost;
 mod http_answer;
+mod memory;
 mod respond;
 mod serve;
 mod streaming_call;
 mod task;
 mod unary;
+mod upkeep;
 
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
 pub use respond::Answer;

@@ -13,6 +13,11 @@ pub struct Config {
     /// The receive window of the connection, in bytes; at least 65,535 (RFC 9113 §6.9.2 lets no one start
     /// lower).
     pub connection_window: u32,
+    /// How much the peer may have this end hold of what it sent and the owner has not used up, in bytes, beyond what
+    /// the owner [needs](crate::Connection::need) of one stream. Above half of it streams begin with windows that all
+    /// of them together can have (64 KiB at most); above it only the oldest stream gets what its owner needs; at twice
+    /// as much and twice the connection's window, that window stays closed until something is used up.
+    pub held_max: usize,
     /// The largest frame payload that the peer may send, in bytes: 16,384 to 16,777,215. Of frames other than DATA as
     /// much may have to be kept until they are whole.
     pub max_frame_size: u32,
@@ -41,6 +46,7 @@ impl Default for Config {
         Config {
             stream_window: 1 << 20,
             connection_window: 4 << 20,
+            held_max: 16 << 20,
             max_frame_size: 128 << 10,
             header_table_size: 4096,
             max_header_list_size: 16 << 10,

@@ -1,6 +1,7 @@
 //! One HTTP/2 connection.
 
 mod end;
+mod held;
 mod open;
 mod receive;
 mod receive_control;
@@ -89,6 +90,7 @@ impl Connection {
                 ReceiveWindow::new(config.connection_window),
                 // A peer that has not seen our SETTINGS assumes the default; a larger window it cannot overrun.
                 config.stream_window.max(WINDOW_DEFAULT),
+                config.stream_window,
             ),
             sending: Sending::new(),
             streams: StreamTable::default(),
@@ -140,15 +142,18 @@ impl Connection {
     }
 
     /// Gives receive window back: the owner has used up `bytes` of [`Event::Data`]. Does nothing on streams
-    /// that are gone or whose peer sends nothing more.
+    /// that are gone.
     pub fn release(&mut self, stream: StreamId, bytes: usize) {
         let Some((_, stream)) = self.streams.find_mut(stream) else { return };
-        if !stream.state.can_receive() {
-            return;
-        }
+        stream.needed = 0;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        if let Some(increment) = stream.receive_window.release(bytes) {
+        let increment = stream.receive_window.release(bytes);
+        // A peer that sends nothing more needs no window.
+        if let Some(increment) = increment.filter(|_| stream.state.can_receive()) {
             frame::window_update(stream.id, increment, self.sending.output.buffer());
+        }
+        if self.receiving.is_short {
+            self.widen_for_owners();
         }
     }
 
@@ -210,6 +215,9 @@ impl Connection {
         self.streams.remove(key, how);
         if self.free_stream_wanted {
             self.offer_stream();
+        }
+        if self.receiving.is_short {
+            self.widen_for_owners();
         }
     }
 

@@ -70,30 +70,68 @@ pub(crate) struct ReceiveWindow {
     unannounced: u32,
     /// The size of the window when all is released.
     size: u32,
+    /// By how much it was widened beyond that, for what has to come before anything can be released. What is released
+    /// narrows it again before anything is announced.
+    lent: u32,
 }
 
 impl ReceiveWindow {
     #[inline]
     pub(crate) fn new(size: u32) -> ReceiveWindow {
         let size = size.min(WINDOW_MAX);
-        ReceiveWindow { open: size.cast_signed(), unannounced: 0, size }
+        ReceiveWindow { open: size.cast_signed(), unannounced: 0, size, lent: 0 }
     }
 
     /// `bytes` came in. An empty frame needs no window (RFC 9113 §6.9), and may come while it is below zero.
     #[inline]
     pub(crate) fn receive(&mut self, bytes: u32) -> Result<(), Exceeded> {
-        if bytes > 0 && i64::from(bytes) > i64::from(self.open) {
+        if !self.takes(bytes) {
             return Err(Exceeded);
         }
         self.open -= bytes.cast_signed();
         Ok(())
     }
 
+    /// Whether the peer was allowed to send so much.
+    #[inline]
+    pub(crate) fn takes(&self, bytes: u32) -> bool {
+        bytes == 0 || i64::from(bytes) <= i64::from(self.open)
+    }
+
+    /// Whether the peer knows that it may send `bytes`, or half a window of them.
+    #[inline]
+    pub(crate) fn is_open_for(&self, bytes: u32) -> bool {
+        i64::from(self.open) >= i64::from(bytes.min((self.size / 2).max(1)))
+    }
+
+    /// What is missing for the peer to send `bytes` more.
+    pub(crate) fn missing(&self, bytes: u32) -> u32 {
+        (i64::from(bytes) - i64::from(self.open)).clamp(0, i64::from(WINDOW_MAX) - i64::from(self.open))
+            as u32
+    }
+
+    /// Widens the window by what is [`missing`](Self::missing) of something, which is to be announced.
+    pub(crate) fn lend(&mut self, missing: u32) {
+        self.open += missing.cast_signed();
+        // What was released and not announced goes with it.
+        let announced = missing.min(self.unannounced);
+        self.unannounced -= announced;
+        self.lent += missing - announced;
+    }
+
+    /// What is held of it, and what may come because it was widened.
+    pub(crate) fn committed(&self) -> u32 {
+        self.outstanding() + if self.lent > 0 { self.open.max(0).cast_unsigned() } else { 0 }
+    }
+
     /// `bytes` that came in are used up. Returns the increment to announce, when it is worth a frame.
     #[inline]
     pub(crate) fn release(&mut self, bytes: u32) -> Option<u32> {
         // A caller who releases more than came in must not make the window grow.
-        self.unannounced += bytes.min(self.outstanding());
+        let bytes = bytes.min(self.outstanding());
+        let narrowed = bytes.min(self.lent);
+        self.lent -= narrowed;
+        self.unannounced += bytes - narrowed;
         self.announce()
     }
 
@@ -105,9 +143,15 @@ impl ReceiveWindow {
         Ok(self.announce())
     }
 
+    /// Takes back what [`receive_and_release`](Self::receive_and_release) wanted announced: it is not, for now.
+    pub(crate) fn withhold(&mut self, increment: u32) {
+        self.open -= increment.cast_signed();
+        self.unannounced += increment;
+    }
+
     /// The increment to announce, when it is worth a frame.
     #[inline]
-    fn announce(&mut self) -> Option<u32> {
+    pub(crate) fn announce(&mut self) -> Option<u32> {
         if self.unannounced < self.size / 2 || self.unannounced == 0 {
             return None;
         }
@@ -119,7 +163,8 @@ impl ReceiveWindow {
 
     /// What came in and was not released.
     pub(crate) fn outstanding(&self) -> u32 {
-        (i64::from(self.size) - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
+        let whole = i64::from(self.size) + i64::from(self.lent);
+        (whole - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
     }
 
     /// What was released and is not worth a frame yet.
@@ -202,6 +247,44 @@ mod tests {
         assert_eq!(window.receive(0), Ok(()));
         assert_eq!(window.release(65_535), Some(65_535));
         assert_eq!(window, ReceiveWindow::new(1000));
+    }
+
+    #[test]
+    fn what_was_lent_is_narrowed_again() {
+        let mut window = ReceiveWindow::new(100);
+        window.receive(80).unwrap();
+        assert!(!window.is_open_for(200));
+        assert_eq!(window.missing(200), 180);
+        window.lend(180);
+        assert!(window.is_open_for(200));
+        assert_eq!((window.outstanding(), window.committed()), (80, 280));
+        window.receive(200).unwrap();
+        assert_eq!(window.receive(1), Err(Exceeded));
+        assert_eq!((window.outstanding(), window.committed()), (280, 280));
+        assert_eq!(window.release(180), None);
+        assert_eq!(window.release(100), Some(100));
+        assert_eq!(window, ReceiveWindow::new(100));
+    }
+
+    #[test]
+    fn what_is_lent_announces_what_was_released() {
+        let mut window = ReceiveWindow::new(100);
+        window.receive(100).unwrap();
+        assert_eq!(window.release(40), None);
+        window.lend(window.missing(30));
+        assert_eq!((window.outstanding(), window.lent, window.unannounced), (60, 0, 10));
+        assert_eq!(window.release(60), Some(70));
+        assert_eq!(window, ReceiveWindow::new(100));
+    }
+
+    #[test]
+    fn what_is_withheld_is_announced_later() {
+        let mut window = ReceiveWindow::new(100);
+        assert_eq!(window.receive_and_release(60), Ok(Some(60)));
+        window.withhold(60);
+        assert_eq!(window.receive(41), Err(Exceeded));
+        assert_eq!(window.announce(), Some(60));
+        assert_eq!(window, ReceiveWindow::new(100));
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub(crate) struct Receiving {
     pub(crate) window: ReceiveWindow,
     /// The stream window that the peer may assume: that of SETTINGS once they are acknowledged.
     pub(crate) stream_window: u32,
+    /// That of the last SETTINGS.
+    pub(crate) stream_window_announced: u32,
+    /// A stream does not get the window that its owner needs, or the connection's is withheld: what is used up has to
+    /// be looked at.
+    pub(crate) is_short: bool,
     /// Counts the batches of input: one ends when `poll_event` finds nothing more.
     pub(crate) batch: u64,
 }
@@ -93,6 +98,7 @@ impl Receiving {
         decoder: Decoder,
         window: ReceiveWindow,
         stream_window: u32,
+        stream_window_announced: u32,
     ) -> Receiving {
         Receiving {
             expect,
@@ -102,6 +108,8 @@ impl Receiving {
             heads: HeadCache::default(),
             window,
             stream_window,
+            stream_window_announced,
+            is_short: false,
             batch: 0,
         }
     }

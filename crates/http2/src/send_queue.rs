@@ -85,12 +85,15 @@ struct Node {
 #[derive(Debug, Default)]
 pub(crate) struct QueuedItems {
     nodes: Slab<Node>,
+    /// How many bytes of DATA are in all queues.
+    bytes: usize,
 }
 
 impl QueuedItems {
     pub(crate) fn push(&mut self, queue: &mut SendQueue, item: Queued) {
         if let Queued::Data(bytes) = &item {
             queue.bytes += bytes.len();
+            self.bytes += bytes.len();
         }
         let node = self.nodes.insert(Node { item, next: NIL }) as u32;
         match self.nodes.get_mut(queue.last as usize) {
@@ -98,6 +101,12 @@ impl QueuedItems {
             _ => queue.first = node,
         }
         queue.last = node;
+    }
+
+    /// How many bytes of DATA are in all queues.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn front(&self, queue: &SendQueue) -> Option<&Queued> {
@@ -122,9 +131,11 @@ impl QueuedItems {
         };
         if bytes.len() > len {
             queue.bytes -= len;
+            self.bytes -= len;
             return Some(bytes.split_to(len));
         }
         queue.bytes -= bytes.len();
+        self.bytes -= bytes.len();
         match self.pop(queue) {
             Queued::Data(bytes) => Some(bytes),
             Queued::Headers(_) => None,
@@ -142,6 +153,7 @@ impl QueuedItems {
     pub(crate) fn drop_all(&mut self, queue: &mut SendQueue, output: &mut Output) {
         while !queue.is_empty() {
             if let Queued::Data(bytes) = self.pop(queue) {
+                self.bytes -= bytes.len();
                 output.discard(bytes);
             }
         }
@@ -150,6 +162,7 @@ impl QueuedItems {
 
     /// The same for all streams.
     pub(crate) fn clear(&mut self, output: &mut Output) {
+        self.bytes = 0;
         for node in std::mem::take(&mut self.nodes) {
             if let Queued::Data(bytes) = node.1.item {
                 output.discard(bytes);

@@ -186,6 +186,8 @@ pub(crate) struct Stream {
     pub(crate) scheduled: Scheduled,
     pub(crate) send_window: SendWindow,
     pub(crate) receive_window: ReceiveWindow,
+    /// How many bytes the owner said last that it needs before it can use any of what it holds; 0 if it did not.
+    pub(crate) needed: u32,
     pub(crate) queue: SendQueue,
     /// What `content-length` still leaves to come, in bytes; `None` if the peer did not say.
     pub(crate) body_left: Option<u64>,
@@ -194,6 +196,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// Whether the owner has to have more of the stream before it can use up what there is.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.needed > 0 && self.state.can_receive()
+    }
+
     /// Whether `len` bytes of DATA may be sent now, as far as this stream is concerned.
     #[inline]
     pub(crate) fn fits_now(&self, len: usize) -> bool {

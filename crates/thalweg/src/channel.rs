@@ -6,7 +6,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use futures_core::Stream;
-use thalweg_engine::{self as engine, CallOptions, ChannelConfig, Exchange, Method};
+use thalweg_engine::{self as engine, CallOptions, ChannelConfig, Exchange, Keepalive, Method};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
@@ -262,6 +262,31 @@ impl ChannelBuilder {
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         self.config.set_connector(connect);
+        self
+    }
+
+    /// Asks servers whether they are still there, by PINGs (gRFC A8), so that a connection that was cut in silence is
+    /// found while calls wait on it; never by default. The interval is at least 10 s, and is doubled when a server says
+    /// that it is pinged too much: gRPC's other servers permit one PING in five minutes unless they are told otherwise.
+    /// What a server has not acknowledged in the keepalive's timeout ends its connection, too (TCP_USER_TIMEOUT).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use thalweg::{Channel, Keepalive};
+    ///
+    /// let keepalive = Keepalive::every(Duration::from_secs(30)).timeout(Duration::from_secs(5));
+    /// let builder = Channel::builder("localhost:50051").keepalive(keepalive);
+    /// # drop(builder);
+    /// ```
+    pub fn keepalive(mut self, keepalive: Keepalive) -> Self {
+        self.config.keepalive = Some(keepalive);
+        self
+    }
+
+    /// Closes connections that have had no call for so long; the next call connects anew. By default they stay: a timer
+    /// is what a call's cost would have in it.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.config.idle_timeout = Some(timeout);
         self
     }
 

@@ -61,8 +61,8 @@ pub use thalweg_engine::Metrics;
 #[cfg(feature = "testing")]
 pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
-    CallOptions, Chain, Encoding, EncodingSet, ExecutorError, InvalidAddress, InvalidPath, ListenAddress,
-    MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2,
+    CallOptions, Chain, Encoding, EncodingSet, ExecutorError, InvalidAddress, InvalidPath, Keepalive,
+    ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2,
 };
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.

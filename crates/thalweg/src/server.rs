@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use thalweg_engine::server::ServerConfig;
-use thalweg_engine::{self as engine, ListenAddress};
+use thalweg_engine::{self as engine, Keepalive, ListenAddress};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use methods::{Methods, Service};
@@ -87,6 +87,70 @@ impl ServerBuilder {
     /// connects anew for its next call. To the second.
     pub fn max_connection_idle(mut self, idle: Duration) -> Self {
         self.config.max_connection_idle = Some(idle);
+        self
+    }
+
+    /// How long a connection may be there, with a tenth more or less by chance; for ever by default. The client is
+    /// asked to go then (GOAWAY), and connects anew for its next call: behind a load balancer, that is how new servers
+    /// get their share (gRFC [A9]). To the second.
+    ///
+    /// [A9]: https://github.com/grpc/proposal/blob/master/A9-server-side-conn-mgt.md
+    pub fn max_connection_age(mut self, age: Duration) -> Self {
+        self.config.max_connection_age = Some(age);
+        self
+    }
+
+    /// How long calls may go on when their connection has come to its
+    /// [age](Self::max_connection_age); as long as they take by default. What is left then is cut off.
+    pub fn max_connection_age_grace(mut self, grace: Duration) -> Self {
+        self.config.max_connection_age_grace = Some(grace);
+        self
+    }
+
+    /// When clients are asked whether they are still there; by default after two hours in which nothing came. What a
+    /// client has not acknowledged in the keepalive's timeout ends its connection as well (TCP_USER_TIMEOUT), if this
+    /// is set. To the second.
+    pub fn keepalive(mut self, keepalive: Keepalive) -> Self {
+        self.config.keepalive = Some(keepalive);
+        self
+    }
+
+    /// How long a header block, and any frame but DATA, may take from its first byte to its last; 10 s by default. Its
+    /// connection is ended then.
+    pub fn header_timeout(mut self, timeout: Duration) -> Self {
+        self.config.header_timeout = timeout;
+        self
+    }
+
+    /// How long the message of a request may take to come, and a second more for each KiB of it; 30 s by default.
+    /// `None`: as long as it takes. The call ends with CANCELLED then. Between two messages of a stream no time runs,
+    /// nor while the client may not send because others of its calls go before.
+    pub fn request_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.config.request_timeout = timeout;
+        self
+    }
+
+    /// How long nothing may leave of an answer that is complete, because the client does not take it; 60 s by default.
+    /// `None`: for ever. Its stream is reset then.
+    pub fn reply_timeout(mut self, timeout: Option<Duration>) -> Self {
+        self.config.reply_timeout = timeout;
+        self
+    }
+
+    /// How many bytes one client may have its connection hold: of requests whose handlers have not read them, beyond
+    /// one message, and of answers that the client has not taken; 16 MiB by default. Clients are slowed down by their
+    /// windows, and calls begin later. A connection that goes on to hold more of its answers for 10 s, while none of
+    /// them leaves, is ended.
+    pub fn max_connection_memory(mut self, bytes: usize) -> Self {
+        self.config.http2.held_max = bytes;
+        self
+    }
+
+    /// How many bytes all connections together may hold so; by default a quarter of what the process may use (the
+    /// machine's memory, or its control group's). At three quarters of it each connection has a budget of 1 MiB; beyond
+    /// it those that hold the most are ended.
+    pub fn max_memory(mut self, bytes: usize) -> Self {
+        self.config.max_memory = Some(bytes);
         self
     }
 

@@ -33,6 +33,11 @@ pub(crate) trait Endpoint: Send + Unpin + 'static {
     /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read.
     fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]);
 
+    /// Whether something that is ready was not run yet: it is when output has left.
+    fn is_postponing(&self) -> bool {
+        false
+    }
+
     /// Gives spare memory back: the connection is idle.
     fn shrink(&mut self) {}
 }
@@ -240,6 +245,9 @@ where
                 return Err(error);
             }
         };
+        if self.endpoint.is_postponing() && matches!(wrote, Progress::Made) {
+            self.endpoint.run_ready(&self.connection, &[]);
+        }
         if self.phase != Phase::Open {
             if matches!(wrote, Progress::Made) {
                 self.stepped_at = Instant::now();
@@ -311,6 +319,7 @@ where
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
         state.driver = DriverState::Running;
+        state.polled_at = self.polled_at;
         let now = self.polled_at.into_std();
         // Here too, for a peer that never lets a round pass without anything to do.
         let overdue = if state.http2.timeout().is_some_and(|at| at <= now) {

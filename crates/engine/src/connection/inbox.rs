@@ -25,9 +25,9 @@ pub(super) const BEHIND_LEN: usize = 4 * 1024;
 /// the lock.
 ///
 /// The stream's receive window is given back when the reader takes what arrived. While there are fewer than
-/// `needed`, and the reader waits for it, it is given back at once: a message larger than the window could never arrive
-/// otherwise. So an inbox holds at most one window and one message of at most the permitted size; its reader may hold
-/// as much again, taken before.
+/// `needed`, and the reader waits for it, the stream asks for as much window as is missing: a message larger than the
+/// window could never arrive otherwise. So an inbox holds at most one window and one message of at most the permitted
+/// size; its reader may hold as much again, taken before.
 #[derive(Debug)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
@@ -99,7 +99,12 @@ impl Inbox {
         self.bytes.is_empty()
     }
 
-    /// All that came for a call that is over, or needs no window any more.
+    /// Whether there is the beginning of a message whose rest has not come.
+    pub(crate) fn has_begun_message(&self) -> bool {
+        !self.bytes.is_empty() && self.needed.is_some_and(|needed| self.bytes.len() < needed)
+    }
+
+    /// All that came for a call that is over, or of which nothing more comes.
     #[inline]
     pub(crate) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
@@ -203,11 +208,11 @@ impl Inbox {
         Ok(needed)
     }
 
-    /// Whether the reader can go on. If not, it waits for what comes, and the window for that is given back.
+    /// Whether the reader can go on. If not, it waits for what comes, and the stream gets window for that.
     fn has(&mut self, needed: usize, stream: StreamId, http2: &mut http2::Connection) -> bool {
         let is_there = self.has_sealed() || self.bytes.len() >= needed;
         if !is_there {
-            self.release(stream, http2);
+            http2.need(stream, needed - self.bytes.len());
         }
         is_there
     }
@@ -292,7 +297,8 @@ impl Inbox {
         Ok(self.has(needed, stream, http2))
     }
 
-    fn release(&mut self, stream: StreamId, http2: &mut http2::Connection) {
+    /// What has come counts as used up.
+    pub(crate) fn release(&mut self, stream: StreamId, http2: &mut http2::Connection) {
         if self.unreleased > 0 {
             http2.release(stream, self.unreleased);
             self.unreleased = 0;

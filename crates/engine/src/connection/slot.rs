@@ -6,6 +6,7 @@ use std::task::Waker;
 
 use http::HeaderMap;
 use thalweg_http2::StreamId;
+use tokio::time::Instant;
 
 use super::inbox::Inbox;
 use crate::grpc::response::ResponseHead;
@@ -13,7 +14,7 @@ use crate::measure::CallMeasure;
 use crate::status::Status;
 
 /// Names a slot; stale once the slot is removed, even when its index is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SlotKey {
     pub(super) index: u32,
     pub(super) generation: u32,
@@ -71,6 +72,8 @@ pub(crate) enum WakesOn {
 pub(crate) struct ServerCall {
     /// What the end of the request sets off: of a type that the server's endpoint knows.
     pub(crate) on_end: Option<OnEnd>,
+    /// When the client gives the call up, by what its head said.
+    pub(crate) deadline: Option<Instant>,
     /// The head of the response has been sent.
     pub(crate) head_sent: bool,
     /// A task runs the handler, and takes the slot away when it ends.
@@ -147,13 +150,18 @@ impl Slot {
         }
     }
 
+    #[inline]
+    pub(crate) fn server_ref(&self) -> Option<&ServerCall> {
+        match &self.role {
+            Role::Server(call) => Some(call),
+            Role::Client(_) => None,
+        }
+    }
+
     /// Server: what is measured of the call.
     #[inline]
     pub(crate) fn measure(&self) -> Option<&CallMeasure> {
-        match &self.role {
-            Role::Server(call) => Some(&call.measure),
-            Role::Client(_) => None,
-        }
+        self.server_ref().map(|call| &call.measure)
     }
 
     /// Whether it is a client's call that is not unary.

@@ -40,6 +40,7 @@ pub(crate) struct Connection {
 impl Connection {
     /// A server's connection has no gate.
     pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
+        let now = Instant::now();
         Arc::new(Self {
             state: Mutex::new(State {
                 http2,
@@ -53,8 +54,10 @@ impl Connection {
                 opened_unsent: 0,
                 wake: Vec::new(),
                 activity: 0,
+                polled_at: now,
+                frame_begun_at: None,
                 shrunk: false,
-                last_sweep: Sweep { activity: 0, generation: 0, idle_since: Instant::now() },
+                last_sweep: Sweep { activity: 0, generation: 0, idle_since: now },
                 load: Load::default(),
                 timed_each: TIMED_EACH_MAX,
                 wakes: 0,
@@ -163,6 +166,10 @@ pub(crate) struct State {
     wake: Vec<Waker>,
     /// Counts the driver's reads: whether anything moved.
     pub(crate) activity: u64,
+    /// When the driver's last poll began.
+    pub(crate) polled_at: Instant,
+    /// Since when there is a frame of which only the beginning has come.
+    pub(crate) frame_begun_at: Option<Instant>,
     /// Spare memory has been given back, and nothing has moved since.
     pub(crate) shrunk: bool,
     last_sweep: Sweep,
@@ -219,6 +226,17 @@ impl State {
     /// Client: calls under way that are not unary.
     pub(crate) fn streaming_calls(&self) -> usize {
         self.slots.iter().filter(|(_, slot)| slot.is_streaming_call() && slot.end.is_none()).count()
+    }
+
+    #[inline]
+    pub(crate) fn slots_len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// All slots, with their keys.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (SlotKey, &Slot)> {
+        let key = |index, slot: &Slot| SlotKey { index: index as u32, generation: slot.generation };
+        self.slots.iter().map(move |(index, slot)| (key(index, slot), slot))
     }
 
     /// None once the slot was removed: a key is never taken for a later stream's.

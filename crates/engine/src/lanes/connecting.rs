@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::endpoint::ClientEndpoint;
 use super::owner::ConnectionOwner;
 use super::target::Target;
+use super::upkeep::Upkeep;
 use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, keep_waker};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
@@ -42,6 +43,7 @@ pub(crate) struct ConnectionOptions {
     pub(crate) executor: Option<Arc<Executor>>,
     /// Calls that wait for a stream on any of them.
     pub(crate) queue: Arc<StreamWaitQueue>,
+    pub(crate) upkeep: Arc<Upkeep>,
 }
 
 /// What carries the bytes of a channel's connections.
@@ -129,6 +131,9 @@ impl Connector {
         let connected = async {
             let socket = Accepted::connect(endpoint).await?;
             let round_trip = socket.round_trip();
+            if let Some(timeout) = self.connection.upkeep.user_timeout() {
+                socket.set_user_timeout(timeout)?;
+            }
             Ok::<_, io::Error>((socket.watch(!self.connection.busy_poll.is_zero())?, round_trip))
         };
         let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
@@ -155,12 +160,12 @@ async fn open<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { http2, busy_poll, executor, queue } = options;
+    let ConnectionOptions { http2, busy_poll, executor, queue, upkeep } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
-    let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone());
+    let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone(), Arc::clone(&upkeep));
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
-    let ended = LostAtEnd { owner, connection: Arc::clone(&connection) };
+    let ended = LostAtEnd { owner: owner.clone(), connection: Arc::clone(&connection) };
     tokio::spawn(async move {
         driver.await;
         drop(ended);
@@ -181,6 +186,7 @@ where
     })
     .await?;
     abandoned.opened();
+    upkeep.begin(&connection, &owner);
     Ok(connection)
 }
 

@@ -6,6 +6,7 @@ use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, ResetCause};
 
 use super::owner::ConnectionOwner;
+use super::upkeep::Upkeep;
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
@@ -19,13 +20,14 @@ pub(crate) struct ClientEndpoint {
     /// The last trailers that were no more than a plain OK.
     last_plain_trailers: Option<u64>,
     owner: Weak<dyn ConnectionOwner>,
+    upkeep: Arc<Upkeep>,
     /// The server takes no more calls, as it said with this, and the owner is to know it.
     going_away: Option<ErrorCode>,
 }
 
 impl ClientEndpoint {
-    pub(crate) fn new(accepts: EncodingSet, owner: Weak<dyn ConnectionOwner>) -> Self {
-        Self { accepts, last_head: None, last_plain_trailers: None, owner, going_away: None }
+    pub(crate) fn new(accepts: EncodingSet, owner: Weak<dyn ConnectionOwner>, upkeep: Arc<Upkeep>) -> Self {
+        Self { accepts, last_head: None, last_plain_trailers: None, owner, upkeep, going_away: None }
     }
 
     fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
@@ -123,7 +125,10 @@ impl Endpoint for ClientEndpoint {
                 let opener = state.opener.take();
                 state.wake_later(opener);
             }
-            Event::GoAway { code, .. } => self.going_away = Some(code),
+            Event::GoAway { code, debug, .. } => {
+                self.upkeep.note_goaway(code, debug);
+                self.going_away = Some(code);
+            }
             _ => {}
         }
     }

@@ -110,6 +110,18 @@ impl Accepted {
         round_trip::shortest(&self.socket)
     }
 
+    /// How long the other end may leave what was sent unacknowledged (TCP_USER_TIMEOUT). Nothing on UNIX sockets, and
+    /// on systems that don't have it.
+    pub(crate) fn set_user_timeout(&self, timeout: Duration) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if !self.socket.local_addr()?.is_unix() {
+            self.socket.set_tcp_user_timeout(Some(timeout))?;
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = timeout;
+        Ok(())
+    }
+
     /// Lets the runtime in whose context this is called watch the socket. `is_eager`: reads ask the kernel each time.
     pub(crate) fn watch(self, is_eager: bool) -> io::Result<Socket> {
         let write_watch = if self.socket.local_addr()?.is_unix() {

@@ -24,6 +24,8 @@ pub(super) struct Acceptor {
     pub(super) http2: thalweg_http2::Config,
     pub(super) shutdown_grace: Duration,
     pub(super) busy_poll: Duration,
+    /// See [`Accepted::set_user_timeout`].
+    pub(super) user_timeout: Option<Duration>,
     pub(super) connections: Arc<Connections>,
     pub(super) measure: ServerMeasure,
 }
@@ -61,6 +63,9 @@ impl Acceptor {
         let seat = executor.map(Executor::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
         let (peer, address) = (socket.peer_name.clone(), socket.peer_address);
+        if let Some(timeout) = self.user_timeout {
+            socket.set_user_timeout(timeout)?;
+        }
         let socket = {
             let _watched_by_it = runtime.enter();
             socket.watch(!self.busy_poll.is_zero())?
@@ -86,7 +91,10 @@ impl Acceptor {
         let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
         let connection = Connection::new(http2, peer, None);
         let registered = self.connections.register(&connection, address);
-        let endpoint = ServerEndpoint::new(Arc::clone(&self.router), self.measure.clone());
+        let endpoint = {
+            let streams_max = self.http2.max_concurrent_streams;
+            ServerEndpoint::new(Arc::clone(&self.router), self.measure.clone(), streams_max)
+        };
         let driver = Driver::new(io, endpoint, connection, self.busy_poll);
         async move {
             driver.await;

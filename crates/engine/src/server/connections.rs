@@ -1,8 +1,9 @@
-//! The open connections of a server: how many there may be, which has to go for another, and all that is done to each
-//! of them.
+//! The open connections of a server: how many there may be, how much they may hold, which has to go for another, and
+//! all that is done to each of them.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
+use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -13,15 +14,20 @@ use thalweg_http2::ErrorCode;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
+use super::upkeep::{self, Times, Upkeep};
 use crate::connection::Connection;
 
-/// How many connections a server has, and how long one without calls stays.
-#[derive(Clone, Copy, Debug, Default)]
+/// How many connections a server has, how much they hold, and how long they stay.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct ConnectionLimits {
     pub(super) max: Option<usize>,
     /// Of one IP address.
     pub(super) max_per_address: Option<usize>,
-    pub(super) max_idle: Option<Duration>,
+    /// How many bytes peers may have all of them hold.
+    pub(super) memory_max: usize,
+    /// The same of one connection, beyond one message.
+    pub(super) held_max: usize,
+    pub(super) times: Times,
 }
 
 /// The open connections of a server.
@@ -35,22 +41,26 @@ pub(super) struct Connections {
 
 #[derive(Debug, Default)]
 struct List {
-    open: Slab<Entry>,
+    open: Slab<Arc<Open>>,
     by_address: HashMap<IpAddr, usize>,
     /// When room was last made.
     room_made_at: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct Open {
     connection: Arc<Connection>,
     address: Option<IpAddr>,
+    upkeep: Mutex<Upkeep>,
 }
 
-/// How often idle connections are looked for, to give their memory back and to end them.
+/// How often all connections are looked at.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Room is not made more often: a look at all connections takes 200 µs where there are 10,000.
 const ROOM_INTERVAL: Duration = Duration::from_millis(10);
+/// While all connections together hold three quarters of what they may, one has so much of a budget beyond one message,
+/// in bytes.
+const HELD_MAX_TIGHT: usize = 1 << 20;
 
 impl Connections {
     pub(super) fn new(limits: ConnectionLimits) -> Self {
@@ -81,15 +91,15 @@ impl Connections {
         }
         list.room_made_at = Some(now);
         drop(list);
-        let idle_since = |connection: &Arc<Connection>| {
-            let state = connection.lock();
+        let idle_since = |open: &Arc<Open>| {
+            let state = open.connection.lock();
             state.idle_since().filter(|_| !state.http2.is_closed())
         };
         let all = self.all();
-        let idle = all.iter().filter_map(|connection| Some((idle_since(connection)?, connection)));
-        if let Some((_, connection)) = idle.min_by_key(|(since, _)| *since) {
-            tracing::debug!(peer = connection.peer, "an idle connection is ended to make room");
-            close(connection, b"an idle connection had to make room");
+        let idle = all.iter().filter_map(|open| Some((idle_since(open)?, open)));
+        if let Some((_, open)) = idle.min_by_key(|(since, _)| *since) {
+            tracing::debug!(peer = open.connection.peer, "an idle connection is ended to make room");
+            open.close(ErrorCode::NoError, "an idle connection had to make room");
         }
     }
 
@@ -98,14 +108,19 @@ impl Connections {
         connection: &Arc<Connection>,
         address: Option<IpAddr>,
     ) -> Registered {
+        // A hasher's keys differ from one to the next: random enough for this.
+        let random = RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64;
+        let upkeep = Upkeep::new(&self.limits.times, random, Instant::now());
+        let connection = Arc::clone(connection);
+        let open = Arc::new(Open { connection, address, upkeep: Mutex::new(upkeep) });
         let mut list = self.lock();
-        let index = list.open.insert(Entry { connection: Arc::clone(connection), address });
+        let index = list.open.insert(Arc::clone(&open));
         if let Some(address) = address {
             *list.by_address.entry(address).or_default() += 1;
         }
         drop(list);
         if *self.draining.borrow() {
-            drain(connection);
+            open.drain();
         }
         Registered { connections: Arc::clone(self), index }
     }
@@ -115,33 +130,71 @@ impl Connections {
     }
 
     /// All there are. Whoever waits for one of them must not have the others wait for the list.
-    fn all(&self) -> Vec<Arc<Connection>> {
-        self.lock().open.iter().map(|(_, entry)| Arc::clone(&entry.connection)).collect()
+    fn all(&self) -> Vec<Arc<Open>> {
+        self.lock().open.iter().map(|(_, open)| Arc::clone(open)).collect()
     }
 
-    /// Connections on which nothing has moved since the last look give their spare memory back; those that have had no
-    /// call for too long are ended.
+    /// Looks after all connections, once a second.
     pub(super) async fn sweep(self: Arc<Self>) {
+        let mut is_tight = false;
         loop {
             tokio::time::sleep(SWEEP_INTERVAL).await;
-            let now = Instant::now();
-            for connection in self.all() {
-                let idle_since = connection.lock().sweep(now);
-                if self.limits.max_idle.is_some_and(|max| idle_since + max <= now) {
-                    drain(&connection);
-                }
+            is_tight = self.look(Instant::now(), is_tight);
+        }
+    }
+
+    /// Looks at each connection, and sees to it that all together hold no more than they may. `is_tight`: their budgets
+    /// are small. Returns whether they are now.
+    fn look(&self, now: Instant, is_tight: bool) -> bool {
+        let memory_max = self.limits.memory_max;
+        let mut total: usize = 0;
+        let mut holding = Vec::new();
+        for open in self.all() {
+            let mut upkeep = open.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = upkeep.look(&open.connection, &self.limits.times, now);
+            drop(upkeep);
+            total += held;
+            if held > 0 {
+                holding.push((held, open));
             }
         }
+        let becomes_tight = total > memory_max / 4 * if is_tight { 2 } else { 3 };
+        if becomes_tight || is_tight {
+            let held_max = self.limits.held_max;
+            let held_max = if becomes_tight { held_max.min(HELD_MAX_TIGHT) } else { held_max };
+            for open in self.all() {
+                let mut state = open.connection.lock();
+                state.http2.set_held_max(held_max);
+                state.notify_driver();
+            }
+        }
+        if total > memory_max {
+            holding.sort_unstable_by_key(|(held, _)| std::cmp::Reverse(*held));
+            for (held, open) in holding {
+                if total <= memory_max {
+                    break;
+                }
+                tracing::warn!(
+                    peer = open.connection.peer,
+                    held,
+                    "a connection is ended: peers hold too much memory"
+                );
+                open.close(ErrorCode::EnhanceYourCalm, "peers have the server hold too much memory");
+                total -= held;
+            }
+        }
+        becomes_tight
     }
 
     /// Tells every client to go, waits for their calls, and cuts off what is left after `grace`.
     pub(super) async fn drain(&self, grace: Duration) {
         self.draining.send_replace(true);
-        self.all().iter().for_each(|connection| drain(connection));
+        self.all().iter().for_each(|open| open.drain());
         if tokio::time::timeout(grace, self.emptied()).await.is_ok() {
             return;
         }
-        self.all().iter().for_each(|connection| close(connection, b"the server's shutdown grace is over"));
+        let why = "the server's shutdown grace is over";
+        self.all().iter().for_each(|open| open.close(ErrorCode::NoError, why));
         // The drivers flush that, and linger a moment at most.
         let _ = tokio::time::timeout(Duration::from_secs(2), self.emptied()).await;
     }
@@ -164,16 +217,14 @@ impl Connections {
     }
 }
 
-fn drain(connection: &Connection) {
-    let mut state = connection.lock();
-    state.http2.drain(Instant::now().into_std());
-    state.notify_driver();
-}
+impl Open {
+    fn drain(&self) {
+        upkeep::drain(&mut self.connection.lock());
+    }
 
-fn close(connection: &Connection, why: &[u8]) {
-    let mut state = connection.lock();
-    state.http2.close(ErrorCode::NoError, why);
-    state.notify_driver();
+    fn close(&self, code: ErrorCode, why: &str) {
+        upkeep::close(&mut self.connection.lock(), code, why);
+    }
 }
 
 /// A connection's entry in the list, given up when it is over.
@@ -185,8 +236,8 @@ pub(super) struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut list = self.connections.lock();
-        let Entry { address, .. } = list.open.remove(self.index);
-        if let Some(address) = address
+        let open = list.open.remove(self.index);
+        if let Some(address) = open.address
             && let Some(count) = list.by_address.get_mut(&address)
         {
             *count -= 1;

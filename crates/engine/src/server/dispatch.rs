@@ -93,6 +93,14 @@ pub(super) struct ReadyCall {
     pub(super) body: Body,
 }
 
+impl ReadyCall {
+    /// The call without the buffer that its request came in.
+    #[cold]
+    pub(super) fn into_owned(self, buffer: &[u8]) -> Self {
+        Self { body: Body::Gathered(self.body.into_owned(buffer)), ..self }
+    }
+}
+
 /// Where the request's message lies, prefix included.
 pub(super) enum Body {
     /// In the connection's read buffer: it is decoded from there.
@@ -148,6 +156,8 @@ pub(super) struct Batch<'a> {
     answers: &'a mut Vec<(Reply, Single)>,
     /// What their messages were encoded to.
     scratch: Vec<u8>,
+    /// More answers wait on the connection than it may hold.
+    is_full: bool,
 }
 
 /// Answers of this many bytes go to the connection before the others of their batch.
@@ -161,7 +171,15 @@ impl<'a> Batch<'a> {
         answers: &'a mut Vec<(Reply, Single)>,
     ) -> Self {
         let scratch = take_scratch();
-        Self { connection, buffer, clock: Instant::now(), calls: calls.peekable(), answers, scratch }
+        Self {
+            connection,
+            buffer,
+            clock: Instant::now(),
+            calls: calls.peekable(),
+            answers,
+            scratch,
+            is_full: false,
+        }
     }
 
     /// Answers a call with its handler's result: with the others of the batch, where there is nothing to it but a
@@ -171,13 +189,18 @@ impl<'a> Batch<'a> {
         let start = self.scratch.len();
         match Response::new(&reply.outgoing, result, &mut self.scratch) {
             Response::Plain(message) => {
+                // How much large ones add to what waits is to be known before the next.
+                let is_large = matches!(message, Single::Large(_));
                 self.answers.push((*reply, message));
-                if self.scratch.len() > ANSWERS_LEN_MAX {
+                if is_large || self.scratch.len() > ANSWERS_LEN_MAX {
                     self.send_answers();
                 }
             }
             other => {
-                other.send(&mut self.connection.lock(), reply, &self.scratch);
+                let mut state = self.connection.lock();
+                other.send(&mut state, reply, &self.scratch);
+                self.is_full |= state.http2.is_full();
+                drop(state);
                 self.scratch.truncate(start);
             }
         }
@@ -191,19 +214,26 @@ impl<'a> Batch<'a> {
         for (reply, message) in self.answers.drain(..) {
             respond::send_plain(&mut state, &reply, message, &self.scratch);
         }
+        self.is_full |= state.http2.is_full();
         drop(state);
         self.scratch.clear();
     }
 
-    /// The next call, if it is one of `method`.
+    /// The next call, if it is one of `method`, and is to be begun.
     #[inline]
     pub(super) fn next_of(&mut self, method: &ServerMethod) -> Option<ReadyCall> {
+        if self.is_full {
+            return None;
+        }
         self.calls.next_if(|call| std::ptr::eq(&raw const *call.route.method, method))
     }
 
-    /// Runs all calls.
-    pub(super) fn run(mut self) {
-        while let Some(next) = self.calls.peek() {
+    /// Runs all calls, or those that the connection may hold the answers of: the others are `postponed`. Returns
+    /// whether it holds as much as it may.
+    pub(super) fn run(mut self, postponed: &mut Vec<ReadyCall>) -> bool {
+        while !self.is_full
+            && let Some(next) = self.calls.peek()
+        {
             let method = Arc::clone(&next.route.method);
             match &method.handler.0 {
                 HandlerKind::Unary(handler) => handler.run(&method, &mut self),
@@ -213,5 +243,7 @@ impl<'a> Batch<'a> {
         }
         self.send_answers();
         keep_scratch(self.scratch);
+        postponed.extend(self.calls.map(|call| call.into_owned(self.buffer)));
+        self.is_full
     }
 }

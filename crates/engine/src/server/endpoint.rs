@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_http2::{Event, StreamId};
+use thalweg_http2::{ErrorCode, Event, StreamId};
 
 use super::dispatch::{Batch, Body, HandlerKind, ReadyCall, Route, Router};
 use super::http_answer::HttpAnswer;
@@ -31,9 +31,14 @@ enum Asked {
 
 pub(crate) struct ServerEndpoint {
     router: Arc<dyn Router>,
+    /// How many calls there may be, those whose streams were reset and whose handlers still run counted.
+    calls_max: usize,
     /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
     heads: [Option<(u64, Asked)>; HEADS_KEPT],
     ready: Vec<ReadyCall>,
+    /// Calls that wait for answers to leave: their own would add to more than the connection may hold.
+    postponed: Vec<ReadyCall>,
+    is_full: bool,
     /// Empty between two batches.
     answers: Vec<(Reply, Single)>,
     streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
@@ -44,11 +49,14 @@ pub(crate) struct ServerEndpoint {
 const HEADS_KEPT: usize = 8;
 
 impl ServerEndpoint {
-    pub(super) fn new(router: Arc<dyn Router>, measure: ServerMeasure) -> Self {
+    pub(super) fn new(router: Arc<dyn Router>, measure: ServerMeasure, streams_max: u32) -> Self {
         Self {
             router,
+            calls_max: 2 * streams_max as usize,
             heads: [const { None }; HEADS_KEPT],
             ready: Vec::new(),
+            postponed: Vec::new(),
+            is_full: false,
             answers: Vec::new(),
             streams_ready: Vec::new(),
             measure,
@@ -56,6 +64,11 @@ impl ServerEndpoint {
     }
 
     fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
+        if state.slots_len() >= self.calls_max {
+            // Calls whose streams were reset are still running.
+            return state.http2.reset(stream, ErrorCode::RefusedStream);
+        }
+        self.is_full = state.http2.is_full();
         let asked = self.asked(state);
         let measure = match &asked {
             Asked::Call(route) => self.measure.call(Some(&route.method.name)),
@@ -72,7 +85,11 @@ impl ServerEndpoint {
         };
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
-        let call = ServerCall { on_end, measure: measure.clone(), ..ServerCall::default() };
+        let deadline = match &asked {
+            Asked::Call(route) => route.head.timeout.and_then(|timeout| state.polled_at.checked_add(timeout)),
+            Asked::Refused(_) | Asked::Http(_) => None,
+        };
+        let call = ServerCall { on_end, deadline, measure: measure.clone(), ..ServerCall::default() };
         state.insert(Slot::of_server(stream, inbox, call));
         match asked {
             Asked::Refused(status) => {
@@ -154,7 +171,7 @@ impl ServerEndpoint {
 
     /// The request is complete.
     fn on_end(&mut self, state: &mut State, key: SlotKey) {
-        let Some((slot, _, wake)) = state.parts(key) else { return };
+        let Some((slot, http2, wake)) = state.parts(key) else { return };
         slot.end(End::received());
         wake.extend(slot.receiver.take());
         let stream = slot.stream;
@@ -162,10 +179,22 @@ impl ServerEndpoint {
             if let Some(measure) = slot.measure() {
                 measure.received(slot.inbox.len().saturating_sub(PREFIX_LEN));
             }
+            slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
+            let deadline = slot.server_ref().and_then(|call| call.deadline);
             let reply = Reply { key, stream, outgoing: route.outgoing };
+            if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
+                return respond::send_status(state, &reply, &Status::deadline_exceeded());
+            }
             self.ready.push(ReadyCall { route, reply, body });
         }
+    }
+
+    /// A call was reset before its handler began.
+    fn forget(&mut self, key: SlotKey) {
+        self.ready.retain(|call| call.reply.key != key);
+        self.postponed.retain(|call| call.reply.key != key);
+        self.streams_ready.retain(|(_, reply, _)| reply.key != key);
     }
 
     /// The request broke a rule of gRPC.
@@ -208,6 +237,8 @@ impl Endpoint for ServerEndpoint {
                 let Some((slot, _, wake)) = state.parts(key) else { return };
                 slot.end_lost(status);
                 slot.wake_all(wake);
+                self.forget(key);
+                let Some((slot, _, _)) = state.parts(key) else { return };
                 if slot.server().is_some_and(|call| call.task_running) {
                     return;
                 }
@@ -229,19 +260,32 @@ impl Endpoint for ServerEndpoint {
             let size_max = route.method.options.max_decoding_message_size;
             let call =
                 StreamingCall::new(Arc::clone(connection), reply, size_max, route.head.encoding, measure);
-            let task = CallTask::streaming(Arc::clone(connection), reply, &route, || {
-                handler.start(&route.head, call)
-            });
+            let task =
+                CallTask::streaming(Arc::clone(connection), reply, || handler.start(&route.head, call));
             tokio::spawn(task);
         }
-        if !self.ready.is_empty() {
-            Batch::new(connection, buffer, self.ready.drain(..), &mut self.answers).run();
+        if self.is_full || !self.postponed.is_empty() {
+            self.postponed.extend(self.ready.drain(..).map(|call| call.into_owned(buffer)));
+            self.is_full = connection.lock().http2.is_full();
+            if self.is_full {
+                return;
+            }
+            std::mem::swap(&mut self.ready, &mut self.postponed);
         }
+        if !self.ready.is_empty() {
+            let batch = Batch::new(connection, buffer, self.ready.drain(..), &mut self.answers);
+            self.is_full = batch.run(&mut self.postponed);
+        }
+    }
+
+    fn is_postponing(&self) -> bool {
+        !self.postponed.is_empty()
     }
 
     fn shrink(&mut self) {
         self.heads = [const { None }; HEADS_KEPT];
         self.ready.shrink_to_fit();
+        self.postponed.shrink_to_fit();
         self.answers.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
     }

@@ -13,7 +13,9 @@ use tokio::task::JoinSet;
 use super::acceptor::Acceptor;
 use super::connections::{ConnectionLimits, Connections};
 use super::dispatch::Router;
-use crate::connection;
+use super::memory;
+use super::upkeep::Times;
+use crate::connection::{self, Keepalive};
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
 use crate::measure::{self, ServerMeasure};
 use crate::net::{ListenAddress, Listener};
@@ -35,6 +37,22 @@ pub struct ServerConfig {
     pub max_connections_per_address: Option<usize>,
     /// How long a connection may be without a call; for ever. It is asked to go then (GOAWAY).
     pub max_connection_idle: Option<Duration>,
+    /// How long a connection may be there, with a tenth more or less by chance; for ever. It is asked to go then.
+    pub max_connection_age: Option<Duration>,
+    /// How long calls may go on that a connection has when it has come to its age; as long as they take.
+    pub max_connection_age_grace: Option<Duration>,
+    /// When clients are asked whether they are still there; after two hours in which nothing came.
+    pub keepalive: Option<Keepalive>,
+    /// How long a header block, and any frame but DATA, may take from its first byte to its last; 10 s.
+    pub header_timeout: Duration,
+    /// How long a request's message may take to come, and a second more for each KiB of it; 30 s. While it may not
+    /// come, because others of its connection go before, its time stands still. `None`: as long as it takes.
+    pub request_timeout: Option<Duration>,
+    /// How long nothing may leave of an answer that is complete; 60 s. `None`: for ever.
+    pub reply_timeout: Option<Duration>,
+    /// How many bytes peers may have all connections hold: of requests that handlers have not read, and of answers
+    /// that clients have not; a quarter of what the process may use.
+    pub max_memory: Option<usize>,
     /// Threads of the server's own; none.
     pub threads: Option<usize>,
     /// The processors that they are kept on, in turn; any.
@@ -51,12 +69,26 @@ impl Default for ServerConfig {
             max_connections: None,
             max_connections_per_address: None,
             max_connection_idle: None,
+            max_connection_age: None,
+            max_connection_age_grace: None,
+            keepalive: None,
+            header_timeout: Duration::from_secs(10),
+            request_timeout: Some(Duration::from_secs(30)),
+            reply_timeout: Some(Duration::from_secs(60)),
+            max_memory: None,
             threads: None,
             cpus: Vec::new(),
             measure: measure::Setup::default(),
         }
     }
 }
+
+/// As in gRPC's other libraries.
+const KEEPALIVE_DEFAULT: Keepalive = Keepalive {
+    interval: Duration::from_secs(2 * 60 * 60),
+    timeout: Duration::from_secs(20),
+    without_calls: true,
+};
 
 impl ServerConfig {
     /// Measures calls.
@@ -66,15 +98,27 @@ impl ServerConfig {
     }
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
+        let keepalive = self.keepalive.map(|keepalive| keepalive.at_least(Duration::ZERO));
         Acceptor {
             router,
-            http2: connection::fit(self.http2),
+            http2: connection::fit(self.http2.clone()),
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
+            user_timeout: keepalive.map(|keepalive| keepalive.timeout),
             connections: Arc::new(Connections::new(ConnectionLimits {
                 max: self.max_connections,
                 max_per_address: self.max_connections_per_address,
-                max_idle: self.max_connection_idle,
+                memory_max: self.max_memory.unwrap_or_else(memory::default_max),
+                held_max: self.http2.held_max,
+                times: Times {
+                    idle_max: self.max_connection_idle,
+                    age_max: self.max_connection_age,
+                    age_grace: self.max_connection_age_grace,
+                    keepalive: keepalive.unwrap_or(KEEPALIVE_DEFAULT),
+                    header: self.header_timeout,
+                    request: self.request_timeout,
+                    reply: self.reply_timeout,
+                },
             })),
             measure: ServerMeasure::new(&self.measure),
         }
@@ -108,7 +152,12 @@ pub async fn serve_connection<IO>(config: ServerConfig, router: Arc<dyn Router>,
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    config.acceptor(router).serve(io, "a byte stream".to_owned(), None).await;
+    let acceptor = config.acceptor(router);
+    tokio::select! {
+        biased;
+        () = acceptor.serve(io, "a byte stream".to_owned(), None) => {}
+        () = acceptor.connections.clone().sweep() => {}
+    }
 }
 
 /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is ready

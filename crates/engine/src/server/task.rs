@@ -53,28 +53,28 @@ impl CallTask {
             .await;
             respond(&shared, &reply, &output);
         });
-        Self::new(Arc::clone(connection), reply, route, Some(future))
+        Self::new(Arc::clone(connection), reply, Some(future))
     }
 
     /// `start` calls the handler, which may panic before it has a future.
     pub(super) fn streaming(
         connection: Arc<Connection>,
         reply: Reply,
-        route: &Route,
         start: impl FnOnce() -> CallFuture,
     ) -> Self {
         let future = catch_unwind(AssertUnwindSafe(start)).ok();
-        Self::new(connection, reply, route, future)
+        Self::new(connection, reply, future)
     }
 
-    fn new(connection: Arc<Connection>, reply: Reply, route: &Route, future: Option<CallFuture>) -> Self {
-        let deadline = route.head.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
+    fn new(connection: Arc<Connection>, reply: Reply, future: Option<CallFuture>) -> Self {
         let mut state = connection.lock();
+        let mut deadline = None;
         if let Some(call) = state.slot(reply.key).and_then(Slot::server) {
             call.task_running = true;
+            deadline = call.deadline;
         }
         drop(state);
+        let deadline = deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline)));
         Self { connection, reply, future, deadline }
     }
 

@@ -107,6 +107,7 @@ impl Connection {
             scheduled: Scheduled::No,
             send_window: SendWindow::new(self.sending.peer.initial_window),
             receive_window: ReceiveWindow::new(self.receiving.stream_window),
+            needed: 0,
             queue: SendQueue::EMPTY,
             body_left,
             opened_in: self.receiving.batch,

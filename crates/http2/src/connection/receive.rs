@@ -291,7 +291,7 @@ impl Connection {
             return Err(connection_data_fault(head.stream).into());
         };
         if let Some(increment) = increment {
-            frame::window_update(StreamId::CONNECTION, increment, self.sending.output.buffer());
+            self.announce_connection_window(increment, now);
         }
         let data_len = head.len - padding;
         let end_stream = head.flags.contains(Flags::END_STREAM);
@@ -302,7 +302,13 @@ impl Connection {
         let Some((key, stream)) = self.streams.find_mut(head.stream) else {
             return self.data_on_absent(head.stream).map(|()| None);
         };
-        if stream.state.remote != Remote::Open || stream.receive_window.receive(head.len).is_err() {
+        // Nothing comes behind the last frame, and its owner uses it up without saying so.
+        let is_allowed = if end_stream {
+            stream.receive_window.takes(head.len)
+        } else {
+            stream.receive_window.receive(head.len).is_ok()
+        };
+        if stream.state.remote != Remote::Open || !is_allowed {
             return Err(stream_data_fault(stream).into());
         }
         if let Some(left) = &mut stream.body_left {

@@ -169,14 +169,15 @@ impl Connection {
             return Ok(None);
         }
         self.receiving.decoder.set_max_table_size(self.config.header_table_size as usize);
-        if self.receiving.stream_window != self.config.stream_window {
-            self.receiving.stream_window = self.config.stream_window;
+        if self.receiving.stream_window != self.receiving.stream_window_announced {
+            self.receiving.stream_window = self.receiving.stream_window_announced;
             for (_, stream) in self.streams.iter_mut() {
                 let announced = stream.receive_window.resize(self.receiving.stream_window);
                 if let Some(increment) = announced.filter(|_| stream.state.can_receive()) {
                     frame::window_update(stream.id, increment, self.sending.output.buffer());
                 }
             }
+            self.widen_for_owners();
         }
         Ok(None)
     }

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::fields::Block;
 use crate::output::Output;
 use crate::send_queue::{Queued, QueuedBlock};
-use crate::stream::StreamId;
+use crate::stream::{Local, Stream, StreamId};
 use crate::stream_table::Key;
 
 impl Connection {
@@ -160,6 +160,25 @@ impl Connection {
     /// How many bytes of DATA were accepted on this stream and not yet framed.
     pub fn queued(&self, stream: StreamId) -> usize {
         self.streams.find_ref(stream).map_or(0, |stream| stream.queue.bytes())
+    }
+
+    /// The same of all streams.
+    #[inline]
+    pub fn queued_in_all(&self) -> usize {
+        self.sending.items.bytes()
+    }
+
+    /// Whether more is queued than the peer may have this end hold: nothing should be begun that adds to it.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.queued_in_all() > self.config.held_max
+    }
+
+    /// The streams that have DATA queued whose owner sends nothing more on them, and how many bytes.
+    pub fn queued_endings(&self) -> impl Iterator<Item = (StreamId, usize)> {
+        let is_ending = |stream: &Stream| stream.state.local == Local::Ending && stream.queue.bytes() > 0;
+        let streams = self.streams.iter().map(|(_, stream)| stream).filter(move |stream| is_ending(stream));
+        streams.map(|stream| (stream.id, stream.queue.bytes()))
     }
 
     /// Whether anything that was accepted on this stream, heads and trailers too, is not yet framed:

@@ -3,6 +3,7 @@
 mod exchange;
 mod faults;
 mod garbage;
+mod held;
 mod hpack_decoder;
 mod hpack_encoder;
 mod hpack_peer;

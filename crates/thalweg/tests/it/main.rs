@@ -7,6 +7,7 @@ mod cancel;
 mod channel;
 mod connection_limits;
 mod flow;
+mod held;
 mod lane_changes;
 mod lanes;
 #[cfg(feature = "opentelemetry")]

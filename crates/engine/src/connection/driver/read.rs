@@ -152,6 +152,11 @@ where
             let Some(event) = state.http2.poll_event(input, now)? else { break };
             self.endpoint.on_event(&mut state, &event, input_start);
         }
+        if input.is_empty() {
+            state.frame_begun_at = None;
+        } else if input.len() < arrived_len || state.frame_begun_at.is_none() {
+            state.frame_begun_at = Some(self.polled_at);
+        }
         self.expected = state.http2.expected_data();
         state.take_wakers(&mut self.wakers);
         drop(state);

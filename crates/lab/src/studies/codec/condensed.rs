@@ -6,6 +6,7 @@ use super::analyse::{Analysis, LineFigures, Share};
 use super::analysis::CodecAnalysis;
 use super::tables::Size;
 use crate::figures::short;
+use crate::findings::Finding;
 
 /// The schema's name and version.
 const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
@@ -14,7 +15,7 @@ const CONDENSED_SCHEMA: &str = "thalweg.codec-condensed/1";
 /// says of them.
 pub(super) fn condensed(analysis: &CodecAnalysis<'_>) -> String {
     let CodecAnalysis { results, figures: Analysis { lines, noise, shares }, .. } = analysis;
-    let finding = |finding: &crate::findings::Finding| json!({"topic": finding.topic.to_string(), "text": finding.text});
+    let finding = |finding: &Finding| json!({"topic": finding.topic.to_string(), "text": finding.text});
     let peers_codecs = results.peers.iter().flat_map(|peer| &peer.codecs);
     let condensed = json!({
         "schema": CONDENSED_SCHEMA,

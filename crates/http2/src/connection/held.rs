@@ -1,0 +1,153 @@
+//! What the peer has this end hold: bytes that have come and that their owner has not used up.
+//!
+//! A stream's window bounds what is held of it; all of them together hold much more than a connection should. So there
+//! is a budget, [`Config::held_max`](crate::Config::held_max), which is kept by windows: as more is held, streams
+//! begin with narrow ones, what an owner needs beyond them is announced to one stream after the other, the oldest
+//! first, and in the end the connection's window stays closed. A peer that keeps the rules is slowed down; one that
+//! does not breaks them. It is looked at when a window is announced, once in some hundred KiB.
+
+use std::time::Instant;
+
+use super::Connection;
+use crate::frame::{self, Setting};
+use crate::handshake::Acknowledgement;
+use crate::stream::StreamId;
+
+/// The least and the largest window that streams begin with while much is held, in bytes: between them, all that may
+/// be open share the budget.
+const NARROW_WINDOW_MIN: u32 = 1 << 10;
+const NARROW_WINDOW_MAX: u32 = 64 << 10;
+
+impl Connection {
+    /// Has the peer send at least `len` bytes more on a stream: its owner can use, and release, nothing of what it
+    /// holds before they have come, as with a message that is larger than the window. The window is widened for them,
+    /// at once or, while the connection holds more than [`Config::held_max`](crate::Config::held_max), when older
+    /// streams have had what they need. Does nothing on streams that are gone.
+    #[inline]
+    pub fn need(&mut self, stream: StreamId, len: usize) {
+        let Some((_, stream)) = self.streams.find_mut(stream) else { return };
+        stream.needed = u32::try_from(len).unwrap_or(u32::MAX);
+        if !stream.receive_window.is_open_for(stream.needed) {
+            self.widen_for_owners();
+        }
+    }
+
+    /// How many bytes have come that their owners have not used up.
+    pub fn held(&self) -> usize {
+        let streams = self.streams.iter().map(|(_, stream)| stream.receive_window.outstanding() as usize);
+        streams.sum::<usize>() + self.receiving.gathered.len()
+    }
+
+    /// Whether the owner of a stream needs more of it than the peer may send at the moment.
+    pub fn is_starved(&self, stream: StreamId) -> bool {
+        let stream = self.streams.find_ref(stream);
+        stream.is_some_and(|stream| stream.is_waiting() && !stream.receive_window.is_open_for(stream.needed))
+    }
+
+    /// Whether a header block has begun that is not whole.
+    pub fn is_gathering_headers(&self) -> bool {
+        self.receiving.gathering.is_some()
+    }
+
+    /// [`Config::held_max`](crate::Config::held_max), as it is now.
+    pub fn held_max(&self) -> usize {
+        self.config.held_max
+    }
+
+    /// Changes [`Config::held_max`](crate::Config::held_max).
+    pub fn set_held_max(&mut self, bytes: usize) {
+        if self.config.held_max != bytes {
+            self.config.held_max = bytes;
+            self.widen_for_owners();
+        }
+    }
+
+    /// Announces window to the streams whose owners need it, oldest first, as far as the budget goes; the oldest gets
+    /// it in any case.
+    #[cold]
+    pub(super) fn widen_for_owners(&mut self) {
+        let mut held: usize = 0;
+        let mut waiting = Vec::new();
+        for (key, stream) in self.streams.iter() {
+            held += stream.receive_window.committed() as usize;
+            if stream.is_waiting() && !stream.receive_window.is_open_for(stream.needed) {
+                waiting.push(key);
+            }
+        }
+        waiting.sort_unstable_by_key(|key| key.stream());
+        let oldest = self.oldest_waiting();
+        let budget = u32::try_from(self.config.held_max).unwrap_or(u32::MAX);
+        // No more at a time than the budget has, so that one message does not announce a window without a bound.
+        let lent_max = budget.max(self.receiving.stream_window).max(1);
+        self.receiving.is_short = false;
+        for key in waiting {
+            let Some(stream) = self.streams.get_mut(key) else { continue };
+            let missing = stream.receive_window.missing(stream.needed.min(lent_max));
+            let is_oldest = oldest == Some(stream.id);
+            if !is_oldest && held + missing as usize > self.config.held_max {
+                self.receiving.is_short = true;
+                break;
+            }
+            held += missing as usize;
+            stream.receive_window.lend(missing);
+            frame::window_update(stream.id, missing, self.sending.output.buffer());
+        }
+        if self.held_beside_oldest() >= self.connection_held_max() {
+            self.receiving.is_short = true;
+        } else if let Some(increment) = self.receiving.window.announce() {
+            frame::window_update(StreamId::CONNECTION, increment, self.sending.output.buffer());
+        }
+    }
+
+    /// Gives the connection's window back, `increment` of it, unless too much is held.
+    #[cold]
+    pub(super) fn announce_connection_window(&mut self, increment: u32, now: Instant) {
+        let held = self.held_beside_oldest();
+        if held >= self.connection_held_max() {
+            self.receiving.window.withhold(increment);
+            self.receiving.is_short = true;
+        } else {
+            frame::window_update(StreamId::CONNECTION, increment, self.sending.output.buffer());
+        }
+        let wide = self.config.stream_window;
+        let narrow = wide.min(self.narrow_window());
+        let fitting = match self.receiving.stream_window_announced {
+            _ if held > self.config.held_max / 2 => narrow,
+            _ if held < self.config.held_max / 8 => wide,
+            announced => announced,
+        };
+        if fitting != self.receiving.stream_window_announced && self.handshake.is_acknowledged() {
+            self.announce_stream_window(fitting, now);
+        }
+    }
+
+    /// SETTINGS that change the window of all streams (RFC 9113 §6.9.2). It holds once they are acknowledged.
+    fn announce_stream_window(&mut self, size: u32, now: Instant) {
+        self.receiving.stream_window_announced = size;
+        frame::settings(&[Setting::InitialWindowSize(size)], self.sending.output.buffer());
+        let deadline = now.checked_add(self.config.settings_timeout);
+        self.handshake.acknowledgement = Acknowledgement::Awaited { deadline };
+    }
+
+    /// The oldest stream whose owner has to have more of it: it goes on whatever the others hold.
+    fn oldest_waiting(&self) -> Option<StreamId> {
+        self.streams.iter().filter(|(_, stream)| stream.is_waiting()).map(|(_, stream)| stream.id).min()
+    }
+
+    fn held_beside_oldest(&self) -> usize {
+        let oldest = self.oldest_waiting().and_then(|id| self.streams.find_ref(id));
+        self.held() - oldest.map_or(0, |stream| stream.receive_window.outstanding() as usize)
+    }
+
+    fn narrow_window(&self) -> u32 {
+        let share = self.config.held_max / self.config.max_concurrent_streams.max(1) as usize;
+        u32::try_from(share).unwrap_or(u32::MAX).clamp(NARROW_WINDOW_MIN, NARROW_WINDOW_MAX)
+    }
+
+    /// From here on the connection's window is withheld. A peer that narrows its streams' windows when it hears of it
+    /// does not come so far: when half the budget is held, it has as much on its way as the connection's window.
+    fn connection_held_max(&self) -> usize {
+        let window = self.config.connection_window as usize;
+        self.config.held_max.saturating_add(window).saturating_mul(2)
+    }
+}

@@ -1,0 +1,185 @@
+//! What a peer has this end hold, and how windows bound it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use thalweg_http2::frame::{Flags, Kind, Setting};
+use thalweg_http2::{Config, Connection, ErrorCode, Event, Output, StreamId, Tag};
+
+use crate::support::{Frames, POST, Subject, block, fields, id, start};
+
+/// A server whose owner can use up nothing of a request before all of it has come, and its client.
+struct Uploads {
+    client: Connection,
+    server: Connection,
+    now: Instant,
+    /// What has come of each request.
+    arrived: BTreeMap<StreamId, usize>,
+    len: usize,
+    held_most: usize,
+    done: usize,
+}
+
+impl Uploads {
+    fn new(config: Config, count: usize, len: usize) -> Self {
+        let now = start();
+        let client = Connection::client(Config::default(), now);
+        let server = Connection::server(config, now);
+        let mut uploads = Self { client, server, now, arrived: BTreeMap::new(), len, held_most: 0, done: 0 };
+        // The client knows how many streams it may open.
+        while uploads.step() {}
+        for _ in 0..count {
+            let stream = uploads.client.open(Tag(0), block(&fields(POST)), false).unwrap();
+            uploads.client.send_data(stream, [Bytes::from(vec![0; len])], true).unwrap();
+        }
+        uploads
+    }
+
+    /// Moves what there is both ways. Returns whether there was anything.
+    fn step(&mut self) -> bool {
+        let mut output = Output::default();
+        let mut to_server = Vec::new();
+        if self.client.take_output(&mut output) {
+            output.copy_to(&mut to_server);
+            output.advance(output.len());
+        }
+        let mut input = to_server.as_slice();
+        while let Some(event) = self.server.poll_event(&mut input, self.now).unwrap() {
+            if let Event::Data { stream, bytes, end_stream, .. } = event {
+                let arrived = self.arrived.entry(stream).or_default();
+                *arrived += bytes.len();
+                if end_stream {
+                    assert_eq!(*arrived, self.len);
+                    self.arrived.remove(&stream);
+                    self.done += 1;
+                    self.server.release(stream, self.len);
+                    self.server.reset(stream, ErrorCode::NoError);
+                } else {
+                    let missing = self.len - *arrived;
+                    self.server.need(stream, missing);
+                }
+            }
+            self.held_most = self.held_most.max(self.arrived.values().sum());
+        }
+        assert!(input.is_empty());
+        let mut to_client = Vec::new();
+        if self.server.take_output(&mut output) {
+            output.copy_to(&mut to_client);
+            output.advance(output.len());
+        }
+        let mut input = to_client.as_slice();
+        while self.client.poll_event(&mut input, self.now).unwrap().is_some() {}
+        !to_server.is_empty() || !to_client.is_empty()
+    }
+}
+
+const BUDGET: usize = 2 << 20;
+
+fn config() -> Config {
+    Config { held_max: BUDGET, ..Config::default() }
+}
+
+/// A server whose owner uses nothing up.
+fn hoarding(config: Config) -> Subject {
+    let mut subject = Subject::server(config);
+    subject.releases = false;
+    subject
+}
+
+/// Whole messages of many streams come through, whatever they are together, and what is held of them stays near the
+/// budget: beyond it there is what was on its way when windows were narrowed, and the oldest message.
+#[test]
+fn uploads_come_through_within_the_budget() {
+    let check = |count: usize, len: usize| {
+        let mut uploads = Uploads::new(config(), count, len);
+        while uploads.step() {}
+        assert_eq!(uploads.done, count, "{count} of {len} B: {} are left", uploads.arrived.len());
+        let bound = 2 * (BUDGET + (4 << 20)) + len;
+        assert!(uploads.held_most <= bound, "{count} of {len} B: {} B were held", uploads.held_most);
+        assert_eq!(uploads.server.held(), 0);
+    };
+    check(1, 40 << 20);
+    check(3, 4 << 20);
+    check(100, 1 << 20);
+    check(100, 300_000);
+    check(100, 100);
+    check(200, 4 << 20);
+}
+
+/// Windows are wide again when little is held.
+#[test]
+fn windows_are_narrowed_and_widened() {
+    let mut subject = hoarding(config());
+    let initial_windows = |subject: &mut Subject| {
+        let settings = subject.sent().into_iter().filter(|frame| frame.kind == Kind::Settings);
+        let entries = settings.flat_map(|frame| {
+            frame.payload.as_chunks().0.iter().map(|&entry| Setting::parse(entry)).collect::<Vec<_>>()
+        });
+        entries.collect::<Vec<_>>()
+    };
+    let part = vec![0; 128 << 10];
+    let mut frames = Frames::new();
+    for stream in (1..).step_by(2).take(4) {
+        frames = frames.open_request(stream);
+        for _ in 0..7 {
+            frames = frames.data(stream, false, &part);
+        }
+    }
+    subject.feed(&mut frames).unwrap();
+    assert_eq!(initial_windows(&mut subject), [Setting::InitialWindowSize(8 << 10)]);
+    // Nothing more is said before that is acknowledged.
+    subject.feed(&mut Frames::new().open_request(9).data(9, false, &part)).unwrap();
+    assert_eq!(initial_windows(&mut subject), []);
+    subject.feed(&mut Frames::new().frame(Kind::Settings, Flags::ACK, 0, b"")).unwrap();
+    for stream in [1, 3, 5, 7, 9] {
+        subject.connection.release(id(stream), 1 << 20);
+    }
+    // A new stream has a narrow window; the connection's is announced after 2 MiB.
+    let narrow = vec![0; 8 << 10];
+    let mut frames = Frames::new();
+    for stream in (11..).step_by(2).take(250) {
+        frames = frames.open_request(stream).data(stream, true, &narrow);
+    }
+    subject.feed(&mut frames).unwrap();
+    assert_eq!(initial_windows(&mut subject), [Setting::InitialWindowSize(1 << 20)]);
+}
+
+/// A peer that goes on as if windows had not been narrowed runs into the connection's, and then into SETTINGS_TIMEOUT.
+#[test]
+fn a_peer_that_does_not_acknowledge_is_stopped_by_the_connections_window() {
+    let mut subject = hoarding(config());
+    let part = vec![0; 128 << 10];
+    let mut sent = 0;
+    let ended = (1..).step_by(2).take(200).find_map(|stream| {
+        let mut frames = Frames::new().open_request(stream);
+        for _ in 0..8 {
+            frames = frames.data(stream, false, &part);
+        }
+        sent += 1 << 20;
+        subject.feed(&mut frames).err()
+    });
+    assert_eq!(ended.map(|error| error.code), Some(ErrorCode::FlowControlError));
+    assert!(sent <= 2 * BUDGET + (14 << 20), "{sent} B were taken");
+    let mut silent = hoarding(config());
+    let mut frames = Frames::new();
+    for stream in (1..).step_by(2).take(4) {
+        frames = frames.open_request(stream);
+        for _ in 0..8 {
+            frames = frames.data(stream, false, &part);
+        }
+    }
+    silent.feed(&mut frames).unwrap();
+    let late = silent.now + Duration::from_secs(11);
+    let error = silent.connection.handle_timeout(late).unwrap_err();
+    assert_eq!(error.code, ErrorCode::SettingsTimeout);
+}
+
+/// The oldest stream gets what its owner needs even where the budget is nothing.
+#[test]
+fn the_oldest_stream_goes_on() {
+    let config = Config { held_max: 0, stream_window: 1000, ..Config::default() };
+    let mut uploads = Uploads::new(config, 20, 50_000);
+    while uploads.step() {}
+    assert_eq!(uploads.done, 20);
+}
