@@ -42,6 +42,7 @@ pub(crate) struct PeerSettings {
     pub(crate) max_concurrent_streams: u32,
     pub(crate) initial_window: u32,
     pub(crate) max_frame_size: u32,
+    pub(crate) max_header_list_size: u32,
 }
 
 impl PeerSettings {
@@ -50,6 +51,7 @@ impl PeerSettings {
         max_concurrent_streams: STREAMS_ASSUMED,
         initial_window: WINDOW_DEFAULT,
         max_frame_size: MAX_FRAME_SIZE_MIN,
+        max_header_list_size: u32::MAX,
     };
 
     #[inline]

@@ -54,9 +54,18 @@ impl<'a> Attempts<'a> {
     }
 
     pub(super) fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {
-        if let Refused::LaneFull = refused {
-            self.is_full = true;
-            return Ok(());
+        match refused {
+            Refused::LaneFull => {
+                self.is_full = true;
+                return Ok(());
+            }
+            Refused::HeadTooLarge { size, size_max } => {
+                let peer = &connection.peer;
+                return Err(Status::resource_exhausted(format!(
+                    "the call's metadata is too large: its head counts {size} bytes, and {peer} accepts {size_max}"
+                )));
+            }
+            Refused::LaneGone => {}
         }
         self.lanes.lost(connection);
         self.lanes_gone += 1;

@@ -11,6 +11,8 @@ pub(super) enum Refused {
     LaneGone,
     /// It has as many as it may.
     LaneFull,
+    /// Its server does not take the call's head, and no other would.
+    HeadTooLarge { size: usize, size_max: usize },
 }
 
 /// Opens a stream with `open`, if it is this call's turn (those who waited before go first), and keeps `slot` for it.
@@ -49,6 +51,7 @@ pub(super) fn open_stream(
             state.close_gate();
             Err(Refused::LaneFull)
         }
+        Err(OpenError::HeadTooLarge { size, size_max }) => Err(Refused::HeadTooLarge { size, size_max }),
         Err(OpenError::GoingAway | OpenError::IdsExhausted | OpenError::Closed) => Err(Refused::LaneGone),
     }
 }

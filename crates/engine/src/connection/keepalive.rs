@@ -84,7 +84,7 @@ impl Asking {
     /// Looks at a connection: sends a PING where one is due.
     pub(crate) fn look(&mut self, options: &Keepalive, state: &mut State, now: Instant) -> Asked {
         if state.activity != self.activity {
-            *self = Self { activity: state.activity, heard_at: now, pinged_at: None };
+            *self = Self { activity: state.activity, heard_at: state.polled_at, pinged_at: None };
         }
         if let Some(pinged_at) = self.pinged_at {
             let due = pinged_at + options.timeout;
@@ -133,12 +133,16 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut check = |heard: bool, seconds: u64, expected: Asked| {
             let mut state = connection.lock();
-            state.activity += u64::from(heard);
+            if heard {
+                state.activity += 1;
+                state.polled_at = at(seconds);
+            }
             assert_eq!(asking.look(&options, &mut state, at(seconds)), expected, "at {seconds} s");
         };
         check(true, 1, Asked::Again(at(11)));
         check(false, 11, Asked::Again(at(31)));
         check(true, 30, Asked::Again(at(40)));
+        check(false, 35, Asked::Again(at(40)));
         check(false, 40, Asked::Again(at(60)));
         check(false, 59, Asked::Again(at(60)));
         check(false, 60, Asked::Silent);

@@ -188,9 +188,16 @@ fn outgoing(metadata: &HeaderMap) -> impl Iterator<Item = Field<'_>> {
             name: name.as_str().as_bytes(),
             // RFC 9113 §8.2.1: a value that starts or ends with white space makes the whole message malformed.
             value: encoded.trim_ascii(),
-            indexing: if value.is_sensitive() { Indexing::Never } else { indexing },
+            indexing: if value.is_sensitive() || is_secret(name) { Indexing::Never } else { indexing },
         })
     })
+}
+
+/// Whether a field is a secret by its name: it stays out of tables, where guesses could be checked against it (RFC 7541
+/// §7.1.3).
+fn is_secret(name: &HeaderName) -> bool {
+    use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
+    [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, SET_COOKIE].contains(name)
 }
 
 /// What RFC 9113 §6.5.2 counts for one field, in bytes: `te: trailers` counts 2 + 8 + 32.
@@ -316,7 +323,7 @@ mod tests {
                 ("grpc-trace-bin", "YQ"),
                 ("authorization", "x"),
             ]),
-            &[("grpc-trace-bin", "YQ", Indexing::Literal), ("authorization", "x", Indexing::Insert)],
+            &[("grpc-trace-bin", "YQ", Indexing::Literal), ("authorization", "x", Indexing::Never)],
         );
         let mut secret = metadata(&[("authorization", "secret")]);
         secret.get_mut("authorization").unwrap().set_sensitive(true);

@@ -166,6 +166,12 @@ pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scra
     send_message(state, reply, &NO_METADATA, message, None, scratch);
 }
 
+/// How large a header list may be, the fixed fields of a response left out, in bytes: what the client accepts, and no
+/// more than we send.
+fn sent_size_max(state: &State) -> usize {
+    metadata::SENT_SIZE_MAX.min(state.http2.header_list_max().saturating_sub(HEAD.fields().size()))
+}
+
 /// Sends the head of a response.
 ///
 /// # Errors
@@ -177,7 +183,7 @@ pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &HeaderMap) 
         return Ok(());
     }
     let mut extra = FieldList::new();
-    response::emit_head(encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra)?;
+    response::emit_head(encoding, metadata, sent_size_max(state), &mut extra)?;
     send_block(state, reply, Block { fixed: Some(&HEAD), extra: &extra }, false);
     Ok(())
 }
@@ -194,7 +200,7 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
         None => send_block(state, reply, Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS }, true),
         Some(outcome) => {
             let mut fields = FieldList::new();
-            status::emit(outcome, metadata::SENT_SIZE_MAX, &mut fields);
+            status::emit(outcome, sent_size_max(state), &mut fields);
             send_block(state, reply, Block { fixed: None, extra: &fields }, true);
         }
     }
@@ -204,7 +210,7 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
 /// Answers with a status and nothing else: Trailers-Only.
 pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
     let mut fields = FieldList::new();
-    status::emit(Err(status), metadata::SENT_SIZE_MAX, &mut fields);
+    status::emit(Err(status), sent_size_max(state), &mut fields);
     send_block(state, reply, Block { fixed: Some(&HEAD), extra: &fields }, true);
     finish(state, reply, status.code());
 }

@@ -28,9 +28,26 @@ impl Connection {
     ///
     /// See [`OpenError`]; nothing was sent. After `NoFreeStream`, [`Event::StreamsFree`] says when to try again.
     pub fn open(&mut self, tag: Tag, head: Block<'_>, end_stream: bool) -> Result<StreamId, OpenError> {
+        self.check_head_size(head)?;
         let stream = self.open_stream(tag, end_stream, 0)?;
         self.emit_headers(stream, head, end_stream);
         Ok(stream)
+    }
+
+    /// What the peer accepts as a header list, in bytes as RFC 9113 §6.5.2 counts them.
+    pub fn header_list_max(&self) -> usize {
+        self.sending.peer.max_header_list_size as usize
+    }
+
+    /// A head of fixed fields alone is as small as any that a peer must take.
+    #[inline]
+    fn check_head_size(&self, head: Block<'_>) -> Result<(), OpenError> {
+        if head.extra.is_empty() {
+            return Ok(());
+        }
+        let size = head.extra.size() + head.fixed.map_or(0, |fixed| fixed.fields().size());
+        let size_max = self.header_list_max();
+        if size > size_max { Err(OpenError::HeadTooLarge { size, size_max }) } else { Ok(()) }
     }
 
     /// Opens a stream with a whole small request (client): its head, and a message, which ends it.
@@ -53,6 +70,7 @@ impl Connection {
         if !takes_now || len > self.sending.peer.initial_window as usize {
             return self.open(tag, head, false).map(|stream| (stream, false));
         }
+        self.check_head_size(head)?;
         let stream = self.open_stream(tag, true, len)?;
         self.emit_headers(stream, head, false);
         self.emit_data(stream, message, true);

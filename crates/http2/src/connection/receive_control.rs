@@ -126,9 +126,8 @@ impl Connection {
                 }
                 self.sending.peer.max_frame_size = bytes;
             }
-            // What the peer is ready to accept is its advice (RFC 9113 §10.5.1); it refuses what is too large
-            // itself.
-            Setting::MaxHeaderListSize(_) | Setting::Unknown(..) => {}
+            Setting::MaxHeaderListSize(bytes) => self.sending.peer.max_header_list_size = bytes,
+            Setting::Unknown(..) => {}
         }
         Ok(())
     }

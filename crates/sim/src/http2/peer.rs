@@ -427,6 +427,7 @@ impl Peer {
             }
             Err(OpenError::NoFreeStream) => self.waits_for_stream = true,
             Err(OpenError::GoingAway) => self.plan.wishes = 0,
+            Err(OpenError::HeadTooLarge { .. }) => self.plan.wishes = self.plan.wishes.saturating_sub(1),
             Err(error) => panic!("the client cannot open a stream: {error}"),
         }
     }

@@ -21,4 +21,5 @@ mod shutdown;
 mod stalls;
 mod support;
 mod threads;
+mod upkeep;
 mod users_code;

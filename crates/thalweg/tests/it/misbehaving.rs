@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use crate::support::peer::{self, HEAD, Peer, REQUEST, client_of, connected};
-use crate::support::{CHAT, Echo, chat, echo, items, raw, soon, spawn_echo};
+use crate::support::{CHAT, ECHO, Echo, chat, echo, items, raw, soon, spawn_echo};
 use thalweg::http2::ErrorCode;
-use thalweg::http2::frame::{Flags, Kind};
+use thalweg::http2::frame::{Flags, Kind, Setting};
 use thalweg::{CallOptions, Code, Raw, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
@@ -165,4 +165,42 @@ async fn a_server_that_sends_more_than_was_asked_for() {
     let status = soon(call).await.expect("no panic").expect_err("two answers");
     assert_eq!(status.code(), Code::Internal, "{status:?}");
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.stream, head.stream);
+}
+
+/// What the other end accepts of header lists (SETTINGS_MAX_HEADER_LIST_SIZE) is kept by both.
+#[tokio::test(start_paused = true)]
+async fn small_header_lists() {
+    let (channel, mut peer, _accepted) = connected(&[Setting::MaxHeaderListSize(500)]).await;
+    let call = async |value: usize| {
+        let mut request = Request::new(raw("x"));
+        request.metadata_mut().insert("x-long", "v".repeat(value).parse().expect("text"));
+        soon(channel.unary::<_, Raw>(&ECHO, request, &CallOptions::default())).await
+    };
+    let status = call(400).await.expect_err("too large");
+    assert_eq!(status.code(), Code::ResourceExhausted);
+    assert!(status.message().contains("accepts 500"), "{}", status.message());
+    let answered = async {
+        let stream = peer.next_of(Kind::Headers).await.stream;
+        peer.headers(stream, false, HEAD)
+            .message(stream, false, b"y")
+            .headers(stream, true, peer::OK)
+            .send()
+            .await;
+    };
+    tokio::join!(answered, async { call(1).await.expect("an answer") });
+    // A server leaves out of its answer what the client does not take.
+    let mut peer = client_of(Echo::default()).await;
+    peer.settings(&[Setting::MaxHeaderListSize(500)]);
+    let long = "v".repeat(400);
+    for (stream, value) in [(1, long.as_str()), (3, "short")] {
+        let fields = [REQUEST, &[("x-echo", value)]].concat();
+        peer.headers(stream, false, &fields).message(stream, true, b"x").send().await;
+        let head = peer.next_of(Kind::Headers).await;
+        assert_eq!(head.end_stream, stream == 1, "{}", head.text());
+        assert!(
+            head.text().contains(if stream == 1 { "grpc-status: 8" } else { "x-echo: short" }),
+            "{}",
+            head.text()
+        );
+    }
 }

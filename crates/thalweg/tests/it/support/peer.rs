@@ -176,7 +176,16 @@ pub(crate) fn channel_to_test() -> (ChannelBuilder, mpsc::UnboundedReceiver<Dupl
 pub(crate) async fn connected(
     settings: &[Setting],
 ) -> (Channel, Peer, mpsc::UnboundedReceiver<DuplexStream>) {
-    let (builder, mut accepted) = channel_to_test();
+    let (builder, accepted) = channel_to_test();
+    connected_by(builder, accepted, settings).await
+}
+
+/// The same of a channel that is set up otherwise.
+pub(crate) async fn connected_by(
+    builder: ChannelBuilder,
+    mut accepted: mpsc::UnboundedReceiver<DuplexStream>,
+    settings: &[Setting],
+) -> (Channel, Peer, mpsc::UnboundedReceiver<DuplexStream>) {
     let (channel, (peer, accepted)) = tokio::join!(builder.connect(), async {
         let io = accepted.recv().await.expect("it connects");
         (Peer::server(io, settings).await, accepted)
