@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::acceptor::Acceptor;
 use super::connections::{ConnectionLimits, Connections};
@@ -153,10 +153,23 @@ where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let acceptor = config.acceptor(router);
-    tokio::select! {
-        biased;
-        () = acceptor.serve(io, "a byte stream".to_owned(), None) => {}
-        () = acceptor.connections.clone().sweep() => {}
+    // In a task of its own: the connection's would look at its timer whenever it is woken.
+    let _sweeping = Sweeping::begin(&acceptor);
+    acceptor.serve(io, "a byte stream".to_owned(), None).await;
+}
+
+/// The task that looks after a server's connections, for as long as this is there.
+struct Sweeping(JoinHandle<()>);
+
+impl Sweeping {
+    fn begin(acceptor: &Acceptor) -> Self {
+        Self(tokio::spawn(Arc::clone(&acceptor.connections).sweep()))
+    }
+}
+
+impl Drop for Sweeping {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -178,13 +191,12 @@ pub async fn serve_incoming<IO>(
         }
         acceptor.connections.emptied().await;
     };
-    let sweeping = tokio::spawn(acceptor.connections.clone().sweep());
+    let _sweeping = Sweeping::begin(&acceptor);
     tokio::select! {
         biased;
         () = shutdown => acceptor.connections.drain(acceptor.shutdown_grace).await,
         () = accepting => {}
     }
-    sweeping.abort();
 }
 
 /// Why a server can't serve.
@@ -253,7 +265,7 @@ impl BoundServer {
                 ServeError { address, source }
             });
         }
-        let sweeping = tokio::spawn(acceptor.connections.clone().sweep());
+        let _sweeping = Sweeping::begin(&acceptor);
         let mut outcome = Ok(());
         tokio::select! {
             () = shutdown => {}
@@ -265,7 +277,6 @@ impl BoundServer {
         }
         accepting.shutdown().await;
         acceptor.connections.drain(acceptor.shutdown_grace).await;
-        sweeping.abort();
         if let Some(executor) = executor {
             executor.end().await;
         }

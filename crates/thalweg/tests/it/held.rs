@@ -47,8 +47,8 @@ impl Sender {
 
     /// A stream is open, on which so much was sent.
     fn open(&mut self, stream: u32, sent: usize) {
-        self.windows.insert(stream, self.initial - sent as i64);
-        self.connection_window -= sent as i64;
+        self.windows.insert(stream, self.initial - sent.cast_signed() as i64);
+        self.connection_window -= sent.cast_signed() as i64;
     }
 
     /// Takes note of all that has come.
@@ -81,13 +81,13 @@ impl Sender {
     /// Sends as much of `left` bytes of a stream as the windows let.
     async fn send(&mut self, peer: &mut Peer, stream: u32, left: &mut usize) -> bool {
         let window = self.windows.get_mut(&stream).expect("it is open");
-        let len = (*window).min(self.connection_window).min(16_384).max(0) as usize;
+        let len = (*window).min(self.connection_window).clamp(0, 16_384) as usize;
         let len = len.min(*left);
         if len == 0 {
             return false;
         }
-        *window -= len as i64;
-        self.connection_window -= len as i64;
+        *window -= len.cast_signed() as i64;
+        self.connection_window -= len.cast_signed() as i64;
         self.sent += len;
         *left -= len;
         peer.data(stream, false, &vec![0; len]).send().await;

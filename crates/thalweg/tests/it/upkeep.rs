@@ -185,7 +185,7 @@ async fn a_link_that_is_cut_in_silence() {
     let options = LinkOptions::new("127.0.0.1:0".parse().expect("an address"), target.parse().expect("one"));
     let link = Link::start(options).expect("a link");
     let keepalive = Keepalive::every(seconds(10)).timeout(seconds(1));
-    let channel = Channel::builder(&link.address().to_string()).keepalive(keepalive);
+    let channel = Channel::builder(link.address().to_string()).keepalive(keepalive);
     let channel = channel.connect().await.expect("connected");
     soon(self::echo(&channel, raw("x"))).await.expect("an answer");
     let call = spawn_echo(&channel, "sleep");
