@@ -45,17 +45,27 @@ const BENCHES: &[Bench] = &[
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 
+/// `cargo xtask attacks`.
+pub(crate) fn attacks(mut arguments: Arguments) -> Result<ExitCode, Ended> {
+    let peers = arguments.value("--peers")?;
+    arguments.finish()?;
+    run_named(Some("attacks"), peers.as_deref())
+}
+
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     let peers = arguments.value("--peers")?;
     let name = arguments.next_word();
     arguments.finish()?;
-    let bench = BENCHES.iter().find(|bench| Some(bench.name) == name.as_deref());
+    run_named(name.as_deref(), peers.as_deref())
+}
+
+fn run_named(name: Option<&str>, peers: Option<&str>) -> Result<ExitCode, Ended> {
+    let bench = BENCHES.iter().find(|bench| Some(bench.name) == name);
     let Some(bench) = bench else {
         let known: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
         return Err(Misuse(format!("bench wants one of {}", known.join(", "))).into());
     };
-    let names: Vec<&str> =
-        peers.as_deref().map_or_else(|| bench.peers.to_vec(), |list| list.split(',').collect());
+    let names: Vec<&str> = peers.map_or_else(|| bench.peers.to_vec(), |list| list.split(',').collect());
     let log = Log::create(&format!("bench-{}", bench.name))?;
     bench.tables(&peers::named(&names)?, &log)?;
     Ok(ExitCode::SUCCESS)

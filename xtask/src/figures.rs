@@ -21,7 +21,13 @@ use crate::workspace;
 use results::Results;
 
 /// The pages that have figures.
-const PAGES: &[&str] = &["README.md", "docs/PERFORMANCE.md", "docs/lab-statistics.md", "docs/codec-study.md"];
+const PAGES: &[&str] = &[
+    "README.md",
+    "docs/PERFORMANCE.md",
+    "docs/lab-statistics.md",
+    "docs/codec-study.md",
+    "docs/security.md",
+];
 
 /// What a table must say while its results files are missing.
 const AWAITS: &str = "Awaits measuring";
@@ -71,6 +77,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "beside", from: &["beside"], render: render::beside },
     Figure { name: "same", from: &["same"], render: render::same },
     Figure { name: "slowed", from: &["slowed"], render: render::slowed },
+    Figure { name: "attacks", from: &["attacks"], render: render::attacks },
     Figure { name: "codec", from: &["codec"], render: render::codec },
     Figure { name: "codec-findings", from: &["codec"], render: render::codec_findings },
     Figure { name: "codec-ten-million", from: &["codec-ten-million"], render: render::codec_ten_million },

@@ -36,8 +36,10 @@ Commands:
                           with --long the whole of what is long by nature
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
-  bench instructions|allocations|memory|polling|alignment|idle|beside|attacks [--peers NAME,...]
-                          What a call costs, and what an attack does, ours beside theirs
+  bench instructions|allocations|memory|polling|alignment|idle|beside [--peers NAME,...]
+                          What a call costs, ours beside theirs
+  attacks [--peers NAME,...]
+                          What hostile clients of many kinds do to a server, ours beside theirs
   bench same|slowed       What the lab says of our stack against itself
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
                           with which the test step `costs` compares
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(arguments),
         // Not for people: `bench polling` runs it, a process a side.
         Some("spin") => bench::spin::run(arguments),
+        Some("attacks") => bench::attacks(arguments),
         Some("costs") => costs::run(arguments),
         Some("figures") => figures::run(arguments),
         Some("help" | "--help" | "-h") => {

@@ -47,7 +47,8 @@ pub struct Limits {
     pub tiny_data_len: u32,
     /// How many CONTINUATION frames may follow a HEADERS frame.
     pub continuations_max: u32,
-    /// How long a header block may be that comes in several frames, in bytes.
+    /// How long a header block may be that does not come at once, in bytes. What a list of 16 KiB takes at worst,
+    /// Huffman codes of 30 bits for each octet, is less than the default.
     pub header_block_len_max: usize,
     /// How many entries a SETTINGS frame may have.
     pub settings_entries_max: usize,
@@ -67,7 +68,7 @@ impl Default for Limits {
             paid_control_frames_max: 1000,
             tiny_data_len: 5,
             continuations_max: 8,
-            header_block_len_max: 256 << 10,
+            header_block_len_max: 64 << 10,
             settings_entries_max: 32,
             queued_replies_max: 10_000,
         }

@@ -139,8 +139,8 @@ impl ServerBuilder {
 
     /// How many bytes one client may have its connection hold: of requests whose handlers have not read them, beyond
     /// one message, and of answers that the client has not taken; 16 MiB by default. Clients are slowed down by their
-    /// windows, and calls begin later. A connection that goes on to hold more of its answers for 10 s, while none of
-    /// them leaves, is ended.
+    /// windows, and calls begin later. A connection that holds more of its answers, none of which leaves for 20 s, is
+    /// ended.
     pub fn max_connection_memory(mut self, bytes: usize) -> Self {
         self.config.http2.held_max = bytes;
         self

@@ -15,40 +15,43 @@ use crate::peers::BuiltPeer;
 use crate::server::{Server, free_port};
 use crate::test::rust;
 
-/// How long an attacker goes on that is not cut.
-const ATTACK_S: u64 = 5;
+/// How long an attacker floods that is not cut, and how long one holds something, in seconds.
+const FLOOD_S: u64 = 3;
+const HOLD_S: u64 = 25;
+/// Longer than a request may take to come by our server's default.
+const SLOW_S: u64 = 36;
 /// The honest client begins so much earlier, and ends so much later.
 const HONEST_LEAD: Duration = Duration::from_millis(500);
 
-/// An attack as the example names it, and how many connections take part. Those that hold something are open until the
-/// time is over.
-const ATTACKS: &[(&str, usize)] = &[
-    ("ping", 1),
-    ("settings", 1),
-    ("settings-acks", 1),
-    ("never-acks", 1),
-    ("priority", 1),
-    ("unknown", 1),
-    ("window-updates", 1),
-    ("empty-data", 1),
-    ("tiny-data", 1),
-    ("continuation", 1),
-    ("rapid-reset", 1),
-    ("made-you-reset", 1),
-    ("refused", 1),
-    ("connect", 1),
-    ("blocks-on-reset", 1),
-    ("blocks-on-forgotten", 1),
-    ("name-copies", 1),
-    ("large-lists", 1),
-    ("gzip-bomb", 1),
-    ("gzip-members", 1),
-    ("unfinished", 4),
-    ("unread", 4),
-    ("half-block", 300),
-    ("idle", 300),
-    ("slow-request", 50),
-    ("slow-reader", 4),
+/// An attack as the example names it, how many connections take part, and for how long. Those that hold something are
+/// open until the time is over.
+const ATTACKS: &[(&str, usize, u64)] = &[
+    ("ping", 1, FLOOD_S),
+    ("settings", 1, FLOOD_S),
+    ("settings-acks", 1, FLOOD_S),
+    ("never-acks", 1, FLOOD_S),
+    ("priority", 1, FLOOD_S),
+    ("unknown", 1, FLOOD_S),
+    ("window-updates", 1, FLOOD_S),
+    ("empty-data", 1, FLOOD_S),
+    ("tiny-data", 1, FLOOD_S),
+    ("continuation", 1, FLOOD_S),
+    ("rapid-reset", 1, FLOOD_S),
+    ("made-you-reset", 1, FLOOD_S),
+    ("refused", 1, FLOOD_S),
+    ("connect", 1, FLOOD_S),
+    ("blocks-on-reset", 1, FLOOD_S),
+    ("blocks-on-forgotten", 1, FLOOD_S),
+    ("name-copies", 1, FLOOD_S),
+    ("large-lists", 1, FLOOD_S),
+    ("gzip-bomb", 1, FLOOD_S),
+    ("gzip-members", 1, FLOOD_S),
+    ("unfinished", 4, HOLD_S),
+    ("unread", 4, HOLD_S),
+    ("half-block", 300, HOLD_S),
+    ("idle", 300, FLOOD_S),
+    ("slow-request", 50, SLOW_S),
+    ("slow-reader", 4, HOLD_S),
 ];
 
 pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
@@ -58,9 +61,10 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure>
     for peer in peers {
         let alone = honest_alone(peer, load, log)?;
         let mut rows = Vec::new();
-        for &(class, connections) in ATTACKS {
+        for &attack in ATTACKS {
+            let (class, ..) = attack;
             eprintln!("{}: {class}", peer.name);
-            let row = attacked(peer, load, Job::new(&attacker), (class, connections), log);
+            let row = attacked(peer, load, Job::new(&attacker), attack, log);
             rows.push(row.unwrap_or_else(|failure| {
                 let mut row = vec![class.to_owned(), failure.to_string()];
                 row.resize(HEADS.len(), "–".to_owned());
@@ -68,8 +72,8 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure>
             }));
         }
         let title = format!(
-            "{}: {ATTACK_S} s of each attack; server on core 1, attacker and honest client on core 0. Alone, the \
-             honest client's lone calls have a p99 of {alone}:",
+            "{}: attacks of {FLOOD_S} s, {HOLD_S} s where something is held, {SLOW_S} s of slow requests; server on \
+             core 1, attacker and honest client on core 0. Alone, the honest client's lone calls have a p99 of {alone}",
             peer.version
         );
         tables.push(Table::new(title, &HEADS, rows));
@@ -112,7 +116,7 @@ fn attacked(
     peer: &BuiltPeer,
     load: &std::path::Path,
     attacker: Job,
-    (class, connections): (&str, usize),
+    (class, connections, seconds): (&str, usize, u64),
     log: &Log,
 ) -> Result<Vec<String>, Failure> {
     let port = free_port()?;
@@ -120,11 +124,11 @@ fn attacked(
     let serve = peer.serve(port).under("prlimit --nofile=256").under(cores::SERVER);
     let server = Server::start(&serve, port, log)?;
     let before = Used::of(&server)?;
-    let beside = honest(load, port, HONEST_LEAD * 2 + Duration::from_secs(ATTACK_S));
+    let beside = honest(load, port, HONEST_LEAD * 2 + Duration::from_secs(seconds));
     let (text, outcome, peak) = thread::scope(|scope| {
         let honest = scope.spawn(|| beside.text(log));
         thread::sleep(HONEST_LEAD);
-        let words = format!("127.0.0.1:{port} {class} --for {ATTACK_S}s --connections {connections}");
+        let words = format!("127.0.0.1:{port} {class} --for {seconds}s --connections {connections}");
         let attack = attacker.words(&words).under("nice -n 19").under(cores::CLIENT);
         let outcome = attack.text(log);
         let peak = Used::of(&server);

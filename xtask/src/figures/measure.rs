@@ -89,6 +89,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     bench("beside", "thalweg"),
     Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
     Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },
+    bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp"),
     Measurement { name: "codec", how: How::Codec("--quick --against jvm --budget 150s"), subject: CODECS },
     Measurement {
         name: "codec-ten-million",

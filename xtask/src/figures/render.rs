@@ -9,7 +9,9 @@ mod goals;
 mod lanes;
 mod table;
 
-pub(super) use benches::{allocations, beside, costs, idle, instructions, memory, polling, same, slowed};
+pub(super) use benches::{
+    allocations, attacks, beside, costs, idle, instructions, memory, polling, same, slowed,
+};
 pub(super) use codec::{codec, codec_findings, codec_ten_million};
 pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};
 pub(super) use ends::{ends, speed};

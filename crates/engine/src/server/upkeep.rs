@@ -35,7 +35,7 @@ pub(super) struct Times {
 /// A request's message may take a second more for so many bytes that have come of it.
 const REQUEST_BYTES_PER_S: usize = 1024;
 /// How long nothing may leave of a connection that holds more of its answers than it has budget for.
-const OVER_BUDGET_STALL_MAX: Duration = Duration::from_secs(10);
+const OVER_BUDGET_STALL_MAX: Duration = Duration::from_secs(20);
 
 /// What the last look at a connection saw.
 #[derive(Debug)]

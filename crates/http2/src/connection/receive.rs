@@ -150,6 +150,7 @@ impl Connection {
                         self.receive_data(head, input, input_len, now)
                     } else {
                         let Some((payload, behind)) = behind.split_at_checked(head.len as usize) else {
+                            self.check_unfinished(head)?;
                             return Ok(self.end_batch());
                         };
                         *input = behind;
@@ -184,6 +185,16 @@ impl Connection {
                 return Ok(Some(event));
             }
         }
+    }
+
+    /// What may be kept of a frame until it is whole.
+    #[cold]
+    fn check_unfinished(&self, head: FrameHead) -> Result<(), ConnectionError> {
+        let is_block = matches!(head.kind, Kind::Headers | Kind::Continuation);
+        if is_block && head.len as usize > self.config.limits.header_block_len_max {
+            return Err(ConnectionError::calm(Violation::HeaderBlockTooLong));
+        }
+        Ok(())
     }
 
     /// Out of the way of the frames that calls are made of.

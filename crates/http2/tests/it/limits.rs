@@ -190,9 +190,23 @@ fn continuations_are_bounded() {
     let calm = Err(ErrorCode::EnhanceYourCalm);
     check(Limits::default(), 8, 30, Ok(()));
     check(Limits::default(), 9, 30, calm);
-    check(Limits::default(), 8, 16_384, Ok(()));
+    check(Limits::default(), 3, 16_384, Ok(()));
+    check(Limits::default(), 4, 16_384, calm);
+    check(Limits { header_block_len_max: 1 << 20, ..Limits::default() }, 8, 16_384, Ok(()));
     check(Limits { header_block_len_max: 60_000, ..Limits::default() }, 3, 16_384, Ok(()));
     check(Limits { header_block_len_max: 60_000, ..Limits::default() }, 4, 16_384, calm);
+}
+
+/// A block that is larger than what is kept is refused by its frame's head, before its bytes have come.
+#[test]
+fn large_header_frames_are_refused_at_once() {
+    let check = |len: u32, expected: Result<(), ErrorCode>| {
+        let mut subject = Subject::server(Config::default());
+        let head = [&len.to_be_bytes()[1..], &[1, 4, 0, 0, 0, 1, 0x82]].concat();
+        assert_eq!(subject.feed_bytes(&head).map_err(|error| error.code), expected, "{len} B");
+    };
+    check(64 << 10, Ok(()));
+    check((64 << 10) + 1, Err(ErrorCode::EnhanceYourCalm));
 }
 
 /// CVE-2023-44487: streams that come and go within a batch.

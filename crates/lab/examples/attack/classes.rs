@@ -229,12 +229,16 @@ impl Class {
                 settings: &[Setting::InitialWindowSize(i32::MAX as u32)],
                 reads: false,
                 first: |it| {
-                    it.window_update(0, i32::MAX as u32 - 65_535);
+                    it.window_update(0, i32::MAX as u32 / 2);
                     for _ in 0..STREAMS {
                         it.unary(&[], false, &[0x10, 0xc0, 0xff, 0xff, 0x01]);
                     }
                 },
-                drip: NOTHING,
+                // Who reads nothing hears of an end only when it writes.
+                drip: |it| {
+                    it.window_update(0, 1);
+                    it.is_urgent = true;
+                },
             },
         }
     }

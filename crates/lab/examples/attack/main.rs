@@ -60,7 +60,10 @@ fn main() -> Result<(), Box<dyn Error>> {
                 if !reads {
                     wire.stop_reading();
                 }
-                wire.send(first);
+                wire.send(|frames| {
+                    first(frames);
+                    frames.is_urgent = true;
+                });
                 wires.push(wire);
             }
             println!("attacking");

@@ -286,7 +286,7 @@ async fn more_answers_than_the_budget() {
     let goaway = peer.next_of(Kind::GoAway).await;
     assert_eq!(goaway.code(), ErrorCode::EnhanceYourCalm);
     let took = began.elapsed().as_secs();
-    assert!((10..14).contains(&took), "after {took} s");
+    assert!((20..24).contains(&took), "after {took} s");
     assert!(begun.load(Ordering::SeqCst) > 50);
 }
 

@@ -100,6 +100,38 @@ pub(in crate::figures) fn beside(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "beside")?.as_they_are(results))
 }
 
+/// A row for each attack, and of each stack what became of it.
+pub(in crate::figures) fn attacks(results: &Results) -> Result<String, Failure> {
+    let tables = Tables::of(results, "attacks")?;
+    let stacks = results.figures("attacks")?["tables"].as_array().map_or(&[][..], Vec::as_slice);
+    let titles: Vec<&str> = stacks.iter().filter_map(|table| table["title"].as_str()).collect();
+    // "tonic 0.14.9: attacks of …"
+    let stack = |title: &&str| title.split_once(": ").map_or("", |(stack, _)| stack).to_owned();
+    let mut rows = Vec::new();
+    for row in tables.rows(0) {
+        let Some(attack) = row.first() else { continue };
+        let mut cells = vec![format!("`{attack}`")];
+        for table in 0..titles.len() {
+            let cell = |head| tables.cell(table, attack, head);
+            cells.push(match cell("server's CPU, s") {
+                Ok("–") => "failed".to_owned(),
+                _ => format!(
+                    "{}; {} s; {} MB; {}",
+                    cell("cut")?,
+                    cell("server's CPU, s")?,
+                    cell("memory, MB")?,
+                    cell("honest p99")?
+                ),
+            });
+        }
+        rows.push(cells);
+    }
+    let heads: Vec<String> = ["attack".to_owned()].into_iter().chain(titles.iter().map(stack)).collect();
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let titles: Vec<String> = titles.iter().map(|title| format!("- {title}.")).collect();
+    Ok(format!("{}\n\n{}\n\n{}", results.caption(&["attacks"]), titles.join("\n"), markdown(&heads, &rows)))
+}
+
 pub(in crate::figures) fn same(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "same")?.as_they_are(results))
 }
