@@ -8,6 +8,7 @@ mod channel;
 mod connection_limits;
 mod flow;
 mod held;
+mod honest;
 mod lane_changes;
 mod lanes;
 #[cfg(feature = "opentelemetry")]

@@ -1,0 +1,173 @@
+//! Heavy use that is honest: no bound that is there against hostile peers may meet it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, items, raw, start};
+use thalweg::channel::Lanes;
+use thalweg::{CallOptions, Channel, Code, Raw, Request, Server};
+use thalweg_link::{Link, LinkOptions};
+use tokio::net::TcpSocket;
+use tokio::time::timeout;
+
+/// One connection, which is cut by no bound: whatever was asked on it goes on.
+async fn one_connection(target: &str) -> Channel {
+    Channel::builder(target).lanes(Lanes::fixed(1)).connect().await.expect("connected")
+}
+
+/// Through a link, which tells how many connections there were.
+async fn behind_a_link(max_streams: u32) -> (Link, Channel) {
+    let server = Server::builder().add_service(Echo::default()).max_concurrent_streams(max_streams);
+    let target = start(server).await;
+    let listen = "127.0.0.1:0".parse().expect("an address");
+    let link = Link::start(LinkOptions::new(listen, target.parse().expect("an address"))).expect("a link");
+    let channel = one_connection(&link.address().to_string()).await;
+    (link, channel)
+}
+
+fn check_uncut(link: &Link) {
+    let connections = link.stats().connections;
+    assert_eq!((connections.accepted, connections.reset, connections.failed), (1, 0, 0), "{connections:?}");
+}
+
+/// 10,000 calls that are cancelled while their handlers wait, 500 at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_cancels() {
+    let (link, channel) = behind_a_link(500).await;
+    let cancelled = Arc::new(AtomicUsize::new(0));
+    let callers: Vec<_> = (0..500)
+        .map(|_| {
+            let (channel, cancelled) = (channel.clone(), Arc::clone(&cancelled));
+            tokio::spawn(async move {
+                for _ in 0..20 {
+                    let options = CallOptions::default();
+                    let call = channel.unary::<_, Raw>(&ECHO, Request::new(raw("sleep")), &options);
+                    match timeout(Duration::from_millis(20), call).await {
+                        Err(_) => cancelled.fetch_add(1, Ordering::Relaxed),
+                        Ok(outcome) => panic!("it sleeps for an hour, and came to {outcome:?}"),
+                    };
+                }
+            })
+        })
+        .collect();
+    for caller in callers {
+        caller.await.expect("no panic");
+    }
+    assert_eq!(cancelled.load(Ordering::Relaxed), 10_000);
+    let reply = channel.unary::<_, Raw>(&ECHO, Request::new(raw("x")), &CallOptions::default()).await;
+    assert_eq!(
+        reply.map(|reply| reply.into_inner().0.len()).map_err(|status| status.code()),
+        Ok::<_, Code>(1)
+    );
+    check_uncut(&link);
+}
+
+/// 512 callers on connections whose sockets hold 8 KiB, which take and send messages of 100 KB.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn small_sockets() {
+    let target = start(Server::builder().add_service(Echo::default())).await;
+    let address: std::net::SocketAddr = target.parse().expect("an address");
+    let connections = Arc::new(AtomicUsize::new(0));
+    let mut callers = Vec::new();
+    for _ in 0..8 {
+        let counted = Arc::clone(&connections);
+        let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).connector(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async move {
+                let socket = TcpSocket::new_v4()?;
+                socket.set_send_buffer_size(8 << 10)?;
+                socket.set_recv_buffer_size(8 << 10)?;
+                socket.connect(address).await
+            }
+        });
+        let channel = channel.connect().await.expect("connected");
+        callers.extend((0..64).map(|_| {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                for _ in 0..3 {
+                    let request = Request::new(raw(vec![7; 100_000]));
+                    let reply = channel.unary::<_, Raw>(&ECHO, request, &CallOptions::default()).await;
+                    assert_eq!(reply.expect("an answer").into_inner().0.len(), 100_000);
+                }
+            })
+        }));
+    }
+    for caller in callers {
+        timeout(Duration::from_secs(60), caller).await.expect("it goes on").expect("no panic");
+    }
+    assert_eq!(connections.load(Ordering::Relaxed), 8, "some were cut, and made anew");
+}
+
+/// Of a hundred streams one is not read for as long as the others have something to do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_slow_reader_of_a_hundred() {
+    let (link, channel) = behind_a_link(256).await;
+    let options = CallOptions::default();
+    let order = |text: &str| Request::new(raw(text));
+    let slow = channel.server_streaming::<_, Raw>(&REPEAT, order("200 50000"), &options).await;
+    let mut slow = slow.expect("a head").into_inner();
+    slow.message().await.expect("no error").expect("the first message");
+    let others: Vec<_> = (0..99)
+        .map(|_| {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                let options = CallOptions::default();
+                let order = Request::new(raw("50 50000"));
+                let stream = channel.server_streaming::<_, Raw>(&REPEAT, order, &options).await;
+                let mut stream = stream.expect("a head").into_inner();
+                let mut count = 0;
+                while stream.message().await.expect("no error").is_some() {
+                    count += 1;
+                }
+                count
+            })
+        })
+        .collect();
+    for other in others {
+        assert_eq!(timeout(Duration::from_secs(60), other).await.expect("it goes on").expect("no panic"), 50);
+    }
+    // Longer than what is looked at once a second takes to find it.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    let mut left = 0;
+    while slow.message().await.expect("it was not cut").is_some() {
+        left += 1;
+    }
+    assert_eq!(left, 199);
+    check_uncut(&link);
+}
+
+/// Large uploads, many more than the budget holds at a time, as one message each and as streams of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_large_uploads() {
+    let (link, channel) = behind_a_link(256).await;
+    let calls: Vec<_> = (0..60)
+        .map(|number: usize| {
+            let channel = channel.clone();
+            tokio::spawn(async move {
+                let options = CallOptions::default();
+                let message = raw(vec![1; 1_500_000]);
+                if number.is_multiple_of(3) {
+                    let requests = Request::new(items(vec![message; 2]));
+                    let counted = channel.client_streaming::<_, Raw>(&COUNT, requests, &options).await;
+                    assert_eq!(counted.expect("an answer").into_inner().0, "2 3000000");
+                } else if number % 3 == 1 {
+                    let requests = Request::new(items(vec![message; 2]));
+                    let stream = channel.bidi_streaming::<_, Raw>(&CHAT, requests, &options).await;
+                    let mut stream = stream.expect("a head").into_inner();
+                    for _ in 0..2 {
+                        let message = stream.message().await.expect("no error").expect("a message");
+                        assert_eq!(message.0.len(), 1_500_000);
+                    }
+                } else {
+                    let reply = channel.unary::<_, Raw>(&ECHO, Request::new(message), &options).await;
+                    assert_eq!(reply.expect("an answer").into_inner().0.len(), 1_500_000);
+                }
+            })
+        })
+        .collect();
+    for call in calls {
+        timeout(Duration::from_secs(60), call).await.expect("it goes on").expect("no panic");
+    }
+    check_uncut(&link);
+}
