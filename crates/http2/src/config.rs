@@ -15,8 +15,8 @@ pub struct Config {
     pub connection_window: u32,
     /// How much the peer may have this end hold of what it sent and the owner has not used up, in bytes, beyond what
     /// the owner [needs](crate::Connection::need) of one stream. Above half of it streams begin with windows that all
-    /// of them together can have (64 KiB at most); above it only the oldest stream gets what its owner needs; at twice
-    /// as much and twice the connection's window, that window stays closed until something is used up.
+    /// of them together can have (64 KiB at most); above it only one stream at a time gets what its owner
+    /// needs; at twice as much and twice the connection's window, that window stays closed until something is used up.
     pub held_max: usize,
     /// The largest frame payload that the peer may send, in bytes: 16,384 to 16,777,215. Of frames other than DATA as
     /// much may have to be kept until they are whole.

@@ -167,6 +167,11 @@ impl ReceiveWindow {
         (whole - i64::from(self.open) - i64::from(self.unannounced)).max(0) as u32
     }
 
+    /// The same without what the window was widened for.
+    pub(crate) fn outstanding_of_own(&self) -> u32 {
+        self.outstanding().saturating_sub(self.lent)
+    }
+
     /// What was released and is not worth a frame yet.
     #[cfg(test)]
     pub(crate) fn unannounced(&self) -> u32 {

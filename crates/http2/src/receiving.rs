@@ -24,6 +24,8 @@ pub(crate) struct Receiving {
     pub(crate) stream_window: u32,
     /// That of the last SETTINGS.
     pub(crate) stream_window_announced: u32,
+    /// The stream that goes before all others with what its owner needs.
+    pub(crate) first_served: Option<StreamId>,
     /// A stream does not get the window that its owner needs, or the connection's is withheld: what is used up has to
     /// be looked at.
     pub(crate) is_short: bool,
@@ -109,6 +111,7 @@ impl Receiving {
             window,
             stream_window,
             stream_window_announced,
+            first_served: None,
             is_short: false,
             batch: 0,
         }

@@ -41,6 +41,8 @@ pub(crate) struct Inbox {
     /// None while the reader has taken the bytes: what arrives then may begin in the middle of a message.
     needed: Option<usize>,
     message_size_max: usize,
+    /// The stream was asked for window beyond its own.
+    has_asked: bool,
     /// The driver has the bytes, and brings them back.
     is_lent: bool,
     /// A reader of streams has been here. Before, and in unary calls, all that comes is one inbox.
@@ -77,6 +79,7 @@ impl Inbox {
             last_len: 0,
             needed: Some(PREFIX_LEN),
             message_size_max,
+            has_asked: false,
             is_lent: false,
             has_reader: false,
             is_discarded: false,
@@ -212,7 +215,11 @@ impl Inbox {
     fn has(&mut self, needed: usize, stream: StreamId, http2: &mut http2::Connection) -> bool {
         let is_there = self.has_sealed() || self.bytes.len() >= needed;
         if !is_there {
+            self.has_asked = true;
             http2.need(stream, needed - self.bytes.len());
+        } else if self.has_asked {
+            self.has_asked = false;
+            http2.need_is_met(stream);
         }
         is_there
     }

@@ -32,6 +32,15 @@ impl Connection {
         }
     }
 
+    /// What an owner [needed](Self::need) has come: others may have their turn, before it has used anything up.
+    pub fn need_is_met(&mut self, stream: StreamId) {
+        let Some((_, stream)) = self.streams.find_mut(stream) else { return };
+        stream.needed = 0;
+        if self.receiving.is_short {
+            self.widen_for_owners();
+        }
+    }
+
     /// How many bytes have come that their owners have not used up.
     pub fn held(&self) -> usize {
         let streams = self.streams.iter().map(|(_, stream)| stream.receive_window.outstanding() as usize);
@@ -62,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Announces window to the streams whose owners need it, oldest first, as far as the budget goes; the oldest gets
+    /// Announces window to the streams whose owners need it, oldest first, as far as the budget goes; one of them gets
     /// it in any case.
     #[cold]
     pub(super) fn widen_for_owners(&mut self) {
@@ -75,7 +84,7 @@ impl Connection {
             }
         }
         waiting.sort_unstable_by_key(|key| key.stream());
-        let oldest = self.oldest_waiting();
+        let first = self.first_served(waiting.first().map(|key| key.stream()));
         let budget = u32::try_from(self.config.held_max).unwrap_or(u32::MAX);
         // No more at a time than the budget has, so that one message does not announce a window without a bound.
         let lent_max = budget.max(self.receiving.stream_window).max(1);
@@ -83,16 +92,15 @@ impl Connection {
         for key in waiting {
             let Some(stream) = self.streams.get_mut(key) else { continue };
             let missing = stream.receive_window.missing(stream.needed.min(lent_max));
-            let is_oldest = oldest == Some(stream.id);
-            if !is_oldest && held + missing as usize > self.config.held_max {
+            if first != Some(stream.id) && held + missing as usize > self.config.held_max {
                 self.receiving.is_short = true;
-                break;
+                continue;
             }
             held += missing as usize;
             stream.receive_window.lend(missing);
             frame::window_update(stream.id, missing, self.sending.output.buffer());
         }
-        if self.held_beside_oldest() >= self.connection_held_max() {
+        if self.held_of_own_windows() >= self.connection_held_max() {
             self.receiving.is_short = true;
         } else if let Some(increment) = self.receiving.window.announce() {
             frame::window_update(StreamId::CONNECTION, increment, self.sending.output.buffer());
@@ -102,13 +110,13 @@ impl Connection {
     /// Gives the connection's window back, `increment` of it, unless too much is held.
     #[cold]
     pub(super) fn announce_connection_window(&mut self, increment: u32, now: Instant) {
-        let held = self.held_beside_oldest();
-        if held >= self.connection_held_max() {
+        if self.held_of_own_windows() >= self.connection_held_max() {
             self.receiving.window.withhold(increment);
             self.receiving.is_short = true;
         } else {
             frame::window_update(StreamId::CONNECTION, increment, self.sending.output.buffer());
         }
+        let held = self.held();
         let wide = self.config.stream_window;
         let narrow = wide.min(self.narrow_window());
         let fitting = match self.receiving.stream_window_announced {
@@ -129,14 +137,21 @@ impl Connection {
         self.handshake.acknowledgement = Acknowledgement::Awaited { deadline };
     }
 
-    /// The oldest stream whose owner has to have more of it: it goes on whatever the others hold.
-    fn oldest_waiting(&self) -> Option<StreamId> {
-        self.streams.iter().filter(|(_, stream)| stream.is_waiting()).map(|(_, stream)| stream.id).min()
+    /// The stream that gets the window that its owner needs whatever the others hold. It stays the same until its owner
+    /// has what it needs: were it always the oldest, each older one that comes to need something would add to what is
+    /// held.
+    fn first_served(&mut self, oldest: Option<StreamId>) -> Option<StreamId> {
+        let kept = self
+            .receiving
+            .first_served
+            .filter(|id| self.streams.find_ref(*id).is_some_and(|stream| stream.is_waiting()));
+        self.receiving.first_served = kept.or(oldest);
+        self.receiving.first_served
     }
 
-    fn held_beside_oldest(&self) -> usize {
-        let oldest = self.oldest_waiting().and_then(|id| self.streams.find_ref(id));
-        self.held() - oldest.map_or(0, |stream| stream.receive_window.outstanding() as usize)
+    /// What is held without what streams' windows were widened for.
+    fn held_of_own_windows(&self) -> usize {
+        self.streams.iter().map(|(_, stream)| stream.receive_window.outstanding_of_own() as usize).sum()
     }
 
     fn narrow_window(&self) -> u32 {

@@ -73,6 +73,7 @@ pub(crate) fn random_config(random: &mut Random) -> Config {
     Config {
         stream_window: random.pick(&[1, 2, 5, 64, 1000, 16_384, 65_535, 65_535, 1 << 20, 1 << 20]),
         connection_window: random.pick(&[65_535, 65_535, 65_536, 100_000, 1 << 20]),
+        held_max: random.pick(&[0, 1000, 100_000, 16 << 20]),
         max_frame_size: random.pick(&[16_384, 16_384, 16_385, 65_536, 1 << 20]),
         header_table_size: random.pick(&[0, 64, 4096, 4096, 65_536]),
         max_header_list_size: random.pick(&[400, 4096, 16_384, 16_384]),

@@ -35,8 +35,9 @@ impl World {
     fn fill_window(&mut self, side: Side, stream: u32, scene: &mut Scene<'_>) {
         let window = self.monitor.window(side);
         let receiver = &self.peers[side.other()];
-        if u64::from(receiver.config().stream_window) < window {
-            // The stream's window would end first.
+        let config = receiver.config();
+        if u64::from(config.stream_window) < window || (config.held_max as u64) < 2 * window {
+            // The stream's window would end first, or is narrowed while much is held.
             return;
         }
         let before = self.monitor.sent(side);
