@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::Connection;
 use crate::frame::{self, Setting};
 use crate::handshake::Acknowledgement;
-use crate::stream::StreamId;
+use crate::stream::{Stream, StreamId};
 
 /// The least and the largest window that streams begin with while much is held, in bytes: between them, all that may
 /// be open share the budget.
@@ -144,7 +144,7 @@ impl Connection {
         let kept = self
             .receiving
             .first_served
-            .filter(|id| self.streams.find_ref(*id).is_some_and(|stream| stream.is_waiting()));
+            .filter(|id| self.streams.find_ref(*id).is_some_and(Stream::is_waiting));
         self.receiving.first_served = kept.or(oldest);
         self.receiving.first_served
     }
