@@ -29,6 +29,7 @@ pub(super) const BEHIND_LEN: usize = 4 * 1024;
 /// window could never arrive otherwise. So an inbox holds at most one window and one message of at most the permitted
 /// size; its reader may hold as much again, taken before.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
     /// Large messages, whole, that stand before `bytes`. In a box, because mostly there are none, and slots are moved.

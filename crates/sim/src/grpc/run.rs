@@ -86,6 +86,9 @@ async fn serve(world: Arc<World>, mut stopped: watch::Receiver<bool>) {
             stopped_at = Instant::now();
         };
         let server = Server::builder()
+            // With a budget of a few bytes and a slow link, answers may take any time.
+            .request_timeout(None)
+            .reply_timeout(None)
             .http2(world.plan.server.clone())
             .shutdown_grace(world.plan.shutdown_grace)
             .add_service(Script { world: Arc::clone(&world) });

@@ -1,5 +1,7 @@
 //! Whether the windows of a world that has come to rest are whole: what the wire says can be sent, and not a byte more.
 
+use thalweg_http2::Config;
+
 use super::Side;
 use super::peer::{Phase, Scene};
 use super::world::World;
@@ -36,7 +38,7 @@ impl World {
         let window = self.monitor.window(side);
         let receiver = &self.peers[side.other()];
         let config = receiver.config();
-        if u64::from(config.stream_window) < window || (config.held_max as u64) < 2 * window {
+        if u64::from(config.stream_window) < window || config.held_max < Config::default().held_max {
             // The stream's window would end first, or is narrowed while much is held.
             return;
         }
