@@ -1,13 +1,13 @@
 //! Makes the stubs of the services that the laboratory serves and drives.
 
 fn main() {
-    let protos = [
-        "proto/grpc/health/v1/health.proto",
-        "proto/grpc/testing/benchmark_service.proto",
-        "proto/grpc/testing/test.proto",
-    ];
-    // Payloads are `Bytes`: every answer shares one block of zeros instead of allocating its own.
-    let generated = thalweg_build::configure().bytes(".grpc.testing").compile_protos(&protos, &["proto"]);
+    let protos = ["proto/grpc/testing/benchmark_service.proto", "proto/grpc/testing/test.proto"];
+    let Some(out) = std::env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
+    let generated = thalweg_build::configure()
+        // Payloads are `Bytes`: every answer shares one block of zeros instead of allocating its own.
+        .bytes(".grpc.testing")
+        .file_descriptor_set_path(std::path::Path::new(&out).join("testing.bin"))
+        .compile_protos(&protos, &["proto"]);
     if let Err(error) = generated {
         eprintln!("{error}");
         std::process::exit(1);

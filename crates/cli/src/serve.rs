@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg::ListenAddress;
-use thalweg::server::{BoundServer, Server, Service};
-use thalweg_lab::services::health_proto::health_server::HealthServer;
+use thalweg::server::{BoundServer, Server};
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
-use thalweg_lab::services::{BenchmarkWorker, HealthChecks, InteropServer};
+use thalweg_lab::services::{BenchmarkWorker, InteropServer, proto};
 use thalweg_lab::size::ByteSize;
+use thalweg_services::health::HealthReporter;
+use thalweg_services::reflection::Reflection;
 
 use crate::failure::Failure;
 use crate::runtime::{self, RuntimeArgs};
@@ -24,7 +25,7 @@ Examples:
   thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3
   thalweg serve --work 20us                       handlers that compute for 20 µs a message";
 
-/// Serve grpc.testing's BenchmarkService and TestService, and grpc.health.v1.Health, until SIGTERM or SIGINT
+/// Serve grpc.testing's BenchmarkService and TestService, with health and reflection, until SIGTERM or SIGINT
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ServeArgs {
@@ -74,33 +75,26 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let threads = args.runtime.threads(|processors| processors)?;
     runtime::runtime(1)?.block_on(async {
         let interrupt = signals::interrupt()?;
-        let health = HealthChecks::of(&[
-            BenchmarkServiceServer::<BenchmarkWorker>::NAME,
-            TestServiceServer::<InteropServer>::NAME,
-        ]);
-        let server = bind(args, &addresses, threads, health.clone()).await?;
+        let server = bind(args, &addresses, threads).await?;
         announce(&server).map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
-        let stopped = async {
-            interrupt.await;
-            health.stop();
-        };
-        server.serve_until(stopped).await.map_err(Failure::failed)?;
+        server.serve_until(interrupt).await.map_err(Failure::failed)?;
         Ok(ExitCode::SUCCESS)
     })
 }
 
-async fn bind(
-    args: &ServeArgs,
-    addresses: &[ListenAddress],
-    threads: usize,
-    health: HealthChecks,
-) -> Result<BoundServer, Failure> {
+async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> Result<BoundServer, Failure> {
     let message_bytes_max = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
+    let health = HealthReporter::new();
+    health.set_serving::<BenchmarkServiceServer<BenchmarkWorker>>();
+    health.set_serving::<TestServiceServer<InteropServer>>();
+    let reflection =
+        Reflection::builder().descriptors(proto::DESCRIPTORS).build().map_err(Failure::failed)?;
     let benchmark = BenchmarkServiceServer::new(BenchmarkWorker::working(args.work));
     let mut server = Server::builder()
         .add_service(benchmark.max_decoding_message_size(message_bytes_max))
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
-        .add_service(HealthServer::new(health))
+        .add_service(health.service())
+        .add_service(reflection)
         .shutdown_grace(args.grace)
         .busy_poll(args.runtime.busy_poll);
     if let Some(streams) = args.max_concurrent_streams {

@@ -6,6 +6,7 @@
 mod acceptor;
 mod connections;
 mod dispatch;
+mod draining;
 mod endpoint;
 mod handler_cost;
 mod http_answer;
@@ -18,6 +19,7 @@ mod unary;
 mod upkeep;
 
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
+pub use draining::Draining;
 pub use respond::Answer;
 pub use serve::{BindError, BoundServer, ServeError, ServerConfig, bind, serve_connection, serve_incoming};
 pub use streaming_call::StreamingCall;

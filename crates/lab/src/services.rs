@@ -2,14 +2,11 @@
 //! each other, so that every other stack's tools can be pointed at this one.
 
 mod benchmark;
-mod health;
-pub mod health_proto;
 mod interop;
 pub mod proto;
 mod zeros;
 
 pub use benchmark::BenchmarkWorker;
-pub use health::HealthChecks;
 pub use interop::InteropServer;
 pub(crate) use zeros::PAYLOAD_BYTES_MAX;
 pub use zeros::zeros;

@@ -78,3 +78,23 @@ macro_rules! include_proto {
         include!(concat!(env!("OUT_DIR"), "/", $package, ".rs"));
     };
 }
+
+/// Includes a descriptor set that the build script wrote to `OUT_DIR/NAME.bin`, as tonic's macro of the same name does: a
+/// `&'static [u8]`, for server reflection.
+///
+/// ```ignore
+/// // build.rs
+/// let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
+/// thalweg_build::configure()
+///     .file_descriptor_set_path(out.join("hello.bin"))
+///     .compile_protos(&["proto/hello.proto"], &["proto"])?;
+///
+/// // the program
+/// const DESCRIPTORS: &[u8] = thalweg::include_file_descriptor_set!("hello");
+/// ```
+#[macro_export]
+macro_rules! include_file_descriptor_set {
+    ($name:tt) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bin")) as &'static [u8]
+    };
+}

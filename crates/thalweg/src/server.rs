@@ -1,5 +1,6 @@
 //! Services behind listening sockets: [`Server`].
 
+mod handle;
 mod handler;
 mod methods;
 mod trailers;
@@ -13,6 +14,7 @@ use thalweg_engine::server::ServerConfig;
 use thalweg_engine::{self as engine, Keepalive, ListenAddress};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+pub use handle::ServerHandle;
 pub use methods::{Methods, Service};
 pub use thalweg_engine::server::{BindError, BoundServer, ServeError};
 pub use trailers::Trailers;
@@ -42,7 +44,9 @@ pub struct Server(());
 impl Server {
     /// Begins a server.
     pub fn builder() -> ServerBuilder {
-        ServerBuilder { router: Router::default(), config: ServerConfig::default() }
+        let config = ServerConfig::default();
+        let server = ServerHandle::new(config.draining.clone());
+        ServerBuilder { router: Router::new(server), config }
     }
 }
 
@@ -58,6 +62,11 @@ impl ServerBuilder {
     pub fn add_service<S: Service>(mut self, service: S) -> Self {
         service.register(&mut Methods::new(S::NAME, &mut self.router));
         self
+    }
+
+    /// What the rest of the program may know of the server: whether it has begun to stop, and what it serves.
+    pub fn handle(&self) -> ServerHandle {
+        self.router.server.clone()
     }
 
     /// How many calls one connection may have at once; 256 by default. More are refused by the protocol, and wait at

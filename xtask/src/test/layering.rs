@@ -26,7 +26,14 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
-        normal: &["thalweg-lab", "thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
+        normal: &[
+            "thalweg-lab",
+            "thalweg-services",
+            "thalweg-link",
+            "thalweg",
+            "thalweg-http2",
+            "thalweg-protobuf",
+        ],
         beside: &["thalweg-sim", "thalweg-build"],
     },
     // A program that the command drives as a peer: the codecs that are compared are in its tree, and in no other.
@@ -36,6 +43,7 @@ const LAYERS: &[Layer] = &[
         normal: &["thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
         beside: &["thalweg-sim", "thalweg-build"],
     },
+    Layer { name: "thalweg-services", normal: &["thalweg"], beside: &["thalweg-build"] },
     Layer { name: "thalweg-tonic", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-build"] },
     Layer { name: "thalweg", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-link"] },
     Layer { name: "thalweg-engine", normal: &["thalweg-http2"], beside: &["thalweg-sim", "thalweg-link"] },
@@ -57,6 +65,7 @@ const FORBIDDEN_IN_TREE: &[(&str, &[&str], &str)] = &[
     ("thalweg-link", &["tokio"], "its thread is woken to the microsecond, which a runtime's timers are not"),
     ("thalweg-engine", &["tonic", "prost", "buffa"], "it knows no message type, and no type of a face"),
     ("thalweg-engine", TRANSPORTS, "it is one itself"),
+    ("thalweg-services", TRANSPORTS, "tonic lends its vocabulary, not its transport"),
     ("thalweg", TRANSPORTS, "tonic lends its vocabulary, not its transport"),
     (
         "thalweg-lab",

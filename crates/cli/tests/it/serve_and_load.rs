@@ -5,9 +5,9 @@ use std::fs;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use thalweg::{Channel, Code};
-use thalweg_lab::services::health_proto::HealthCheckRequest;
-use thalweg_lab::services::health_proto::health_check_response::ServingStatus;
-use thalweg_lab::services::health_proto::health_client::HealthClient;
+use thalweg_services::health::pb::HealthCheckRequest;
+use thalweg_services::health::pb::health_check_response::ServingStatus;
+use thalweg_services::health::pb::health_client::HealthClient;
 
 use crate::support::{Running, outcome, thalweg};
 

@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use slab::Slab;
 use thalweg_http2::ErrorCode;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::draining::Draining;
 use super::upkeep::{self, Times, Upkeep};
 use crate::connection::Connection;
 
@@ -36,7 +37,7 @@ pub(super) struct Connections {
     limits: ConnectionLimits,
     list: Mutex<List>,
     emptied: Notify,
-    draining: watch::Sender<bool>,
+    draining: Draining,
 }
 
 #[derive(Debug, Default)]
@@ -63,8 +64,8 @@ const ROOM_INTERVAL: Duration = Duration::from_millis(10);
 const HELD_MAX_TIGHT: usize = 1 << 20;
 
 impl Connections {
-    pub(super) fn new(limits: ConnectionLimits) -> Self {
-        Self { limits, list: Mutex::default(), emptied: Notify::new(), draining: watch::Sender::new(false) }
+    pub(super) fn new(limits: ConnectionLimits, draining: Draining) -> Self {
+        Self { limits, list: Mutex::default(), emptied: Notify::new(), draining }
     }
 
     /// Whether one more of this address is welcome. If not because all places are taken, one is made free for the next.
@@ -119,7 +120,7 @@ impl Connections {
             *list.by_address.entry(address).or_default() += 1;
         }
         drop(list);
-        if *self.draining.borrow() {
+        if self.draining.has_begun() {
             open.drain();
         }
         Registered { connections: Arc::clone(self), index }
@@ -188,7 +189,7 @@ impl Connections {
 
     /// Tells every client to go, waits for their calls, and cuts off what is left after `grace`.
     pub(super) async fn drain(&self, grace: Duration) {
-        self.draining.send_replace(true);
+        self.draining.begin();
         self.all().iter().for_each(|open| open.drain());
         if tokio::time::timeout(grace, self.emptied()).await.is_ok() {
             return;

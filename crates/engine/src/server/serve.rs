@@ -13,6 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::acceptor::Acceptor;
 use super::connections::{ConnectionLimits, Connections};
 use super::dispatch::Router;
+use super::draining::Draining;
 use super::memory;
 use super::upkeep::Times;
 use crate::connection::{self, Keepalive};
@@ -57,6 +58,8 @@ pub struct ServerConfig {
     pub threads: Option<usize>,
     /// The processors that they are kept on, in turn; any.
     pub cpus: Vec<usize>,
+    /// Told when the server begins to drain; a face keeps a clone for those who want to know.
+    pub draining: Draining,
     measure: measure::Setup,
 }
 
@@ -78,6 +81,7 @@ impl Default for ServerConfig {
             max_memory: None,
             threads: None,
             cpus: Vec::new(),
+            draining: Draining::default(),
             measure: measure::Setup::default(),
         }
     }
@@ -99,27 +103,28 @@ impl ServerConfig {
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
         let keepalive = self.keepalive.map(|keepalive| keepalive.at_least(Duration::ZERO));
+        let limits = ConnectionLimits {
+            max: self.max_connections,
+            max_per_address: self.max_connections_per_address,
+            memory_max: self.max_memory.unwrap_or_else(memory::default_max),
+            held_max: self.http2.held_max,
+            times: Times {
+                idle_max: self.max_connection_idle,
+                age_max: self.max_connection_age,
+                age_grace: self.max_connection_age_grace,
+                keepalive: keepalive.unwrap_or(KEEPALIVE_DEFAULT),
+                header: self.header_timeout,
+                request: self.request_timeout,
+                reply: self.reply_timeout,
+            },
+        };
         Acceptor {
             router,
             http2: connection::fit(self.http2.clone()),
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
             user_timeout: keepalive.map(|keepalive| keepalive.timeout),
-            connections: Arc::new(Connections::new(ConnectionLimits {
-                max: self.max_connections,
-                max_per_address: self.max_connections_per_address,
-                memory_max: self.max_memory.unwrap_or_else(memory::default_max),
-                held_max: self.http2.held_max,
-                times: Times {
-                    idle_max: self.max_connection_idle,
-                    age_max: self.max_connection_age,
-                    age_grace: self.max_connection_age_grace,
-                    keepalive: keepalive.unwrap_or(KEEPALIVE_DEFAULT),
-                    header: self.header_timeout,
-                    request: self.request_timeout,
-                    reply: self.reply_timeout,
-                },
-            })),
+            connections: Arc::new(Connections::new(limits, self.draining)),
             measure: ServerMeasure::new(&self.measure),
         }
     }

@@ -2,3 +2,6 @@
 #![allow(missing_docs, clippy::pedantic, reason = "generated code")]
 
 thalweg::include_proto!("grpc.testing");
+
+/// Their descriptors, imports included: an encoded `google.protobuf.FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = thalweg::include_file_descriptor_set!("testing");

@@ -10,6 +10,7 @@ use thalweg_engine::server::{Handler, ServerMethod};
 use thalweg_engine::{self as engine, ServiceOptions};
 use tonic::{Request, Response, Status};
 
+use super::handle::ServerHandle;
 use super::handler::{BidiMethod, ClientStreamingMethod, ServerStreamingMethod, UnaryMethod};
 use crate::message::Message;
 use crate::streaming::Streaming;
@@ -32,8 +33,18 @@ pub struct Methods<'a> {
 
 impl<'a> Methods<'a> {
     pub(super) fn new(service: &'static str, router: &'a mut Router) -> Self {
-        router.services.push(service);
+        router.server.add_service(service);
         Self { service, router }
+    }
+
+    /// Adds another service to the server: for one that comes in several versions, or in a bundle.
+    pub fn add_service<S: Service>(&mut self, service: S) {
+        service.register(&mut Methods::new(S::NAME, self.router));
+    }
+
+    /// The server that the service becomes a part of.
+    pub fn server(&self) -> ServerHandle {
+        self.router.server.clone()
     }
 
     fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
@@ -118,10 +129,15 @@ impl<'a> Methods<'a> {
 }
 
 /// All methods of a server, by path.
-#[derive(Default)]
 pub(super) struct Router {
-    services: Vec<&'static str>,
+    pub(super) server: ServerHandle,
     methods: HashMap<Vec<u8>, Arc<ServerMethod>>,
+}
+
+impl Router {
+    pub(super) fn new(server: ServerHandle) -> Self {
+        Self { server, methods: HashMap::new() }
+    }
 }
 
 impl engine::server::Router for Router {
@@ -135,7 +151,7 @@ impl engine::server::Router for Router {
         let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
             return Err(unimplemented(format!("malformed method name: {path:?}")));
         };
-        Err(unimplemented(if self.services.contains(&service) {
+        Err(unimplemented(if self.server.has_service(service) {
             format!("unknown method {name} for service {service}")
         } else {
             format!("unknown service {service}")
@@ -150,7 +166,7 @@ fn unimplemented(message: String) -> engine::Status {
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Router")
-            .field("services", &self.services)
+            .field("services", &self.server.services())
             .field("methods", &self.methods.len())
             .finish()
     }

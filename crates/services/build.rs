@@ -1,0 +1,28 @@
+//! Makes the stubs and the descriptors of the services that are switched on.
+
+use std::env;
+use std::path::Path;
+
+fn main() {
+    let enabled = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    let mut protos = Vec::new();
+    if enabled("HEALTH") {
+        protos.push("proto/grpc/health/v1/health.proto");
+    }
+    if enabled("REFLECTION") {
+        protos.extend([
+            "proto/grpc/reflection/v1/reflection.proto",
+            "proto/grpc/reflection/v1alpha/reflection.proto",
+        ]);
+    }
+    let Some(out) = env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
+    let generated = thalweg_build::configure()
+        // Descriptors are handed out as they are, from one place in memory.
+        .bytes(".grpc.reflection")
+        .file_descriptor_set_path(Path::new(&out).join("services.bin"))
+        .compile_protos(&protos, &["proto"]);
+    if let Err(error) = generated {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a watcher is told.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use thalweg::{Status, Stream};
+use tokio::sync::watch;
+
+use super::pb::HealthCheckResponse;
+use super::pb::health_check_response::ServingStatus as Wire;
+use super::service::{OfServer, response};
+use super::statuses::Statuses;
+
+/// The status of one service, at once and whenever it has changed; SERVICE_UNKNOWN while there is none. It ends when
+/// the server drains.
+pub(super) struct Watching {
+    statuses: OfServer,
+    service: String,
+    /// What the watcher was told last.
+    told: Option<Wire>,
+    changed: Pin<Box<dyn Future<Output = watch::Receiver<Statuses>> + Send>>,
+    /// `None` once the server drains.
+    draining: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    is_over: bool,
+}
+
+impl Watching {
+    pub(super) fn new(statuses: OfServer, service: String) -> Self {
+        let server = statuses.server().clone();
+        Self {
+            changed: Box::pin(change(statuses.subscribe())),
+            draining: Some(Box::pin(async move { server.draining().await })),
+            statuses,
+            service,
+            told: None,
+            is_over: false,
+        }
+    }
+
+    fn is_draining(&mut self, cx: &mut Context<'_>) -> bool {
+        if let Some(draining) = &mut self.draining
+            && draining.as_mut().poll(cx).is_ready()
+        {
+            self.draining = None;
+        }
+        self.draining.is_none()
+    }
+}
+
+/// Gives the receiver back when there is something new.
+async fn change(mut statuses: watch::Receiver<Statuses>) -> watch::Receiver<Statuses> {
+    // The service that watches holds the sender.
+    let _ = statuses.changed().await;
+    statuses
+}
+
+impl Stream for Watching {
+    type Item = Result<HealthCheckResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        loop {
+            let is_draining = self.is_draining(cx);
+            // Read after `changed` began to watch: what comes between the two is not missed.
+            let status = self.statuses.status(&self.service).unwrap_or(Wire::ServiceUnknown);
+            if self.told != Some(status) {
+                self.told = Some(status);
+                return Poll::Ready(Some(Ok(response(status))));
+            }
+            if is_draining {
+                self.is_over = true;
+                return Poll::Ready(Some(Err(Status::unavailable("the server is shutting down"))));
+            }
+            match self.changed.as_mut().poll(cx) {
+                Poll::Ready(statuses) => self.changed = Box::pin(change(statuses)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Watching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watching")
+            .field("service", &self.service)
+            .field("told", &self.told)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1 @@
+//! The services, asked over real sockets.
