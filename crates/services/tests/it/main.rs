@@ -1,1 +1,5 @@
 //! The services, asked over real sockets.
+
+mod health;
+mod reflection;
+mod support;

@@ -192,3 +192,25 @@ async fn a_client_that_says_nothing_is_let_go() {
     drop(silent);
     assert!(server.stop().await < Duration::from_secs(1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_tells_of_the_services_and_of_the_stop() {
+    let server = Server::builder().add_service(Echo::default());
+    let handle = server.handle();
+    assert_eq!(handle.services(), ["test.Echo"]);
+    assert!(handle.has_service("test.Echo") && !handle.has_service("test.Ech"));
+    let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a free port");
+    let (stop, stopped) = oneshot::channel();
+    let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+    let told = tokio::spawn({
+        let handle = handle.clone();
+        async move { handle.draining().await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!handle.is_draining() && !told.is_finished());
+    stop.send(()).expect("it serves");
+    told.await.expect("no panic");
+    assert!(handle.is_draining());
+    handle.draining().await;
+    serving.await.expect("no panic").expect("a clean end");
+}

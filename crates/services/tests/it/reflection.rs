@@ -1,0 +1,301 @@
+//! `grpc.reflection`, by the generated client; of `v1alpha` by its path.
+
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll};
+
+use prost_types::{FileDescriptorProto, FileDescriptorSet};
+use thalweg::prost::Message;
+use thalweg::{CallOptions, Code, Method, Request, Stream, Streaming};
+use thalweg_services::health::HealthReporter;
+use thalweg_services::reflection::pb::server_reflection_request::MessageRequest as Ask;
+use thalweg_services::reflection::pb::server_reflection_response::MessageResponse as Answer;
+use thalweg_services::reflection::pb::{ExtensionRequest, ServerReflectionRequest, ServerReflectionResponse};
+use thalweg_services::reflection::{Reflection, ReflectionBuilder};
+use tokio::sync::mpsc;
+
+use crate::support::{Running, soon};
+
+static V1: Method = Method::new("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
+static V1ALPHA: Method = Method::new("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
+
+/// The shop's descriptors as `thalweg-build` writes them.
+fn shop() -> &'static [u8] {
+    static SET: OnceLock<Vec<u8>> = OnceLock::new();
+    SET.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("shop.bin");
+        let build = thalweg_build::configure()
+            .emit_rerun_if_changed(false)
+            .out_dir(folder.path())
+            .file_descriptor_set_path(&path);
+        let protos = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proto");
+        build.compile_protos(&["shop/orders.proto"], &[protos]).expect("the files are right");
+        std::fs::read(path).expect("it was written")
+    })
+}
+
+/// A stream of requests, answered one after the other.
+struct Asking {
+    requests: mpsc::UnboundedSender<ServerReflectionRequest>,
+    answers: Streaming<ServerReflectionResponse>,
+}
+
+struct Sent(mpsc::UnboundedReceiver<ServerReflectionRequest>);
+
+impl Stream for Sent {
+    type Item = ServerReflectionRequest;
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+impl Asking {
+    async fn begin(server: &Running, method: &Method) -> Self {
+        let (requests, sent) = mpsc::unbounded_channel();
+        let options = CallOptions::default();
+        let call = server.channel.bidi_streaming(method, Request::new(Sent(sent)), &options);
+        Self { requests, answers: soon(call).await.expect("a stream").into_inner() }
+    }
+
+    /// The answer, as the names of files, as numbers, as names of services or as an error.
+    async fn ask(&mut self, asked: Option<Ask>) -> Said {
+        let request = ServerReflectionRequest { host: "a host".to_owned(), message_request: asked };
+        self.requests.send(request.clone()).expect("it is open");
+        let answer = soon(self.answers.message()).await.expect("no error").expect("an answer");
+        assert_eq!((answer.valid_host, answer.original_request), ("a host".to_owned(), Some(request)));
+        match answer.message_response.expect("an answer to it") {
+            Answer::FileDescriptorResponse(files) => Said::Files(
+                files
+                    .file_descriptor_proto
+                    .iter()
+                    .map(|file| FileDescriptorProto::decode(&**file).expect("a file").name().to_owned())
+                    .collect(),
+            ),
+            Answer::AllExtensionNumbersResponse(numbers) => {
+                Said::Numbers(numbers.base_type_name, numbers.extension_number)
+            }
+            Answer::ListServicesResponse(list) => {
+                Said::Services(list.service.into_iter().map(|service| service.name).collect())
+            }
+            Answer::ErrorResponse(error) => Said::Error(error.error_code.into(), error.error_message),
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Said {
+    Files(Vec<String>),
+    Numbers(String, Vec<i32>),
+    Services(Vec<String>),
+    Error(Code, String),
+}
+
+const ORDERS: &str = "shop/orders.proto";
+const MONEY: &str = "shop/money.proto";
+const DESCRIPTOR: &str = "google/protobuf/descriptor.proto";
+const TIMESTAMP: &str = "google/protobuf/timestamp.proto";
+
+fn files(names: &[&str]) -> Said {
+    Said::Files(names.iter().map(|&name| name.to_owned()).collect())
+}
+
+fn symbol(name: &str) -> Ask {
+    Ask::FileContainingSymbol(name.to_owned())
+}
+
+fn extension(message: &str, number: i32) -> Ask {
+    let containing_type = message.to_owned();
+    Ask::FileContainingExtension(ExtensionRequest { containing_type, extension_number: number })
+}
+
+fn numbers_of(message: &str) -> Ask {
+    Ask::AllExtensionNumbersOfType(message.to_owned())
+}
+
+fn error(code: Code, message: &str) -> Said {
+    Said::Error(code, message.to_owned())
+}
+
+/// Asks a server with health, reflection and these descriptors, in both versions, on a stream each.
+async fn check(builder: ReflectionBuilder, asked_and_said: &[(Ask, Said)]) {
+    let reflection = builder.build().expect("the descriptors are right");
+    let health = HealthReporter::new();
+    let add = |server: thalweg::server::ServerBuilder| {
+        // The list is whole although reflection comes first.
+        server.add_service(reflection).add_service(health.service())
+    };
+    let server = Running::start(add).await;
+    for method in [&V1, &V1ALPHA] {
+        let mut asking = Asking::begin(&server, method).await;
+        for (asked, said) in asked_and_said {
+            assert_eq!(asking.ask(Some(asked.clone())).await, *said, "{asked:?} of {}", method.path());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_symbol_is_in_the_file_that_declares_it() {
+    let mut cases: Vec<_> = [
+        "shop.v1.Orders",
+        "shop.v1.Orders.Place",
+        "shop.v1.Order",
+        "shop.v1.Order.price",
+        "shop.v1.Order.payment",
+        "shop.v1.Order.card",
+        "shop.v1.Order.Line",
+        "shop.v1.Order.Line.article",
+        "shop.v1.Order.State",
+        // Values are siblings of their enum.
+        "shop.v1.Order.PLACED",
+        "shop.v1.SMALL",
+        "shop.v1.Order.gift_note",
+        "shop.v1.coupon",
+        "shop.v1.owner",
+    ]
+    .map(|name| (symbol(name), files(&[ORDERS])))
+    .into();
+    // Imports come with the first file that needs them, and not again.
+    cases[0].1 = files(&[ORDERS, DESCRIPTOR, TIMESTAMP, MONEY]);
+    cases.extend([
+        (symbol("shop.Money"), files(&[MONEY])),
+        (symbol("google.protobuf.Timestamp"), files(&[TIMESTAMP])),
+        (symbol("grpc.health.v1.Health"), files(&["grpc/health/v1/health.proto"])),
+    ]);
+    cases.extend(
+        ["shop.v1", "shop.v1.Order.State.PLACED", "shop.v1.Size.SMALL", ".shop.v1.Order", ""]
+            .map(|name| (symbol(name), error(Code::NotFound, &format!("no symbol {name} is known")))),
+    );
+    check(Reflection::builder().descriptors(shop()), &cases).await;
+}
+
+#[tokio::test]
+async fn files_come_by_their_names() {
+    let named = |name: &str| Ask::FileByFilename(name.to_owned());
+    check(
+        Reflection::builder().descriptors(shop()),
+        &[
+            (named(MONEY), files(&[MONEY])),
+            (named(ORDERS), files(&[ORDERS, DESCRIPTOR, TIMESTAMP])),
+            (named(ORDERS), files(&[ORDERS])),
+            (named("orders.proto"), error(Code::NotFound, "no file orders.proto is known")),
+            // The stream goes on.
+            (named(TIMESTAMP), files(&[TIMESTAMP])),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn extensions_are_found_by_what_they_extend() {
+    let said = |message: &str, numbers: &[i32]| Said::Numbers(message.to_owned(), numbers.to_vec());
+    check(
+        Reflection::builder().descriptors(shop()),
+        &[
+            (numbers_of("shop.v1.Order"), said("shop.v1.Order", &[100, 101])),
+            (numbers_of("google.protobuf.MessageOptions"), said("google.protobuf.MessageOptions", &[50001])),
+            (numbers_of("shop.v1.Receipt"), said("shop.v1.Receipt", &[])),
+            (numbers_of("shop.v1.Bill"), error(Code::NotFound, "no message shop.v1.Bill is known")),
+            (numbers_of("shop.v1.Orders"), error(Code::NotFound, "no message shop.v1.Orders is known")),
+            (extension("shop.v1.Order", 101), files(&[ORDERS, DESCRIPTOR, TIMESTAMP, MONEY])),
+            (
+                extension("shop.v1.Order", 102),
+                error(Code::NotFound, "no extension 102 of shop.v1.Order is known"),
+            ),
+            (extension("a.B", 1), error(Code::NotFound, "no extension 1 of a.B is known")),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_services_of_the_server_are_listed_or_those_that_are_named() {
+    let list = || Ask::ListServices(String::new());
+    let said = |names: &[&str]| Said::Services(names.iter().map(|&name| name.to_owned()).collect());
+    let all = [
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+    ];
+    // What is described need not be served.
+    check(Reflection::builder().descriptors(shop()), &[(list(), said(&all))]).await;
+    let named = Reflection::builder().with_service_name("shop.B").with_service_name("shop.A");
+    check(named, &[(list(), said(&["shop.A", "shop.B"]))]).await;
+}
+
+#[tokio::test]
+async fn a_request_for_nothing_is_an_error_of_its_own() {
+    let reflection = Reflection::builder().build().expect("no descriptors");
+    let server = Running::start(|server| server.add_service(reflection)).await;
+    let said = Asking::begin(&server, &V1).await.ask(None).await;
+    assert_eq!(said, error(Code::InvalidArgument, "the request asks for nothing"));
+}
+
+#[tokio::test]
+async fn a_service_without_descriptors_is_named() {
+    struct Bare;
+    impl thalweg::server::Service for Bare {
+        const NAME: &'static str = "shop.v1.Orders";
+        fn register(self, _: &mut thalweg::server::Methods<'_>) {}
+    }
+    let reflection = Reflection::builder().build().expect("no descriptors");
+    let server = Running::start(|server| server.add_service(reflection).add_service(Bare)).await;
+    let Said::Error(code, message) =
+        Asking::begin(&server, &V1).await.ask(Some(symbol("shop.v1.Orders"))).await
+    else {
+        panic!("there is nothing to describe it with");
+    };
+    assert_eq!(code, Code::NotFound);
+    assert!(message.contains("descriptor set"), "{message}");
+}
+
+#[tokio::test]
+async fn custom_options_stay() {
+    let reflection = Reflection::builder().descriptors(shop()).build().expect("they are right");
+    let server = Running::start(|server| server.add_service(reflection)).await;
+    let mut asking = Asking::begin(&server, &V1).await;
+    let request =
+        ServerReflectionRequest { host: String::new(), message_request: Some(symbol("shop.v1.Order")) };
+    asking.requests.send(request).expect("it is open");
+    let answer = soon(asking.answers.message()).await.expect("no error").expect("an answer");
+    let Some(Answer::FileDescriptorResponse(files)) = answer.message_response else { panic!("{answer:?}") };
+    let option = b"the orders' team";
+    assert!(files.file_descriptor_proto[0].windows(option.len()).any(|bytes| bytes == option));
+}
+
+#[tokio::test]
+async fn a_stream_that_asks_nothing_does_not_hold_up_a_stop() {
+    let reflection = Reflection::builder().build().expect("no descriptors");
+    let server = Running::start(|server| server.add_service(reflection)).await;
+    let mut asking = Asking::begin(&server, &V1).await;
+    asking.ask(Some(symbol("grpc.reflection.v1.ServerReflection"))).await;
+    server.stop().await;
+    assert_eq!(soon(asking.answers.message()).await.expect_err("it ended").code(), Code::Unavailable);
+}
+
+#[test]
+fn descriptors_that_are_no_use_are_told() {
+    let check = |sets: &[Vec<u8>], expected: &str| {
+        let builder =
+            sets.iter().fold(Reflection::builder(), |builder, set| builder.descriptors(set.clone()));
+        let error = builder.build().expect_err(expected).to_string();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    let set = |names_and_imports: &[(&str, &[&str])]| {
+        let file = |(name, imports): &(&str, &[&str])| FileDescriptorProto {
+            name: (!name.is_empty()).then(|| (*name).to_owned()),
+            dependency: imports.iter().map(|&import| import.to_owned()).collect(),
+            ..FileDescriptorProto::default()
+        };
+        FileDescriptorSet { file: names_and_imports.iter().map(file).collect() }.encode_to_vec()
+    };
+    check(&[vec![0xff]], "descriptor set 1 is no encoded google.protobuf.FileDescriptorSet: ");
+    let not_a_file = vec![0x0a, 0x01, 0xff];
+    check(&[set(&[]), not_a_file], "file 1 of descriptor set 2 is no google.protobuf.FileDescriptorProto: ");
+    check(&[set(&[("a.proto", &[]), ("", &[])])], "file 2 of descriptor set 1 has no name");
+    check(&[set(&[("a.proto", &["b.proto"])])], "a.proto imports b.proto, which is in no descriptor set: ");
+    // Another set may have it, wherever it stands.
+    let sets = [set(&[("a.proto", &["b.proto"])]), set(&[("b.proto", &[]), ("a.proto", &[])])];
+    let builder = sets.into_iter().fold(Reflection::builder(), ReflectionBuilder::descriptors);
+    builder.build().expect("both are there");
+}

@@ -1,0 +1,41 @@
+//! A server on a port of the system's choice.
+
+use std::time::Duration;
+
+use thalweg::server::{ServeError, ServerBuilder};
+use thalweg::{Channel, Server};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// Far longer than anything here takes on a machine that does other things: a test that waits for so long has failed.
+const LONG: Duration = Duration::from_secs(60);
+
+/// A server that can be told to stop, and a channel to it.
+pub(crate) struct Running {
+    pub(crate) channel: Channel,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Running {
+    /// `add` adds the services. The server waits for its calls for ever.
+    pub(crate) async fn start(add: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
+        let server = add(Server::builder()).shutdown_grace(Duration::from_secs(1 << 30));
+        let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a free port");
+        let target = server.local_addresses()[0].to_string();
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+        Self { channel: Channel::builder(target).connect().await.expect("it listens"), stop, serving }
+    }
+
+    /// Tells it to stop; the server's end.
+    pub(crate) fn stop(self) -> impl Future<Output = ()> {
+        self.stop.send(()).expect("it serves");
+        async { soon(self.serving).await.expect("no panic").expect("a clean end") }
+    }
+}
+
+/// What the future comes to, which must not take long.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LONG, future).await.expect("it does not hang")
+}
