@@ -18,6 +18,7 @@ mod rebuild;
 mod report;
 pub(crate) mod rust;
 mod schedule;
+mod services;
 mod steps;
 mod tokens;
 

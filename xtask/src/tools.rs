@@ -21,6 +21,10 @@ pub(crate) const H2SPEC: GoTool =
 pub(crate) const H2SPECD: GoTool =
     GoTool { name: "h2specd", package: "github.com/summerwind/h2spec/cmd/h2specd" };
 
+/// grpcurl 1.9.4.
+pub(crate) const GRPCURL: GoTool =
+    GoTool { name: "grpcurl", package: "github.com/fullstorydev/grpcurl/cmd/grpcurl" };
+
 /// grpc-go's interop client, 1.85.0.
 pub(crate) const INTEROP_CLIENT: GoTool =
     GoTool { name: "interop-client", package: "google.golang.org/grpc/interop/client" };

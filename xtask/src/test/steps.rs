@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     conformance, costs, dependencies, grpcio, h2spec, interop, layering, negative, peers, rebuild, report,
-    rust,
+    rust, services,
 };
 use crate::job::{Failure, Log};
 
@@ -146,6 +146,15 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["release"],
         run: grpcio::client,
+    },
+    Step {
+        name: "services",
+        proves: "grpcurl lists, describes and calls our server by reflection alone, and gRPC's own health and \
+                 reflection clients for Python get on with it, its graceful stop included",
+        needs: "Go, Python",
+        sequence: Suites,
+        after: &["release"],
+        run: services::check,
     },
     Step {
         name: "negative",
