@@ -18,16 +18,11 @@
 //!
 //! [health checking protocol]: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 
+pub mod pb;
 mod reporter;
 mod service;
 mod statuses;
 mod watching;
-
-/// The protocol's messages, client and server, as `thalweg-build` makes them.
-pub mod pb {
-    #![allow(missing_docs, clippy::pedantic, reason = "generated code")]
-    thalweg::include_proto!("grpc.health.v1");
-}
 
 use thalweg::{Channel, Status};
 

@@ -34,14 +34,9 @@
 mod answers;
 mod descriptors;
 mod error;
+mod known;
+pub mod pb;
 mod service;
-
-/// The messages of `grpc.reflection.v1`, and its client, as `thalweg-build` makes them. Those of `v1alpha` are the same
-/// but for the name of their package.
-pub mod pb {
-    #![allow(missing_docs, clippy::pedantic, reason = "generated code")]
-    thalweg::include_proto!("grpc.reflection.v1");
-}
 
 pub use error::DescriptorError;
 pub use service::{Reflection, ReflectionBuilder};

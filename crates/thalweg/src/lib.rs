@@ -79,8 +79,8 @@ macro_rules! include_proto {
     };
 }
 
-/// Includes a descriptor set that the build script wrote to `OUT_DIR/NAME.bin`, as tonic's macro of the same name does: a
-/// `&'static [u8]`, for server reflection.
+/// Includes a descriptor set that the build script wrote to `OUT_DIR/NAME.bin`, as tonic's macro of the same name does:
+/// a `&'static [u8]`, for server reflection.
 ///
 /// ```ignore
 /// // build.rs

@@ -8,13 +8,13 @@ use std::task::{Context, Poll};
 use thalweg::{Code, Status, Stream, Streaming};
 
 use super::descriptors::Sent;
+use super::known::Known;
 use super::pb::server_reflection_request::MessageRequest as Asked;
 use super::pb::server_reflection_response::MessageResponse as Answer;
 use super::pb::{
     ErrorResponse, ExtensionNumberResponse, FileDescriptorResponse, ListServiceResponse,
     ServerReflectionRequest, ServerReflectionResponse, ServiceResponse,
 };
-use super::service::Known;
 
 /// Answers requests as they come. A stream without requests ends when the server drains, which would wait for it.
 pub(super) struct Answers {

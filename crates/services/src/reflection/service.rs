@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thalweg::bytes::Bytes;
-use thalweg::server::{Methods, ServerHandle, Service};
+use thalweg::server::{Methods, Service};
 use thalweg::{Request, Response, ServiceOptions, Streaming};
 
 use super::answers::Answers;
 use super::descriptors::Descriptors;
 use super::error::DescriptorError;
+use super::known::Known;
 use super::pb::ServerReflectionRequest;
 
 /// `grpc.reflection.v1.ServerReflection`, and `grpc.reflection.v1alpha.ServerReflection`, which older clients ask.
@@ -68,7 +69,7 @@ impl Service for Reflection {
     fn register(self, methods: &mut Methods<'_>) {
         let Self { descriptors, advertised } = self;
         let known = Arc::new(Known { descriptors, advertised, server: methods.server() });
-        known.register(methods);
+        register(&known, methods);
         methods.add_service(Alpha(known));
     }
 }
@@ -80,40 +81,22 @@ impl Service for Alpha {
     const NAME: &'static str = "grpc.reflection.v1alpha.ServerReflection";
 
     fn register(self, methods: &mut Methods<'_>) {
-        self.0.register(methods);
+        register(&self.0, methods);
     }
-}
-
-/// What reflection of one server can tell.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) descriptors: Arc<Descriptors>,
-    advertised: Option<Arc<BTreeSet<String>>>,
-    pub(super) server: ServerHandle,
 }
 
 /// Requests hold a name or two, and are sent back with their answers.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
-impl Known {
-    fn register(self: &Arc<Self>, methods: &mut Methods<'_>) {
-        let mut options = ServiceOptions::default();
-        options.max_decoding_message_size = REQUEST_BYTES_MAX;
-        methods.bidi_streaming(
-            "ServerReflectionInfo",
-            self,
-            &options,
-            |known: Arc<Self>, request: Request<Streaming<ServerReflectionRequest>>| async move {
-                Ok(Response::new(Answers::new(known, request.into_inner())))
-            },
-        );
-    }
-
-    /// The names of the services that are listed, in the order of the alphabet.
-    pub(super) fn services(&self) -> Vec<&str> {
-        match &self.advertised {
-            Some(advertised) => advertised.iter().map(String::as_str).collect(),
-            None => self.server.services(),
-        }
-    }
+fn register(known: &Arc<Known>, methods: &mut Methods<'_>) {
+    let mut options = ServiceOptions::default();
+    options.max_decoding_message_size = REQUEST_BYTES_MAX;
+    methods.bidi_streaming(
+        "ServerReflectionInfo",
+        known,
+        &options,
+        |known: Arc<Known>, request: Request<Streaming<ServerReflectionRequest>>| async move {
+            Ok(Response::new(Answers::new(known, request.into_inner())))
+        },
+    );
 }
