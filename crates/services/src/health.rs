@@ -18,6 +18,7 @@
 //!
 //! [health checking protocol]: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
 
+mod of_server;
 pub mod pb;
 mod reporter;
 mod service;

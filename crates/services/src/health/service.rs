@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use thalweg::server::{Methods, ServerHandle, Service};
+use thalweg::server::{Methods, Service};
 use thalweg::{Request, Response, Status};
 use tokio::sync::watch;
 
-use super::pb::health_check_response::ServingStatus as Wire;
+use super::of_server::{OfServer, response};
 use super::pb::health_server::{Health, HealthServer};
 use super::pb::{HealthCheckRequest, HealthCheckResponse, HealthListRequest, HealthListResponse};
-use super::statuses::{ServingStatus, Statuses};
+use super::statuses::Statuses;
 use super::watching::Watching;
 
 /// `grpc.health.v1.Health`, of a [`HealthReporter`](super::HealthReporter).
@@ -29,7 +29,7 @@ impl Service for HealthService {
     const NAME: &'static str = super::pb::health_server::SERVICE_NAME;
 
     fn register(self, methods: &mut Methods<'_>) {
-        let of_server = OfServer { statuses: self.statuses, server: methods.server() };
+        let of_server = OfServer::new(self.statuses, methods.server());
         HealthServer::new(of_server).max_decoding_message_size(REQUEST_BYTES_MAX).register(methods);
     }
 }
@@ -39,33 +39,6 @@ const REQUEST_BYTES_MAX: usize = 4096;
 
 /// So many services are listed at most, as the protocol has it.
 const LISTED_MAX: usize = 100;
-
-/// The statuses as one server tells them.
-#[derive(Clone, Debug)]
-pub(super) struct OfServer {
-    statuses: Arc<watch::Sender<Statuses>>,
-    server: ServerHandle,
-}
-
-impl OfServer {
-    /// `None` where the service is unknown.
-    pub(super) fn status(&self, service: &str) -> Option<Wire> {
-        let status = self.statuses.borrow().get(service)?;
-        Some(self.told(status))
-    }
-
-    pub(super) fn subscribe(&self) -> watch::Receiver<Statuses> {
-        self.statuses.subscribe()
-    }
-
-    pub(super) fn server(&self) -> &ServerHandle {
-        &self.server
-    }
-
-    fn told(&self, status: ServingStatus) -> Wire {
-        if self.server.is_draining() { Wire::NotServing } else { status.into() }
-    }
-}
 
 impl Health for OfServer {
     type WatchStream = Watching;
@@ -82,7 +55,7 @@ impl Health for OfServer {
     }
 
     async fn list(&self, _: Request<HealthListRequest>) -> Result<Response<HealthListResponse>, Status> {
-        let known = self.statuses.borrow();
+        let known = self.statuses();
         if known.len() > LISTED_MAX {
             let count = known.len();
             return Err(Status::resource_exhausted(format!(
@@ -97,8 +70,4 @@ impl Health for OfServer {
     async fn watch(&self, request: Request<HealthCheckRequest>) -> Result<Response<Watching>, Status> {
         Ok(Response::new(Watching::new(self.clone(), request.into_inner().service)))
     }
-}
-
-pub(super) fn response(status: Wire) -> HealthCheckResponse {
-    HealthCheckResponse { status: status.into() }
 }

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use thalweg::{Status, Stream};
 use tokio::sync::watch;
 
+use super::of_server::{OfServer, response};
 use super::pb::HealthCheckResponse;
 use super::pb::health_check_response::ServingStatus as Wire;
-use super::service::{OfServer, response};
 use super::statuses::Statuses;
 
 /// The status of one service, at once and whenever it has changed; SERVICE_UNKNOWN while there is none. It ends when
