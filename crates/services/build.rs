@@ -15,6 +15,9 @@ fn main() {
             "proto/grpc/reflection/v1alpha/reflection.proto",
         ]);
     }
+    if enabled("CHANNELZ") {
+        protos.push("proto/grpc/channelz/v1/channelz.proto");
+    }
     let Some(out) = env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
     let generated = thalweg_build::configure()
         // Descriptors are handed out as they are, from one place in memory.

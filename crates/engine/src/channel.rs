@@ -1,7 +1,7 @@
 //! A handle to a gRPC target, whatever its messages are: [`Channel`].
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -180,6 +180,7 @@ impl Channel {
             },
             jitter: config.jitter,
             measure: measure.clone(),
+            calls: Mutex::default(),
         };
         let lanes = LaneSet::new(&lanes, connector);
         let heads = RequestHeads::default();

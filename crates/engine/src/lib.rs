@@ -32,13 +32,16 @@ mod connection;
 mod encode;
 mod executor;
 mod grpc;
+pub mod inventory;
 mod lanes;
 mod measure;
 mod method;
 mod net;
 mod options;
+mod registry;
 mod request_heads;
 pub mod server;
+mod snapshot;
 mod status;
 
 pub use thalweg_http2 as http2;

@@ -18,6 +18,8 @@ mod task;
 mod unary;
 mod upkeep;
 
+pub use connections::servers;
+pub(crate) use connections::socket;
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
 pub use draining::Draining;
 pub use respond::Answer;

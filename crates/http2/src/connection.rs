@@ -186,6 +186,12 @@ impl Connection {
         self.streams.len()
     }
 
+    /// How many bytes may be sent over all streams, and how many the peer may send: the connection's windows. The peer
+    /// counts what was released as well, once that is worth a frame.
+    pub fn windows(&self) -> (u32, i32) {
+        (self.sending.window.available() as u32, self.receiving.window.open())
+    }
+
     /// Whether the peer's first SETTINGS have arrived.
     pub fn settings_received(&self) -> bool {
         self.handshake.settings_received

@@ -161,6 +161,11 @@ impl ReceiveWindow {
         Some(increment)
     }
 
+    /// What the peer may still send, as far as it was told.
+    pub(crate) fn open(&self) -> i32 {
+        self.open
+    }
+
     /// What came in and was not released.
     pub(crate) fn outstanding(&self) -> u32 {
         let whole = i64::from(self.size) + i64::from(self.lent);

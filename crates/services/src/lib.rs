@@ -5,6 +5,9 @@
 //! - [`reflection`] (`grpc.reflection.v1` and `v1alpha`) says which services there are and what their messages look
 //!   like: grpcurl, Postman and their like ask.
 //!
+//! - [`channelz`] (`grpc.channelz.v1`) says what the servers and channels of the process do, for whoever debugs them;
+//!   [`admin`] is gRPC's bundle of such services.
+//!
 //! Each is a feature of that name, on by default, and a line of the server:
 //!
 //! ```no_run
@@ -29,6 +32,10 @@
 //! # Ok(()) }
 //! ```
 
+#[cfg(feature = "channelz")]
+pub mod admin;
+#[cfg(feature = "channelz")]
+pub mod channelz;
 #[cfg(feature = "health")]
 pub mod health;
 #[cfg(feature = "reflection")]

@@ -62,7 +62,7 @@ pub use thalweg_engine::Metrics;
 pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
     CallOptions, Chain, Encoding, EncodingSet, ExecutorError, InvalidAddress, InvalidPath, Keepalive,
-    ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2,
+    ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2, inventory,
 };
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.

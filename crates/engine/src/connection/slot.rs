@@ -170,6 +170,14 @@ impl Slot {
         matches!(&self.role, Role::Client(call) if call.wakes_on != WakesOn::End)
     }
 
+    /// Whether the call has an outcome here: a client's has its status, a server's was lost before its answer was whole.
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.role {
+            Role::Client(_) => self.end.is_some(),
+            Role::Server(_) => self.send_closed,
+        }
+    }
+
     /// The connection is over. A response that had arrived whole stays one; a handler that still runs is lost.
     pub(crate) fn end_of_connection(&mut self, status: &Status) {
         if matches!(&self.role, Role::Server(call) if call.task_running) {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use slab::Slab;
 use thalweg_http2::{self as http2, ErrorCode, Tag};
@@ -13,6 +13,8 @@ use super::load::{Load, nanoseconds};
 use super::slot::{End, Slot, SlotKey};
 use super::stream_wait_queue::Gate;
 use crate::measure::ConnectionMeasure;
+use crate::registry;
+use crate::snapshot::{Counts, Traffic};
 use crate::status::Status;
 
 /// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls
@@ -22,6 +24,8 @@ pub(crate) const OPENED_UNSENT_MAX: usize = 4096;
 /// One connection, shared by its driver and the calls on it.
 #[derive(Debug)]
 pub(crate) struct Connection {
+    /// Its number in the process.
+    pub(crate) id: u64,
     state: Mutex<State>,
     /// Calls in flight, readable without the lock: lanes are chosen by it.
     in_flight: AtomicUsize,
@@ -42,10 +46,12 @@ impl Connection {
     pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
         let now = Instant::now();
         Arc::new(Self {
+            id: registry::next_id(),
             state: Mutex::new(State {
                 http2,
                 slots: Slab::new(),
                 generation: 0,
+                failed: Failed::default(),
                 driver: DriverState::Running,
                 ended: None,
                 gate: gate.clone(),
@@ -57,7 +63,7 @@ impl Connection {
                 polled_at: now,
                 frame_begun_at: None,
                 shrunk: false,
-                last_sweep: Sweep { activity: 0, generation: 0, idle_since: now },
+                last_sweep: Sweep { activity: 0, generation: 0, idle_since: now, opened_at: None },
                 load: Load::default(),
                 timed_each: TIMED_EACH_MAX,
                 wakes: 0,
@@ -106,6 +112,9 @@ impl Connection {
         let mut state = self.lock();
         let Some(mut slot) = state.remove(key) else { return };
         self.call_ended();
+        if !slot.is_over() {
+            state.failed.cut_off();
+        }
         state.wake_all_of(&mut slot);
         state.http2.reset(slot.stream, ErrorCode::Cancel);
         if state.http2.wants_write() {
@@ -116,6 +125,7 @@ impl Connection {
     /// Ends a client's stream for a reason of its own; its reader gets `status`.
     pub(crate) fn fail(&self, key: SlotKey, status: &Status) {
         let mut state = self.lock();
+        state.note_cut_off(key);
         let Some((slot, http2, wake)) = state.parts(key) else { return };
         slot.end(End::Lost { status: status.clone(), unprocessed: false });
         slot.wake_all(wake);
@@ -150,7 +160,9 @@ impl Connection {
 pub(crate) struct State {
     pub(crate) http2: http2::Connection,
     slots: Slab<Slot>,
-    generation: u32,
+    /// Counts the slots that there were, each of one stream; its lower half tells those of the same index apart.
+    generation: u64,
+    pub(crate) failed: Failed,
     pub(super) driver: DriverState,
     /// Why the connection is over, once it is.
     ended: Option<Status>,
@@ -187,8 +199,34 @@ pub(crate) struct State {
 struct Sweep {
     activity: u64,
     /// Of the slots.
-    generation: u32,
+    generation: u64,
     idle_since: Instant,
+    /// When the last slot was new to it.
+    opened_at: Option<Instant>,
+}
+
+/// What went wrong of all that a connection has carried.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Failed {
+    /// Streams that were cut off before their end.
+    streams: u64,
+    /// Calls that ended with another status than OK, or with none.
+    calls: u64,
+}
+
+impl Failed {
+    /// A call has failed, and its stream has ended as it should.
+    #[cold]
+    pub(crate) fn call(&mut self) {
+        self.calls += 1;
+    }
+
+    /// A stream was cut off, and its call with it.
+    #[cold]
+    pub(crate) fn cut_off(&mut self) {
+        self.streams += 1;
+        self.calls += 1;
+    }
 }
 
 /// Fewer calls are not timed however many there are: to read the clock twice in 64 calls costs some two instructions a
@@ -212,14 +250,14 @@ impl State {
     /// The key that the next slot will have.
     #[inline]
     pub(crate) fn next_key(&self) -> SlotKey {
-        SlotKey { index: self.slots.vacant_key() as u32, generation: self.generation.wrapping_add(1) }
+        SlotKey { index: self.slots.vacant_key() as u32, generation: self.generation.wrapping_add(1) as u32 }
     }
 
     /// Adds a slot, at [`next_key`](Self::next_key).
     #[inline]
     pub(crate) fn insert(&mut self, mut slot: Slot) {
         self.generation = self.generation.wrapping_add(1);
-        slot.generation = self.generation;
+        slot.generation = self.generation as u32;
         self.slots.insert(slot);
     }
 
@@ -259,6 +297,46 @@ impl State {
     pub(crate) fn remove(&mut self, key: SlotKey) -> Option<Slot> {
         self.slot(key)?;
         Some(self.slots.remove(key.index as usize))
+    }
+
+    /// The call in this slot, if it has no outcome yet, is about to be cut off.
+    #[cold]
+    pub(crate) fn note_cut_off(&mut self, key: SlotKey) {
+        if self.slot(key).is_some_and(|slot| !slot.is_over()) {
+            self.failed.cut_off();
+        }
+    }
+
+    /// The call in this slot, if it has no outcome yet, is about to end with another status than OK.
+    #[cold]
+    pub(crate) fn note_failed(&mut self, key: SlotKey) {
+        if self.slot(key).is_some_and(|slot| !slot.is_over()) {
+            self.failed.call();
+        }
+    }
+
+    /// What the connection has carried.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let under_way = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count() as u64;
+        let started = self.generation;
+        let counts =
+            |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
+        let is_client = self.gate.is_some();
+        // A client's connections are not swept.
+        let opened_at = match self.last_sweep.opened_at {
+            _ if is_client => None,
+            at if self.generation == self.last_sweep.generation => at,
+            _ => Some(Instant::now()),
+        };
+        let (send_window, receive_window) = self.http2.windows();
+        Traffic {
+            is_client,
+            streams: counts(self.failed.streams),
+            calls: counts(self.failed.calls),
+            last_stream: opened_at.and_then(|at| SystemTime::now().checked_sub(at.elapsed())),
+            send_window: send_window.into(),
+            receive_window: receive_window.into(),
+        }
     }
 
     /// Wakes `waker` when the lock is given back.
@@ -339,6 +417,9 @@ impl State {
             self.ended = Some(status.clone());
         }
         for (_, slot) in &mut self.slots {
+            if !slot.is_over() {
+                self.failed.cut_off();
+            }
             slot.end_of_connection(status);
             slot.wake_all(&mut self.wake);
         }
@@ -368,7 +449,10 @@ impl State {
         // Not whatever moves: a peer that sends PINGs makes no call.
         let has_called = self.idle_since().is_none() || self.generation != self.last_sweep.generation;
         let idle_since = if has_called { now } else { self.last_sweep.idle_since };
-        self.last_sweep = Sweep { activity: self.activity, generation: self.generation, idle_since };
+        let opened_at =
+            if self.generation == self.last_sweep.generation { self.last_sweep.opened_at } else { Some(now) };
+        self.last_sweep =
+            Sweep { activity: self.activity, generation: self.generation, idle_since, opened_at };
         idle_since
     }
 

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
@@ -19,6 +19,7 @@ use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
 use crate::net::{Accepted, Endpoint};
+use crate::snapshot::Counts;
 use crate::status::Status;
 
 /// Makes the connections of one channel.
@@ -32,6 +33,8 @@ pub(crate) struct Connector {
     /// Where in 0..=1 the next pause between two attempts lies in its range.
     pub(crate) jitter: fn() -> f64,
     pub(crate) measure: ChannelMeasure,
+    /// The calls of lanes that are gone.
+    pub(crate) calls: Mutex<Counts>,
 }
 
 /// What the connections of one channel have in common.
@@ -163,6 +166,9 @@ where
     let ConnectionOptions { http2, busy_poll, executor, queue, upkeep } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
+    if let Some(owner) = owner.upgrade() {
+        owner.opened(&connection);
+    }
     let endpoint = ClientEndpoint::new(EncodingSet::ALL, owner.clone(), Arc::clone(&upkeep));
     let driver = Driver::new(io, endpoint, Arc::clone(&connection), busy_poll);
     let ended = LostAtEnd { owner: owner.clone(), connection: Arc::clone(&connection) };
@@ -200,6 +206,7 @@ impl Drop for LostAtEnd {
     fn drop(&mut self) {
         self.connection.measure.disconnected();
         if let Some(owner) = self.owner.upgrade() {
+            owner.over(&self.connection);
             owner.lost(&self.connection);
         }
     }

@@ -42,14 +42,19 @@ impl ClientEndpoint {
         Ok(parsed)
     }
 
-    fn parse_trailers(&mut self, state: &State) -> Result<Option<Box<HeaderMap>>, Status> {
+    fn parse_trailers(&mut self, state: &mut State, key: SlotKey) -> Result<Option<Box<HeaderMap>>, Status> {
         let head = state.http2.fields();
         if self.last_plain_trailers == Some(head.id()) {
             return Ok(None);
         }
-        let trailers = boxed(response::receive_trailers(head.iter())?);
+        let id = head.id();
+        let received = response::receive_trailers(head.iter());
+        if received.is_err() {
+            state.note_failed(key);
+        }
+        let trailers = boxed(received?);
         if trailers.is_none() {
-            self.last_plain_trailers = Some(head.id());
+            self.last_plain_trailers = Some(id);
         }
         Ok(trailers)
     }
@@ -63,7 +68,11 @@ impl Endpoint for ClientEndpoint {
             Event::Headers { tag, end_stream: true, .. } => {
                 let head = state.http2.fields();
                 let outcome = response::receive_trailers_only(head.status(), head.iter());
-                complete(state, tag.into(), outcome.map(boxed));
+                let key = tag.into();
+                if outcome.is_err() {
+                    state.note_failed(key);
+                }
+                complete(state, key, outcome.map(boxed));
             }
             Event::Headers { tag, .. } => {
                 let parsed = self.parse_head(state);
@@ -98,6 +107,7 @@ impl Endpoint for ClientEndpoint {
                 }
                 if end_stream {
                     // PROTOCOL-HTTP2: a response ends with trailers.
+                    state.note_failed(key);
                     complete(
                         state,
                         key,
@@ -106,11 +116,13 @@ impl Endpoint for ClientEndpoint {
                 }
             }
             Event::Trailers { tag, .. } => {
-                let outcome = self.parse_trailers(state);
-                complete(state, tag.into(), outcome);
+                let key = tag.into();
+                let outcome = self.parse_trailers(state, key);
+                complete(state, key, outcome);
             }
             Event::Reset { tag, cause, .. } => {
                 let status = status_of_reset(&cause);
+                state.note_cut_off(tag.into());
                 end(state, tag.into(), End::Lost { status, unprocessed: cause.unprocessed });
                 // A stream is free again: a call may be waiting for it.
                 state.admit();
@@ -161,6 +173,7 @@ fn end(state: &mut State, key: SlotKey, how: End) {
 
 /// The response is of no use: the call ends here, and the server is told.
 fn fail(state: &mut State, key: SlotKey, status: Status) {
+    state.note_cut_off(key);
     let Some((slot, http2, _)) = state.parts(key) else { return };
     http2.reset(slot.stream, ErrorCode::Cancel);
     end(state, key, End::Lost { status, unprocessed: false });

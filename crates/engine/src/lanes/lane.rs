@@ -10,7 +10,7 @@
 //! ```
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -21,11 +21,15 @@ use super::connecting::Connector;
 use super::owner::{ConnectionOwner, LaneOwner};
 use crate::connection::Connection;
 use crate::executor::Seat;
+use crate::registry;
+use crate::snapshot::{Counts, LaneDetails};
 use crate::status::Status;
 
 pub(crate) struct Lane {
     /// Never given twice in a channel.
     pub(crate) id: u64,
+    /// Its number in the process.
+    number: u64,
     /// Why there is this lane.
     pub(crate) reason: String,
     pub(crate) opened_at: Instant,
@@ -40,6 +44,16 @@ pub(crate) struct Lane {
     changed: Notify,
     /// [`UNKNOWN`], or in thousandths.
     busy_permille: AtomicU32,
+    carried: Mutex<Carried>,
+}
+
+/// What a lane's connections have done.
+#[derive(Debug, Default)]
+struct Carried {
+    /// Those that are not over, in the order of their opening.
+    by: Vec<Arc<Connection>>,
+    /// The calls of those that are.
+    calls: Counts,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -67,6 +81,7 @@ impl Lane {
         let seat = connector.connection.executor.as_ref().map(|executor| executor.seat());
         Self {
             id,
+            number: registry::next_id(),
             reason,
             opened_at: Instant::now(),
             owner,
@@ -75,6 +90,7 @@ impl Lane {
             state: RwLock::new(State::Idle),
             changed: Notify::new(),
             busy_permille: AtomicU32::new(UNKNOWN),
+            carried: Mutex::default(),
         }
     }
 
@@ -143,6 +159,28 @@ impl Lane {
         shut_down(&connection);
         self.give_up(&connection);
         Some(connection)
+    }
+
+    /// What it is and has done; `closes`: it takes no more calls.
+    pub(super) fn details(&self, closes: bool) -> LaneDetails {
+        let carried = self.carried();
+        let (mut calls, by) = (carried.calls, carried.by.clone());
+        drop(carried);
+        for connection in &by {
+            calls += connection.lock().traffic().calls;
+        }
+        let sockets = by.iter().map(|connection| connection.id).collect();
+        let state = if closes { "SHUTDOWN" } else { self.state_name() };
+        LaneDetails { id: self.number, state, reason: self.reason.clone(), calls, sockets }
+    }
+
+    /// Its connection of this number.
+    pub(super) fn socket(&self, id: u64) -> Option<Arc<Connection>> {
+        self.carried().by.iter().find(|connection| connection.id == id).cloned()
+    }
+
+    fn carried(&self) -> MutexGuard<'_, Carried> {
+        self.carried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn state_name(&self) -> &'static str {
@@ -265,6 +303,17 @@ impl ConnectionOwner for Lane {
     fn lost(&self, connection: &Arc<Connection>) {
         self.give_up(connection);
     }
+
+    fn opened(&self, connection: &Arc<Connection>) {
+        self.carried().by.push(Arc::clone(connection));
+    }
+
+    fn over(&self, connection: &Arc<Connection>) {
+        let calls = connection.lock().traffic().calls;
+        let mut carried = self.carried();
+        carried.by.retain(|other| !Arc::ptr_eq(other, connection));
+        carried.calls += calls;
+    }
 }
 
 impl Drop for Lane {
@@ -274,6 +323,8 @@ impl Drop for Lane {
             shut_down(&connection);
             drain(&connection);
         }
+        let calls = self.details(true).calls;
+        *self.connector.calls.lock().unwrap_or_else(PoisonError::into_inner) += calls;
     }
 }
 

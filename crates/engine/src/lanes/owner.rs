@@ -10,6 +10,12 @@ use crate::connection::Connection;
 pub(crate) trait ConnectionOwner: Send + Sync {
     /// The connection takes no more calls, or is over.
     fn lost(&self, connection: &Arc<Connection>);
+
+    /// The connection has been made.
+    fn opened(&self, connection: &Arc<Connection>);
+
+    /// The connection is over.
+    fn over(&self, connection: &Arc<Connection>);
 }
 
 /// Whose lane it is: a channel's set of them.

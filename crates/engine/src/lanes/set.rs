@@ -15,10 +15,14 @@ use super::policy::Trial;
 use super::ticker::{Closing, Tended, Ticker};
 use crate::connection::{Connection, StreamWaitQueue};
 use crate::executor::current_cpu;
+use crate::registry::{self, Registry};
+use crate::snapshot::{ChannelSnapshot, SocketSnapshot};
 use crate::status::Status;
 
 /// The lanes of one channel. Dropping it closes each after its last call.
 pub(crate) struct LaneSet {
+    /// The channel's number in the process.
+    id: u64,
     /// The lanes that calls take.
     ready: RwLock<Ready>,
     /// With which lanes the next call begins.
@@ -54,16 +58,30 @@ struct All {
     next_id: u64,
 }
 
+/// The channels of the process.
+static CHANNELS: Registry<LaneSet> = Registry::new();
+
+/// The channels of the process, in the order of their numbers.
+pub fn channels() -> Vec<ChannelSnapshot> {
+    CHANNELS.all().iter().map(|channel| channel.snapshot()).collect()
+}
+
+/// The socket of this number, if a channel has it.
+pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
+    CHANNELS.all().iter().find_map(|channel| channel.socket(id))
+}
+
 impl LaneSet {
     pub(crate) fn new(lanes: &Lanes, connector: Connector) -> Arc<Self> {
         let connector = Arc::new(connector);
         connector.measure.lanes(lanes.initial().cast_signed());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Arc::new_cyclic(|weak: &Weak<Self>| {
+        let set = Arc::new_cyclic(|weak: &Weak<Self>| {
             let ids = 0..lanes.initial() as u64;
             let lane =
                 |id| Arc::new(Lane::new(id, "initial".to_owned(), weak.clone() as _, Arc::clone(&connector)));
             Self {
+                id: registry::next_id(),
                 ready: RwLock::default(),
                 next: AtomicU32::new(0),
                 became_ready: Notify::new(),
@@ -76,7 +94,30 @@ impl LaneSet {
                 connector,
                 weak: weak.clone(),
             }
-        })
+        });
+        CHANNELS.add(set.id, &set);
+        set
+    }
+
+    fn snapshot(&self) -> ChannelSnapshot {
+        let (lanes, closing) = self.list();
+        let open = lanes.iter().map(|lane| lane.details(false));
+        let mut lanes: Vec<_> =
+            open.chain(closing.iter().map(|closing| closing.lane.details(true))).collect();
+        lanes.sort_unstable_by_key(|lane| lane.id);
+        let mut calls = *self.connector.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        for lane in &lanes {
+            calls += lane.calls;
+        }
+        ChannelSnapshot { id: self.id, target: self.connector.target.canonical(), calls, lanes }
+    }
+
+    fn socket(&self, id: u64) -> Option<SocketSnapshot> {
+        let (lanes, closing) = self.list();
+        let mut all = lanes.iter().chain(closing.iter().map(|closing| &closing.lane));
+        let connection = all.find_map(|lane| lane.socket(id))?;
+        let traffic = Some(connection.lock().traffic());
+        Some(SocketSnapshot { id, local: None, peer: Some(connection.peer.clone()), traffic })
     }
 
     /// The connection for the next call; `None` while there is none at all.
@@ -323,6 +364,7 @@ impl LaneOwner for LaneSet {
 
 impl Drop for LaneSet {
     fn drop(&mut self) {
+        CHANNELS.remove(self.id);
         self.connector.measure.lanes(-self.len().cast_signed());
     }
 }

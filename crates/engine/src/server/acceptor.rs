@@ -15,7 +15,7 @@ use super::endpoint::ServerEndpoint;
 use crate::connection::{Connection, Driver};
 use crate::executor::Executor;
 use crate::measure::ServerMeasure;
-use crate::net::{Accepted, Listener};
+use crate::net::{Accepted, ListenAddress, Listener};
 
 /// What every connection of a server is made from.
 #[derive(Clone, Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Acceptor {
     pub(super) busy_poll: Duration,
     /// See [`Accepted::set_user_timeout`].
     pub(super) user_timeout: Option<Duration>,
+    /// What its listener is bound to.
+    pub(super) local: Option<Arc<ListenAddress>>,
     pub(super) connections: Arc<Connections>,
     pub(super) measure: ServerMeasure,
 }
@@ -90,7 +92,7 @@ impl Acceptor {
     {
         let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
         let connection = Connection::new(http2, peer, None);
-        let registered = self.connections.register(&connection, address);
+        let registered = self.connections.register(&connection, address, self.local.clone());
         let endpoint = {
             let streams_max = self.http2.max_concurrent_streams;
             ServerEndpoint::new(Arc::clone(&self.router), self.measure.clone(), streams_max)

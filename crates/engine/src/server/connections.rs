@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use slab::Slab;
 use thalweg_http2::ErrorCode;
@@ -17,6 +17,9 @@ use tokio::time::Instant;
 use super::draining::Draining;
 use super::upkeep::{self, Times, Upkeep};
 use crate::connection::Connection;
+use crate::net::ListenAddress;
+use crate::registry::{self, Registry};
+use crate::snapshot::{Counts, ServerSnapshot, SocketSnapshot};
 
 /// How many connections a server has, how much they hold, and how long they stay.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +37,10 @@ pub(super) struct ConnectionLimits {
 /// The open connections of a server.
 #[derive(Debug)]
 pub(super) struct Connections {
+    /// The server's number in the process.
+    id: u64,
+    /// What it listens on, by the numbers of the sockets.
+    listening: OnceLock<Vec<(u64, ListenAddress)>>,
     limits: ConnectionLimits,
     list: Mutex<List>,
     emptied: Notify,
@@ -46,6 +53,9 @@ struct List {
     by_address: HashMap<IpAddr, usize>,
     /// When room was last made.
     room_made_at: Option<Instant>,
+    /// What connections have done that are over, and when the last call on one of them was.
+    calls: Counts,
+    last_call: Option<SystemTime>,
 }
 
 #[derive(Debug)]
@@ -53,6 +63,21 @@ struct Open {
     connection: Arc<Connection>,
     address: Option<IpAddr>,
     upkeep: Mutex<Upkeep>,
+    /// Where it was accepted.
+    local: Option<Arc<ListenAddress>>,
+}
+
+/// The servers of the process.
+static SERVERS: Registry<Connections> = Registry::new();
+
+/// The servers of the process, in the order of their numbers.
+pub fn servers() -> Vec<ServerSnapshot> {
+    SERVERS.all().iter().map(|server| server.snapshot()).collect()
+}
+
+/// The socket of this number, if a server has it.
+pub(crate) fn socket(id: u64) -> Option<SocketSnapshot> {
+    SERVERS.all().iter().find_map(|server| server.socket(id))
 }
 
 /// How often all connections are looked at.
@@ -64,8 +89,56 @@ const ROOM_INTERVAL: Duration = Duration::from_millis(10);
 const HELD_MAX_TIGHT: usize = 1 << 20;
 
 impl Connections {
-    pub(super) fn new(limits: ConnectionLimits, draining: Draining) -> Self {
-        Self { limits, list: Mutex::default(), emptied: Notify::new(), draining }
+    pub(super) fn new(limits: ConnectionLimits, draining: Draining) -> Arc<Self> {
+        let connections = Arc::new(Self {
+            id: registry::next_id(),
+            listening: OnceLock::new(),
+            limits,
+            list: Mutex::default(),
+            emptied: Notify::new(),
+            draining,
+        });
+        SERVERS.add(connections.id, &connections);
+        connections
+    }
+
+    /// The server listens on these.
+    pub(super) fn listen(&self, addresses: &[ListenAddress]) {
+        let numbered = addresses.iter().map(|address| (registry::next_id(), address.clone())).collect();
+        // A server is bound once.
+        let _ = self.listening.set(numbered);
+    }
+
+    fn listening(&self) -> &[(u64, ListenAddress)] {
+        self.listening.get().map_or(&[], Vec::as_slice)
+    }
+
+    fn snapshot(&self) -> ServerSnapshot {
+        let list = self.lock();
+        let (mut calls, mut last_call) = (list.calls, list.last_call);
+        let open: Vec<_> = list.open.iter().map(|(_, entry)| Arc::clone(&entry.connection)).collect();
+        drop(list);
+        for connection in &open {
+            let traffic = connection.lock().traffic();
+            calls += traffic.calls;
+            last_call = last_call.max(traffic.last_stream);
+        }
+        let mut sockets: Vec<_> = open.iter().map(|connection| connection.id).collect();
+        sockets.sort_unstable();
+        ServerSnapshot { id: self.id, listening: self.listening().to_vec(), calls, last_call, sockets }
+    }
+
+    fn socket(&self, id: u64) -> Option<SocketSnapshot> {
+        if let Some((_, address)) = self.listening().iter().find(|(listening, _)| *listening == id) {
+            return Some(SocketSnapshot { id, local: Some(address.clone()), peer: None, traffic: None });
+        }
+        let list = self.lock();
+        let (_, entry) = list.open.iter().find(|(_, entry)| entry.connection.id == id)?;
+        let (connection, local) = (Arc::clone(&entry.connection), entry.local.clone());
+        drop(list);
+        let traffic = Some(connection.lock().traffic());
+        let local = local.map(|local| (*local).clone());
+        Some(SocketSnapshot { id, local, peer: Some(connection.peer.clone()), traffic })
     }
 
     /// Whether one more of this address is welcome. If not because all places are taken, one is made free for the next.
@@ -108,12 +181,13 @@ impl Connections {
         self: &Arc<Self>,
         connection: &Arc<Connection>,
         address: Option<IpAddr>,
+        local: Option<Arc<ListenAddress>>,
     ) -> Registered {
         // A hasher's keys differ from one to the next: random enough for this.
         let random = RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64;
         let upkeep = Upkeep::new(&self.limits.times, random, Instant::now());
         let connection = Arc::clone(connection);
-        let open = Arc::new(Open { connection, address, upkeep: Mutex::new(upkeep) });
+        let open = Arc::new(Open { connection, address, upkeep: Mutex::new(upkeep), local });
         let mut list = self.lock();
         let index = list.open.insert(Arc::clone(&open));
         if let Some(address) = address {
@@ -123,7 +197,7 @@ impl Connections {
         if self.draining.has_begun() {
             open.drain();
         }
-        Registered { connections: Arc::clone(self), index }
+        Registered { connections: Arc::clone(self), connection: Arc::clone(&open.connection), index }
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {
@@ -218,6 +292,12 @@ impl Connections {
     }
 }
 
+impl Drop for Connections {
+    fn drop(&mut self) {
+        SERVERS.remove(self.id);
+    }
+}
+
 impl Open {
     fn drain(&self) {
         upkeep::drain(&mut self.connection.lock());
@@ -231,13 +311,17 @@ impl Open {
 /// A connection's entry in the list, given up when it is over.
 pub(super) struct Registered {
     connections: Arc<Connections>,
+    connection: Arc<Connection>,
     index: usize,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
+        let traffic = self.connection.lock().traffic();
         let mut list = self.connections.lock();
         let open = list.open.remove(self.index);
+        list.calls += traffic.calls;
+        list.last_call = list.last_call.max(traffic.last_stream);
         if let Some(address) = open.address
             && let Some(count) = list.by_address.get_mut(&address)
         {

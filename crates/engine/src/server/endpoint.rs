@@ -104,6 +104,7 @@ impl ServerEndpoint {
             Asked::Http(answer) => {
                 // The stream stays until its body has ended: what else is wrong with it is found out.
                 answer.send(&mut state.http2, stream);
+                state.failed.call();
                 state.remove(key);
                 return;
             }
@@ -234,6 +235,7 @@ impl Endpoint for ServerEndpoint {
                     code::from_error_code(cause.code),
                     format!("the client ended the call: {}", cause.reason),
                 );
+                state.note_cut_off(key);
                 let Some((slot, _, wake)) = state.parts(key) else { return };
                 slot.end_lost(status);
                 slot.wake_all(wake);

@@ -199,6 +199,9 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
     match outcome {
         None => send_block(state, reply, Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS }, true),
         Some(outcome) => {
+            if outcome.is_err() {
+                state.note_failed(reply.key);
+            }
             let mut fields = FieldList::new();
             status::emit(outcome, sent_size_max(state), &mut fields);
             send_block(state, reply, Block { fixed: None, extra: &fields }, true);
@@ -209,6 +212,7 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
 
 /// Answers with a status and nothing else: Trailers-Only.
 pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
+    state.note_failed(reply.key);
     let mut fields = FieldList::new();
     status::emit(Err(status), sent_size_max(state), &mut fields);
     send_block(state, reply, Block { fixed: Some(&HEAD), extra: &fields }, true);

@@ -124,7 +124,8 @@ impl ServerConfig {
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
             user_timeout: keepalive.map(|keepalive| keepalive.timeout),
-            connections: Arc::new(Connections::new(limits, self.draining)),
+            local: None,
+            connections: Connections::new(limits, self.draining),
             measure: ServerMeasure::new(&self.measure),
         }
     }
@@ -149,7 +150,9 @@ pub async fn bind(
     }
     let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus.clone() };
     let executor = executor.start("thalweg-server")?.map(Arc::new);
-    Ok(BoundServer { listeners, local, executor, acceptor: config.acceptor(router) })
+    let acceptor = config.acceptor(router);
+    acceptor.connections.listen(&local);
+    Ok(BoundServer { listeners, local, executor, acceptor })
 }
 
 /// Serves one connection over any byte stream until it is over.
@@ -264,7 +267,8 @@ impl BoundServer {
         let Self { listeners, local, executor, acceptor } = self;
         let mut accepting = JoinSet::new();
         for (listener, address) in listeners.into_iter().zip(local) {
-            let (acceptor, executor) = (acceptor.clone(), executor.clone());
+            let (mut acceptor, executor) = (acceptor.clone(), executor.clone());
+            acceptor.local = Some(Arc::new(address.clone()));
             accepting.spawn(async move {
                 let source = acceptor.accept(listener, executor.as_deref()).await;
                 ServeError { address, source }

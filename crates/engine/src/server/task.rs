@@ -139,6 +139,9 @@ impl Drop for CallTask {
         let mut state = self.connection.lock();
         let Some(slot) = state.remove(self.reply.key) else { return };
         if !matches!(slot.end, Some(End::Lost { .. })) {
+            if !slot.is_over() {
+                state.failed.cut_off();
+            }
             state.http2.reset(slot.stream, ErrorCode::Cancel);
             state.notify_driver();
         }

@@ -1,5 +1,6 @@
 //! The services, asked over real sockets.
 
+mod channelz;
 mod health;
 mod reflection;
 mod support;

@@ -12,6 +12,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// A server that can be told to stop, and a channel to it.
 pub(crate) struct Running {
+    pub(crate) address: String,
     pub(crate) channel: Channel,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<Result<(), ServeError>>,
@@ -22,10 +23,11 @@ impl Running {
     pub(crate) async fn start(add: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
         let server = add(Server::builder()).shutdown_grace(Duration::from_secs(1 << 30));
         let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a free port");
-        let target = server.local_addresses()[0].to_string();
+        let address = server.local_addresses()[0].to_string();
         let (stop, stopped) = oneshot::channel();
         let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
-        Self { channel: Channel::builder(target).connect().await.expect("it listens"), stop, serving }
+        let channel = Channel::builder(&address).connect().await.expect("it listens");
+        Self { address, channel, stop, serving }
     }
 
     /// Tells it to stop; the server's end.

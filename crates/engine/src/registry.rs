@@ -1,0 +1,39 @@
+//! The servers and channels of the process, for those who look at them from outside their calls.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// A number that nothing else in the process has: of servers, channels, lanes and sockets alike. Never 0.
+pub(crate) fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What there is of one kind. Each takes itself off the list when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Registry<T>(Mutex<BTreeMap<u64, Weak<T>>>);
+
+impl<T> Registry<T> {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(BTreeMap::new()))
+    }
+
+    pub(crate) fn add(&self, id: u64, entry: &Arc<T>) {
+        self.lock().insert(id, Arc::downgrade(entry));
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        self.lock().remove(&id);
+    }
+
+    /// In the order of their numbers.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        // Upgraded under the lock and dropped without it: the last to drop one takes it off the list.
+        self.lock().values().filter_map(Weak::upgrade).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Weak<T>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,145 @@
+//! What the library knows, in the protocol's messages.
+
+use std::net::SocketAddr;
+
+use thalweg::ListenAddress;
+use thalweg::inventory::{ChannelSnapshot, Counts, LaneDetails, ServerSnapshot, SocketSnapshot, Traffic};
+
+use super::pb::address::{Address as Kind, OtherAddress, TcpIpAddress, UdsAddress};
+use super::pb::channel_connectivity_state::State;
+use super::pb::{
+    Address, Channel, ChannelConnectivityState, ChannelData, ChannelRef, Server, ServerData, ServerRef,
+    Socket, SocketData, SocketRef, Subchannel, SubchannelRef,
+};
+
+/// A number of the library's as the protocol has it: of both there are more than anybody counts to.
+pub(super) fn number(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(super) fn server(server: &ServerSnapshot) -> Server {
+    let Counts { started, succeeded, failed, .. } = server.calls;
+    let listening = |(id, address): &(u64, ListenAddress)| socket_ref(*id, address.to_string());
+    let name = server.listening.first().map_or_else(String::new, |(_, address)| address.to_string());
+    Server {
+        r#ref: Some(ServerRef { server_id: number(server.id), name }),
+        data: Some(ServerData {
+            trace: None,
+            calls_started: number(started),
+            calls_succeeded: number(succeeded),
+            calls_failed: number(failed),
+            last_call_started_timestamp: server.last_call.map(Into::into),
+        }),
+        listen_socket: server.listening.iter().map(listening).collect(),
+    }
+}
+
+pub(super) fn channel(channel: &ChannelSnapshot) -> Channel {
+    let subchannel = |lane: &LaneDetails| subchannel_ref(lane);
+    Channel {
+        r#ref: Some(ChannelRef { channel_id: number(channel.id), name: channel.target.clone() }),
+        data: Some(data(state_of(&channel.lanes), channel.target.clone(), channel.calls)),
+        subchannel_ref: channel.lanes.iter().map(subchannel).collect(),
+        ..Channel::default()
+    }
+}
+
+pub(super) fn subchannel(channel: &ChannelSnapshot, lane: &LaneDetails) -> Subchannel {
+    let socket = |id: &u64| socket_ref(*id, String::new());
+    Subchannel {
+        r#ref: Some(subchannel_ref(lane)),
+        data: Some(data(state(lane), channel.target.clone(), lane.calls)),
+        socket_ref: lane.sockets.iter().map(socket).collect(),
+        ..Subchannel::default()
+    }
+}
+
+pub(super) fn socket(socket: &SocketSnapshot) -> Socket {
+    let name = match (&socket.peer, &socket.local) {
+        (Some(peer), _) => peer.clone(),
+        (None, local) => local.as_ref().map_or_else(String::new, ToString::to_string),
+    };
+    Socket {
+        r#ref: Some(socket_ref(socket.id, name)),
+        data: socket.traffic.as_ref().map(socket_data),
+        local: socket.local.as_ref().map(address),
+        remote: socket.peer.as_deref().map(peer_address),
+        ..Socket::default()
+    }
+}
+
+pub(super) fn socket_ref(id: u64, name: String) -> SocketRef {
+    SocketRef { socket_id: number(id), name }
+}
+
+fn subchannel_ref(lane: &LaneDetails) -> SubchannelRef {
+    SubchannelRef { subchannel_id: number(lane.id), name: lane.reason.clone() }
+}
+
+fn data(state: State, target: String, calls: Counts) -> ChannelData {
+    ChannelData {
+        state: Some(ChannelConnectivityState { state: state.into() }),
+        target,
+        calls_started: number(calls.started),
+        calls_succeeded: number(calls.succeeded),
+        calls_failed: number(calls.failed),
+        ..ChannelData::default()
+    }
+}
+
+fn socket_data(traffic: &Traffic) -> SocketData {
+    let Counts { started, succeeded, failed, .. } = traffic.streams;
+    let last_stream = traffic.last_stream.map(Into::into);
+    let (local, remote) = if traffic.is_client { (last_stream, None) } else { (None, last_stream) };
+    SocketData {
+        streams_started: number(started),
+        streams_succeeded: number(succeeded),
+        streams_failed: number(failed),
+        last_local_stream_created_timestamp: local,
+        last_remote_stream_created_timestamp: remote,
+        local_flow_control_window: Some(traffic.send_window),
+        remote_flow_control_window: Some(traffic.receive_window),
+        ..SocketData::default()
+    }
+}
+
+fn state(lane: &LaneDetails) -> State {
+    State::from_str_name(lane.state).unwrap_or(State::Unknown)
+}
+
+/// A channel with a lane that is ready is; otherwise what the best of them is. Those that close take no part.
+fn state_of(lanes: &[LaneDetails]) -> State {
+    const BEST_FIRST: [State; 4] = [State::Ready, State::Connecting, State::Idle, State::TransientFailure];
+    let has = |wanted: &State| lanes.iter().any(|lane| state(lane) == *wanted);
+    BEST_FIRST.into_iter().find(has).unwrap_or(State::Unknown)
+}
+
+fn address(address: &ListenAddress) -> Address {
+    let other = |name: String| Kind::OtherAddress(OtherAddress { name, value: None });
+    let kind = match address {
+        ListenAddress::Tcp(text) => match text.parse::<SocketAddr>() {
+            Ok(at) => Kind::TcpipAddress(TcpIpAddress { ip_address: octets(at), port: at.port().into() }),
+            Err(_) => other(text.clone()),
+        },
+        ListenAddress::Unix(path) => Kind::UdsAddress(UdsAddress { filename: path.display().to_string() }),
+        ListenAddress::UnixAbstract(_) => other(address.to_string()),
+    };
+    Address { address: Some(kind) }
+}
+
+fn octets(address: SocketAddr) -> Vec<u8> {
+    match address.ip().to_canonical() {
+        std::net::IpAddr::V4(ip) => ip.octets().to_vec(),
+        std::net::IpAddr::V6(ip) => ip.octets().to_vec(),
+    }
+}
+
+/// The other end has an address, or is only called something: a byte stream, the end of a UNIX socket that connected.
+fn peer_address(peer: &str) -> Address {
+    match peer.parse() {
+        Ok(parsed) => address(&parsed),
+        Err(_) => {
+            Address { address: Some(Kind::OtherAddress(OtherAddress { name: peer.to_owned(), value: None })) }
+        }
+    }
+}

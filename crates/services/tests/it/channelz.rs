@@ -1,0 +1,242 @@
+//! `grpc.channelz.v1`, by the generated client, on a server of its own: others run in the process meanwhile.
+
+use std::time::{Duration, SystemTime};
+
+use thalweg::{Channel, Code};
+use thalweg_services::admin::AdminServices;
+use thalweg_services::channelz::pb;
+use thalweg_services::channelz::pb::address::{Address, TcpIpAddress};
+use thalweg_services::channelz::pb::channel_connectivity_state::State;
+use thalweg_services::channelz::pb::channelz_client::ChannelzClient;
+use thalweg_services::health::pb::HealthCheckRequest;
+use thalweg_services::health::pb::health_client::HealthClient;
+use thalweg_services::health::{self, HealthReporter};
+
+use crate::support::{Running, soon};
+
+/// Started, succeeded and failed.
+type Counts = [i64; 3];
+
+/// Asks about one server and about the channel to it.
+struct Asking {
+    client: ChannelzClient,
+    _admin: Running,
+    address: String,
+}
+
+impl Asking {
+    async fn about(server: &Running) -> Self {
+        let admin = Running::start(|server| server.add_service(AdminServices::new())).await;
+        let client = ChannelzClient::new(admin.channel.clone());
+        Self { client, _admin: admin, address: server.address.clone() }
+    }
+
+    async fn server(&self) -> Option<pb::Server> {
+        let mut start_server_id = 0;
+        loop {
+            // Two of them a page: there is a next one as a rule.
+            let request = pb::GetServersRequest { start_server_id, max_results: 2 };
+            let page = soon(self.client.get_servers(request)).await.expect("a page").into_inner();
+            let ids: Vec<i64> = page.server.iter().map(id_of).collect();
+            assert!(ids.is_sorted() && ids.first() >= Some(&start_server_id).filter(|_| !ids.is_empty()));
+            let listens_there = |server: &pb::Server| server.listen_socket[0].name == self.address;
+            start_server_id = ids.last().map_or(0, |last| last + 1);
+            if let Some(server) = page.server.into_iter().find(listens_there) {
+                return Some(server);
+            }
+            if page.end {
+                return None;
+            }
+        }
+    }
+
+    async fn sockets(&self) -> Vec<pb::Socket> {
+        let server = self.server().await.expect("it runs");
+        let server_id = id_of(&server);
+        let request = pb::GetServerSocketsRequest { server_id, ..Default::default() };
+        let page = soon(self.client.get_server_sockets(request)).await.expect("a page").into_inner();
+        assert!(page.end);
+        let mut sockets = Vec::new();
+        for socket in page.socket_ref {
+            sockets.push(self.socket(socket.socket_id).await);
+        }
+        sockets
+    }
+
+    async fn socket(&self, socket_id: i64) -> pb::Socket {
+        let asked = self.client.get_socket(pb::GetSocketRequest { socket_id });
+        soon(asked).await.expect("a socket").into_inner().socket.expect("it is there")
+    }
+
+    async fn channel(&self) -> Option<pb::Channel> {
+        let request = pb::GetTopChannelsRequest::default();
+        let page = soon(self.client.get_top_channels(request)).await.expect("a page").into_inner();
+        let target = format!("ipv4:{}", self.address);
+        page.channel.into_iter().find(|channel| channel.data.as_ref().expect("data").target == target)
+    }
+}
+
+fn id_of(server: &pb::Server) -> i64 {
+    server.r#ref.as_ref().expect("a number").server_id
+}
+
+fn calls_of_server(server: &pb::Server) -> Counts {
+    let data = server.data.as_ref().expect("data");
+    [data.calls_started, data.calls_succeeded, data.calls_failed]
+}
+
+fn calls(data: Option<&pb::ChannelData>) -> Counts {
+    let data = data.expect("data");
+    [data.calls_started, data.calls_succeeded, data.calls_failed]
+}
+
+fn streams(socket: &pb::Socket) -> Counts {
+    let data = socket.data.as_ref().expect("data");
+    [data.streams_started, data.streams_succeeded, data.streams_failed]
+}
+
+fn asked(service: &str) -> HealthCheckRequest {
+    HealthCheckRequest { service: service.to_owned() }
+}
+
+/// A server and a fixed channel to it, `ipv4:ADDRESS`.
+async fn subject() -> (Running, Channel) {
+    let server = Running::start(|server| server.add_service(HealthReporter::new().service())).await;
+    let channel = Channel::builder(format!("ipv4:{}", server.address)).lanes(1).connect().await;
+    (server, channel.expect("it listens"))
+}
+
+/// Tries until it is so: the other end hears of what was done here a moment later.
+async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(60), waiting).await.is_ok(), "never: {what}");
+}
+
+#[tokio::test]
+async fn calls_are_counted_by_how_they_ended_on_both_sides() {
+    let began = SystemTime::now();
+    let (server, channel) = subject().await;
+    let asking = Asking::about(&server).await;
+    let client = HealthClient::new(channel.clone());
+
+    for _ in 0..3 {
+        health::check(&channel, "").await.expect("it serves");
+    }
+    for _ in 0..2 {
+        assert_eq!(client.check(asked("a.B")).await.expect_err("unknown").code(), Code::NotFound);
+    }
+    let mut cut_off = client.watch(asked("")).await.expect("a watch").into_inner();
+    cut_off.message().await.expect("a status");
+    let mut under_way = client.watch(asked("")).await.expect("a watch").into_inner();
+    under_way.message().await.expect("a status");
+    drop(cut_off);
+
+    // Seven calls: three OK, two with a status, one cut off, one under way.
+    let expected = [7, 3, 3];
+    until("the server hears of the call that is cut off", async || {
+        calls_of_server(&asking.server().await.expect("it runs")) == expected
+    })
+    .await;
+    let shown = asking.channel().await.expect("it is open");
+    let data = shown.data.as_ref();
+    assert_eq!(calls(data), expected);
+    assert_eq!(data.expect("data").state.expect("one").state(), State::Ready);
+
+    let subchannel_id = shown.subchannel_ref[0].subchannel_id;
+    let subchannel = asking.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
+    let subchannel = subchannel.expect("a lane").into_inner().subchannel.expect("it is there");
+    assert_eq!(calls(subchannel.data.as_ref()), expected);
+
+    // A stream that ends with a status has ended as it should.
+    let of_client = asking.socket(subchannel.socket_ref[0].socket_id).await;
+    assert_eq!(streams(&of_client), [7, 5, 1]);
+    let sockets = asking.sockets().await;
+    // The other one is the test server's own channel, which makes no calls.
+    let of_server = sockets.iter().find(|socket| streams(socket)[0] > 0).expect("it carries calls");
+    assert_eq!((sockets.len(), streams(of_server)), (2, [7, 5, 1]));
+
+    let data = of_server.data.as_ref().expect("data");
+    let opened: SystemTime =
+        data.last_remote_stream_created_timestamp.expect("one").try_into().expect("a time");
+    // To the second, and clocks of both kinds are not one.
+    assert!(opened + Duration::from_secs(2) > began && opened < SystemTime::now() + Duration::from_secs(2));
+    assert!(data.local_flow_control_window > Some(0) && data.remote_flow_control_window > Some(0));
+    assert!(data.last_local_stream_created_timestamp.is_none());
+}
+
+#[tokio::test]
+async fn what_is_over_stays_counted() {
+    let (server, channel) = subject().await;
+    let asking = Asking::about(&server).await;
+    health::check(&channel, "").await.expect("it serves");
+    let mut watched =
+        HealthClient::new(channel.clone()).watch(asked("")).await.expect("a watch").into_inner();
+    watched.message().await.expect("a status");
+    drop((channel, watched));
+    until("the channel's connection goes", async || asking.sockets().await.len() == 1).await;
+    assert_eq!(calls_of_server(&asking.server().await.expect("it runs")), [2, 1, 1]);
+    assert!(asking.channel().await.is_none());
+    server.stop().await;
+    assert!(asking.server().await.is_none());
+}
+
+#[tokio::test]
+async fn sockets_have_addresses() {
+    let (server, channel) = subject().await;
+    let asking = Asking::about(&server).await;
+    health::check(&channel, "").await.expect("it serves");
+    let port: i32 = server.address.rsplit_once(':').expect("a port").1.parse().expect("a number");
+    let listening = Some(Address::TcpipAddress(TcpIpAddress { ip_address: vec![127, 0, 0, 1], port }));
+    let of = |address: Option<pb::Address>| address.and_then(|address| address.address);
+
+    let listens = asking.server().await.expect("it runs").listen_socket[0].socket_id;
+    let socket = asking.socket(listens).await;
+    assert_eq!((of(socket.local), of(socket.remote), socket.data), (listening.clone(), None, None));
+
+    for socket in asking.sockets().await {
+        assert_eq!(of(socket.local), listening);
+        let Some(Address::TcpipAddress(remote)) = of(socket.remote) else { panic!("TCP") };
+        assert!(remote.ip_address == [127, 0, 0, 1] && remote.port != port);
+    }
+    let shown = asking.channel().await.expect("it is open");
+    let subchannel_id = shown.subchannel_ref[0].subchannel_id;
+    let subchannel = asking.client.get_subchannel(pb::GetSubchannelRequest { subchannel_id }).await;
+    let socket =
+        subchannel.expect("a lane").into_inner().subchannel.expect("it is there").socket_ref[0].socket_id;
+    assert_eq!(of(asking.socket(socket).await.remote), listening);
+}
+
+#[tokio::test]
+async fn what_there_is_not_is_told() {
+    let (server, _channel) = subject().await;
+    let asking = Asking::about(&server).await;
+    let client = &asking.client;
+    let check = |outcome: Option<thalweg::Status>, code: Code, message: &str| {
+        let status = outcome.expect(message);
+        assert_eq!((status.code(), status.message()), (code, message));
+    };
+    for id in [0, -1, i64::MAX] {
+        let asked = pb::GetServerSocketsRequest { server_id: id, ..Default::default() };
+        let sockets = client.get_server_sockets(asked).await.err();
+        check(sockets, Code::NotFound, &format!("there is no server {id}"));
+        let channel = client.get_channel(pb::GetChannelRequest { channel_id: id }).await.err();
+        check(channel, Code::NotFound, &format!("there is no channel {id}"));
+        let lane = client.get_subchannel(pb::GetSubchannelRequest { subchannel_id: id }).await.err();
+        check(lane, Code::NotFound, &format!("there is no subchannel {id}"));
+        let socket = client.get_socket(pb::GetSocketRequest { socket_id: id }).await.err();
+        check(socket, Code::NotFound, &format!("there is no socket {id}"));
+    }
+    let negative = pb::GetServersRequest { start_server_id: -1, max_results: 0 };
+    let message = "start_server_id is -1; it must not be negative";
+    check(client.get_servers(negative).await.err(), Code::InvalidArgument, message);
+    let negative = pb::GetTopChannelsRequest { start_channel_id: 0, max_results: -5 };
+    let message = "max_results is -5; it must not be negative";
+    check(client.get_top_channels(negative).await.err(), Code::InvalidArgument, message);
+    let beyond = pb::GetServersRequest { start_server_id: i64::MAX, max_results: 0 };
+    let page = client.get_servers(beyond).await.expect("a page").into_inner();
+    assert!(page.server.is_empty() && page.end);
+}
