@@ -100,6 +100,8 @@ pub struct Traffic {
     pub calls: Counts,
     /// When the last stream was opened, to the second. Not known of a client's.
     pub last_stream: Option<SystemTime>,
+    /// How often a silent peer was asked whether it is there (PING).
+    pub keepalives_sent: u64,
     /// Bytes that the peer takes at the moment, over all streams (RFC 9113 §6.9).
     pub send_window: i64,
     /// Bytes that this end takes at the moment, over all streams, as far as the peer was told.

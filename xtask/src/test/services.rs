@@ -133,4 +133,4 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
 }
 
 /// As many as `xtask/suites/python/grpcio_services.py` has.
-const GRPCIO_CASES: usize = 6;
+const GRPCIO_CASES: usize = 7;

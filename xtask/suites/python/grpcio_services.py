@@ -5,14 +5,18 @@ usage: grpcio_services.py HOST:PORT PID
 The last case ends the server, whose process is PID.
 """
 
+import difflib
 import os
 import signal
 import sys
 
 import grpc
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+from grpc_channelz.v1 import channelz_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 TIMEOUT_S = 30
@@ -75,6 +79,34 @@ def reflection_call(channel: grpc.Channel) -> None:
     check("bytes of the response", len(call(request(response_size=3), timeout=TIMEOUT_S).payload.body), 3)
 
 
+def interfaces(channel: grpc.Channel) -> None:
+    """What our own .proto files say is what gRPC's say, but for names of files, options and comments."""
+    pool = DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
+    for published, name in [
+        (channelz_pb2, "grpc.channelz.v1.Channelz"),
+        (health_pb2, "grpc.health.v1.Health"),
+        (reflection_pb2, "grpc.reflection.v1.ServerReflection"),
+        (reflection_pb2, "grpc.reflection.v1alpha.ServerReflection"),
+    ]:
+        ours, theirs = FileDescriptorProto(), FileDescriptorProto()
+        pool.FindServiceByName(name).file.CopyToProto(ours)
+        published.DESCRIPTOR.CopyToProto(theirs)
+        differences = list(difflib.ndiff(declared(ours), declared(theirs)))
+        check(f"differences in {name}", [line for line in differences if line[0] in "+-"], [])
+
+
+def declared(file: FileDescriptorProto) -> list[str]:
+    """Messages and services, in the order of their names. The two versions of reflection differ in theirs alone.
+
+    Names in JSON follow from the fields' names, and are not in every descriptor.
+    """
+    parts = sorted([*file.message_type, *file.service], key=lambda part: part.name)
+    for part in file.service:
+        part.method.sort(key=lambda method: method.name)
+    lines = "".join(map(str, parts)).replace(".v1alpha.", ".v1.").splitlines()
+    return [line for line in lines if "json_name" not in line]
+
+
 def health_watch(channel: grpc.Channel) -> None:
     """Watches the server stop."""
     responses = health_pb2_grpc.HealthStub(channel).Watch(asked(""), timeout=TIMEOUT_S)
@@ -86,7 +118,15 @@ def health_watch(channel: grpc.Channel) -> None:
 
 def main() -> int:
     failed = 0
-    cases = (health_check, health_list, reflection_services, reflection_unknown, reflection_call, health_watch)
+    cases = (
+        health_check,
+        health_list,
+        reflection_services,
+        reflection_unknown,
+        reflection_call,
+        interfaces,
+        health_watch,
+    )
     with grpc.insecure_channel(sys.argv[1]) as channel:
         for case in cases:
             try:

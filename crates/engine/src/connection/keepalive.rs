@@ -99,6 +99,7 @@ impl Asking {
             return Asked::Again(due);
         }
         state.http2.ping(PING);
+        state.keepalives_sent += 1;
         state.notify_driver();
         self.pinged_at = Some(now);
         Asked::Again(now + options.timeout)

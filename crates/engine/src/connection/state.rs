@@ -52,6 +52,7 @@ impl Connection {
                 slots: Slab::new(),
                 generation: 0,
                 failed: Failed::default(),
+                keepalives_sent: 0,
                 driver: DriverState::Running,
                 ended: None,
                 gate: gate.clone(),
@@ -163,6 +164,7 @@ pub(crate) struct State {
     /// Counts the slots that there were, each of one stream; its lower half tells those of the same index apart.
     generation: u64,
     pub(crate) failed: Failed,
+    pub(crate) keepalives_sent: u64,
     pub(super) driver: DriverState,
     /// Why the connection is over, once it is.
     ended: Option<Status>,
@@ -334,6 +336,7 @@ impl State {
             streams: counts(self.failed.streams),
             calls: counts(self.failed.calls),
             last_stream: opened_at.and_then(|at| SystemTime::now().checked_sub(at.elapsed())),
+            keepalives_sent: self.keepalives_sent,
             send_window: send_window.into(),
             receive_window: receive_window.into(),
         }

@@ -95,6 +95,7 @@ fn socket_data(traffic: &Traffic) -> SocketData {
         streams_started: number(started),
         streams_succeeded: number(succeeded),
         streams_failed: number(failed),
+        keep_alives_sent: number(traffic.keepalives_sent),
         last_local_stream_created_timestamp: local,
         last_remote_stream_created_timestamp: remote,
         local_flow_control_window: Some(traffic.send_window),

@@ -1,15 +1,15 @@
 //! The channelz service, as a server has it.
 
-use thalweg::inventory;
+use thalweg::inventory::{self, ServerSnapshot};
 use thalweg::server::{Methods, Service};
 use thalweg::{Request, Response, Status};
 
 use super::convert;
 use super::pb::channelz_server::{Channelz, ChannelzServer, SERVICE_NAME};
 use super::pb::{
-    GetChannelRequest, GetChannelResponse, GetServerSocketsRequest, GetServerSocketsResponse,
-    GetServersRequest, GetServersResponse, GetSocketRequest, GetSocketResponse, GetSubchannelRequest,
-    GetSubchannelResponse, GetTopChannelsRequest, GetTopChannelsResponse,
+    GetChannelRequest, GetChannelResponse, GetServerRequest, GetServerResponse, GetServerSocketsRequest,
+    GetServerSocketsResponse, GetServersRequest, GetServersResponse, GetSocketRequest, GetSocketResponse,
+    GetSubchannelRequest, GetSubchannelResponse, GetTopChannelsRequest, GetTopChannelsResponse,
 };
 
 /// `grpc.channelz.v1.Channelz`, of this process.
@@ -63,15 +63,21 @@ impl Channelz for OfProcess {
         Ok(Response::new(GetServersResponse { server, end }))
     }
 
+    async fn get_server(
+        &self,
+        request: Request<GetServerRequest>,
+    ) -> Result<Response<GetServerResponse>, Status> {
+        let server = server(request.into_inner().server_id)?;
+        Ok(Response::new(GetServerResponse { server: Some(convert::server(&server)) }))
+    }
+
     async fn get_server_sockets(
         &self,
         request: Request<GetServerSocketsRequest>,
     ) -> Result<Response<GetServerSocketsResponse>, Status> {
         let GetServerSocketsRequest { server_id, start_socket_id, max_results } = request.into_inner();
         let page = Page::new("start_socket_id", start_socket_id, max_results)?;
-        let server = inventory::servers().into_iter().find(|server| is(server.id, server_id));
-        let server = server.ok_or_else(|| not_found("server", server_id))?;
-        let (sockets, end) = page.of(server.sockets, |socket| *socket);
+        let (sockets, end) = page.of(server(server_id)?.sockets, |socket| *socket);
         let socket_ref =
             sockets.into_iter().map(|socket| convert::socket_ref(socket, String::new())).collect();
         Ok(Response::new(GetServerSocketsResponse { socket_ref, end }))
@@ -110,6 +116,11 @@ impl Channelz for OfProcess {
         let socket = socket.ok_or_else(|| not_found("socket", id))?;
         Ok(Response::new(GetSocketResponse { socket: Some(convert::socket(&socket)) }))
     }
+}
+
+fn server(id: i64) -> Result<ServerSnapshot, Status> {
+    let server = inventory::servers().into_iter().find(|server| is(server.id, id));
+    server.ok_or_else(|| not_found("server", id))
 }
 
 fn is(id: u64, wanted: i64) -> bool {

@@ -54,6 +54,8 @@ impl Asking {
         let server = self.server().await.expect("it runs");
         let server_id = id_of(&server);
         let request = pb::GetServerSocketsRequest { server_id, ..Default::default() };
+        let one = soon(self.client.get_server(pb::GetServerRequest { server_id })).await.expect("a server");
+        assert_eq!(id_of(&one.into_inner().server.expect("it is there")), server_id);
         let page = soon(self.client.get_server_sockets(request)).await.expect("a page").into_inner();
         assert!(page.end);
         let mut sockets = Vec::new();
@@ -64,7 +66,7 @@ impl Asking {
     }
 
     async fn socket(&self, socket_id: i64) -> pb::Socket {
-        let asked = self.client.get_socket(pb::GetSocketRequest { socket_id });
+        let asked = self.client.get_socket(pb::GetSocketRequest { socket_id, summary: false });
         soon(asked).await.expect("a socket").into_inner().socket.expect("it is there")
     }
 
@@ -223,11 +225,13 @@ async fn what_there_is_not_is_told() {
         let asked = pb::GetServerSocketsRequest { server_id: id, ..Default::default() };
         let sockets = client.get_server_sockets(asked).await.err();
         check(sockets, Code::NotFound, &format!("there is no server {id}"));
+        let server = client.get_server(pb::GetServerRequest { server_id: id }).await.err();
+        check(server, Code::NotFound, &format!("there is no server {id}"));
         let channel = client.get_channel(pb::GetChannelRequest { channel_id: id }).await.err();
         check(channel, Code::NotFound, &format!("there is no channel {id}"));
         let lane = client.get_subchannel(pb::GetSubchannelRequest { subchannel_id: id }).await.err();
         check(lane, Code::NotFound, &format!("there is no subchannel {id}"));
-        let socket = client.get_socket(pb::GetSocketRequest { socket_id: id }).await.err();
+        let socket = client.get_socket(pb::GetSocketRequest { socket_id: id, summary: true }).await.err();
         check(socket, Code::NotFound, &format!("there is no socket {id}"));
     }
     let negative = pb::GetServersRequest { start_server_id: -1, max_results: 0 };
