@@ -150,7 +150,8 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "services",
         proves: "grpcurl lists, describes and calls our server by reflection alone, and gRPC's own health and \
-                 reflection clients for Python get on with it, its graceful stop included",
+                 reflection clients for Python get on with it, its graceful stop included; our .proto files of the \
+                 services declare what gRPC's do",
         needs: "Go, Python",
         sequence: Suites,
         after: &["release"],
