@@ -170,7 +170,8 @@ impl Slot {
         matches!(&self.role, Role::Client(call) if call.wakes_on != WakesOn::End)
     }
 
-    /// Whether the call has an outcome here: a client's has its status, a server's was lost before its answer was whole.
+    /// Whether the call has an outcome here: a client's has its status, a server's was lost before its answer was
+    /// whole.
     pub(crate) fn is_over(&self) -> bool {
         match &self.role {
             Role::Client(_) => self.end.is_some(),
