@@ -23,20 +23,34 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     {statics}
 
     {service_documentation}{service_deprecation}{client_attributes}#[derive(Clone)]
-    pub struct {client} {{
-        channel: thalweg::Channel,
+    pub struct {client}<C = thalweg::Channel> {{
+        channel: C,
         options: thalweg::CallOptions,
     }}
 
     impl {client} {{
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {{
-            Self {{ channel, options: thalweg::CallOptions::default() }}
-        }}
-
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(target: impl Into<String>) -> Result<Self, thalweg::channel::ConnectError> {{
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }}
+    }}
+
+    impl {client}<thalweg::InterceptedChannel> {{
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(channel: impl Into<thalweg::InterceptedChannel>, interceptor: F) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status> + Send + Sync + 'static,
+        {{
+            Self::new(channel.into().with_interceptor(thalweg::interceptor::head(interceptor)))
+        }}
+    }}
+
+    impl<C: thalweg::Caller> {client}<C> {{
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {{
+            let options = channel.call_options();
+            Self {{ channel, options }}
         }}
 
         /// Replaces the options of all calls.
@@ -64,6 +78,13 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {{
             self.options.send_compressed = Some(encoding);
+            self
+        }}
+
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {{
+            self.options.compression_threshold = bytes;
             self
         }}
 

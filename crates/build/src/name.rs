@@ -4,21 +4,23 @@ use std::fmt::Write;
 
 /// Names of methods that generated clients have of their own; a method of the service with that name
 /// gets an underscore.
-const CLIENT_METHODS: [&str; 10] = [
+const CLIENT_METHODS: [&str; 12] = [
     "clone",
     "new",
     "connect",
+    "with_interceptor",
     "with_options",
     "max_decoding_message_size",
     "max_encoding_message_size",
     "send_compressed",
+    "compression_threshold",
     "accept_compressed",
     "wait_for_ready",
     "timeout",
 ];
 
 /// Names that the server module uses unqualified, which a trait of the same name would shadow.
-const SERVER_MODULE_NAMES: [&str; 6] = ["Clone", "Into", "Result", "Send", "Sync", "T"];
+const SERVER_MODULE_NAMES: [&str; 7] = ["Clone", "Fn", "Into", "Result", "Send", "Sync", "T"];
 
 /// The names of one service.
 pub(crate) struct ServiceNames {

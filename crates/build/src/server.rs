@@ -47,6 +47,18 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
             Self {{ service, options: thalweg::ServiceOptions::default() }}
         }}
 
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(service: T, interceptor: F) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status> + Send + Sync + 'static,
+        {{
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }}
+
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {{
@@ -72,6 +84,13 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {{
             self.options.send_compressed = Some(encoding);
+            self
+        }}
+
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {{
+            self.options.compression_threshold = bytes;
             self
         }}
 

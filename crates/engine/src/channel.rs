@@ -20,6 +20,7 @@ use crate::lanes::{
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
+use crate::options::CallOptions;
 use crate::request_heads::RequestHeads;
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
@@ -36,6 +37,7 @@ struct Shared {
     user_agent: String,
     heads: RequestHeads,
     measure: ChannelMeasure,
+    call_options: CallOptions,
 }
 
 /// How a [`Channel`] is set up. A face gives each field the words in which its users know it.
@@ -65,6 +67,8 @@ pub struct ChannelConfig {
     pub threads: Option<usize>,
     /// The processors that they are kept on, in turn; any.
     pub cpus: Vec<usize>,
+    /// The options of calls that set none of their own.
+    pub call_options: CallOptions,
     transport: Transport,
     jitter: fn() -> f64,
     measure: measure::Setup,
@@ -111,6 +115,7 @@ impl Default for ChannelConfig {
             idle_timeout: None,
             threads: None,
             cpus: Vec::new(),
+            call_options: CallOptions::default(),
             transport: Transport::Sockets,
             jitter: random_unit,
             measure: measure::Setup::default(),
@@ -184,8 +189,14 @@ impl Channel {
         };
         let lanes = LaneSet::new(&lanes, connector);
         let heads = RequestHeads::default();
-        let shared = Shared { lanes, authority, user_agent, heads, measure };
+        let call_options = config.call_options;
+        let shared = Shared { lanes, authority, user_agent, heads, measure, call_options };
         Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The options of calls that set none of their own.
+    pub fn call_options(&self) -> &CallOptions {
+        &self.shared.call_options
     }
 
     /// Connects the lanes that the channel begins with.
@@ -240,6 +251,11 @@ impl Channel {
     #[inline]
     pub(crate) fn lane_set(&self) -> &LaneSet {
         &self.shared.lanes
+    }
+
+    /// What it connects to, for people.
+    pub(crate) fn target(&self) -> impl fmt::Display + '_ {
+        self.shared.lanes.target()
     }
 
     /// A call of `method` begins.

@@ -20,4 +20,9 @@ pub trait Encode {
     fn encode_chained(&self, out: &mut Chain) {
         self.encode(out.buffer());
     }
+
+    /// Whether it may be compressed, where the call's messages are. Only asked then.
+    fn may_be_compressed(&self) -> bool {
+        true
+    }
 }

@@ -58,11 +58,12 @@ pub use grpc::codec::{Envelope, Payload};
 pub use grpc::compression::{Encoding, EncodingSet};
 pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
+pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
 pub use lanes::{Lanes, ServiceConfigError, TargetError};
 #[cfg(feature = "opentelemetry")]
 pub use measure::Metrics;
 pub use method::{InvalidPath, Method};
 pub use net::{InvalidAddress, ListenAddress};
-pub use options::{CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
+pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
 pub use status::{Code, Status, StatusParts};

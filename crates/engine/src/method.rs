@@ -20,6 +20,13 @@ pub struct Method {
     id: AtomicU32,
 }
 
+impl Clone for Method {
+    /// The clone is the same method to the caches of channels.
+    fn clone(&self) -> Self {
+        Self { path: self.path.clone(), id: AtomicU32::new(self.id()) }
+    }
+}
+
 impl Method {
     /// The method at `path`, which must be `/service/method`; [`Method::from_path`] checks it.
     pub const fn new(path: &'static str) -> Self {

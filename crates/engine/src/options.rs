@@ -8,6 +8,10 @@ use crate::grpc::compression::{Encoding, EncodingSet};
 /// Bytes of the largest message that is accepted unless said otherwise, as in every gRPC implementation.
 pub const MAX_DECODING_MESSAGE_SIZE: usize = 4 * 1024 * 1024;
 
+/// Bytes from which on a message is compressed unless said otherwise. A smaller one mostly fits one packet with its
+/// head anyway, and little of it can be said more briefly.
+pub const COMPRESSION_THRESHOLD: usize = 1024;
+
 /// Options of a client's calls.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -16,8 +20,12 @@ pub struct CallOptions {
     pub max_decoding_message_size: usize,
     /// Bytes of the largest message sent; unlimited by default.
     pub max_encoding_message_size: usize,
-    /// How messages are compressed; not at all by default.
+    /// How messages are compressed; not at all by default. A server that does not know the encoding ends the call with
+    /// UNIMPLEMENTED, and names those it knows.
     pub send_compressed: Option<Encoding>,
+    /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller;
+    /// [`COMPRESSION_THRESHOLD`] by default.
+    pub compression_threshold: usize,
     /// How the server is told that it may compress: in all ways that this library knows.
     pub accept_compressed: EncodingSet,
     /// Whether a call waits for a connection that can't be made at the moment, rather than failing with UNAVAILABLE.
@@ -35,6 +43,7 @@ impl Default for CallOptions {
             max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
             max_encoding_message_size: usize::MAX,
             send_compressed: None,
+            compression_threshold: COMPRESSION_THRESHOLD,
             accept_compressed: EncodingSet::ALL,
             wait_for_ready: false,
             timeout: None,
@@ -64,8 +73,12 @@ pub struct ServiceOptions {
     pub max_decoding_message_size: usize,
     /// Bytes of the largest message sent; unlimited by default.
     pub max_encoding_message_size: usize,
-    /// How responses are compressed for clients that accept it; not at all by default.
+    /// How responses are compressed for clients that accept it: as the server compresses by default, which is not at
+    /// all unless that is said for it. [`Encoding::Identity`] turns it off for these methods.
     pub send_compressed: Option<Encoding>,
+    /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller;
+    /// [`COMPRESSION_THRESHOLD`] by default.
+    pub compression_threshold: usize,
     /// The compression that requests may have: all that this library knows.
     pub accept_compressed: EncodingSet,
 }
@@ -76,6 +89,7 @@ impl Default for ServiceOptions {
             max_decoding_message_size: MAX_DECODING_MESSAGE_SIZE,
             max_encoding_message_size: usize::MAX,
             send_compressed: None,
+            compression_threshold: COMPRESSION_THRESHOLD,
             accept_compressed: EncodingSet::ALL,
         }
     }

@@ -6,12 +6,14 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use futures_core::Stream;
-use thalweg_engine::{self as engine, CallOptions, ChannelConfig, Exchange, Keepalive, Method};
+use thalweg_engine::{
+    self as engine, CallOptions, ChannelConfig, Encode, Encoding, Exchange, Keepalive, Method,
+};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
-use crate::codec::{self, Lent, Owned};
+use crate::codec::{self, Asked, Owned};
 use crate::message::Message;
 use crate::status::to_tonic;
 use crate::streaming::Streaming;
@@ -53,6 +55,11 @@ impl Channel {
         ChannelBuilder { target: target.into(), config: ChannelConfig::default() }
     }
 
+    /// The options of calls that set none of their own: [`ChannelBuilder::call_options`].
+    pub fn call_options(&self) -> &CallOptions {
+        self.engine.call_options()
+    }
+
     /// The lanes as they are now, in the order of their opening; behind them those that close.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
         self.engine.lanes()
@@ -77,7 +84,7 @@ impl Channel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Res>, Status> {
-        let (metadata, message) = (request.metadata().as_ref(), Lent(request.get_ref()));
+        let (metadata, message) = (request.metadata().as_ref(), Asked(&request));
         let mut reply = match self.engine.unary(method, metadata, &message, options).await {
             Ok(reply) => reply,
             Err(status) => return Err(to_tonic(status)),
@@ -108,7 +115,9 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (exchange, mut metadata) = self.stream(method, request, options).await?;
+        let (metadata, _, source) = request.into_parts();
+        let (exchange, mut metadata) =
+            self.exchange(method, &metadata, Requests(Box::pin(source)), options).await?;
         let (message, trailers) = exchange.only_response(codec::decode).await.map_err(to_tonic)?;
         metadata.extend(trailers);
         Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
@@ -137,23 +146,25 @@ impl Channel {
         S::Item: Message,
         Res: Message,
     {
-        let (exchange, metadata) = self.stream(method, request, options).await?;
+        let (metadata, _, source) = request.into_parts();
+        let (exchange, metadata) =
+            self.exchange(method, &metadata, Requests(Box::pin(source)), options).await?;
         let responses = Streaming::new(exchange.into_responses());
         Ok(Response::from_parts(MetadataMap::from_headers(metadata), responses, Extensions::default()))
     }
 
-    async fn stream<S>(
+    /// Opens a call that is not unary, and waits for the response's head; with that head's metadata.
+    pub(crate) async fn exchange<R, M>(
         &self,
         method: &Method,
-        request: Request<S>,
+        metadata: &MetadataMap,
+        requests: R,
         options: &CallOptions,
-    ) -> Result<(Exchange<Requests<S>>, http::HeaderMap), Status>
+    ) -> Result<(Exchange<R>, http::HeaderMap), Status>
     where
-        S: Stream + Send + 'static,
-        S::Item: Message,
+        R: Stream<Item = Result<M, engine::Status>> + Unpin + Send + 'static,
+        M: Encode,
     {
-        let (metadata, _, source) = request.into_parts();
-        let requests = Requests(Box::pin(source));
         self.engine.stream(method, metadata.as_ref(), requests, options).await.map_err(to_tonic)
     }
 }
@@ -229,6 +240,19 @@ impl ChannelBuilder {
     /// The `:authority` of calls, if it is not to follow from the target.
     pub fn authority(mut self, authority: impl Into<String>) -> Self {
         self.config.authority = Some(authority.into());
+        self
+    }
+
+    /// The options that generated clients begin with: limits of messages, compression, deadline, and whether calls wait
+    /// for a connection.
+    pub fn call_options(mut self, options: CallOptions) -> Self {
+        self.config.call_options = options;
+        self
+    }
+
+    /// Has generated clients compress messages with `encoding`, unless they are told otherwise.
+    pub fn send_compressed(mut self, encoding: Encoding) -> Self {
+        self.config.call_options.send_compressed = Some(encoding);
         self
     }
 

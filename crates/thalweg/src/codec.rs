@@ -1,38 +1,126 @@
 //! Between messages of an application and the engine's bytes.
 
 use thalweg_engine::{self as engine, Chain, Encode, Envelope, Payload};
+use tonic::{Extensions, Request, Response};
 
 use crate::message::{DecodeError, Message};
 
-/// A message that is sent from where it is.
-pub(crate) struct Lent<'a, M>(pub(crate) &'a M);
+/// A request that is sent from where it is.
+pub(crate) struct Asked<'a, M>(pub(crate) &'a Request<M>);
+
+/// A response that is sent from where it is.
+pub(crate) struct Answered<'a, M>(pub(crate) &'a Response<M>);
 
 /// A message that was given away to be sent.
 pub(crate) struct Owned<M>(pub(crate) M);
 
+/// Has one message not be compressed, where those of its call are: put it into the extensions of the request or of the
+/// response. In those of a response that is a stream it is for all of its messages.
+///
+/// For what must not be guessed from its compressed size: a secret beside text that others choose.
+///
+/// ```
+/// use thalweg::{Response, Uncompressed};
+///
+/// let mut response = Response::new(());
+/// response.extensions_mut().insert(Uncompressed);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Uncompressed;
+
 macro_rules! encodes_as_its_message {
-    ($($sent:ty),*) => {
-        $(
-            impl<M: Message> Encode for $sent {
-                #[inline]
-                fn encoded_len(&self) -> usize {
-                    self.0.encoded_len()
-                }
-
-                #[inline]
-                fn encode(&self, out: &mut Vec<u8>) {
-                    self.0.encode(out);
-                }
-
-                fn encode_chained(&self, out: &mut Chain) {
-                    self.0.encode_chained(out);
-                }
+    ($sent:ty, |$this:ident| $message:expr, $may_be_compressed:expr) => {
+        impl<M: Message> Encode for $sent {
+            #[inline]
+            fn encoded_len(&self) -> usize {
+                let $this = self;
+                $message.encoded_len()
             }
-        )*
+
+            #[inline]
+            fn encode(&self, out: &mut Vec<u8>) {
+                let $this = self;
+                $message.encode(out);
+            }
+
+            fn encode_chained(&self, out: &mut Chain) {
+                let $this = self;
+                $message.encode_chained(out);
+            }
+
+            fn may_be_compressed(&self) -> bool {
+                let $this = self;
+                $may_be_compressed
+            }
+        }
     };
 }
 
-encodes_as_its_message!(Lent<'_, M>, Owned<M>);
+encodes_as_its_message!(Asked<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
+encodes_as_its_message!(Answered<'_, M>, |this| this.0.get_ref(), compresses(this.0.extensions()));
+encodes_as_its_message!(Owned<M>, |this| this.0, {
+    let _ = this;
+    true
+});
+
+pub(crate) fn compresses(extensions: &Extensions) -> bool {
+    extensions.get::<Uncompressed>().is_none()
+}
+
+/// A response whose message may have any type.
+///
+/// The way of plain responses has their type for itself: a second user of it would keep it from being inlined, which
+/// costs them some 60 instructions.
+pub(crate) struct AnyAnswered<'a>(&'a dyn Answering);
+
+impl<'a> AnyAnswered<'a> {
+    pub(crate) fn new<M: Message>(response: &'a Response<M>) -> Self {
+        Self(response)
+    }
+}
+
+trait Answering {
+    fn encoded_len(&self) -> usize;
+    fn encode(&self, out: &mut Vec<u8>);
+    fn encode_chained(&self, out: &mut Chain);
+    fn may_be_compressed(&self) -> bool;
+}
+
+impl<M: Message> Answering for Response<M> {
+    fn encoded_len(&self) -> usize {
+        self.get_ref().encoded_len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.get_ref().encode(out);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        self.get_ref().encode_chained(out);
+    }
+
+    fn may_be_compressed(&self) -> bool {
+        compresses(self.extensions())
+    }
+}
+
+impl Encode for AnyAnswered<'_> {
+    fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        self.0.encode_chained(out);
+    }
+
+    fn may_be_compressed(&self) -> bool {
+        self.0.may_be_compressed()
+    }
+}
 
 /// Reads the only message of its direction.
 #[inline]

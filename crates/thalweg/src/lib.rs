@@ -24,9 +24,14 @@
 
 #[cfg(feature = "buffa")]
 mod buffa_message;
+mod caller;
 pub mod channel;
 mod codec;
+mod deadline;
+mod intercepted_channel;
+pub mod interceptor;
 mod message;
+mod parent;
 pub mod server;
 mod status;
 mod streaming;
@@ -42,8 +47,13 @@ pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Re
 
 #[cfg(feature = "buffa")]
 pub use buffa_message::View;
+pub use caller::Caller;
 pub use channel::Channel;
+pub use codec::Uncompressed;
+pub use deadline::Deadline;
+pub use intercepted_channel::InterceptedChannel;
 pub use message::{DecodeError, Message, Raw};
+pub use parent::{ChildCaller, Parent, ParentGuard};
 pub use server::Server;
 pub use streaming::Streaming;
 /// ```
@@ -61,8 +71,9 @@ pub use thalweg_engine::Metrics;
 #[cfg(feature = "testing")]
 pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
-    CallOptions, Chain, Encoding, EncodingSet, ExecutorError, InvalidAddress, InvalidPath, Keepalive,
-    ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2, inventory,
+    COMPRESSION_THRESHOLD, CallOptions, Chain, Encoding, EncodingSet, ExecutorError, InvalidAddress,
+    InvalidPath, Keepalive, ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2,
+    inventory,
 };
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.

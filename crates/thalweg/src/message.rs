@@ -35,7 +35,7 @@ use thalweg_engine::Chain;
 ///     }
 /// }
 /// ```
-pub trait Message: Sized + Send + 'static {
+pub trait Message: Sized + Send + Sync + 'static {
     /// How many bytes [`encode`](Message::encode) appends.
     ///
     /// The transport frames the message by this number, before it is encoded: it must be exact.

@@ -2,23 +2,28 @@
 
 mod handle;
 mod handler;
+mod intercepted;
+mod intercepted_service;
 mod methods;
 mod trailers;
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
 use thalweg_engine::server::ServerConfig;
-use thalweg_engine::{self as engine, Keepalive, ListenAddress};
+use thalweg_engine::{self as engine, Encoding, Keepalive, ListenAddress};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use handle::ServerHandle;
+pub use intercepted_service::InterceptedService;
 pub use methods::{Methods, Service};
 pub use thalweg_engine::server::{BindError, BoundServer, ServeError};
 pub use trailers::Trailers;
 
+use crate::interceptor::{Chain, Interceptor};
 use methods::Router;
 
 /// A gRPC server: begin with [`Server::builder`].
@@ -46,27 +51,59 @@ impl Server {
     pub fn builder() -> ServerBuilder {
         let config = ServerConfig::default();
         let server = ServerHandle::new(config.draining.clone());
-        ServerBuilder { router: Router::new(server), config }
+        ServerBuilder { services: Vec::new(), chain: Chain::default(), send_compressed: None, server, config }
     }
 }
 
+/// Adds the methods of a service, behind interceptors.
+type Register = dyn FnOnce(&mut Router, Chain) + Send + Sync;
+
 /// How a [`Server`] is set up.
-#[derive(Debug)]
 pub struct ServerBuilder {
-    router: Router,
+    /// They are registered when all interceptors are known.
+    services: Vec<Box<Register>>,
+    chain: Chain,
+    send_compressed: Option<Encoding>,
+    server: ServerHandle,
     config: ServerConfig,
 }
 
 impl ServerBuilder {
     /// Adds a service; one of the same name replaces it.
     pub fn add_service<S: Service>(mut self, service: S) -> Self {
-        service.register(&mut Methods::new(S::NAME, &mut self.router));
+        self.server.add_service(S::NAME);
+        self.services.push(Box::new(|router, chain| {
+            service.register(&mut Methods::new(S::NAME, router, chain));
+        }));
         self
     }
 
     /// What the rest of the program may know of the server: whether it has begun to stop, and what it serves.
     pub fn handle(&self) -> ServerHandle {
-        self.router.server.clone()
+        self.server.clone()
+    }
+
+    /// Has an interceptor see the calls of all services, whenever they are added. The first that is set up is the
+    /// outermost, and those of a service ([`InterceptedService`]) are within them all.
+    ///
+    /// Calls of methods that the server does not have are answered before interceptors see them.
+    pub fn interceptor(mut self, interceptor: impl Interceptor) -> Self {
+        self.chain = self.chain.with(interceptor.into_link().0);
+        self
+    }
+
+    /// Compresses the messages of all services that do not say how they do, for clients that accept `encoding`.
+    pub fn send_compressed(mut self, encoding: Encoding) -> Self {
+        self.send_compressed = Some(encoding);
+        self
+    }
+
+    fn into_parts(self) -> (ServerConfig, Arc<Router>) {
+        let mut router = Router::new(self.server, self.send_compressed);
+        for register in self.services {
+            register(&mut router, self.chain.clone());
+        }
+        (self.config, Arc::new(router))
     }
 
     /// How many calls one connection may have at once; 256 by default. More are refused by the protocol, and wait at
@@ -220,7 +257,8 @@ impl ServerBuilder {
     /// # Errors
     /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running.
     pub async fn bind(self, addresses: &[ListenAddress]) -> Result<BoundServer, BindError> {
-        engine::server::bind(self.config, Arc::new(self.router), addresses).await
+        let (config, router) = self.into_parts();
+        engine::server::bind(config, router, addresses).await
     }
 
     /// Serves one connection over any byte stream until it is over: an in-memory pipe in a test, a socket that came
@@ -229,7 +267,8 @@ impl ServerBuilder {
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        engine::server::serve_connection(self.config, Arc::new(self.router), io).await;
+        let (config, router) = self.into_parts();
+        engine::server::serve_connection(config, router, io).await;
     }
 
     /// Serves byte streams from any source, as [`BoundServer::serve_until`] does with sockets: until `shutdown` is
@@ -241,6 +280,19 @@ impl ServerBuilder {
     ) where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        engine::server::serve_incoming(self.config, Arc::new(self.router), incoming, shutdown).await;
+        let (config, router) = self.into_parts();
+        engine::server::serve_incoming(config, router, incoming, shutdown).await;
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("services", &self.services.len())
+            .field("chain", &self.chain)
+            .field("send_compressed", &self.send_compressed)
+            .field("server", &self.server)
+            .field("config", &self.config)
+            .finish()
     }
 }

@@ -356,3 +356,27 @@ async fn options_of_the_server_reach_its_methods() {
     check(server().max_decoding_message_size(2), Code::ResourceExhausted).await;
     check(server().max_encoding_message_size(2), Code::ResourceExhausted).await;
 }
+
+#[tokio::test]
+async fn clients_and_servers_with_interceptors() {
+    let marks = |mut request: Request<()>| {
+        request.metadata_mut().insert("x-mark", "1".parse().expect("ASCII"));
+        Ok(request)
+    };
+    let wants_mark = |request: Request<()>| match request.metadata().get("x-mark") {
+        Some(_) => Ok(request),
+        None => Err(Status::unauthenticated("no mark")),
+    };
+    let check = async |server: ServerBuilder, expected: Code| {
+        let channel = start(server).await;
+        for _ in 0..2 {
+            let marked = ShapesClient::with_interceptor(channel.clone(), marks);
+            assert!(marked.unary(question("a")).await.is_ok());
+        }
+        let answer = ShapesClient::new(channel).unary(question("a")).await;
+        assert_eq!(answer.map_or_else(|status| status.code(), |_| Code::Ok), expected);
+    };
+    check(Server::builder().add_service(ShapesServer::new(Everything)), Code::Ok).await;
+    let server = ShapesServer::with_interceptor(Everything, wants_mark);
+    check(Server::builder().add_service(server), Code::Unauthenticated).await;
+}

@@ -2,4 +2,6 @@
 
 mod generated;
 mod helloworld;
+mod interceptors;
 mod notes;
+mod rich_errors;

@@ -1,8 +1,10 @@
 //! The attempts at one call: on which connection it goes next, and when it is given up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::opening::Refused;
+use super::prepared::WaitsFor;
 use crate::connection::Connection;
 use crate::lanes::{LaneSet, WaitTicket};
 use crate::measure::CallMeasure;
@@ -19,6 +21,8 @@ const LANES_TRIED_MAX: u32 = 16;
 pub(super) struct Attempts<'a> {
     lanes: &'a LaneSet,
     pub(super) ticket: WaitTicket<'a>,
+    /// What the call waits for, for its deadline's error.
+    waits_for: &'a AtomicU8,
     /// Calls with the same one take the same lane.
     affinity: Option<u64>,
     wait_for_ready: bool,
@@ -29,10 +33,10 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(lanes: &'a LaneSet, options: &CallOptions) -> Self {
+    pub(super) fn new(lanes: &'a LaneSet, options: &CallOptions, waits_for: &'a AtomicU8) -> Self {
         let (affinity, wait_for_ready) = (options.affinity, options.wait_for_ready);
         let ticket = WaitTicket::new(lanes);
-        Self { lanes, ticket, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
+        Self { lanes, ticket, waits_for, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
     }
 
     /// The connection to try next, if the call need not wait for it.
@@ -45,12 +49,22 @@ impl<'a> Attempts<'a> {
     pub(super) async fn next_connection(&mut self) -> Result<Arc<Connection>, Status> {
         if self.is_full {
             self.is_full = false;
-            return self.ticket.wait(self.wait_for_ready).await;
+            self.note(WaitsFor::FreeStream);
+            let connection = self.ticket.wait(self.wait_for_ready).await;
+            self.note(WaitsFor::Answer);
+            return connection;
         }
-        match self.lanes.pick(self.affinity) {
-            Some(connection) => Ok(connection),
-            None => self.lanes.connected(self.wait_for_ready).await,
+        if let Some(connection) = self.lanes.pick(self.affinity) {
+            return Ok(connection);
         }
+        self.note(WaitsFor::Connection);
+        let connection = self.lanes.connected(self.wait_for_ready).await;
+        self.note(WaitsFor::Answer);
+        connection
+    }
+
+    fn note(&self, waits_for: WaitsFor) {
+        self.waits_for.store(waits_for as u8, Ordering::Relaxed);
     }
 
     pub(super) fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {

@@ -1,6 +1,7 @@
 //! What stays the same over all attempts at a call.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use http::HeaderMap;
 use thalweg_http2::{Block, FieldList, FixedFields};
@@ -12,7 +13,7 @@ use crate::grpc::{metadata, request, timeout};
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// A call that may begin.
 pub(super) struct Prepared {
@@ -20,6 +21,17 @@ pub(super) struct Prepared {
     pub(super) outgoing: Outgoing,
     pub(super) deadline: Option<Instant>,
     pub(super) measure: CallMeasure,
+    /// What the call waits for, as a number: the deadline's error says it.
+    pub(super) waits_for: AtomicU8,
+}
+
+/// What a call waits for. Only those that wait before they are sent note it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u8)]
+pub(super) enum WaitsFor {
+    Answer,
+    Connection,
+    FreeStream,
 }
 
 /// The head of a request: what all calls of the method share, and what is this call's own.
@@ -49,23 +61,45 @@ impl Prepared {
         let fixed = channel.request_head(method, options.accept_compressed);
         Ok(Self {
             fields: RequestFields { fixed, extra },
-            outgoing: Outgoing { message_size_max: options.max_encoding_message_size, encoding },
+            outgoing: Outgoing::new(
+                options.max_encoding_message_size,
+                encoding,
+                options.compression_threshold,
+            ),
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             measure: channel.measure_call(method),
+            waits_for: AtomicU8::new(WaitsFor::Answer as u8),
         })
+    }
+
+    /// The deadline has passed before the call had ended.
+    #[cold]
+    pub(super) fn too_late(&self, channel: &Channel, method: &Method) -> Status {
+        let (path, target) = (method.path(), channel.target());
+        let waited_for = self.waits_for.load(Ordering::Relaxed);
+        let what = if waited_for == WaitsFor::Connection as u8 {
+            "there was no connection yet (is the server running?)"
+        } else if waited_for == WaitsFor::FreeStream as u8 {
+            "no stream was free yet: other calls have as many as the server allows"
+        } else {
+            "it was sent, and not answered in time"
+        };
+        let message = format!("the deadline of the call has passed: {path} at {target}: {what}");
+        Status::new(Code::DeadlineExceeded, message)
     }
 }
 
-/// The outcome of `step`, unless the deadline passes first.
+/// The outcome of `step`, unless the deadline passes first: then that of `too_late`.
 pub(super) async fn within<T>(
     deadline: Option<Instant>,
     step: impl Future<Output = Result<T, Status>>,
+    too_late: impl FnOnce() -> Status,
 ) -> Result<T, Status> {
     match deadline {
         None => step.await,
         Some(deadline) => match timeout_at(deadline, step).await {
             Ok(outcome) => outcome.map_err(|status| status.of_call_until(deadline)),
-            Err(_) => Err(Status::deadline_exceeded()),
+            Err(_) => Err(too_late()),
         },
     }
 }
@@ -75,7 +109,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::status::Code;
 
     /// What `within` makes of a step that takes so long and fails with `code`.
     async fn check(deadline: Duration, takes: Duration, code: Code, expected: Code) {
@@ -84,7 +117,7 @@ mod tests {
             std::thread::sleep(takes);
             Err::<(), _>(Status::new(code, "reset"))
         };
-        let outcome = within(Some(Instant::now() + deadline), step).await;
+        let outcome = within(Some(Instant::now() + deadline), step, Status::deadline_exceeded).await;
         assert_eq!(outcome.map_err(|status| status.code()), Err(expected));
     }
 

@@ -42,7 +42,7 @@ impl Channel {
     {
         let call = Prepared::new(self, method, metadata, options)?;
         let begun = async {
-            let mut attempts = Attempts::new(self.lane_set(), options);
+            let mut attempts = Attempts::new(self.lane_set(), options, &call.waits_for);
             let (mut connection, key) = open(&mut attempts, &call, options).await?;
             let mut exchange = Exchange::new(&connection, key, requests, &call, options);
             loop {
@@ -64,7 +64,7 @@ impl Channel {
             }
         };
         // A call that is given up here is dropped before its outcome is known: its measure is held until then.
-        let begun = within(call.deadline, begun).await;
+        let begun = within(call.deadline, begun, || call.too_late(self, method)).await;
         begun.inspect_err(|status| call.measure.end(status.code()))
     }
 }
@@ -204,7 +204,7 @@ where
             }
             Ok((message, self.responses.take_trailers().unwrap_or_default()))
         };
-        let outcome = within(deadline, reply).await;
+        let outcome = within(deadline, reply, Status::deadline_exceeded).await;
         measure.end(outcome.as_ref().map_or_else(Status::code, |_| Code::Ok));
         outcome
     }

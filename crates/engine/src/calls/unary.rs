@@ -46,7 +46,7 @@ impl Channel {
             let attempts = pin!(attempts(self, &call, message, options));
             match call.deadline {
                 None => attempts.await,
-                deadline => within(deadline, attempts).await,
+                deadline => within(deadline, attempts, || call.too_late(self, method)).await,
             }
         };
         match outcome {
@@ -69,7 +69,7 @@ async fn attempts<M: Encode>(
     message: &M,
     options: &CallOptions,
 ) -> Result<Arrived, Status> {
-    let mut attempts = Attempts::new(channel.lane_set(), options);
+    let mut attempts = Attempts::new(channel.lane_set(), options, &call.waits_for);
     let mut large = None;
     loop {
         let connection = match attempts.connection_at_hand() {

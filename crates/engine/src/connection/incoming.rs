@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
 use http::HeaderMap;
+use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
 use super::slot::{End, SlotKey, WakesOn, keep_waker};
@@ -95,6 +96,26 @@ impl Incoming {
             trailers: None,
             deadline: None,
         }
+    }
+
+    /// A stream that has ended, and was never on a wire: stands where a face has the messages from elsewhere.
+    ///
+    /// It is of a connection that is none, so that those of real streams are not asked whether there is one.
+    pub fn detached() -> Self {
+        static NOWHERE: LazyLock<Arc<Connection>> = LazyLock::new(|| {
+            let http2 = http2::Connection::client(http2::Config::default(), std::time::Instant::now());
+            Connection::new(http2, String::new(), None)
+        });
+        let (key, measure) = (SlotKey::NOWHERE, CallMeasure::default());
+        let mut detached = Self::new(Arc::clone(&NOWHERE), key, 0, Encoding::Identity, measure, Side::Server);
+        detached.is_finished = true;
+        detached
+    }
+
+    /// Whether there are no more messages: the end, or an error, was given.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
     }
 
     /// Waits until the next message is there whole, and gives its prefix: [`take`](Self::take) it then. `None` when the

@@ -21,23 +21,49 @@ const COPY_MAX: usize = 4 * 1024;
 /// How messages of one stream are encoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
-    pub(crate) message_size_max: usize,
+    message_size_max: usize,
+    /// Messages of fewer bytes are not compressed: if there is no encoding, all that can be sent.
+    compressed_from: u32,
     pub(crate) encoding: Encoding,
 }
 
 impl Default for Outgoing {
     fn default() -> Self {
-        Self { message_size_max: usize::MAX, encoding: Encoding::Identity }
+        Self::new(usize::MAX, Encoding::Identity, 0)
     }
 }
 
 impl Outgoing {
+    pub(crate) fn new(message_size_max: usize, encoding: Encoding, compression_threshold: usize) -> Self {
+        let compressed_from = if encoding.compresses() {
+            // No encoding makes anything of nothing.
+            u32::try_from(compression_threshold.max(1)).unwrap_or(u32::MAX)
+        } else {
+            u32::MAX
+        };
+        Self { message_size_max, compressed_from, encoding }
+    }
+
+    /// The same, without compression.
+    pub(crate) fn uncompressed(&self) -> Self {
+        Self::new(self.message_size_max, Encoding::Identity, 0)
+    }
+
+    /// How a message of `len` bytes is compressed.
+    fn encoding_of<T: Encode>(&self, message: &T, len: usize) -> Encoding {
+        if len >= self.compressed_from as usize && message.may_be_compressed() {
+            self.encoding
+        } else {
+            Encoding::Identity
+        }
+    }
+
     /// Appends one message with its prefix.
     pub(crate) fn encode<T: Encode>(&self, message: &T, out: &mut Chain) -> Result<(), Status> {
         let mark = out.mark();
         let encoded = guarded(|| {
             let len = self.permit(message.encoded_len())?;
-            codec::encode_chained(message, len, self.encoding, out).map_err(Status::from)
+            codec::encode_chained(message, len, self.encoding_of(message, len), out).map_err(Status::from)
         });
         encoded.and_then(|encoded| encoded).inspect_err(|_| out.truncate(mark))
     }
@@ -53,7 +79,7 @@ impl Outgoing {
         scratch: &mut Vec<u8>,
     ) -> Result<Single, Status> {
         let len = self.check(message)?;
-        if len > COPY_MAX || (len > 0 && self.encoding.compresses()) {
+        if len > COPY_MAX || len >= self.compressed_from as usize {
             let mut wire = Chain::default();
             self.encode(message, &mut wire)?;
             return Ok(Single::Large(Box::new(wire)));

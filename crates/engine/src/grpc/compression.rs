@@ -1,11 +1,11 @@
 //! Message compression: `grpc-encoding`, `grpc-accept-encoding`, and the encodings themselves.
 
-use std::{
-    fmt,
-    io::{self, Read, Write},
-};
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{self, Read};
 
-use flate2::{Compression, bufread::GzDecoder, write::GzEncoder};
+use flate2::bufread::{GzDecoder, ZlibDecoder};
+use flate2::{Compress, Compression, Crc, FlushCompress, Status as Progress};
 use thalweg_http2::fields::{FieldList, Indexing};
 
 use crate::status::Status;
@@ -19,18 +19,37 @@ pub enum Encoding {
     Identity,
     /// gzip (RFC 1952).
     Gzip,
+    /// `deflate` as gRPC and HTTP mean it: zlib (RFC 1950).
+    Deflate,
+    /// Zstandard (RFC 8878), with the feature `zstd`.
+    #[cfg(feature = "zstd")]
+    Zstd,
 }
 
 impl Encoding {
     /// All that this library knows.
-    pub const ALL: [Encoding; 2] = [Encoding::Identity, Encoding::Gzip];
+    pub const ALL: &[Encoding] = &[
+        Encoding::Identity,
+        Encoding::Gzip,
+        Encoding::Deflate,
+        #[cfg(feature = "zstd")]
+        Encoding::Zstd,
+    ];
 
     /// The value of `grpc-encoding`.
     pub fn name(self) -> &'static str {
         match self {
             Encoding::Identity => "identity",
             Encoding::Gzip => "gzip",
+            Encoding::Deflate => "deflate",
+            #[cfg(feature = "zstd")]
+            Encoding::Zstd => "zstd",
         }
+    }
+
+    /// The encoding of this name, if this library knows it.
+    pub fn from_name(name: &[u8]) -> Option<Encoding> {
+        Self::ALL.iter().copied().find(|encoding| encoding.name().as_bytes() == name)
     }
 
     /// Whether messages may be flagged as compressed: all but identity.
@@ -49,35 +68,51 @@ impl Encoding {
     pub fn compress(self, message: &[u8], out: &mut Vec<u8>) {
         match self {
             Encoding::Identity => out.extend_from_slice(message),
-            Encoding::Gzip => {
-                let mut encoder = GzEncoder::new(out, Compression::default());
-                let written = encoder.write_all(message).and_then(|()| encoder.finish().map(drop));
-                written.expect("a Vec takes all that is written to it");
-            }
+            Encoding::Gzip => compress_gzip(message, out),
+            Encoding::Deflate => ZLIB.with_borrow_mut(|compress| deflate(compress, message, out)),
+            #[cfg(feature = "zstd")]
+            Encoding::Zstd => compress_zstd(message, out),
         }
     }
 
     /// Decompresses one message of at most `size_max` bytes.
     ///
-    /// No more than `size_max + 1` bytes are ever inflated, whatever `message` would become.
+    /// No more than `size_max + 1` bytes are ever inflated, whatever `message` would become. Zstandard's window takes
+    /// no more than that beside them, or 8 MiB, which all must grant (RFC 8878 §3.1.1.1.2).
     pub fn decompress(self, message: &[u8], size_max: usize) -> Result<Vec<u8>, DecompressError> {
-        let inflated = match self {
-            Encoding::Identity => message.to_vec(),
+        // One member, stream or frame: a peer that sends a million empty ones has each byte cost more than it should.
+        let (inflated, rest) = match self {
+            Encoding::Identity => (message.to_vec(), &[][..]),
             Encoding::Gzip => {
-                // A guess, bounded by what has arrived: text shrinks to a third or so.
-                let mut inflated = Vec::with_capacity(message.len().saturating_mul(3).min(size_max));
-                // One member: a peer that sends a million empty ones has each byte cost more than it should.
-                let mut decoder = GzDecoder::new(message);
-                let read = (&mut decoder).take(size_max as u64 + 1).read_to_end(&mut inflated);
-                read.map_err(DecompressError::Corrupt)?;
-                if inflated.len() <= size_max && !decoder.into_inner().is_empty() {
-                    return Err(DecompressError::Corrupt(io::Error::other("bytes follow its end")));
+                inflate(GzDecoder::new(message), message.len(), size_max, GzDecoder::into_inner)?
+            }
+            Encoding::Deflate => {
+                // A stream that is cut off before its first block is an empty one to its decoder.
+                inflate(ZlibDecoder::new(message), message.len(), size_max, |decoder| {
+                    let read = decoder.total_in() as usize;
+                    drop(decoder);
+                    &message[read..]
+                })?
+            }
+            #[cfg(feature = "zstd")]
+            Encoding::Zstd => {
+                // A frame that says how large it is need not be begun with, nor given its window.
+                let said = zstd::zstd_safe::get_frame_content_size(message);
+                if said.is_ok_and(|said| said.is_some_and(|said| said > size_max as u64)) {
+                    return Err(DecompressError::TooLarge { size_max });
                 }
-                inflated
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(message)
+                    .map_err(DecompressError::Corrupt)?
+                    .single_frame();
+                decoder.window_log_max(window_log_max(size_max)).map_err(DecompressError::Corrupt)?;
+                inflate(decoder, message.len(), size_max, zstd::stream::read::Decoder::finish)?
             }
         };
         if inflated.len() > size_max {
             return Err(DecompressError::TooLarge { size_max });
+        }
+        if !rest.is_empty() {
+            return Err(DecompressError::Corrupt(io::Error::other("bytes follow its end")));
         }
         Ok(inflated)
     }
@@ -85,6 +120,73 @@ impl Encoding {
     fn bit(self) -> u8 {
         1 << self as u8
     }
+}
+
+/// What `decoder` makes of `len` bytes, at most `size_max + 1` of it, and what of its input it has not read by `rest`.
+fn inflate<D: Read, R>(
+    mut decoder: D,
+    len: usize,
+    size_max: usize,
+    rest: impl FnOnce(D) -> R,
+) -> Result<(Vec<u8>, R), DecompressError> {
+    // A guess, bounded by what has arrived: text shrinks to a third or so.
+    let mut inflated = Vec::with_capacity(len.saturating_mul(3).min(size_max));
+    let read = (&mut decoder).take((size_max as u64).saturating_add(1)).read_to_end(&mut inflated);
+    read.map_err(DecompressError::Corrupt)?;
+    Ok((inflated, rest(decoder)))
+}
+
+thread_local! {
+    /// What compresses takes some 300 KiB, which are kept for the next message of a thread that compresses.
+    static RAW_DEFLATE: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), false));
+    static ZLIB: RefCell<Compress> = RefCell::new(Compress::new(Compression::default(), true));
+    #[cfg(feature = "zstd")]
+    static ZSTD: RefCell<zstd::bulk::Compressor<'static>> = RefCell::new(
+        zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).expect("memory for a compressor"),
+    );
+}
+
+/// The head of a gzip member that says nothing: deflate, no flags, no time, any system (RFC 1952 §2.3).
+const GZIP_HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
+fn compress_gzip(message: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&GZIP_HEAD);
+    RAW_DEFLATE.with_borrow_mut(|compress| deflate(compress, message, out));
+    let mut crc = Crc::new();
+    crc.update(message);
+    out.extend_from_slice(&crc.sum().to_le_bytes());
+    // The length modulo 2^32.
+    out.extend_from_slice(&(message.len() as u32).to_le_bytes());
+}
+
+/// Bytes that room is made for at once while a message is compressed.
+const DEFLATE_STEP: usize = 4 * 1024;
+
+fn deflate(compress: &mut Compress, message: &[u8], out: &mut Vec<u8>) {
+    compress.reset();
+    loop {
+        out.reserve(DEFLATE_STEP.min(message.len() + 64));
+        let unread = &message[compress.total_in() as usize..];
+        let progress = compress.compress_vec(unread, out, FlushCompress::Finish);
+        if progress.expect("a stream that was just begun takes all input") == Progress::StreamEnd {
+            return;
+        }
+    }
+}
+
+#[cfg(feature = "zstd")]
+fn compress_zstd(message: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.resize(start + zstd::zstd_safe::compress_bound(message.len()), 0);
+    let written =
+        ZSTD.with_borrow_mut(|compressor| compressor.compress_to_buffer(message, &mut out[start..]));
+    out.truncate(start + written.expect("there is room for what may become of it"));
+}
+
+/// The largest window that a Zstandard frame may ask for, as a power of two.
+#[cfg(feature = "zstd")]
+fn window_log_max(size_max: usize) -> u32 {
+    size_max.checked_next_power_of_two().map_or(usize::BITS, usize::ilog2).clamp(23, 31)
 }
 
 /// A compressed message that cannot be had.
@@ -119,7 +221,7 @@ impl EncodingSet {
     pub const IDENTITY: EncodingSet = EncodingSet(1 << Encoding::Identity as u8);
 
     /// All that this library knows.
-    pub const ALL: EncodingSet = EncodingSet(1 << Encoding::Identity as u8 | 1 << Encoding::Gzip as u8);
+    pub const ALL: EncodingSet = EncodingSet((1 << Encoding::ALL.len()) - 1);
 
     /// The set with `encoding` in it.
     pub fn with(self, encoding: Encoding) -> EncodingSet {
@@ -133,16 +235,32 @@ impl EncodingSet {
 
     /// Reads `grpc-accept-encoding`: names separated by commas. What this library does not know is passed over.
     pub fn parse(value: &[u8]) -> EncodingSet {
-        let known = |name: &[u8]| {
-            let name = name.trim_ascii();
-            Encoding::ALL.into_iter().find(|encoding| encoding.name().as_bytes() == name)
-        };
+        let known = |name: &[u8]| Encoding::from_name(name.trim_ascii());
         value.split(|byte| *byte == b',').filter_map(known).fold(EncodingSet::IDENTITY, EncodingSet::with)
     }
 
     /// The value of `grpc-accept-encoding`.
     pub fn value(self) -> &'static str {
-        if self.contains(Encoding::Gzip) { "identity,gzip" } else { "identity" }
+        // By the bits of `Encoding`, identity's left out.
+        const VALUES: [&str; 8] = [
+            "identity",
+            "identity,gzip",
+            "identity,deflate",
+            "identity,gzip,deflate",
+            "identity,zstd",
+            "identity,gzip,zstd",
+            "identity,deflate,zstd",
+            "identity,gzip,deflate,zstd",
+        ];
+        VALUES[self.index()]
+    }
+
+    /// How many sets there are.
+    pub(crate) const COUNT: usize = 1 << (Encoding::ALL.len() - 1);
+
+    /// A number of the set's own, below [`COUNT`](Self::COUNT).
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0 >> 1)
     }
 
     /// Reads `grpc-encoding`, as one that accepts this set.
@@ -152,13 +270,11 @@ impl EncodingSet {
     /// An encoding outside the set ends the call with UNIMPLEMENTED, and a server names the set in the
     /// `grpc-accept-encoding` of its answer.
     pub fn choose(self, grpc_encoding: &[u8]) -> Result<Encoding, UnsupportedEncoding> {
-        Encoding::ALL
-            .into_iter()
-            .find(|encoding| encoding.name().as_bytes() == grpc_encoding && self.contains(*encoding))
-            .ok_or_else(|| UnsupportedEncoding {
-                name: String::from_utf8_lossy(grpc_encoding).into_owned(),
-                accepted: self,
-            })
+        let known = Encoding::from_name(grpc_encoding).filter(|encoding| self.contains(*encoding));
+        known.ok_or_else(|| UnsupportedEncoding {
+            name: String::from_utf8_lossy(grpc_encoding).into_owned(),
+            accepted: self,
+        })
     }
 }
 
@@ -170,7 +286,8 @@ impl Default for EncodingSet {
 
 impl fmt::Debug for EncodingSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(Encoding::ALL.into_iter().filter(|encoding| self.contains(*encoding))).finish()
+        let members = Encoding::ALL.iter().filter(|encoding| self.contains(**encoding));
+        f.debug_set().entries(members).finish()
     }
 }
 
@@ -204,8 +321,8 @@ mod tests {
                 encoding.compress(message, &mut out);
                 assert_eq!(&out[..6], b"before");
                 let size = message.len();
-                assert_eq!(encoding.decompress(&out[6..], size).unwrap(), message);
-                assert_eq!(encoding.decompress(&out[6..], usize::MAX / 2).unwrap(), message);
+                assert_eq!(encoding.decompress(&out[6..], size).unwrap(), message, "{encoding:?}");
+                assert_eq!(encoding.decompress(&out[6..], usize::MAX).unwrap(), message, "{encoding:?}");
                 if size > 0 {
                     let error = encoding.decompress(&out[6..], size - 1).unwrap_err();
                     assert!(matches!(error, DecompressError::TooLarge { size_max } if size_max == size - 1));
@@ -217,42 +334,64 @@ mod tests {
         check(&vec![0; 100_000]);
         let mut seeded = Seeded(3);
         (0..50).for_each(|_| check(&seeded.bytes(0..5_000)));
+        check(&seeded.bytes(3_000_000..3_000_001));
+    }
+
+    /// All encodings but identity.
+    fn compressing() -> impl Iterator<Item = Encoding> {
+        Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses())
     }
 
     #[test]
     fn a_bomb_is_not_inflated() {
-        let mut bomb = Vec::new();
-        Encoding::Gzip.compress(&vec![0; 32 << 20], &mut bomb);
-        let status = Status::from(Encoding::Gzip.decompress(&bomb, 1_000).unwrap_err());
-        assert_eq!(status.code(), Code::ResourceExhausted);
-        assert_eq!(status.message(), "received message after decompression larger than max 1000");
-    }
-
-    #[test]
-    fn what_is_not_gzip_is_corrupt() {
-        let mut gzip = Vec::new();
-        Encoding::Gzip.compress(b"hello hello hello", &mut gzip);
-        let mut flipped = gzip.clone();
-        *flipped.last_mut().unwrap() ^= 1; // in the length
-        let garbage_behind = [&gzip[..], b"garbage"].concat();
-        // RFC 1952 has several members be one file; of a message there is one.
-        let members = gzip.repeat(2);
-        for corrupt in [&b""[..], b"garbage", &gzip[..gzip.len() - 1], &flipped, &garbage_behind, &members] {
-            let status = Status::from(Encoding::Gzip.decompress(corrupt, 1_000).unwrap_err());
-            assert_eq!(status.code(), Code::Internal, "{corrupt:?}");
+        for encoding in compressing() {
+            let mut bomb = Vec::new();
+            encoding.compress(&vec![0; 32 << 20], &mut bomb);
+            assert!(bomb.len() < 64 << 10, "{encoding:?} makes {} bytes of it", bomb.len());
+            for size_max in [0, 1_000, 4 << 20] {
+                let status = Status::from(encoding.decompress(&bomb, size_max).unwrap_err());
+                let expected = format!("received message after decompression larger than max {size_max}");
+                assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, &*expected));
+            }
         }
     }
 
     #[test]
+    fn what_is_no_compressed_message_is_corrupt() {
+        for encoding in compressing() {
+            let mut whole = Vec::new();
+            encoding.compress(b"hello hello hello", &mut whole);
+            let garbage_behind = [&whole[..], b"garbage"].concat();
+            // A file may have several members or frames; of a message there is one.
+            let members = whole.repeat(2);
+            for corrupt in [&b""[..], b"garbage", &whole[..whole.len() - 1], &garbage_behind, &members] {
+                let outcome = encoding.decompress(corrupt, 1_000);
+                let status = Status::from(outcome.expect_err(&format!("{encoding:?} of {corrupt:?}")));
+                assert_eq!(status.code(), Code::Internal, "{corrupt:?}");
+            }
+        }
+        let mut gzip = Vec::new();
+        Encoding::Gzip.compress(b"hello hello hello", &mut gzip);
+        *gzip.last_mut().unwrap() ^= 1; // in the length
+        assert_eq!(Status::from(Encoding::Gzip.decompress(&gzip, 1_000).unwrap_err()).code(), Code::Internal);
+    }
+
+    #[test]
     fn accepted_encodings() {
+        let gzip = EncodingSet::IDENTITY.with(Encoding::Gzip);
         let check =
             |value: &str, expected: EncodingSet| assert_eq!(EncodingSet::parse(value.as_bytes()), expected);
         check("", EncodingSet::IDENTITY);
-        check("gzip", EncodingSet::ALL);
-        check("identity, deflate , gzip ,snappy", EncodingSet::ALL);
-        check("deflate,gzipped", EncodingSet::IDENTITY);
-        check(EncodingSet::ALL.value(), EncodingSet::ALL);
-        check(EncodingSet::IDENTITY.value(), EncodingSet::IDENTITY);
+        check("gzip", gzip);
+        check("identity, lz4 , gzip ,snappy", gzip);
+        check("identity, deflate , gzip ,snappy", gzip.with(Encoding::Deflate));
+        check("lz4,gzipped", EncodingSet::IDENTITY);
+        for bits in 0..EncodingSet::COUNT {
+            let set = EncodingSet((bits << 1 | 1) as u8);
+            assert_eq!(set.index(), bits);
+            check(set.value(), set);
+        }
+        assert_eq!(EncodingSet::ALL.index(), EncodingSet::COUNT - 1);
     }
 
     #[test]
@@ -261,18 +400,18 @@ mod tests {
             let chosen = accepted.choose(value.as_bytes()).map_err(Status::from);
             assert_eq!(chosen.as_ref().map_err(Status::message).copied(), expected);
         };
-        check(EncodingSet::ALL, "gzip", Ok(Encoding::Gzip));
-        check(EncodingSet::ALL, "identity", Ok(Encoding::Identity));
-        check(EncodingSet::IDENTITY, "identity", Ok(Encoding::Identity));
+        for encoding in Encoding::ALL {
+            check(EncodingSet::ALL, encoding.name(), Ok(*encoding));
+        }
         check(
             EncodingSet::IDENTITY,
             "gzip",
             Err("grpc-encoding \"gzip\" is not supported; accepted are identity"),
         );
         check(
-            EncodingSet::ALL,
+            EncodingSet::IDENTITY.with(Encoding::Gzip).with(Encoding::Deflate),
             "snappy",
-            Err("grpc-encoding \"snappy\" is not supported; accepted are identity,gzip"),
+            Err("grpc-encoding \"snappy\" is not supported; accepted are identity,gzip,deflate"),
         );
     }
 }

@@ -183,8 +183,9 @@ mod tests {
             };
         check(Some(200), &[GRPC], Ok((Encoding::Identity, 0)));
         check(Some(200), &[GRPC, ("grpc-encoding", "gzip"), ("x-a", "b")], Ok((Encoding::Gzip, 1)));
-        let snappy = "grpc-encoding \"snappy\" is not supported; accepted are identity,gzip";
-        check(Some(200), &[GRPC, ("grpc-encoding", "snappy")], Err((Code::Internal, snappy)));
+        let accepted = EncodingSet::ALL.value();
+        let snappy = format!("grpc-encoding \"snappy\" is not supported; accepted are {accepted}");
+        check(Some(200), &[GRPC, ("grpc-encoding", "snappy")], Err((Code::Internal, &snappy)));
         let html = "not a gRPC response: HTTP status 200, content type text/html";
         check(Some(200), &[("content-type", "text/html")], Err((Code::Unknown, html)));
         let not_found = "not a gRPC response: HTTP status 404, content type none";

@@ -91,6 +91,14 @@ pub(crate) fn from_metadata(metadata: &HeaderMap) -> Result<Option<Duration>, Ma
     metadata.get(NAME).map(|value| parse(value.as_bytes())).transpose()
 }
 
+/// The time that a request's metadata give its call: what tonic's `Request::set_timeout` put there.
+///
+/// # Errors
+/// INTERNAL, if it can't be read.
+pub fn request_timeout(metadata: &HeaderMap) -> Result<Option<Duration>, Status> {
+    Ok(from_metadata(metadata)?)
+}
+
 /// A `grpc-timeout` that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed grpc-timeout {0:?}: expected one to eight digits and one of H, M, S, m, u, n")]

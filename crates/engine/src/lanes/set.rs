@@ -190,6 +190,11 @@ impl LaneSet {
         }
     }
 
+    /// What the connections are to, for people.
+    pub(crate) fn target(&self) -> impl std::fmt::Display + '_ {
+        &self.connector.target
+    }
+
     /// Connects every lane, one after the other.
     pub(crate) async fn connect_all(&self) -> Result<(), Status> {
         let lanes = self.all().lanes.clone();

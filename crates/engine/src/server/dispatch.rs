@@ -9,7 +9,7 @@ use std::vec;
 use tokio::time::Instant;
 
 use super::handler_cost::HandlerCost;
-use super::respond::{self, Answer, Reply, Response};
+use super::respond::{self, Answer, FixedHead, Reply, Response};
 use super::streaming_call::StreamingCall;
 use crate::connection::{Connection, Outgoing, Single, keep_scratch, take_scratch};
 use crate::encode::Encode;
@@ -84,6 +84,7 @@ pub(super) struct Route {
     pub(super) method: Arc<ServerMethod>,
     pub(super) head: RequestHead,
     pub(super) outgoing: Outgoing,
+    pub(super) answer_head: &'static FixedHead,
 }
 
 /// A unary call whose request is there.

@@ -6,7 +6,7 @@ use thalweg_http2::{ErrorCode, Event, StreamId};
 
 use super::dispatch::{Batch, Body, HandlerKind, ReadyCall, Route, Router};
 use super::http_answer::HttpAnswer;
-use super::respond::{self, Reply};
+use super::respond::{self, FixedHead, Reply};
 use super::streaming_call::StreamingCall;
 use super::task::CallTask;
 use crate::connection::{
@@ -23,8 +23,8 @@ use crate::status::Status;
 #[derive(Clone)]
 enum Asked {
     Call(Arc<Route>),
-    /// gRPC, but not to be had.
-    Refused(Status),
+    /// gRPC, but not to be had. With what the answer's head begins with.
+    Refused(Status, &'static FixedHead),
     /// Not gRPC.
     Http(Arc<HttpAnswer>),
 }
@@ -72,33 +72,33 @@ impl ServerEndpoint {
         let asked = self.asked(state);
         let measure = match &asked {
             Asked::Call(route) => self.measure.call(Some(&route.method.name)),
-            Asked::Refused(_) => self.measure.call(None),
+            Asked::Refused(..) => self.measure.call(None),
             Asked::Http(_) => CallMeasure::default(),
         };
         let inbox = match &asked {
             Asked::Call(route) => Inbox::new(route.method.options.max_decoding_message_size),
-            Asked::Refused(_) | Asked::Http(_) => Inbox::discarded(),
+            Asked::Refused(..) | Asked::Http(_) => Inbox::discarded(),
         };
         let on_end: Option<OnEnd> = match &asked {
             Asked::Call(route) if route.method.is_unary() => Some(Arc::clone(route) as OnEnd),
-            Asked::Call(_) | Asked::Refused(_) | Asked::Http(_) => None,
+            Asked::Call(_) | Asked::Refused(..) | Asked::Http(_) => None,
         };
         let key = state.next_key();
         state.http2.set_tag(stream, key.into());
         let deadline = match &asked {
             Asked::Call(route) => route.head.timeout.and_then(|timeout| state.polled_at.checked_add(timeout)),
-            Asked::Refused(_) | Asked::Http(_) => None,
+            Asked::Refused(..) | Asked::Http(_) => None,
         };
         let call = ServerCall { on_end, deadline, measure: measure.clone(), ..ServerCall::default() };
         state.insert(Slot::of_server(stream, inbox, call));
         match asked {
-            Asked::Refused(status) => {
-                let reply = Reply { key, stream, outgoing: Outgoing::default() };
+            Asked::Refused(status, head) => {
+                let reply = Reply::of_none(key, stream, head);
                 respond::send_status(state, &reply, &status);
                 return;
             }
             Asked::Call(route) if !route.method.is_unary() => {
-                let reply = Reply { key, stream, outgoing: route.outgoing };
+                let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
                 self.streams_ready.push((route, reply, measure));
             }
             Asked::Http(answer) => {
@@ -153,7 +153,7 @@ impl ServerEndpoint {
             if let Some(measure) = slot.measure() {
                 measure.received(bytes.len() - PREFIX_LEN);
             }
-            let reply = Reply { key, stream, outgoing: route.outgoing };
+            let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
             self.ready.push(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
             return;
         }
@@ -183,7 +183,7 @@ impl ServerEndpoint {
             slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
             let deadline = slot.server_ref().and_then(|call| call.deadline);
-            let reply = Reply { key, stream, outgoing: route.outgoing };
+            let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
                 return respond::send_status(state, &reply, &Status::deadline_exceeded());
             }
@@ -201,8 +201,8 @@ impl ServerEndpoint {
     /// The request broke a rule of gRPC.
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
         let Some((slot, http2, wake)) = state.parts(key) else { return };
-        if take_route(slot).is_some() {
-            let reply = Reply { key, stream, outgoing: Outgoing::default() };
+        if let Some(route) = take_route(slot) {
+            let reply = Reply::of_none(key, stream, route.answer_head);
             respond::send_status(state, &reply, status);
             return;
         }
@@ -297,17 +297,20 @@ fn parse(router: &dyn Router, head: &thalweg_http2::Head) -> Asked {
     let path = head.path().unwrap_or_default();
     let found = router.find(path);
     let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
+    let answer_head = respond::fixed_head(accepts);
     let received = match request::receive(head.method(), accepts, head.iter()) {
         Ok(received) => received,
-        Err(Refusal::Status(status)) => return Asked::Refused(status),
+        Err(Refusal::Status(status)) => return Asked::Refused(status, answer_head),
         Err(refusal) => return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path))),
     };
     match found {
-        Err(status) => Asked::Refused(status),
+        Err(status) => Asked::Refused(status, answer_head),
         Ok(method) => {
             let encoding = response_encoding(method.options.send_compressed, &received);
-            let outgoing = Outgoing { message_size_max: method.options.max_encoding_message_size, encoding };
-            Asked::Call(Arc::new(Route { method, head: received, outgoing }))
+            let (size_max, threshold) =
+                (method.options.max_encoding_message_size, method.options.compression_threshold);
+            let outgoing = Outgoing::new(size_max, encoding, threshold);
+            Asked::Call(Arc::new(Route { method, head: received, outgoing, answer_head }))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Encodes responses, and writes them under the connection's lock.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use http::HeaderMap;
 use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId};
@@ -18,11 +18,17 @@ pub(super) struct Reply {
     pub(super) key: SlotKey,
     pub(super) stream: StreamId,
     pub(super) outgoing: Outgoing,
+    pub(super) head: &'static FixedHead,
 }
 
-/// The head of every response.
-static HEAD: LazyLock<Arc<FixedFields>> =
-    LazyLock::new(|| FixedFields::new(response::fixed_fields(EncodingSet::ALL)));
+/// What the heads of all responses of a method begin with.
+pub(super) type FixedHead = Arc<FixedFields>;
+
+/// What the heads of responses begin with where requests may be compressed in these ways.
+pub(super) fn fixed_head(accepts: EncodingSet) -> &'static FixedHead {
+    static HEADS: [OnceLock<FixedHead>; EncodingSet::COUNT] = [const { OnceLock::new() }; EncodingSet::COUNT];
+    HEADS[accepts.index()].get_or_init(|| FixedFields::new(response::fixed_fields(accepts)))
+}
 
 /// The trailers of a call that succeeded and says no more.
 static TRAILERS_OK: LazyLock<Arc<FixedFields>> = LazyLock::new(|| {
@@ -55,9 +61,17 @@ pub(super) enum Response<'a> {
     Failed(Cow<'a, Status>),
 }
 
+impl Reply {
+    /// To a call that is answered with a status alone, before a handler has it.
+    pub(super) fn of_none(key: SlotKey, stream: StreamId, head: &'static FixedHead) -> Self {
+        Self { key, stream, outgoing: Outgoing::default(), head }
+    }
+}
+
 impl<'a> Response<'a> {
     /// Encodes a handler's result; a small message goes to the end of `scratch`.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "some 20 instructions of a call")]
+    #[inline(always)]
     pub(super) fn new<M: Encode>(
         outgoing: &Outgoing,
         result: &'a Result<Answer<'a, M>, Status>,
@@ -154,7 +168,7 @@ pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scra
             return;
         }
         let bytes = &scratch[range.clone()];
-        let head = Block { fixed: Some(&HEAD), extra: &NO_FIELDS };
+        let head = Block { fixed: Some(reply.head), extra: &NO_FIELDS };
         let trailers = Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS };
         // The only error is a stream that is gone, of which the slot has been or will be told.
         if http2.send_answer(reply.stream, head, bytes, trailers) != Ok(false) {
@@ -168,8 +182,8 @@ pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scra
 
 /// How large a header list may be, the fixed fields of a response left out, in bytes: what the client accepts, and no
 /// more than we send.
-fn sent_size_max(state: &State) -> usize {
-    metadata::SENT_SIZE_MAX.min(state.http2.header_list_max().saturating_sub(HEAD.fields().size()))
+fn sent_size_max(state: &State, reply: &Reply) -> usize {
+    metadata::SENT_SIZE_MAX.min(state.http2.header_list_max().saturating_sub(reply.head.fields().size()))
 }
 
 /// Sends the head of a response.
@@ -179,12 +193,12 @@ fn sent_size_max(state: &State) -> usize {
 pub(super) fn send_head(state: &mut State, reply: &Reply, metadata: &HeaderMap) -> Result<(), Status> {
     let encoding = reply.outgoing.encoding;
     if metadata.is_empty() && encoding == Encoding::Identity {
-        send_block(state, reply, Block { fixed: Some(&HEAD), extra: &NO_FIELDS }, false);
+        send_block(state, reply, Block { fixed: Some(reply.head), extra: &NO_FIELDS }, false);
         return Ok(());
     }
     let mut extra = FieldList::new();
-    response::emit_head(encoding, metadata, sent_size_max(state), &mut extra)?;
-    send_block(state, reply, Block { fixed: Some(&HEAD), extra: &extra }, false);
+    response::emit_head(encoding, metadata, sent_size_max(state, reply), &mut extra)?;
+    send_block(state, reply, Block { fixed: Some(reply.head), extra: &extra }, false);
     Ok(())
 }
 
@@ -203,7 +217,7 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
                 state.note_failed(reply.key);
             }
             let mut fields = FieldList::new();
-            status::emit(outcome, sent_size_max(state), &mut fields);
+            status::emit(outcome, sent_size_max(state, reply), &mut fields);
             send_block(state, reply, Block { fixed: None, extra: &fields }, true);
         }
     }
@@ -214,8 +228,8 @@ pub(super) fn send_trailers(state: &mut State, reply: &Reply, outcome: Result<Op
 pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
     state.note_failed(reply.key);
     let mut fields = FieldList::new();
-    status::emit(Err(status), sent_size_max(state), &mut fields);
-    send_block(state, reply, Block { fixed: Some(&HEAD), extra: &fields }, true);
+    status::emit(Err(status), sent_size_max(state, reply), &mut fields);
+    send_block(state, reply, Block { fixed: Some(reply.head), extra: &fields }, true);
     finish(state, reply, status.code());
 }
 

@@ -34,6 +34,11 @@ impl StreamingCall {
         Self { connection, reply, message_size_max, encoding, measure }
     }
 
+    /// Has the answer not be compressed, whatever the method's options say.
+    pub fn disable_compression(&mut self) {
+        self.reply.outgoing = self.reply.outgoing.uncompressed();
+    }
+
     /// The requests; to be asked for once.
     pub fn requests(&self) -> Incoming {
         let connection = Arc::clone(&self.connection);

@@ -83,11 +83,21 @@ impl<H: UnaryHandler> Runner<H> {
     /// Has a task read the request and run the call from the start.
     #[cold]
     fn defer(&self, connection: &Arc<Connection>, reply: Reply, route: &Arc<Route>, wire: Vec<u8>) {
-        let (handler, own_route) = (Arc::clone(&self.0), Arc::clone(route));
+        let (handler, own_route, deferred_at) = (Arc::clone(&self.0), Arc::clone(route), Instant::now());
         let call = async move {
             let size_max = own_route.method.options.max_decoding_message_size;
             let request = Envelope::new(Wire::Gathered(wire), own_route.head.encoding, size_max);
-            let call = handler.start(&own_route.head, request)?;
+            let shortened;
+            let head = match own_route.head.timeout {
+                None => &own_route.head,
+                Some(timeout) => {
+                    // The call has waited for its task: so much less is left.
+                    let timeout = Some(timeout.saturating_sub(deferred_at.elapsed()));
+                    shortened = RequestHead { timeout, ..own_route.head.clone() };
+                    &shortened
+                }
+            };
+            let call = handler.start(head, request)?;
             Ok(call.await)
         };
         let respond =

@@ -11,9 +11,8 @@ use thalweg_http2::{ErrorCode, StreamId};
 use tokio::time::Instant;
 
 use super::respond::{self, Reply};
-use crate::connection::{
-    Asked, Asking, Connection, End, Keepalive, Outgoing, Slot, SlotKey, State, end_silent,
-};
+use crate::connection::{Asked, Asking, Connection, End, Keepalive, Slot, SlotKey, State, end_silent};
+use crate::grpc::compression::EncodingSet;
 use crate::status::{Code, Status};
 
 /// How long connections, and what peers begin on them, may take.
@@ -210,7 +209,11 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     let Some((slot, http2, wake)) = state.parts(key) else { return };
     let stream = slot.stream;
     if slot.server().is_some_and(|call| call.on_end.take().is_some()) {
-        respond::send_status(state, &Reply { key, stream, outgoing: Outgoing::default() }, status);
+        respond::send_status(
+            state,
+            &Reply::of_none(key, stream, respond::fixed_head(EncodingSet::ALL)),
+            status,
+        );
     } else {
         slot.inbox.discard(stream, http2);
         slot.end(End::Complete(Err(status.clone())));

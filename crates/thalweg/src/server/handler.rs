@@ -16,7 +16,9 @@ use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
 use super::trailers::Trailers;
-use crate::codec::{self, Lent, Owned};
+use crate::codec::{self, Answered, AnyAnswered, Owned, compresses};
+use crate::deadline;
+use crate::interceptor::Chain;
 use crate::message::Message;
 use crate::status::to_engine;
 use crate::streaming::Streaming;
@@ -44,7 +46,11 @@ where
     type Future = Fut;
     type Output = Result<Response<Res>, Status>;
 
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "some 80 instructions of a call: its request is made where it goes"
+    )]
+    #[inline(always)]
     fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, engine::Status> {
         let message = codec::decode_only::<Req>(message)?;
         Ok((self.call)(Arc::clone(&self.service), request(head, message)))
@@ -56,20 +62,62 @@ where
     }
 }
 
+/// A unary method behind interceptors that look at heads alone: a request that they refuse is not decoded.
+pub(super) struct HeadedUnaryMethod<S, F, Req> {
+    chain: Chain,
+    method: UnaryMethod<S, F, Req>,
+}
+
+impl<S, F, Req> HeadedUnaryMethod<S, F, Req> {
+    pub(super) fn new(chain: Chain, service: Arc<S>, call: F) -> Self {
+        Self { chain, method: UnaryMethod::new(service, call) }
+    }
+}
+
+impl<S, F, Fut, Req, Res> UnaryHandler for HeadedUnaryMethod<S, F, Req>
+where
+    S: Send + Sync + 'static,
+    F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Response<Res>, Status>> + Send + 'static,
+    Req: Message,
+    Res: Message,
+{
+    type Future = Fut;
+    type Output = Result<Response<Res>, Status>;
+
+    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Fut, engine::Status> {
+        let head = self.chain.run_heads(request(head, ())).map_err(|status| to_engine(&status))?;
+        let message = codec::decode_only::<Req>(message)?;
+        Ok((self.method.call)(Arc::clone(&self.method.service), head.map(|()| message)))
+    }
+
+    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, engine::Status> {
+        answer_of_any(output)
+    }
+}
+
 #[inline]
-fn answer<Res: Message>(
+pub(super) fn answer<Res: Message>(
     result: &Result<Response<Res>, Status>,
-) -> Result<Answer<'_, Lent<'_, Res>>, engine::Status> {
+) -> Result<Answer<'_, Answered<'_, Res>>, engine::Status> {
     let response = result.as_ref().map_err(to_engine)?;
     Ok(Answer {
         metadata: response.metadata().as_ref(),
-        message: Lent(response.get_ref()),
+        message: Answered(response),
         trailers: response.extensions().get().map(|Trailers(trailers)| trailers.as_ref()),
     })
 }
 
+/// As [`answer`], where what is plain has to stay by itself.
+pub(super) fn answer_of_any<Res: Message>(
+    result: &Result<Response<Res>, Status>,
+) -> Result<Answer<'_, AnyAnswered<'_>>, engine::Status> {
+    let Answer { metadata, message: Answered(response), trailers } = answer(result)?;
+    Ok(Answer { metadata, message: AnyAnswered::new(response), trailers })
+}
+
 /// Answers with the messages of a response, once there is one.
-async fn answer_stream<St, Res>(call: StreamingCall, result: Result<Response<St>, Status>)
+pub(super) async fn answer_stream<St, Res>(mut call: StreamingCall, result: Result<Response<St>, Status>)
 where
     St: Stream<Item = Result<Res, Status>> + Send + 'static,
     Res: Message,
@@ -77,6 +125,9 @@ where
     match result {
         Ok(response) => {
             let (metadata, messages, mut extensions) = response.into_parts();
+            if !compresses(&extensions) {
+                call.disable_compression();
+            }
             let trailers = extensions.remove().map(|Trailers(trailers)| trailers.into_headers());
             call.answer_stream(metadata.as_ref(), Responses(Box::pin(messages)), trailers).await;
         }
@@ -100,12 +151,48 @@ where
     }
 }
 
-fn request<T>(head: &RequestHead, message: T) -> Request<T> {
+#[inline]
+pub(super) fn request<T>(head: &RequestHead, message: T) -> Request<T> {
     let metadata = MetadataMap::from_headers(head.metadata.clone());
-    Request::from_parts(metadata, Extensions::default(), message)
+    let extensions = match head.timeout {
+        None => Extensions::default(),
+        Some(timeout) => deadline::extensions(timeout),
+    };
+    Request::from_parts(metadata, extensions, message)
 }
 
-/// Declares the erased form of a streaming method: how its future is made from a call.
+type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A method of one of the three call types with a stream: how its future is made from a call.
+pub(super) trait StreamingMethod: Send + Sync + 'static {
+    fn start(&self, request: Request<()>, call: StreamingCall) -> CallFuture;
+}
+
+/// A streaming method as the engine takes it.
+pub(super) struct Streamed<M>(pub(super) M);
+
+impl<M: StreamingMethod> StreamingHandler for Streamed<M> {
+    fn start(&self, head: &RequestHead, call: StreamingCall) -> CallFuture {
+        self.0.start(request(head, ()), call)
+    }
+}
+
+/// A streaming method behind interceptors that look at heads alone.
+pub(super) struct HeadedStreamed<M> {
+    pub(super) chain: Chain,
+    pub(super) method: M,
+}
+
+impl<M: StreamingMethod> StreamingHandler for HeadedStreamed<M> {
+    fn start(&self, head: &RequestHead, call: StreamingCall) -> CallFuture {
+        match self.chain.run_heads(request(head, ())) {
+            Ok(request) => self.method.start(request, call),
+            Err(status) => Box::pin(async move { call.fail(&to_engine(&status)) }),
+        }
+    }
+}
+
+/// Declares a streaming method.
 macro_rules! streaming_method {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -127,7 +214,7 @@ streaming_method!(ClientStreamingMethod);
 streaming_method!(ServerStreamingMethod);
 streaming_method!(BidiMethod);
 
-impl<S, F, Fut, Req, Res> StreamingHandler for ClientStreamingMethod<S, F, Req>
+impl<S, F, Fut, Req, Res> StreamingMethod for ClientStreamingMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
@@ -135,8 +222,9 @@ where
     Req: Message,
     Res: Message,
 {
-    fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let future = (self.call)(Arc::clone(&self.service), request(head, Streaming::new(call.requests())));
+    fn start(&self, request: Request<()>, call: StreamingCall) -> CallFuture {
+        let requests = Streaming::new(call.requests());
+        let future = (self.call)(Arc::clone(&self.service), request.map(|()| requests));
         Box::pin(async move {
             let result = future.await;
             call.answer(&answer(&result));
@@ -144,7 +232,7 @@ where
     }
 }
 
-impl<S, F, Fut, Req, St, Res> StreamingHandler for ServerStreamingMethod<S, F, Req>
+impl<S, F, Fut, Req, St, Res> StreamingMethod for ServerStreamingMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Req>) -> Fut + Send + Sync + 'static,
@@ -153,9 +241,8 @@ where
     Req: Message,
     Res: Message,
 {
-    fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn start(&self, request: Request<()>, call: StreamingCall) -> CallFuture {
         let mut requests = Streaming::<Req>::new(call.requests());
-        let request = request(head, ());
         let (service, handler) = (Arc::clone(&self.service), Arc::clone(&self.call));
         Box::pin(async move {
             let result = match only_message(&mut requests).await {
@@ -167,7 +254,7 @@ where
     }
 }
 
-impl<S, F, Fut, Req, St, Res> StreamingHandler for BidiMethod<S, F, Req>
+impl<S, F, Fut, Req, St, Res> StreamingMethod for BidiMethod<S, F, Req>
 where
     S: Send + Sync + 'static,
     F: Fn(Arc<S>, Request<Streaming<Req>>) -> Fut + Send + Sync + 'static,
@@ -176,8 +263,9 @@ where
     Req: Message,
     Res: Message,
 {
-    fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let future = (self.call)(Arc::clone(&self.service), request(head, Streaming::new(call.requests())));
+    fn start(&self, request: Request<()>, call: StreamingCall) -> CallFuture {
+        let requests = Streaming::new(call.requests());
+        let future = (self.call)(Arc::clone(&self.service), request.map(|()| requests));
         Box::pin(async move {
             let result = future.await;
             answer_stream(call, result).await;
@@ -186,7 +274,7 @@ where
 }
 
 /// The request of a method that takes one.
-async fn only_message<Req: Message>(requests: &mut Streaming<Req>) -> Result<Req, Status> {
+pub(super) async fn only_message<Req: Message>(requests: &mut Streaming<Req>) -> Result<Req, Status> {
     let Some(message) = requests.message().await? else {
         return Err(Status::internal("the client sent no request message"));
     };

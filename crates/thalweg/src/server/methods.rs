@@ -7,11 +7,16 @@ use std::sync::Arc;
 
 use futures_core::Stream;
 use thalweg_engine::server::{Handler, ServerMethod};
-use thalweg_engine::{self as engine, ServiceOptions};
+use thalweg_engine::{self as engine, Encoding, Method, ServiceOptions};
 use tonic::{Request, Response, Status};
 
 use super::handle::ServerHandle;
-use super::handler::{BidiMethod, ClientStreamingMethod, ServerStreamingMethod, UnaryMethod};
+use super::handler::{
+    BidiMethod, ClientStreamingMethod, HeadedStreamed, HeadedUnaryMethod, ServerStreamingMethod, Streamed,
+    StreamingMethod, UnaryMethod,
+};
+use super::intercepted::{Intercepted, many_to_many, many_to_one, one_to_many, one_to_one};
+use crate::interceptor::{CallType, Chain, Last, Link};
 use crate::message::Message;
 use crate::streaming::Streaming;
 
@@ -29,17 +34,36 @@ pub trait Service: Send + Sync + 'static {
 pub struct Methods<'a> {
     service: &'static str,
     router: &'a mut Router,
+    /// The interceptors of the server, and within them those of the service.
+    chain: Chain,
 }
 
 impl<'a> Methods<'a> {
-    pub(super) fn new(service: &'static str, router: &'a mut Router) -> Self {
+    pub(super) fn new(service: &'static str, router: &'a mut Router, chain: Chain) -> Self {
         router.server.add_service(service);
-        Self { service, router }
+        Self { service, router, chain }
+    }
+
+    /// The same, with an interceptor inside of those there are.
+    pub(super) fn with_interceptor(&mut self, link: Link) -> Methods<'_> {
+        Methods { service: self.service, router: &mut *self.router, chain: self.chain.with(link) }
+    }
+
+    /// How interceptors see the calls of a method.
+    fn intercepted<Req: Message>(
+        &self,
+        name: &str,
+        call_type: CallType,
+        last: Arc<Last>,
+    ) -> Intercepted<Req> {
+        let path = format!("/{}/{name}", self.service);
+        let method = Method::from_path(&path).unwrap_or_else(|error| panic!("{error}"));
+        Intercepted::new(self.chain.clone(), method, call_type, last)
     }
 
     /// Adds another service to the server: for one that comes in several versions, or in a bundle.
     pub fn add_service<S: Service>(&mut self, service: S) {
-        service.register(&mut Methods::new(S::NAME, self.router));
+        service.register(&mut Methods::new(S::NAME, self.router, self.chain.clone()));
     }
 
     /// The server that the service becomes a part of.
@@ -49,8 +73,19 @@ impl<'a> Methods<'a> {
 
     fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = format!("/{}/{name}", self.service);
-        let method = ServerMethod::new(&path[1..], options.clone(), handler);
+        let mut options = options.clone();
+        options.send_compressed = options.send_compressed.or(self.router.send_compressed);
+        let method = ServerMethod::new(&path[1..], options, handler);
         self.router.methods.insert(path.into_bytes(), Arc::new(method));
+    }
+
+    /// For a streaming method whose messages no interceptor sees.
+    fn streaming(&self, method: impl StreamingMethod) -> Handler {
+        if self.chain.is_empty() {
+            Handler::streaming(Streamed(method))
+        } else {
+            Handler::streaming(HeadedStreamed { chain: self.chain.clone(), method })
+        }
     }
 
     /// Adds a method with one request and one response.
@@ -67,8 +102,16 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let method = UnaryMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::unary(method), options);
+        let service = Arc::clone(service);
+        let handler = if self.chain.is_empty() {
+            Handler::unary(UnaryMethod::new(service, call))
+        } else if self.chain.sees_heads_alone() {
+            Handler::unary(HeadedUnaryMethod::new(self.chain.clone(), service, call))
+        } else {
+            let last = one_to_one(service, call);
+            Handler::unary(self.intercepted::<Req>(name, CallType::Unary, last))
+        };
+        self.insert(name, handler, options);
     }
 
     /// Adds a method with a stream of requests and one response.
@@ -85,8 +128,13 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let method = ClientStreamingMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::streaming(method), options);
+        let handler = if self.chain.sees_heads_alone() {
+            self.streaming(ClientStreamingMethod::new(Arc::clone(service), call))
+        } else {
+            let last = many_to_one(Arc::clone(service), call);
+            Handler::streaming(self.intercepted::<Req>(name, CallType::ClientStreaming, last))
+        };
+        self.insert(name, handler, options);
     }
 
     /// Adds a method with one request and a stream of responses.
@@ -104,8 +152,13 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let method = ServerStreamingMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::streaming(method), options);
+        let handler = if self.chain.sees_heads_alone() {
+            self.streaming(ServerStreamingMethod::new(Arc::clone(service), call))
+        } else {
+            let last = one_to_many(Arc::clone(service), call);
+            Handler::streaming(self.intercepted::<Req>(name, CallType::ServerStreaming, last))
+        };
+        self.insert(name, handler, options);
     }
 
     /// Adds a method with a stream of requests and a stream of responses.
@@ -123,20 +176,27 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let method = BidiMethod::new(Arc::clone(service), call);
-        self.insert(name, Handler::streaming(method), options);
+        let handler = if self.chain.sees_heads_alone() {
+            self.streaming(BidiMethod::new(Arc::clone(service), call))
+        } else {
+            let last = many_to_many(Arc::clone(service), call);
+            Handler::streaming(self.intercepted::<Req>(name, CallType::BidiStreaming, last))
+        };
+        self.insert(name, handler, options);
     }
 }
 
 /// All methods of a server, by path.
 pub(super) struct Router {
     pub(super) server: ServerHandle,
+    /// Of services that do not say how they compress.
+    send_compressed: Option<Encoding>,
     methods: HashMap<Vec<u8>, Arc<ServerMethod>>,
 }
 
 impl Router {
-    pub(super) fn new(server: ServerHandle) -> Self {
-        Self { server, methods: HashMap::new() }
+    pub(super) fn new(server: ServerHandle, send_compressed: Option<Encoding>) -> Self {
+        Self { server, send_compressed, methods: HashMap::new() }
     }
 }
 
@@ -168,6 +228,7 @@ impl fmt::Debug for Router {
         f.debug_struct("Router")
             .field("services", &self.server.services())
             .field("methods", &self.methods.len())
+            .field("send_compressed", &self.send_compressed)
             .finish()
     }
 }

@@ -452,3 +452,34 @@ async fn what_a_request_says() {
     let reset = soon(peer.next_of(Kind::RstStream)).await;
     assert_eq!(reset.code(), ErrorCode::Cancel);
 }
+
+#[tokio::test]
+async fn a_deadline_says_what_the_call_waited_for() {
+    let late = async |channel: &Channel, message: &str, wait: bool| {
+        let mut options = CallOptions::default();
+        options.wait_for_ready = wait;
+        options.timeout = Some(Duration::from_millis(100));
+        let outcome = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw(message)), &options).await;
+        let status = outcome.expect_err("it takes too long");
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+        status.message().to_owned()
+    };
+    let check = |message: &str, what: &str| {
+        let begin = "the deadline of the call has passed: /test.Echo/Echo at ";
+        assert!(message.starts_with(begin) && message.ends_with(what), "{message}");
+    };
+    // It never answers, and never takes a connection.
+    let silent = Channel::builder("memory:1")
+        .connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
+    let silent = silent.connect_lazy().expect("a channel");
+    check(&late(&silent, "a", true).await, "there was no connection yet (is the server running?)");
+    let server = thalweg::Server::builder().max_concurrent_streams(1).add_service(Echo::default());
+    let channel =
+        Channel::builder(crate::support::start(server).await).lanes(1).connect().await.expect("a server");
+    check(&late(&channel, "sleep", false).await, "it was sent, and not answered in time");
+    let sleeping = spawn_echo(&channel, "sleep");
+    until(|| channel.lanes()[0].in_flight == 1).await;
+    let message = late(&channel, "a", false).await;
+    check(&message, "no stream was free yet: other calls have as many as the server allows");
+    sleeping.abort();
+}

@@ -201,23 +201,39 @@ pub mod shapes_client {
     /// Links such as <https://example.com> and \[brackets\] survive rustdoc.
     #[derive(Debug)]
     #[derive(Clone)]
-    pub struct ShapesClient {
-        channel: thalweg::Channel,
+    pub struct ShapesClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl ShapesClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl ShapesClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> ShapesClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -241,6 +257,12 @@ pub mod shapes_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -452,23 +474,39 @@ pub mod old_client {
     /// Nobody should call this.
     #[deprecated]
     #[derive(Clone)]
-    pub struct OldClient {
-        channel: thalweg::Channel,
+    pub struct OldClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl OldClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl OldClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> OldClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -492,6 +530,12 @@ pub mod old_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -536,23 +580,39 @@ pub mod result_client {
     pub static GET: thalweg::Method = thalweg::Method::new("/shapes.v1.Result/Get");
     /// A service whose trait would hide what the code around it uses.
     #[derive(Clone)]
-    pub struct ResultClient {
-        channel: thalweg::Channel,
+    pub struct ResultClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl ResultClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl ResultClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> ResultClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -576,6 +636,12 @@ pub mod result_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -619,23 +685,39 @@ pub mod t_client {
     /// `/shapes.v1.T/Get`
     pub static GET: thalweg::Method = thalweg::Method::new("/shapes.v1.T/Get");
     #[derive(Clone)]
-    pub struct TClient {
-        channel: thalweg::Channel,
+    pub struct TClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl TClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl TClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> TClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -659,6 +741,12 @@ pub mod t_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -705,23 +793,39 @@ pub mod channel_client {
     );
     /// Named as the library names its own.
     #[derive(Clone)]
-    pub struct ChannelClient {
-        channel: thalweg::Channel,
+    pub struct ChannelClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl ChannelClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl ChannelClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> ChannelClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -745,6 +849,12 @@ pub mod channel_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -786,23 +896,39 @@ pub mod nothing_client {
         clippy::pedantic
     )]
     #[derive(Clone)]
-    pub struct NothingClient {
-        channel: thalweg::Channel,
+    pub struct NothingClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl NothingClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl NothingClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> NothingClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -826,6 +952,12 @@ pub mod nothing_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.

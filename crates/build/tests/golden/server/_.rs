@@ -48,6 +48,21 @@ pub mod rootless_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -70,6 +85,12 @@ pub mod rootless_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.

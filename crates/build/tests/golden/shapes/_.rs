@@ -17,23 +17,39 @@ pub mod rootless_client {
     pub static CALL: thalweg::Method = thalweg::Method::new("/Rootless/Call");
     /// A service of no package.
     #[derive(Clone)]
-    pub struct RootlessClient {
-        channel: thalweg::Channel,
+    pub struct RootlessClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl RootlessClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl RootlessClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> RootlessClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -57,6 +73,12 @@ pub mod rootless_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -133,6 +155,21 @@ pub mod rootless_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -155,6 +192,12 @@ pub mod rootless_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.

@@ -192,23 +192,39 @@ pub mod shapes_client {
     ///
     /// Links such as <https://example.com> and \[brackets\] survive rustdoc.
     #[derive(Clone)]
-    pub struct ShapesClient {
-        channel: thalweg::Channel,
+    pub struct ShapesClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl ShapesClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl ShapesClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> ShapesClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -232,6 +248,12 @@ pub mod shapes_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -626,6 +648,21 @@ pub mod shapes_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -648,6 +685,12 @@ pub mod shapes_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.
@@ -858,23 +901,39 @@ pub mod old_client {
     /// Nobody should call this.
     #[deprecated]
     #[derive(Clone)]
-    pub struct OldClient {
-        channel: thalweg::Channel,
+    pub struct OldClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl OldClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl OldClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> OldClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -898,6 +957,12 @@ pub mod old_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -965,6 +1030,21 @@ pub mod old_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -987,6 +1067,12 @@ pub mod old_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.
@@ -1034,23 +1120,39 @@ pub mod result_client {
     pub static GET: thalweg::Method = thalweg::Method::new("/shapes.v1.Result/Get");
     /// A service whose trait would hide what the code around it uses.
     #[derive(Clone)]
-    pub struct ResultClient {
-        channel: thalweg::Channel,
+    pub struct ResultClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl ResultClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl ResultClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> ResultClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -1074,6 +1176,12 @@ pub mod result_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -1141,6 +1249,21 @@ pub mod result_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -1163,6 +1286,12 @@ pub mod result_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.
@@ -1209,23 +1338,39 @@ pub mod t_client {
     /// `/shapes.v1.T/Get`
     pub static GET: thalweg::Method = thalweg::Method::new("/shapes.v1.T/Get");
     #[derive(Clone)]
-    pub struct TClient {
-        channel: thalweg::Channel,
+    pub struct TClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl TClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl TClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> TClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -1249,6 +1394,12 @@ pub mod t_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -1315,6 +1466,21 @@ pub mod t_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -1337,6 +1503,12 @@ pub mod t_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.
@@ -1386,23 +1558,39 @@ pub mod channel_client {
     );
     /// Named as the library names its own.
     #[derive(Clone)]
-    pub struct ChannelClient {
-        channel: thalweg::Channel,
+    pub struct ChannelClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl ChannelClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl ChannelClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> ChannelClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -1426,6 +1614,12 @@ pub mod channel_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -1493,6 +1687,21 @@ pub mod channel_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -1515,6 +1724,12 @@ pub mod channel_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.
@@ -1559,23 +1774,39 @@ pub mod nothing_client {
         clippy::pedantic
     )]
     #[derive(Clone)]
-    pub struct NothingClient {
-        channel: thalweg::Channel,
+    pub struct NothingClient<C = thalweg::Channel> {
+        channel: C,
         options: thalweg::CallOptions,
     }
     impl NothingClient {
-        /// Calls the service on a channel, with the default options.
-        pub fn new(channel: thalweg::Channel) -> Self {
-            Self {
-                channel,
-                options: thalweg::CallOptions::default(),
-            }
-        }
         /// Connects to a gRPC target (`host:port`, `dns:///host:port`, `unix:path`), with the default options.
         pub async fn connect(
             target: impl Into<String>,
         ) -> Result<Self, thalweg::channel::ConnectError> {
             Ok(Self::new(thalweg::Channel::builder(target).connect().await?))
+        }
+    }
+    impl NothingClient<thalweg::InterceptedChannel> {
+        /// Calls the service on a channel, with a function that sees each request's metadata and may refuse the call.
+        /// What sees messages goes around the channel: `Channel::with_interceptor`.
+        pub fn with_interceptor<F>(
+            channel: impl Into<thalweg::InterceptedChannel>,
+            interceptor: F,
+        ) -> Self
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            Self::new(
+                channel.into().with_interceptor(thalweg::interceptor::head(interceptor)),
+            )
+        }
+    }
+    impl<C: thalweg::Caller> NothingClient<C> {
+        /// Calls the service on a channel, with the options that calls have there.
+        pub fn new(channel: C) -> Self {
+            let options = channel.call_options();
+            Self { channel, options }
         }
         /// Replaces the options of all calls.
         #[must_use]
@@ -1599,6 +1830,12 @@ pub mod nothing_client {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Lets the server compress with these encodings; all that are known by default.
@@ -1652,6 +1889,21 @@ pub mod nothing_server {
                 options: thalweg::ServiceOptions::default(),
             }
         }
+        /// Serves `service`, with a function that sees each request's metadata and may refuse the call. What sees
+        /// messages goes around the service: `thalweg::server::InterceptedService`.
+        pub fn with_interceptor<F>(
+            service: T,
+            interceptor: F,
+        ) -> thalweg::server::InterceptedService<Self>
+        where
+            F: Fn(thalweg::Request<()>) -> Result<thalweg::Request<()>, thalweg::Status>
+                + Send + Sync + 'static,
+        {
+            thalweg::server::InterceptedService::new(
+                Self::new(service),
+                thalweg::interceptor::head(interceptor),
+            )
+        }
         /// Replaces the options of all methods.
         #[must_use]
         pub fn with_options(mut self, options: thalweg::ServiceOptions) -> Self {
@@ -1674,6 +1926,12 @@ pub mod nothing_server {
         #[must_use]
         pub fn send_compressed(mut self, encoding: thalweg::Encoding) -> Self {
             self.options.send_compressed = Some(encoding);
+            self
+        }
+        /// Sends messages of fewer bytes than these as they are; 1 KiB by default.
+        #[must_use]
+        pub fn compression_threshold(mut self, bytes: usize) -> Self {
+            self.options.compression_threshold = bytes;
             self
         }
         /// Takes messages that are compressed with these encodings; all that are known by default.

@@ -1,0 +1,231 @@
+//! A channel with interceptors around it: [`InterceptedChannel`].
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use thalweg_engine::{self as engine, CallOptions, Method};
+use tonic::metadata::MetadataMap;
+use tonic::{Extensions, Request, Response, Status};
+
+use crate::caller::Caller;
+use crate::channel::Channel;
+use crate::codec::{self, Owned};
+use crate::interceptor::{AnyMessage, BoxFuture, Call, CallType, Chain, Interceptor, Last, Messages, Reply};
+use crate::message::Message;
+use crate::status::{to_engine, to_tonic};
+use crate::streaming::Streaming;
+
+/// A [`Channel`] whose calls interceptors see; [`Channel::with_interceptor`] makes one. Generated clients take it as
+/// they take a channel.
+#[derive(Clone, Debug)]
+pub struct InterceptedChannel {
+    channel: Channel,
+    chain: Chain,
+}
+
+impl Channel {
+    /// This channel with an interceptor around it: the calls that are made with what is returned go through it.
+    ///
+    /// ```
+    /// # fn example(channel: thalweg::Channel) {
+    /// use thalweg::interceptor::{Call, Next, head};
+    ///
+    /// let channel = channel.with_interceptor(head(|mut request| {
+    ///     request.metadata_mut().insert("x-tenant", "42".parse().unwrap());
+    ///     Ok(request)
+    /// }));
+    /// # }
+    /// ```
+    pub fn with_interceptor(&self, interceptor: impl Interceptor) -> InterceptedChannel {
+        InterceptedChannel::from(self.clone()).with_interceptor(interceptor)
+    }
+}
+
+impl From<Channel> for InterceptedChannel {
+    fn from(channel: Channel) -> Self {
+        Self { channel, chain: Chain::default() }
+    }
+}
+
+impl InterceptedChannel {
+    /// With one more interceptor, around those there are: it sees requests before them, and replies after them.
+    pub fn with_interceptor(self, interceptor: impl Interceptor) -> Self {
+        let outer = Chain::default().with(interceptor.into_link().0);
+        Self { channel: self.channel, chain: outer.with_all(&self.chain) }
+    }
+
+    /// The channel within.
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Has those interceptors see the request that look at heads alone; the others are left.
+    fn run_heads<T>(&self, request: Request<T>) -> Result<Request<T>, Status> {
+        let (metadata, extensions, message) = request.into_parts();
+        let head = self.chain.run_heads(Request::from_parts(metadata, extensions, ()))?;
+        Ok(head.map(|()| message))
+    }
+
+    /// Runs the interceptors that see messages, and then `last` with the channel.
+    fn run(
+        &self,
+        method: &Method,
+        call_type: CallType,
+        options: &CallOptions,
+        request: Request<Messages>,
+        last: impl Fn(Channel, Call) -> BoxFuture<Result<Reply, Status>> + Send + Sync + 'static,
+    ) -> BoxFuture<Result<Reply, Status>> {
+        let call = Call::new(Arc::new(method.clone()), call_type, Some(options.clone()), request);
+        let channel = self.channel.clone();
+        let last: Arc<Last> = Arc::new(move |call| last(channel.clone(), call));
+        self.chain.run_behind_heads(call, last)
+    }
+}
+
+/// The end of the interceptors of a unary call.
+fn unary<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, Status>> {
+    Box::pin(async move {
+        let (method, options, request) = call.into_parts();
+        let (metadata, extensions, messages) = request.into_parts();
+        let request = Request::from_parts(metadata, extensions, messages.only().await?);
+        let reply = channel.unary::<AnyMessage, Res>(&method, request, &options.unwrap_or_default()).await?;
+        Ok(reply.map(Messages::one))
+    })
+}
+
+/// The end of the interceptors of a call that has one response to a stream of requests.
+fn client_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, Status>> {
+    Box::pin(async move {
+        let (method, options, request) = call.into_parts();
+        let (metadata, _, messages) = request.into_parts();
+        let options = options.unwrap_or_default();
+        let (exchange, mut metadata) =
+            channel.exchange(&method, &metadata, Requests(messages), &options).await?;
+        let (message, trailers) = exchange.only_response(codec::decode::<Res>).await.map_err(to_tonic)?;
+        metadata.extend(trailers);
+        let metadata = MetadataMap::from_headers(metadata);
+        Ok(Response::from_parts(metadata, Messages::one(message), Extensions::default()))
+    })
+}
+
+/// The end of the interceptors of a call that has a stream of responses.
+fn bidi_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, Status>> {
+    Box::pin(async move {
+        let (method, options, request) = call.into_parts();
+        let (metadata, _, messages) = request.into_parts();
+        let options = options.unwrap_or_default();
+        let (exchange, metadata) = channel.exchange(&method, &metadata, Requests(messages), &options).await?;
+        let responses = Messages::received(Streaming::<Res>::new(exchange.into_responses()));
+        let metadata = MetadataMap::from_headers(metadata);
+        Ok(Response::from_parts(metadata, responses, Extensions::default()))
+    })
+}
+
+/// The reply of a call with one response, as the caller has it.
+async fn only<Res: Message>(reply: Reply) -> Result<Response<Res>, Status> {
+    let (metadata, messages, extensions) = reply.into_parts();
+    let message = messages.only().await?.into_message()?;
+    Ok(Response::from_parts(metadata, message, extensions))
+}
+
+impl Caller for InterceptedChannel {
+    fn call_options(&self) -> CallOptions {
+        self.channel.call_options().clone()
+    }
+
+    async fn unary<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status> {
+        let request = self.run_heads(request)?;
+        if self.chain.sees_heads_alone() {
+            return self.channel.unary(method, request, options).await;
+        }
+        let request = request.map(Messages::one);
+        only(self.run(method, CallType::Unary, options, request, unary::<Res>).await?).await
+    }
+
+    async fn client_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let request = self.run_heads(request)?;
+        if self.chain.sees_heads_alone() {
+            return self.channel.client_streaming(method, request, options).await;
+        }
+        let request = request.map(|stream| Messages::stream(Fallible(Box::pin(stream))));
+        let kind = CallType::ClientStreaming;
+        only(self.run(method, kind, options, request, client_streaming::<Res>).await?).await
+    }
+
+    async fn server_streaming<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status> {
+        let request = self.run_heads(request)?;
+        if self.chain.sees_heads_alone() {
+            return self.channel.server_streaming(method, request, options).await;
+        }
+        let request = request.map(Messages::one);
+        let kind = CallType::ServerStreaming;
+        let reply = self.run(method, kind, options, request, bidi_streaming::<Res>).await?;
+        Ok(reply.map(Messages::into_streaming))
+    }
+
+    async fn bidi_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let request = self.run_heads(request)?;
+        if self.chain.sees_heads_alone() {
+            return self.channel.bidi_streaming(method, request, options).await;
+        }
+        let request = request.map(|stream| Messages::stream(Fallible(Box::pin(stream))));
+        let kind = CallType::BidiStreaming;
+        let reply = self.run(method, kind, options, request, bidi_streaming::<Res>).await?;
+        Ok(reply.map(Messages::into_streaming))
+    }
+}
+
+/// A stream of requests, none of which fails.
+struct Fallible<S>(Pin<Box<S>>);
+
+impl<S: Stream> Stream for Fallible<S> {
+    type Item = Result<S::Item, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.as_mut().poll_next(cx).map(|item| item.map(Ok))
+    }
+}
+
+/// Requests as the engine takes them, behind the interceptors.
+struct Requests(Messages);
+
+impl Stream for Requests {
+    type Item = Result<Owned<AnyMessage>, engine::Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let message = Pin::new(&mut self.0).poll_next(cx);
+        message.map(|message| message.map(|result| result.map(Owned).map_err(|status| to_engine(&status))))
+    }
+}

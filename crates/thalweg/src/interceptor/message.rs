@@ -1,0 +1,127 @@
+//! A message whose type is not named: [`AnyMessage`].
+
+use std::any::{Any, type_name};
+use std::fmt;
+
+use bytes::Bytes;
+use thalweg_engine::{Chain, Payload};
+use tonic::Status;
+
+use crate::codec;
+use crate::message::{DecodeError, Message, Raw};
+
+/// A message of some type, as an interceptor sees it: decoded, as handler or caller have it.
+///
+/// [`downcast_ref`](Self::downcast_ref) gives the message where its type is known;
+/// [`encoded_len`](Message::encoded_len) and [`to_bytes`](Self::to_bytes) are there for all. One that is put in its
+/// place may have another type, if its bytes are the same on the wire: [`Raw`] always does.
+pub struct AnyMessage(Box<dyn Erased>);
+
+/// What is asked of a message when its type is not known.
+trait Erased: Any + Send + Sync {
+    fn encoded_len(&self) -> usize;
+    fn encode(&self, out: &mut Vec<u8>);
+    fn encode_chained(&self, out: &mut Chain);
+    fn type_name(&self) -> &'static str;
+}
+
+impl<M: Message> Erased for M {
+    fn encoded_len(&self) -> usize {
+        Message::encoded_len(self)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        Message::encode(self, out);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        Message::encode_chained(self, out);
+    }
+
+    fn type_name(&self) -> &'static str {
+        type_name::<M>()
+    }
+}
+
+impl AnyMessage {
+    /// Any message.
+    pub fn new<M: Message>(message: M) -> Self {
+        let mut message = Some(message);
+        // One of any type is not packed twice.
+        if let Some(any) = (&mut message as &mut dyn Any).downcast_mut::<Option<AnyMessage>>() {
+            return any.take().expect("it was just put there");
+        }
+        Self(Box::new(message.expect("it was just put there")))
+    }
+
+    /// The message, if it is an `M`.
+    pub fn downcast_ref<M: Message>(&self) -> Option<&M> {
+        let message: &dyn Any = &*self.0;
+        message.downcast_ref()
+    }
+
+    /// The message to be changed, if it is an `M`.
+    pub fn downcast_mut<M: Message>(&mut self) -> Option<&mut M> {
+        let message: &mut dyn Any = &mut *self.0;
+        message.downcast_mut()
+    }
+
+    /// Its bytes on the wire, without prefix or compression.
+    pub fn to_bytes(&self) -> Bytes {
+        if let Some(Raw(bytes)) = self.downcast_ref() {
+            return bytes.clone();
+        }
+        let mut bytes = Vec::with_capacity(self.0.encoded_len());
+        self.0.encode(&mut bytes);
+        bytes.into()
+    }
+
+    /// The name of its Rust type, for people.
+    pub fn type_name(&self) -> &'static str {
+        self.0.type_name()
+    }
+
+    /// The message as an `M`: itself, or, where an interceptor has put another type in its place, by way of its bytes.
+    ///
+    /// # Errors
+    /// INTERNAL, if its bytes are no `M`.
+    pub fn into_message<M: Message>(self) -> Result<M, Status> {
+        if self.downcast_ref::<M>().is_none() {
+            return codec::decode(Payload::Kept(self.to_bytes())).map_err(|error| {
+                let (put, wanted, error) = (self.type_name(), type_name::<M>(), error.message());
+                Status::internal(format!("an interceptor put {put} in place of {wanted}: {error}"))
+            });
+        }
+        let message: Box<dyn Any> = self.0;
+        Ok(*message.downcast().expect("its type was looked at"))
+    }
+}
+
+impl Message for AnyMessage {
+    fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.0.encode(out);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        self.0.encode_chained(out);
+    }
+
+    /// The bytes, as [`Raw`].
+    fn decode(wire: &[u8]) -> Result<Self, DecodeError> {
+        Raw::decode(wire).map(Self::new)
+    }
+
+    fn decode_owned(wire: Bytes) -> Result<Self, DecodeError> {
+        Raw::decode_owned(wire).map(Self::new)
+    }
+}
+
+impl fmt::Debug for AnyMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnyMessage").field(&self.type_name()).finish()
+    }
+}

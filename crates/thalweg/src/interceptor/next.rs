@@ -1,0 +1,126 @@
+//! What comes behind an interceptor: [`Next`], and the list of them all.
+
+use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use tonic::{Request, Status};
+
+use super::call::{Call, Reply};
+
+/// A future of any type.
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// What comes behind an interceptor: the next one and, behind the last, the channel or the handler.
+///
+/// A clone runs the same once more, for an interceptor that tries again.
+#[derive(Clone)]
+pub struct Next {
+    chain: Chain,
+    position: usize,
+    last: Arc<Last>,
+}
+
+/// The channel or the handler.
+pub(crate) type Last = dyn Fn(Call) -> BoxFuture<Result<Reply, Status>> + Send + Sync;
+
+/// A function that sees a request without its messages.
+pub(crate) type HeadFunction = dyn Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync;
+
+/// An interceptor that sees whole calls.
+pub(crate) type AroundFunction = dyn Fn(Call, Next) -> BoxFuture<Result<Reply, Status>> + Send + Sync;
+
+/// What sees the calls, from the outside in.
+#[derive(Clone)]
+pub(crate) enum Link {
+    Head(Arc<HeadFunction>),
+    Around(Arc<AroundFunction>),
+}
+
+/// The interceptors of a channel, of a service or of a server.
+#[derive(Clone)]
+pub(crate) struct Chain(Arc<[Link]>);
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self(Arc::new([]))
+    }
+}
+
+impl Next {
+    /// Goes on with the call. Dropping the future cancels it.
+    pub fn run(self, call: Call) -> impl Future<Output = Result<Reply, Status>> + Send + 'static {
+        self.run_boxed(call)
+    }
+
+    pub(super) fn run_boxed(mut self, mut call: Call) -> BoxFuture<Result<Reply, Status>> {
+        loop {
+            let Some(link) = self.chain.0.get(self.position) else { return (self.last)(call) };
+            self.position += 1;
+            match link {
+                Link::Head(head) => match call.with_head(&**head) {
+                    Ok(passed) => call = passed,
+                    Err(status) => return Box::pin(ready(Err(status))),
+                },
+                Link::Around(around) => {
+                    let around = Arc::clone(around);
+                    return around(call, self);
+                }
+            }
+        }
+    }
+}
+
+impl Chain {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// With one more, inside of those there are.
+    pub(crate) fn with(&self, link: Link) -> Self {
+        Self(self.0.iter().cloned().chain([link]).collect())
+    }
+
+    /// With others inside of these.
+    pub(crate) fn with_all(&self, inner: &Self) -> Self {
+        Self(self.0.iter().chain(&*inner.0).cloned().collect())
+    }
+
+    /// How many of the first see heads alone: they need no message, and none is decoded for a call that they refuse.
+    fn heads(&self) -> usize {
+        self.0.iter().take_while(|link| matches!(link, Link::Head(_))).count()
+    }
+
+    /// Whether none of them sees messages.
+    pub(crate) fn sees_heads_alone(&self) -> bool {
+        self.heads() == self.0.len()
+    }
+
+    /// Runs the first of them, up to one that sees messages.
+    pub(crate) fn run_heads(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        for link in &*self.0 {
+            let Link::Head(head) = link else { break };
+            request = head(request)?;
+        }
+        Ok(request)
+    }
+
+    /// Runs what [`run_heads`](Self::run_heads) has left, and then `last`.
+    pub(crate) fn run_behind_heads(&self, call: Call, last: Arc<Last>) -> BoxFuture<Result<Reply, Status>> {
+        Next { chain: self.clone(), position: self.heads(), last }.run_boxed(call)
+    }
+}
+
+impl fmt::Debug for Next {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let behind = self.chain.0.len() - self.position;
+        f.debug_struct("Next").field("interceptors_behind", &behind).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Chain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chain").field("interceptors", &self.0.len()).finish()
+    }
+}

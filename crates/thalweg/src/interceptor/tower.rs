@@ -1,0 +1,84 @@
+//! tower's layers as interceptors: [`layer`].
+
+use std::error::Error;
+use std::future::{poll_fn, ready};
+use std::task::{Context, Poll};
+
+use tonic::Status;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::around::Interceptor;
+use super::call::{Call, Reply};
+use super::next::{BoxFuture, Next};
+
+/// An interceptor from a layer of tower's: its service takes a [`Call`] and answers with a [`Reply`].
+///
+/// The layer makes one service, which is cloned for each call, and polled until it is ready before it is called. So
+/// what its clones share all calls share; a service that is not `Clone` goes behind tower's `Buffer`. An error that is,
+/// or was caused by, a [`Status`] ends the call with that; any other ends it with UNKNOWN.
+///
+/// ```
+/// # use tower_layer::Layer;
+/// # use thalweg::interceptor::{Call, Innermost, Reply, layer};
+/// # use thalweg::{Server, Status};
+/// # fn example<L>(concurrency_limit: L)
+/// # where
+/// #     L: Layer<Innermost>,
+/// #     L::Service: tower_service::Service<Call, Response = Reply, Error = Status> + Clone + Send + Sync + 'static,
+/// #     <L::Service as tower_service::Service<Call>>::Future: Send,
+/// # {
+/// let server = Server::builder().interceptor(layer(concurrency_limit));
+/// # }
+/// ```
+pub fn layer<L: Layer<Innermost>>(layer: L) -> Layered<L::Service> {
+    Layered(layer.layer(Innermost(())))
+}
+
+/// What [`layer`] makes of a layer.
+#[derive(Clone, Debug)]
+pub struct Layered<S>(S);
+
+/// The service within all layers: it goes on with the call.
+#[derive(Clone, Debug)]
+pub struct Innermost(());
+
+/// What follows behind a service, which is given nothing but the call: it is in the extensions of that meanwhile.
+#[derive(Clone)]
+struct Behind(Next);
+
+impl<S> Interceptor for Layered<S>
+where
+    S: Service<Call, Response = Reply> + Clone + Send + Sync + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    S::Future: Send,
+{
+    async fn intercept(&self, mut call: Call, next: Next) -> Result<Reply, Status> {
+        call.extensions_mut().insert(Behind(next));
+        let mut service = self.0.clone();
+        poll_fn(|cx| service.poll_ready(cx).map_err(status)).await?;
+        service.call(call).await.map_err(status)
+    }
+}
+
+fn status(error: impl Into<Box<dyn Error + Send + Sync>>) -> Status {
+    Status::from_error(error.into())
+}
+
+impl Service<Call> for Innermost {
+    type Response = Reply;
+    type Error = Status;
+    type Future = BoxFuture<Result<Reply, Status>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut call: Call) -> Self::Future {
+        if let Some(Behind(next)) = call.extensions_mut().remove() {
+            return next.run_boxed(call);
+        }
+        let status = Status::internal("a layer called the service with a call of another interceptor");
+        Box::pin(ready(Err(status)))
+    }
+}

@@ -1,0 +1,196 @@
+//! Calls that are made for a call: [`Parent`].
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use thalweg_engine::{CallOptions, Method, request_timeout};
+use tokio_util::sync::{CancellationToken, DropGuard, WaitForCancellationFutureOwned};
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Response, Status};
+
+use crate::caller::Caller;
+use crate::deadline::Deadline;
+use crate::message::Message;
+use crate::status::to_tonic;
+use crate::streaming::{Elsewhere, Streaming};
+
+/// What the calls that a handler makes inherit of the one that it serves: its deadline, and, where the handler asks for
+/// that, its end.
+///
+/// A call that a handler awaits, or whose stream it passes on, needs no more than the deadline: when the client gives
+/// up, the handler is dropped, and the call with it. For calls in tasks of their own there is a
+/// [`guard`](Self::guard).
+///
+/// ```
+/// # use thalweg::{Channel, Message, Method, Parent, Request, Response, Status};
+/// # struct Front { backend: Channel }
+/// # static GET: Method = Method::new("/a.Backend/Get");
+/// # impl Front {
+/// async fn get(&self, request: Request<String>) -> Result<Response<String>, Status> {
+///     let parent = Parent::of(&request);
+///     // As a generated client takes it: BackendClient::new(parent.caller(&self.backend))
+///     let backend = parent.caller(&self.backend);
+///     # use thalweg::Caller;
+///     backend.unary(&GET, Request::new(request.into_inner()), &backend.call_options()).await
+/// }
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Parent {
+    deadline: Option<Deadline>,
+    ended: CancellationToken,
+}
+
+/// Ends the calls of a [`Parent`] with CANCELLED when it is dropped: kept by a handler or by the stream of its answers,
+/// it does so when that has ended, or is cancelled.
+#[derive(Debug)]
+pub struct ParentGuard {
+    _guard: DropGuard,
+}
+
+/// A channel whose calls are made for another call; see [`Parent::caller`].
+#[derive(Clone, Debug)]
+pub struct ChildCaller<C> {
+    caller: C,
+    parent: Parent,
+}
+
+impl Parent {
+    /// The call that this request is of.
+    pub fn of<T>(request: &Request<T>) -> Self {
+        Self::until(Deadline::of(request))
+    }
+
+    /// A parent that is no call, whose children have until then.
+    pub fn until(deadline: Option<Deadline>) -> Self {
+        Self { deadline, ended: CancellationToken::new() }
+    }
+
+    /// When the parent must have ended.
+    pub fn deadline(&self) -> Option<Deadline> {
+        self.deadline
+    }
+
+    /// What ends the children's calls when it is dropped.
+    pub fn guard(&self) -> ParentGuard {
+        ParentGuard { _guard: self.ended.clone().drop_guard() }
+    }
+
+    /// A channel for the children's calls: each has its own deadline or the parent's, whichever is earlier.
+    pub fn caller<C: Caller>(&self, caller: &C) -> ChildCaller<C> {
+        ChildCaller { caller: caller.clone(), parent: self.clone() }
+    }
+
+    /// The request with the time that it has left.
+    fn limit<T>(&self, mut request: Request<T>, options: &CallOptions) -> Result<Request<T>, Status> {
+        let Some(deadline) = self.deadline else { return Ok(request) };
+        let left = deadline.check()?;
+        let own = request_timeout(request.metadata().as_ref()).map_err(to_tonic)?.or(options.timeout);
+        request.set_timeout(own.map_or(left, |own| own.min(left)));
+        Ok(request)
+    }
+
+    /// The outcome of `call`, unless the parent ends first.
+    async fn within<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => Err(cancelled()),
+            outcome = call => outcome,
+        }
+    }
+
+    fn streaming<M: Message>(&self, reply: Response<Streaming<M>>) -> Response<Streaming<M>> {
+        reply.map(|messages| {
+            let ended = Box::pin(self.ended.clone().cancelled_owned());
+            Streaming::from_elsewhere(Child { messages: Some(messages), ended })
+        })
+    }
+}
+
+fn cancelled() -> Status {
+    Status::cancelled("the call that this one was made for has ended")
+}
+
+/// Messages of a call that ends with its parent.
+struct Child<M: Message> {
+    messages: Option<Streaming<M>>,
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl<M: Message> Elsewhere<M> for Child<M> {
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<M, Status>>> {
+        let Some(messages) = &mut self.messages else { return Poll::Ready(None) };
+        match messages.poll_message(cx) {
+            Poll::Pending => {}
+            ready @ Poll::Ready(_) => return ready,
+        }
+        self.ended.as_mut().poll(cx).map(|()| {
+            self.messages = None;
+            Some(Err(cancelled()))
+        })
+    }
+
+    fn take_trailers(&mut self) -> Option<MetadataMap> {
+        self.messages.as_mut()?.take_trailers()
+    }
+}
+
+impl<C: Caller> Caller for ChildCaller<C> {
+    fn call_options(&self) -> CallOptions {
+        self.caller.call_options()
+    }
+
+    async fn unary<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status> {
+        let request = self.parent.limit(request, options)?;
+        self.parent.within(self.caller.unary(method, request, options)).await
+    }
+
+    async fn client_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Res>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let request = self.parent.limit(request, options)?;
+        self.parent.within(self.caller.client_streaming(method, request, options)).await
+    }
+
+    async fn server_streaming<Req: Message, Res: Message>(
+        &self,
+        method: &Method,
+        request: Request<Req>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status> {
+        let request = self.parent.limit(request, options)?;
+        let reply = self.parent.within(self.caller.server_streaming(method, request, options)).await?;
+        Ok(self.parent.streaming(reply))
+    }
+
+    async fn bidi_streaming<S, Res>(
+        &self,
+        method: &Method,
+        request: Request<S>,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let request = self.parent.limit(request, options)?;
+        let reply = self.parent.within(self.caller.bidi_streaming(method, request, options)).await?;
+        Ok(self.parent.streaming(reply))
+    }
+}

@@ -1,0 +1,132 @@
+//! Methods behind interceptors that see messages: what they are asked, and what the handler is.
+//!
+//! Messages have no type here; the functions below, the ends of the interceptors, are where it comes back.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_core::Stream;
+use thalweg_engine::server::{Answer, StreamingCall, StreamingHandler, UnaryHandler};
+use thalweg_engine::{self as engine, Encode, Envelope, Method, RequestHead};
+use tonic::{Request, Response, Status};
+
+use super::handler::{answer, answer_stream, only_message, request};
+use crate::codec;
+use crate::interceptor::{AnyMessage, BoxFuture, Call, CallType, Chain, Last, Messages, Reply};
+use crate::message::Message;
+use crate::status::to_engine;
+use crate::streaming::Streaming;
+
+/// A method as interceptors see it; `Req` is what its requests are decoded to.
+pub(super) struct Intercepted<Req> {
+    chain: Chain,
+    method: Arc<Method>,
+    call_type: CallType,
+    last: Arc<Last>,
+    request: PhantomData<fn(Req)>,
+}
+
+impl<Req> Intercepted<Req> {
+    pub(super) fn new(chain: Chain, method: Method, call_type: CallType, last: Arc<Last>) -> Self {
+        Self { chain, method: Arc::new(method), call_type, last, request: PhantomData }
+    }
+
+    fn call(&self, request: Request<Messages>) -> Call {
+        Call::new(Arc::clone(&self.method), self.call_type, None, request)
+    }
+}
+
+impl<Req: Message> UnaryHandler for Intercepted<Req> {
+    type Future = BoxFuture<Result<Response<AnyMessage>, Status>>;
+    type Output = Result<Response<AnyMessage>, Status>;
+
+    fn start(&self, head: &RequestHead, message: Envelope<'_>) -> Result<Self::Future, engine::Status> {
+        let head = self.chain.run_heads(request(head, ())).map_err(|status| to_engine(&status))?;
+        let message = codec::decode_only::<Req>(message)?;
+        let call = self.call(head.map(|()| Messages::one(message)));
+        let replying = self.chain.run_behind_heads(call, Arc::clone(&self.last));
+        Ok(Box::pin(async move { only(replying.await?).await }))
+    }
+
+    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, engine::Status> {
+        answer(output)
+    }
+}
+
+impl<Req: Message> StreamingHandler for Intercepted<Req> {
+    fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let head = match self.chain.run_heads(request(head, ())) {
+            Ok(head) => head,
+            Err(status) => return Box::pin(async move { call.fail(&to_engine(&status)) }),
+        };
+        let mut requests = Streaming::<Req>::new(call.requests());
+        let (chain, last, call_type) = (self.chain.clone(), Arc::clone(&self.last), self.call_type);
+        let seen = self.call(head.map(|()| Messages::none()));
+        Box::pin(async move {
+            let replying = async {
+                let messages = if call_type.has_one_request() {
+                    Messages::one(only_message(&mut requests).await?)
+                } else {
+                    Messages::received(requests)
+                };
+                chain.run_behind_heads(seen.map_messages(|_| messages), last).await
+            };
+            let reply = replying.await;
+            if call_type.has_one_response() {
+                let response = match reply {
+                    Ok(reply) => only(reply).await,
+                    Err(status) => Err(status),
+                };
+                call.answer(&answer(&response));
+            } else {
+                answer_stream(call, reply).await;
+            }
+        })
+    }
+}
+
+/// The reply of a call with one response.
+async fn only(reply: Reply) -> Result<Response<AnyMessage>, Status> {
+    let (metadata, messages, extensions) = reply.into_parts();
+    Ok(Response::from_parts(metadata, messages.only().await?, extensions))
+}
+
+async fn one_request<Req: Message>(call: Call) -> Result<Request<Req>, Status> {
+    let (metadata, extensions, messages) = call.into_request().into_parts();
+    Ok(Request::from_parts(metadata, extensions, messages.only().await?.into_message()?))
+}
+
+fn many_requests<Req: Message>(call: Call) -> Request<Streaming<Req>> {
+    call.into_request().map(Messages::into_streaming)
+}
+
+/// Declares the end of the interceptors of one call type: the handler, from a call to a reply.
+macro_rules! end_of_interceptors {
+    ($name:ident<$($stream:ident)?>: $question:ty => $answer:ty; |$call:ident| $request:expr, $messages:path) => {
+        pub(super) fn $name<S, F, Fut, Req, Res, $($stream)?>(service: Arc<S>, handler: F) -> Arc<Last>
+        where
+            S: Send + Sync + 'static,
+            F: Fn(Arc<S>, Request<$question>) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output = Result<Response<$answer>, Status>> + Send + 'static,
+            Req: Message,
+            Res: Message,
+            $($stream: Stream<Item = Result<Res, Status>> + Send + 'static,)?
+        {
+            let handler = Arc::new(handler);
+            Arc::new(move |$call| {
+                let (service, handler) = (Arc::clone(&service), Arc::clone(&handler));
+                Box::pin(async move {
+                    let request = $request;
+                    Ok(handler(service, request).await?.map($messages))
+                })
+            })
+        }
+    };
+}
+
+end_of_interceptors!(one_to_one<>: Req => Res; |call| one_request(call).await?, Messages::one);
+end_of_interceptors!(many_to_one<>: Streaming<Req> => Res; |call| many_requests(call), Messages::one);
+end_of_interceptors!(one_to_many<St>: Req => St; |call| one_request(call).await?, Messages::stream);
+end_of_interceptors!(many_to_many<St>: Streaming<Req> => St; |call| many_requests(call), Messages::stream);

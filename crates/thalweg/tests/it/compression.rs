@@ -1,0 +1,289 @@
+//! Which messages are compressed, how, and what is refused.
+
+use thalweg::http2::frame::Kind;
+use thalweg::server::ServerBuilder;
+use thalweg::{
+    CallOptions, Caller, Channel, Code, Encoding, EncodingSet, Raw, Request, Response, Server,
+    ServiceOptions, Status, Uncompressed,
+};
+use tokio::io::duplex;
+
+use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST, channel_to_test, connected};
+use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, items, raw, serve};
+
+/// All ways to compress.
+fn encodings() -> Vec<Encoding> {
+    Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses()).collect()
+}
+
+fn options(encoding: Encoding) -> CallOptions {
+    let mut options = CallOptions::default();
+    options.send_compressed = Some(encoding);
+    options
+}
+
+fn echo(options: impl FnOnce(&mut ServiceOptions)) -> Echo {
+    let mut echo = Echo::default();
+    options(&mut echo.options);
+    echo
+}
+
+#[tokio::test]
+async fn all_calls_in_all_encodings() {
+    for encoding in encodings() {
+        let target = serve(echo(|options| options.send_compressed = Some(encoding))).await;
+        let (channel, options) = (connect(&target).await, options(encoding));
+        for size in [0, 1, 1023, 1024, 100_000, 3_000_000] {
+            let sent = raw((0..size).map(|i| (i % 251) as u8).collect::<Vec<u8>>());
+            let reply: Response<Raw> =
+                channel.unary(&ECHO, Request::new(sent.clone()), &options).await.expect("a reply");
+            assert!(reply.get_ref() == &sent, "{encoding:?} {size}");
+        }
+        let many = || Request::new(items(vec![raw(vec![1; 50_000]), raw(vec![2; 10])]));
+        let count: Response<Raw> = channel.client_streaming(&COUNT, many(), &options).await.expect("a reply");
+        assert_eq!(count.into_inner(), raw("2 50010"));
+        let order = Request::new(raw("3 20000"));
+        let mut repeated = channel
+            .server_streaming::<Raw, Raw>(&REPEAT, order, &options)
+            .await
+            .expect("it begins")
+            .into_inner();
+        for _ in 0..3 {
+            assert_eq!(repeated.message().await.expect("no error"), Some(raw(vec![7; 20_000])));
+        }
+        let mut chat =
+            channel.bidi_streaming::<_, Raw>(&CHAT, many(), &options).await.expect("it begins").into_inner();
+        assert_eq!(chat.message().await.expect("no error"), Some(raw(vec![1; 50_000])));
+        assert_eq!(chat.message().await.expect("no error"), Some(raw(vec![2; 10])));
+        assert_eq!(chat.message().await.expect("the end"), None);
+    }
+}
+
+/// The compressed flag and the length of the first message on the wire, and the head before it.
+async fn first_message(peer: &mut Peer) -> (String, Frame) {
+    let head = peer.next_of(Kind::Headers).await;
+    (head.text(), peer.next_of(Kind::Data).await)
+}
+
+#[tokio::test]
+async fn what_a_client_compresses() {
+    const LONG: &[u8] = &[7; 2000];
+    let check = async |options: CallOptions, request: Request<Raw>, name: Option<&str>, compressed: bool| {
+        let (channel, mut peer, _accepted) = connected(&[]).await;
+        let call = tokio::spawn(async move { channel.unary::<Raw, Raw>(&ECHO, request, &options).await });
+        let (head, message) = first_message(&mut peer).await;
+        let expected = name.map(|name| format!("grpc-encoding: {name}\n"));
+        match expected {
+            Some(expected) => assert!(head.contains(&expected), "{head}"),
+            None => assert!(!head.contains("grpc-encoding: "), "{head}"),
+        }
+        assert_eq!(message.payload[0] == 1, compressed, "{head}");
+        call.abort();
+    };
+    let long = || Request::new(raw(LONG));
+    check(CallOptions::default(), long(), None, false).await;
+    check(options(Encoding::Identity), long(), None, false).await;
+    for encoding in encodings() {
+        let name = Some(encoding.name());
+        check(options(encoding), long(), name, true).await;
+        check(options(encoding), Request::new(raw(&LONG[..1024])), name, true).await;
+        // Below the threshold.
+        check(options(encoding), Request::new(raw(&LONG[..1023])), name, false).await;
+        let threshold = |bytes| {
+            let mut options = options(encoding);
+            options.compression_threshold = bytes;
+            options
+        };
+        check(threshold(50), Request::new(raw(&LONG[..50])), name, true).await;
+        check(threshold(0), Request::new(raw("")), name, false).await;
+        check(threshold(2001), long(), name, false).await;
+        // It would become no smaller.
+        let mut state = 1_u32;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        })
+        .take(2000)
+        .collect();
+        check(options(encoding), Request::new(raw(noise)), name, false).await;
+        let mut uncompressed = long();
+        uncompressed.extensions_mut().insert(Uncompressed);
+        check(options(encoding), uncompressed, name, false).await;
+    }
+}
+
+/// The head and the first message that a client gets who accepts `accepts`, and whose call is compressed with
+/// `encoding`.
+async fn answer(server: ServerBuilder, accepts: &str, encoding: Option<&str>) -> (String, Option<Frame>) {
+    let (near, far) = duplex(64 * 1024);
+    tokio::spawn(server.serve_connection(far));
+    let mut peer = Peer::client(near).await;
+    let mut head = REQUEST.to_vec();
+    head.push(("grpc-accept-encoding", accepts));
+    head.extend(encoding.map(|name| ("grpc-encoding", name)));
+    peer.headers(1, false, &head).message(1, true, &[7; 2000]).send().await;
+    let head = peer.next_of(Kind::Headers).await;
+    let message = if head.end_stream { None } else { Some(peer.next_of(Kind::Data).await) };
+    (head.text(), message)
+}
+
+#[tokio::test]
+async fn what_a_server_compresses() {
+    let check = async |server: ServerBuilder, accepts: &str, expected: Option<Encoding>| {
+        let (head, message) = answer(server, accepts, None).await;
+        match expected {
+            Some(encoding) => {
+                assert!(head.contains(&format!("grpc-encoding: {}\n", encoding.name())), "{head}");
+            }
+            None => assert!(!head.contains("grpc-encoding: "), "{head}"),
+        }
+        let flag = message.expect("a reply").payload[0];
+        assert_eq!(flag == 1, expected.is_some(), "{accepts}: {head}");
+    };
+    let service = |encoding| echo(|options| options.send_compressed = encoding);
+    let all = EncodingSet::ALL.value();
+    check(Server::builder().add_service(service(None)), all, None).await;
+    for encoding in encodings() {
+        check(Server::builder().add_service(service(Some(encoding))), all, Some(encoding)).await;
+        check(Server::builder().add_service(service(Some(encoding))), "identity,lz4", None).await;
+        let by_default = || Server::builder().send_compressed(encoding);
+        check(by_default().add_service(service(None)), all, Some(encoding)).await;
+        check(by_default().add_service(service(Some(Encoding::Gzip))), all, Some(Encoding::Gzip)).await;
+        check(by_default().add_service(service(Some(Encoding::Identity))), all, None).await;
+        check(Server::builder().add_service(service(None)).send_compressed(encoding), all, Some(encoding))
+            .await;
+    }
+    let above = echo(|options| {
+        options.send_compressed = Some(Encoding::Gzip);
+        options.compression_threshold = 2001;
+    });
+    let (head, message) = answer(Server::builder().add_service(above), all, None).await;
+    assert!(head.contains("grpc-encoding: gzip"), "{head}");
+    assert_eq!(message.expect("a reply").payload[0], 0);
+}
+
+#[tokio::test]
+async fn what_a_server_does_not_take_it_refuses_with_the_list() {
+    let check = async |accepts: EncodingSet, encoding: &str, list: &str| {
+        let service = echo(|options| options.accept_compressed = accepts);
+        let (head, message) =
+            answer(Server::builder().add_service(service), "identity", Some(encoding)).await;
+        assert!(message.is_none(), "{head}");
+        for line in ["grpc-status: 12\n".to_owned(), format!("grpc-accept-encoding: {list}\n")] {
+            assert!(head.contains(&line), "{line} is not in {head}");
+        }
+        assert!(head.contains(encoding) && head.contains(&format!("accepted are {list}")), "{head}");
+    };
+    let gzip = EncodingSet::IDENTITY.with(Encoding::Gzip);
+    check(EncodingSet::ALL, "snappy", EncodingSet::ALL.value()).await;
+    check(gzip, "snappy", "identity,gzip").await;
+    check(gzip, "deflate", "identity,gzip").await;
+    check(EncodingSet::IDENTITY, "gzip", "identity").await;
+}
+
+#[tokio::test]
+async fn what_a_client_is_told() {
+    let target = serve(echo(|options| options.accept_compressed = EncodingSet::IDENTITY)).await;
+    let channel = connect(&target).await;
+    let call =
+        channel.unary::<Raw, Raw>(&ECHO, Request::new(raw(vec![7; 2000])), &options(Encoding::Gzip)).await;
+    let status = call.expect_err("it is not taken");
+    assert_eq!(status.code(), Code::Unimplemented);
+    assert_eq!(status.message(), "grpc-encoding \"gzip\" is not supported; accepted are identity");
+}
+
+#[tokio::test]
+async fn bombs_end_at_the_limit() {
+    for encoding in encodings() {
+        let options = options(encoding);
+        let bomb = || Request::new(raw(vec![0; (4 << 20) + 1]));
+        let expected = "received message after decompression larger than max 4194304";
+        let check = |outcome: Result<Response<Raw>, Status>| {
+            let status = outcome.expect_err("too large");
+            assert_eq!(
+                (status.code(), status.message()),
+                (Code::ResourceExhausted, expected),
+                "{encoding:?}"
+            );
+        };
+        let channel = connect(&serve(Echo::default()).await).await;
+        check(channel.unary(&ECHO, bomb(), &options).await);
+        let requests = Request::new(items(vec![bomb().into_inner()]));
+        check(channel.client_streaming(&COUNT, requests, &options).await);
+        let large = echo(|options| {
+            options.max_decoding_message_size = usize::MAX;
+            options.send_compressed = Some(encoding);
+        });
+        let channel = connect(&serve(large).await).await;
+        check(channel.unary(&ECHO, bomb(), &options).await);
+    }
+}
+
+#[tokio::test]
+async fn a_handler_may_leave_a_response_uncompressed() {
+    static SECRET: thalweg::Method = thalweg::Method::new("/test.Secret/Tell");
+    struct Secret;
+    impl thalweg::server::Service for Secret {
+        const NAME: &'static str = "test.Secret";
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
+            let mut options = ServiceOptions::default();
+            options.send_compressed = Some(Encoding::Gzip);
+            methods.unary(
+                "Tell",
+                &std::sync::Arc::new(self),
+                &options,
+                |_, request: Request<Raw>| async move {
+                    let mut response = Response::new(raw(vec![7; 2000]));
+                    if request.get_ref() == &raw("plainly") {
+                        response.extensions_mut().insert(Uncompressed);
+                    }
+                    Ok(response)
+                },
+            );
+        }
+    }
+    let check = async |order: &str, compressed: bool| {
+        let (near, far) = duplex(64 * 1024);
+        tokio::spawn(Server::builder().add_service(Secret).serve_connection(far));
+        let mut peer = Peer::client(near).await;
+        let mut head = REQUEST.to_vec();
+        head[2] = (":path", SECRET.path());
+        head.push(("grpc-accept-encoding", "gzip"));
+        peer.headers(1, false, &head).message(1, true, order.as_bytes()).send().await;
+        let (_, message) = first_message(&mut peer).await;
+        assert_eq!(message.payload[0] == 1, compressed, "{order}");
+    };
+    check("plainly", false).await;
+    check("as you like", true).await;
+}
+
+#[tokio::test]
+async fn clients_begin_with_the_options_of_their_channel() {
+    let mut options = CallOptions::default();
+    options.wait_for_ready = true;
+    let channel = Channel::builder("127.0.0.1:1").call_options(options).send_compressed(Encoding::Deflate);
+    let channel = channel.connect_lazy().expect("a channel");
+    let check = |caller: &dyn Fn() -> CallOptions| {
+        let options = caller();
+        assert_eq!((options.send_compressed, options.wait_for_ready), (Some(Encoding::Deflate), true));
+    };
+    check(&|| Caller::call_options(&channel));
+    check(&|| channel.with_interceptor(thalweg::interceptor::head(Ok)).call_options());
+}
+
+#[tokio::test]
+async fn a_response_in_an_encoding_that_nobody_asked_for() {
+    let (builder, mut accepted) = channel_to_test();
+    let channel = builder.connect_lazy().expect("a channel");
+    let call = tokio::spawn(async move {
+        channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("a")), &CallOptions::default()).await
+    });
+    let mut peer = Peer::server(accepted.recv().await.expect("it connects"), &[]).await;
+    let request = peer.next_of(Kind::Headers).await;
+    assert!(request.text().contains(&format!("grpc-accept-encoding: {}\n", EncodingSet::ALL.value())));
+    let head = [HEAD, &[("grpc-encoding", "snappy")]].concat();
+    peer.headers(1, false, &head).message(1, false, b"a").headers(1, true, OK).send().await;
+    let status = call.await.expect("no panic").expect_err("snappy is not known");
+    assert_eq!(status.code(), Code::Internal);
+    assert!(status.message().contains("\"snappy\" is not supported"), "{status}");
+}

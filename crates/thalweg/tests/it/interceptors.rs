@@ -1,0 +1,576 @@
+//! What interceptors see and change, on both sides, of all four kinds of calls.
+
+use std::sync::{Arc, Mutex};
+
+use thalweg::interceptor::{AnyMessage, Call, Interceptor, Messages, Next, Reply, Side, head};
+use thalweg::metadata::MetadataMap;
+use thalweg::server::{InterceptedService, ServerBuilder};
+use thalweg::{
+    CallOptions, Caller, Code, InterceptedChannel, Raw, Request, Response, Server, Status, Streaming,
+};
+
+use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, echo, items, raw, start};
+
+/// What was seen, in order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn add(&self, line: impl Into<String>) {
+        self.0.lock().expect("no panic").push(line.into());
+    }
+
+    fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+/// Notes all that it sees.
+struct Noting(&'static str, Log);
+
+impl Noting {
+    fn watch(&self, what: &'static str, messages: Messages) -> Messages {
+        let (name, log) = (self.0, self.1.clone());
+        let each = move |message: &mut AnyMessage| {
+            let Raw(bytes) = message.downcast_ref().expect("all messages here are Raw");
+            log.add(format!("{name} {what} {}", String::from_utf8_lossy(bytes)));
+            Ok(())
+        };
+        let log = self.1.clone();
+        messages.on_message(each).on_end(move |end| log.add(format!("{name} {what}s: {}", ended(end))))
+    }
+}
+
+fn ended(end: Result<&MetadataMap, &Status>) -> String {
+    match end {
+        Ok(trailers) if trailers.is_empty() => "end".to_owned(),
+        Ok(trailers) => format!("end, with {} trailers", trailers.len()),
+        Err(status) => format!("{:?}: {}", status.code(), status.message()),
+    }
+}
+
+impl Interceptor for Noting {
+    async fn intercept(&self, call: Call, next: Next) -> Result<Reply, Status> {
+        let side = if call.side() == Side::Client { "calls" } else { "serves" };
+        self.1.add(format!("{} {side} {} {:?}", self.0, call.method().name(), call.call_type()));
+        match next.run(call.map_messages(|messages| self.watch("request", messages))).await {
+            Ok(reply) => Ok(reply.map(|messages| self.watch("response", messages))),
+            Err(status) => {
+                self.1.add(format!("{}: {}", self.0, ended(Err(&status))));
+                Err(status)
+            }
+        }
+    }
+}
+
+async fn collect(mut messages: Streaming<Raw>) -> Result<Vec<Raw>, Status> {
+    let mut all = Vec::new();
+    while let Some(message) = messages.message().await? {
+        all.push(message);
+    }
+    Ok(all)
+}
+
+/// One call of each kind, and what it came to.
+async fn call_all(caller: &impl Caller) -> [Result<String, String>; 4] {
+    let options = CallOptions::default();
+    let text = |outcome: Result<Vec<Raw>, Status>| match outcome {
+        Ok(messages) => Ok(messages
+            .iter()
+            .map(|Raw(bytes)| String::from_utf8_lossy(bytes).into_owned())
+            .collect::<Vec<_>>()
+            .join(",")),
+        Err(status) => Err(format!("{:?}: {}", status.code(), status.message())),
+    };
+    let unary = caller.unary::<Raw, Raw>(&ECHO, Request::new(raw("a")), &options).await;
+    let unary = unary.map(|reply| vec![reply.into_inner()]);
+    let requests = Request::new(items(vec![raw("a"), raw("b")]));
+    let count = caller.client_streaming::<_, Raw>(&COUNT, requests, &options).await;
+    let count = count.map(|reply| vec![reply.into_inner()]);
+    let repeat = match caller.server_streaming(&REPEAT, Request::new(raw("2 0")), &options).await {
+        Ok(reply) => collect(reply.into_inner()).await,
+        Err(status) => Err(status),
+    };
+    let requests = Request::new(items(vec![raw("a"), raw("b")]));
+    let chat = match caller.bidi_streaming(&CHAT, requests, &options).await {
+        Ok(reply) => collect(reply.into_inner()).await,
+        Err(status) => Err(status),
+    };
+    [text(unary), text(count), text(repeat), text(chat)]
+}
+
+/// What calls through `client`'s interceptors to a server with `server`'s come to.
+async fn check(
+    client: impl FnOnce(InterceptedChannel) -> InterceptedChannel,
+    server: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    expected: [Result<&str, &str>; 4],
+) {
+    let target = start(server(Server::builder().add_service(Echo::default()))).await;
+    let outcome = call_all(&client(connect(&target).await.into())).await;
+    let outcome = outcome.each_ref().map(|one| one.as_deref().map_err(String::as_str));
+    assert_eq!(outcome, expected);
+}
+
+const PLAIN: [Result<&str, &str>; 4] = [Ok("a"), Ok("2 2"), Ok(","), Ok("a,b")];
+
+#[tokio::test]
+async fn they_see_messages_and_statuses_of_all_calls() {
+    let log = Log::default();
+    let (client, server) = (Noting("c", log.clone()), Noting("s", log.clone()));
+    let target = start(Server::builder().interceptor(server).add_service(Echo::default())).await;
+    let channel = connect(&target).await.with_interceptor(client);
+    let check = |expected: &[&str]| {
+        // Both sides note at the same time: what each does is in order.
+        let seen = log.take();
+        for side in ["c", "s"] {
+            let of_side = |line: &&str| line.starts_with(side);
+            let seen: Vec<&str> = seen.iter().map(String::as_str).filter(of_side).collect();
+            let mut expected: Vec<&str> = expected.iter().copied().filter(of_side).collect();
+            let mut sorted = seen.clone();
+            if seen != expected {
+                // Requests and responses of a stream may pass each other.
+                sorted.sort_unstable();
+                expected.sort_unstable();
+            }
+            assert_eq!(sorted, expected);
+        }
+    };
+    let options = CallOptions::default();
+    let reply: Response<Raw> = channel.unary(&ECHO, Request::new(raw("a")), &options).await.expect("a reply");
+    assert_eq!(reply.into_inner(), raw("a"));
+    check(&[
+        "c calls Echo Unary",
+        "c request a",
+        "c requests: end",
+        "c response a",
+        "c responses: end",
+        "s serves Echo Unary",
+        "s request a",
+        "s requests: end",
+        "s response a",
+        "s responses: end",
+    ]);
+    let reply = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("fail")), &options).await;
+    assert_eq!(reply.expect_err("it fails").code(), Code::NotFound);
+    check(&[
+        "c calls Echo Unary",
+        "c request fail",
+        "c requests: end",
+        "c: NotFound: nichts: ü %",
+        "s serves Echo Unary",
+        "s request fail",
+        "s requests: end",
+        "s: NotFound: nichts: ü %",
+    ]);
+    let requests = Request::new(items(vec![raw("a"), raw("b")]));
+    let chat = channel.bidi_streaming(&CHAT, requests, &options).await.expect("a stream");
+    assert_eq!(collect(chat.into_inner()).await.expect("an echo"), [raw("a"), raw("b")]);
+    check(&[
+        "c calls Chat BidiStreaming",
+        "c request a",
+        "c request b",
+        "c requests: end",
+        "c response a",
+        "c response b",
+        "c responses: end",
+        "s serves Chat BidiStreaming",
+        "s request a",
+        "s response a",
+        "s request b",
+        "s response b",
+        "s requests: end",
+        "s responses: end",
+    ]);
+}
+
+#[tokio::test]
+async fn they_leave_calls_as_they_are() {
+    let log = Log::default();
+    check(|channel| channel, |server| server, PLAIN).await;
+    let passes = || head(Ok);
+    check(|channel| channel.with_interceptor(passes()), |server| server.interceptor(passes()), PLAIN).await;
+    let notes = || Noting("", log.clone());
+    check(|channel| channel.with_interceptor(notes()), |server| server.interceptor(notes()), PLAIN).await;
+    let forwards = || |call: Call, next: Next| next.run(call);
+    check(
+        |channel| channel.with_interceptor(forwards()).with_interceptor(passes()).with_interceptor(notes()),
+        |server| server.interceptor(passes()).interceptor(forwards()).interceptor(passes()),
+        PLAIN,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn they_refuse_calls() {
+    const REFUSED: Result<&str, &str> = Err("Unauthenticated: no token");
+    let refuses = || head(|_| Err(Status::unauthenticated("no token")));
+    check(|channel| channel.with_interceptor(refuses()), |server| server, [REFUSED; 4]).await;
+    check(|channel| channel, |server| server.interceptor(refuses()), [REFUSED; 4]).await;
+    let forwards = || |call: Call, next: Next| next.run(call);
+    check(|channel| channel, |server| server.interceptor(forwards()).interceptor(refuses()), [REFUSED; 4])
+        .await;
+    check(
+        |channel| channel.with_interceptor(refuses()).with_interceptor(forwards()),
+        |server| server,
+        [REFUSED; 4],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_by_its_head_is_not_decoded() {
+    static NUMBER: thalweg::Method = thalweg::Method::new("/test.Number/Take");
+    /// No bytes are a number.
+    struct Number;
+    impl thalweg::Message for Number {
+        fn encoded_len(&self) -> usize {
+            0
+        }
+        fn encode(&self, _: &mut Vec<u8>) {}
+        fn decode(_: &[u8]) -> Result<Self, thalweg::DecodeError> {
+            Err(thalweg::DecodeError::new("looked at"))
+        }
+    }
+    struct Numbers;
+    impl thalweg::server::Service for Numbers {
+        const NAME: &'static str = "test.Number";
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
+            let options = thalweg::ServiceOptions::default();
+            let take = async |_: Request<Number>| Ok(Response::new(raw("")));
+            methods.unary(
+                "Take",
+                &Arc::new(self),
+                &options,
+                move |_, request| async move { take(request).await },
+            );
+        }
+    }
+    let check = async |server: ServerBuilder, expected: Code| {
+        let channel = connect(&start(server.add_service(Numbers)).await).await;
+        let options = CallOptions::default();
+        let outcome = channel.unary::<Raw, Raw>(&NUMBER, Request::new(raw("")), &options).await;
+        assert_eq!(outcome.expect_err("no number").code(), expected);
+    };
+    let refuses = || head(|_| Err(Status::unauthenticated("no token")));
+    check(Server::builder(), Code::Internal).await;
+    check(Server::builder().interceptor(head(Ok)), Code::Internal).await;
+    check(Server::builder().interceptor(refuses()), Code::Unauthenticated).await;
+    let forwards = |call: Call, next: Next| next.run(call);
+    check(Server::builder().interceptor(refuses()).interceptor(forwards), Code::Unauthenticated).await;
+    check(Server::builder().interceptor(forwards).interceptor(refuses()), Code::Internal).await;
+}
+
+/// Writes `name` behind what is in `x-echo`.
+fn signs(name: &'static str) -> impl Fn(Request<()>) -> Result<Request<()>, Status> + Send + Sync {
+    move |mut request| {
+        let before = request.metadata().get("x-echo").map_or("", |value| value.to_str().expect("ASCII"));
+        let signed = format!("{before}{name}").parse().expect("ASCII");
+        request.metadata_mut().insert("x-echo", signed);
+        Ok(request)
+    }
+}
+
+#[tokio::test]
+async fn the_order_of_interceptors() {
+    let full = |name: &'static str| {
+        move |mut call: Call, next: Next| {
+            let head = Request::from_parts(call.metadata().clone(), thalweg::Extensions::default(), ());
+            *call.metadata_mut() = signs(name)(head).expect("it passes all").into_parts().0;
+            next.run(call)
+        }
+    };
+    let check =
+        async |client: &dyn Fn(InterceptedChannel) -> InterceptedChannel, server: ServerBuilder, seen| {
+            let channel = client(connect(&start(server).await).await.into());
+            let reply: Response<Raw> =
+                channel.unary(&ECHO, Request::new(raw("a")), &CallOptions::default()).await.expect("a reply");
+            assert_eq!(reply.metadata().get("x-echo").expect("echoed"), seen);
+        };
+    let service = || InterceptedService::new(Echo::default(), head(signs("i")));
+    check(
+        &|channel| channel.with_interceptor(head(signs("b"))).with_interceptor(full("a")),
+        Server::builder().interceptor(head(signs("c"))).add_service(service()).interceptor(full("d")),
+        "abcdi",
+    )
+    .await;
+    check(
+        &|channel| channel.with_interceptor(full("b")).with_interceptor(head(signs("a"))),
+        Server::builder()
+            .add_service(InterceptedService::new(service(), full("h")))
+            .interceptor(full("c"))
+            .interceptor(full("d")),
+        "abcdhi",
+    )
+    .await;
+}
+
+/// Another type, whose bytes are what counts.
+struct Shout(Vec<u8>);
+impl thalweg::Message for Shout {
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.0.to_ascii_uppercase());
+    }
+    fn decode(wire: &[u8]) -> Result<Self, thalweg::DecodeError> {
+        Ok(Self(wire.to_vec()))
+    }
+}
+
+#[tokio::test]
+async fn they_change_messages() {
+    let doubles = |messages: Messages| {
+        messages.on_message(|message| {
+            let Raw(bytes) = message.downcast_mut().expect("all messages here are Raw");
+            *bytes = [&bytes[..], &bytes[..]].concat().into();
+            Ok(())
+        })
+    };
+    let shouts = |messages: Messages| {
+        messages.on_message(|message| {
+            *message = AnyMessage::new(Shout(message.to_bytes().to_vec()));
+            Ok(())
+        })
+    };
+    let requests = move |change: fn(Messages) -> Messages| {
+        move |call: Call, next: Next| next.run(call.map_messages(change))
+    };
+    let responses = move |change: fn(Messages) -> Messages| {
+        move |call: Call, next: Next| async move { Ok(next.run(call).await?.map(change)) }
+    };
+    let doubled = [Ok("aa"), Ok("2 4"), Ok(","), Ok("aa,bb")];
+    // "2 02 0" is no order: the unary call of a stream is left alone.
+    let streams = |call: Call, next: Next| {
+        let is_repeat = call.method().name() == "Repeat";
+        next.run(call.map_messages(|messages| {
+            if is_repeat {
+                messages
+            } else {
+                messages.on_message(|message| {
+                    let Raw(bytes) = message.downcast_mut().expect("all messages here are Raw");
+                    *bytes = [&bytes[..], &bytes[..]].concat().into();
+                    Ok(())
+                })
+            }
+        }))
+    };
+    check(|channel| channel.with_interceptor(streams), |server| server, doubled).await;
+    check(|channel| channel, |server| server.interceptor(streams), doubled).await;
+    let answered = [Ok("aa"), Ok("2 22 2"), Ok(","), Ok("aa,bb")];
+    check(|channel| channel.with_interceptor(responses(doubles)), |server| server, answered).await;
+    check(|channel| channel, |server| server.interceptor(responses(doubles)), answered).await;
+    let shouted = [Ok("A"), Ok("2 2"), Ok(","), Ok("A,B")];
+    check(|channel| channel.with_interceptor(requests(shouts)), |server| server, shouted).await;
+    check(|channel| channel, |server| server.interceptor(requests(shouts)), shouted).await;
+    check(|channel| channel.with_interceptor(responses(shouts)), |server| server, shouted).await;
+    check(|channel| channel, |server| server.interceptor(responses(shouts)), shouted).await;
+}
+
+#[tokio::test]
+async fn they_refuse_messages() {
+    const REFUSED: Result<&str, &str> = Err("InvalidArgument: no b");
+    let no_b = |messages: Messages| {
+        messages.on_message(|message| match message.to_bytes().first() {
+            Some(b'b' | b'2') => Err(Status::invalid_argument("no b")),
+            _ => Ok(()),
+        })
+    };
+    let requests = move |call: Call, next: Next| next.run(call.map_messages(no_b));
+    let responses = move |call: Call, next: Next| async move { Ok(next.run(call).await?.map(no_b)) };
+    let all = [Ok("a"), REFUSED, REFUSED, REFUSED];
+    check(|channel| channel.with_interceptor(requests), |server| server, all).await;
+    check(|channel| channel, |server| server.interceptor(requests), all).await;
+    let all = [Ok("a"), REFUSED, Ok(","), REFUSED];
+    check(|channel| channel.with_interceptor(responses), |server| server, all).await;
+    check(|channel| channel, |server| server.interceptor(responses), all).await;
+}
+
+#[tokio::test]
+async fn they_answer_in_anothers_place() {
+    let answers = |call: Call, _: Next| async move {
+        Ok(Response::new(if call.call_type().has_one_response() {
+            Messages::one(raw("mine"))
+        } else {
+            Messages::stream(items(vec![Ok(raw("mine")), Ok(raw("too"))]))
+        }))
+    };
+    let all = [Ok("mine"), Ok("mine"), Ok("mine,too"), Ok("mine,too")];
+    check(|channel| channel.with_interceptor(answers), |server| server, all).await;
+    check(|channel| channel, |server| server.interceptor(answers), all).await;
+    // A stream where one message is due, and the other way round.
+    let answers =
+        |_: Call, _: Next| async move { Ok(Response::new(Messages::stream(items(vec![Ok(raw("x"))])))) };
+    check(|channel| channel.with_interceptor(answers), |server| server, [Ok("x"); 4]).await;
+    check(|channel| channel, |server| server.interceptor(answers), [Ok("x"); 4]).await;
+    let answers = |_: Call, _: Next| async move { Ok(Response::new(Messages::one(raw("x")))) };
+    check(|channel| channel.with_interceptor(answers), |server| server, [Ok("x"); 4]).await;
+    check(|channel| channel, |server| server.interceptor(answers), [Ok("x"); 4]).await;
+}
+
+#[tokio::test]
+async fn a_panic_of_theirs_is_the_calls() {
+    const PANICKED: Result<&str, &str> = Err("Internal: the handler panicked");
+    let panics = |_: Call, _: Next| async move { panic!("asked to") };
+    check(|channel| channel, |server| server.interceptor(panics), [PANICKED; 4]).await;
+}
+
+#[tokio::test]
+async fn they_try_again() {
+    let tries = |call: Call, next: Next| async move {
+        // What was sent is not there any more: a message of its own goes out.
+        let again = call.with_messages(Messages::one(raw("again")));
+        match next.clone().run(call).await {
+            Err(status) if status.code() == Code::NotFound => next.run(again).await,
+            outcome => outcome,
+        }
+    };
+    let target = start(Server::builder().add_service(Echo::default())).await;
+    let channel = connect(&target).await.with_interceptor(tries);
+    let reply = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw("fail")), &CallOptions::default()).await;
+    assert_eq!(reply.expect("the second try").into_inner(), raw("again"));
+}
+
+#[tokio::test]
+async fn extensions_reach_the_handler() {
+    #[derive(Clone)]
+    struct User(String);
+    static WHO: thalweg::Method = thalweg::Method::new("/test.Who/AmI");
+    struct Who;
+    impl thalweg::server::Service for Who {
+        const NAME: &'static str = "test.Who";
+        fn register(self, methods: &mut thalweg::server::Methods<'_>) {
+            let options = thalweg::ServiceOptions::default();
+            methods.unary("AmI", &Arc::new(self), &options, |_, request: Request<Raw>| async move {
+                let user = request.extensions().get::<User>().map_or("nobody", |user| &user.0);
+                Ok(Response::new(raw(user)))
+            });
+        }
+    }
+    let check = async |server: ServerBuilder, expected: &str| {
+        let channel = connect(&start(server.add_service(Who)).await).await;
+        let reply = channel.unary::<Raw, Raw>(&WHO, Request::new(raw("")), &CallOptions::default()).await;
+        assert_eq!(reply.expect("a reply").into_inner(), raw(expected));
+    };
+    check(Server::builder(), "nobody").await;
+    let names = head(|mut request: Request<()>| {
+        request.extensions_mut().insert(User("Ada".to_owned()));
+        Ok(request)
+    });
+    check(Server::builder().interceptor(names), "Ada").await;
+    let names = |mut call: Call, next: Next| {
+        call.extensions_mut().insert(User("Ada".to_owned()));
+        next.run(call)
+    };
+    check(Server::builder().interceptor(names), "Ada").await;
+}
+
+#[tokio::test]
+async fn a_stream_that_is_dropped_was_cancelled() {
+    let log = Log::default();
+    let target = start(Server::builder().add_service(Echo::default())).await;
+    let channel = connect(&target).await;
+    let noted = channel.with_interceptor(Noting("c", log.clone()));
+    let request = Request::new(raw("1000000 1"));
+    let mut reply = noted
+        .server_streaming::<Raw, Raw>(&REPEAT, request, &CallOptions::default())
+        .await
+        .expect("a stream")
+        .into_inner();
+    assert!(reply.message().await.expect("a message").is_some());
+    log.take();
+    drop(reply);
+    assert_eq!(log.take(), ["c responses: Cancelled: the stream was dropped before its end"]);
+    crate::support::until(|| channel.lanes()[0].in_flight == 0).await;
+    assert!(echo(&channel, raw("a")).await.is_ok());
+}
+
+#[tokio::test]
+async fn streams_from_elsewhere() {
+    let check = async |given: Vec<Result<Raw, Status>>, expected: Result<Vec<Raw>, Code>| {
+        let mut stream = Streaming::from_stream(items(given));
+        let mut seen = Vec::new();
+        let outcome = loop {
+            match stream.message().await {
+                Ok(Some(message)) => seen.push(message),
+                Ok(None) => break Ok(seen),
+                Err(status) => break Err(status.code()),
+            }
+        };
+        assert_eq!(outcome, expected);
+        assert_eq!(stream.message().await.expect("nothing follows"), None);
+    };
+    check(vec![], Ok(vec![])).await;
+    check(vec![Ok(raw("a")), Ok(raw("b"))], Ok(vec![raw("a"), raw("b")])).await;
+    check(vec![Ok(raw("a")), Err(Status::aborted("")), Ok(raw("b"))], Err(Code::Aborted)).await;
+}
+
+#[cfg(feature = "tower")]
+mod layers {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Context, Poll};
+
+    use thalweg::interceptor::layer;
+    use tower_layer::{Layer, layer_fn};
+    use tower_service::Service;
+
+    use super::*;
+
+    /// A service that counts the calls that went through it; refuses `b`s.
+    #[derive(Clone)]
+    struct Counted<S>(S, Arc<AtomicUsize>);
+
+    impl<S: Service<Call, Response = Reply>> Service<Call> for Counted<S> {
+        type Response = Reply;
+        type Error = S::Error;
+        type Future = S::Future;
+
+        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+            self.0.poll_ready(cx)
+        }
+
+        fn call(&mut self, call: Call) -> S::Future {
+            self.1.fetch_add(1, Ordering::SeqCst);
+            self.0.call(call)
+        }
+    }
+
+    fn counts<S>(count: &Arc<AtomicUsize>) -> impl Layer<S, Service = Counted<S>> + use<S> {
+        let count = Arc::clone(count);
+        layer_fn(move |service| Counted(service, Arc::clone(&count)))
+    }
+
+    /// Never ready, but failed.
+    #[derive(Clone)]
+    struct Overloaded;
+
+    impl Service<Call> for Overloaded {
+        type Response = Reply;
+        type Error = Box<dyn std::error::Error + Send + Sync>;
+        type Future = std::future::Ready<Result<Reply, Self::Error>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+            Poll::Ready(Err("overloaded".into()))
+        }
+
+        fn call(&mut self, _: Call) -> Self::Future {
+            std::future::ready(Err("called though not ready".into()))
+        }
+    }
+
+    #[tokio::test]
+    async fn layers_of_towers() {
+        let (at_client, at_server) = (Arc::default(), Arc::default());
+        check(
+            |channel| channel.with_interceptor(layer(counts(&at_client))),
+            |server| server.interceptor(layer(counts(&at_server))),
+            PLAIN,
+        )
+        .await;
+        assert_eq!((at_client.load(Ordering::SeqCst), at_server.load(Ordering::SeqCst)), (4, 4));
+        let overloaded = || layer(layer_fn(|_| Overloaded));
+        let all = [Err("Unknown: overloaded"); 4];
+        check(|channel| channel.with_interceptor(overloaded()), |server| server, all).await;
+        check(|channel| channel, |server| server.interceptor(overloaded()), all).await;
+    }
+}

@@ -1,0 +1,180 @@
+//! What goes around calls, in one program: `cargo run -p thalweg-examples --bin interceptors`.
+//!
+//! A server with a request id, a log, metrics, a rate limit and a token that it asks for; and clients with that token
+//! and without.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::interceptor::{Call, Interceptor, Messages, Next, Reply, head};
+use thalweg::{Channel, Code, Request, Response, Server, Status};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        // Put there by the interceptor that looked at the token.
+        let User(user) =
+            request.extensions().get().ok_or_else(|| Status::internal("nobody asked who calls"))?;
+        let message = format!("Hello {}, says {user}!", request.get_ref().name);
+        Ok(Response::new(HelloReply { message }))
+    }
+}
+
+/// Who calls.
+#[derive(Clone)]
+struct User(&'static str);
+
+/// A client's: puts its token into each request, as tonic's interceptors do.
+fn with_token(mut request: Request<()>) -> Result<Request<()>, Status> {
+    let token = "Bearer ada's".parse().map_err(|_| Status::internal("the token is not ASCII"))?;
+    request.metadata_mut().insert("authorization", token);
+    Ok(request)
+}
+
+/// A server's: lets nobody in without a token, and tells the handler whose it is.
+fn whose_token(mut request: Request<()>) -> Result<Request<()>, Status> {
+    match request.metadata().get("authorization") {
+        Some(token) if token == "Bearer ada's" => {
+            request.extensions_mut().insert(User("Ada"));
+            Ok(request)
+        }
+        Some(_) => Err(Status::permission_denied("this token is nobody's")),
+        None => Err(Status::unauthenticated("put a token into `authorization`")),
+    }
+}
+
+/// Gives each call that has none a number, which its reply has, too. Around all others, so that they see it.
+async fn request_id(mut call: Call, next: Next) -> Result<Reply, Status> {
+    static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    let id = match call.metadata().get("x-request-id") {
+        Some(id) => id.clone(),
+        None => CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed).into(),
+    };
+    call.metadata_mut().insert("x-request-id", id.clone());
+    match next.run(call).await {
+        Ok(mut reply) => {
+            reply.metadata_mut().insert("x-request-id", id);
+            Ok(reply)
+        }
+        Err(mut status) => {
+            status.metadata_mut().insert("x-request-id", id);
+            Err(status)
+        }
+    }
+}
+
+/// Has `ended` know how a call of any kind ended: where its reply is a stream, with that.
+fn when_ended(
+    outcome: Result<Reply, Status>,
+    ended: impl FnOnce(Code) + Send + 'static,
+) -> Result<Reply, Status> {
+    match outcome {
+        Ok(reply) => Ok(reply.map(|messages: Messages| {
+            messages.on_end(|end| ended(end.map_or_else(Status::code, |_| Code::Ok)))
+        })),
+        Err(status) => {
+            ended(status.code());
+            Err(status)
+        }
+    }
+}
+
+/// Prints a line for each call.
+async fn log(call: Call, next: Next) -> Result<Reply, Status> {
+    let method = call.method().name().to_owned();
+    let id = call.metadata().get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or("?").to_owned();
+    when_ended(next.run(call).await, move |code| println!("call {id}: {method}: {code:?}"))
+}
+
+/// Counts calls by method and status, and their time.
+#[derive(Clone, Default)]
+struct Metrics(Arc<Mutex<Counts>>);
+
+/// By method and code.
+type Counts = BTreeMap<(String, i32), (u64, Duration)>;
+
+impl Interceptor for Metrics {
+    async fn intercept(&self, call: Call, next: Next) -> Result<Reply, Status> {
+        let (counts, method) = (Arc::clone(&self.0), call.method().path().to_owned());
+        let begun = Instant::now();
+        when_ended(next.run(call).await, move |code| {
+            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let (calls, time) = counts.entry((method, code as i32)).or_default();
+            *calls += 1;
+            *time += begun.elapsed();
+        })
+    }
+}
+
+/// Lets so many calls through at once, and so many more for each second that has passed: a token bucket.
+struct RateLimit {
+    burst: f64,
+    per_second: f64,
+    bucket: Mutex<(f64, Instant)>,
+}
+
+impl RateLimit {
+    fn new(burst: f64, per_second: f64) -> Self {
+        Self { burst, per_second, bucket: Mutex::new((burst, Instant::now())) }
+    }
+
+    fn take(&self) -> Result<(), Status> {
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let (left, since) = &mut *bucket;
+        let now = Instant::now();
+        *left = self.burst.min(*left + (now - *since).as_secs_f64() * self.per_second);
+        *since = now;
+        if *left < 1.0 {
+            return Err(Status::resource_exhausted("too many calls: try again later"));
+        }
+        *left -= 1.0;
+        Ok(())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let metrics = Metrics::default();
+    // One call in an hour, after the first two.
+    let limit = RateLimit::new(2.0, 1.0 / 3600.0);
+    let server = Server::builder()
+        .interceptor(request_id)
+        .interceptor(log)
+        .interceptor(metrics.clone())
+        .add_service(GreeterServer::with_interceptor(Polite, whose_token))
+        .interceptor(head(move |request| limit.take().map(|()| request)))
+        .bind(&["127.0.0.1:0".parse()?])
+        .await?;
+    let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
+    tokio::spawn(server.serve());
+
+    let stranger = GreeterClient::new(channel.clone());
+    let ada = GreeterClient::with_interceptor(channel, with_token);
+    let hello = || HelloRequest { name: "world".into() };
+    let status = stranger.say_hello(hello()).await.expect_err("it has no token");
+    println!("{:?}: {}", status.code(), status.message());
+    let reply = ada.say_hello(hello()).await?;
+    println!(
+        "{} (call {})",
+        reply.get_ref().message,
+        reply.metadata().get("x-request-id").map_or("?", |id| { id.to_str().unwrap_or("?") })
+    );
+    let status = ada.say_hello(hello()).await.expect_err("the third call is one too many");
+    println!("{:?}: {}", status.code(), status.message());
+
+    for ((method, code), (calls, _)) in &*metrics.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        println!("{method} {:?}: {calls}", Code::from_i32(*code));
+    }
+    Ok(())
+}

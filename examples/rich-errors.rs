@@ -1,0 +1,84 @@
+//! Errors that a program can read, by tonic's own crate for them, `tonic-types`:
+//! `cargo run -p thalweg-examples --example rich-errors`.
+//!
+//! The details are gRPC's `google.rpc.Status` in `grpc-status-details-bin`, which clients of other languages read, too.
+
+use std::error::Error;
+use std::time::Duration;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::{Channel, Code, Request, Response, Server, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let name = request.into_inner().name;
+        let mut details = ErrorDetails::new();
+        match &*name {
+            "" => {
+                details.add_bad_request_violation("name", "say your name");
+                details.set_help(vec![]).add_help_link("how to greet", "https://example.com/greeting");
+                let (code, text) = (Code::InvalidArgument, "the request is not complete");
+                Err(Status::with_error_details(code, text, details))
+            }
+            "busy" => {
+                details.set_retry_info(Some(Duration::from_secs(3)));
+                details.set_error_info("TOO_MANY_GREETINGS", "example.com", [("limit".into(), "1".into())]);
+                Err(Status::with_error_details(Code::ResourceExhausted, "I am greeting others", details))
+            }
+            name => Ok(Response::new(HelloReply { message: format!("Hello {name}!") })),
+        }
+    }
+}
+
+/// What a client makes of the answer.
+fn told(answer: Result<Response<HelloReply>, Status>) -> String {
+    let status = match answer {
+        Ok(reply) => return reply.into_inner().message,
+        Err(status) => status,
+    };
+    let details = status.get_error_details();
+    let mut told = vec![format!("{:?}: {}", status.code(), status.message())];
+    for violation in details.bad_request().iter().flat_map(|bad| &bad.field_violations) {
+        told.push(format!("{}: {}", violation.field, violation.description));
+    }
+    for link in details.help().iter().flat_map(|help| &help.links) {
+        told.push(format!("see {}", link.url));
+    }
+    if let Some(info) = details.error_info() {
+        told.push(format!("{} of {}", info.reason, info.domain));
+    }
+    if let Some(delay) = details.retry_info().and_then(|info| info.retry_delay) {
+        told.push(format!("try again in {delay:?}"));
+    }
+    told.join("; ")
+}
+
+/// A server, and what its answers to three names say.
+pub(crate) async fn run() -> Result<Vec<String>, Box<dyn Error>> {
+    let server = Server::builder().add_service(GreeterServer::new(Polite));
+    let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
+    let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
+    tokio::spawn(server.serve());
+    let greeter = GreeterClient::new(channel);
+    let mut all = Vec::new();
+    for name in ["Ada", "", "busy"] {
+        all.push(told(greeter.say_hello(HelloRequest { name: name.to_owned() }).await));
+    }
+    Ok(all)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    run().await?.iter().for_each(|line| println!("{line}"));
+    Ok(())
+}
