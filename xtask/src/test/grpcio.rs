@@ -1,4 +1,5 @@
-//! gRPC's C core (PyPI's grpcio) both ways: the four call types with messages from nothing to 4 MiB.
+//! gRPC's C core (PyPI's grpcio) both ways: the four call types with messages from nothing to 4 MiB, plain and
+//! compressed.
 
 use crate::job::{Failure, Job, Log};
 use crate::peers::measure;
@@ -10,28 +11,47 @@ const CALLS: &[&str] = &["unary", "client-stream", "server-stream", "bidi-stream
 /// As in `xtask/suites/python/sizes.py`.
 const SIZES: &[usize] = &[0, 1, 16_383, 16_384, 16_385, 65_535, 65_536, 65_537, 1_500_000, 4 << 20];
 
-/// grpcio's client against `thalweg serve`.
+/// What grpcio compresses with.
+const ENCODINGS: &[&str] = &["gzip", "deflate"];
+/// Of the program that calls grpcio's server with compressed messages.
+const COMPRESSED_SIZES: usize = 8;
+
+/// grpcio's client against `thalweg serve`, and against a server that compresses.
 pub(super) fn server(log: &Log) -> Result<String, Failure> {
     let python = tools::python(log)?;
+    let client = Job::new(python).arg(workspace::suites().join("python/grpcio_client.py"));
+    let check = |port: u16, serve: &Job, encoding: Option<&str>| {
+        let server = Server::start(serve, port, log)?;
+        let client = client.clone().arg(format!("127.0.0.1:{port}")).words(encoding.unwrap_or_default());
+        let output = client.minutes(5).output(log)?;
+        server.stop()?;
+        let passed = passed(&output.stdout);
+        if output.status.success() { Ok(passed) } else { Err(Failure::failed(format!("{passed} passed"))) }
+    };
     let port = free_port()?;
     let serve = Job::new(rust::thalweg(log)?).words(&format!("serve --listen 127.0.0.1:{port}"));
-    let server = Server::start(&serve, port, log)?;
-    let client = Job::new(python).arg(workspace::suites().join("python/grpcio_client.py"));
-    let output = client.arg(format!("127.0.0.1:{port}")).minutes(5).output(log)?;
-    server.stop()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let passed = text.lines().filter(|line| line.starts_with("ok ")).count();
-    verdict(passed, output.status.success())
+    let mut all = check(port, &serve, None)?;
+    let program = rust::example("compressed", log)?;
+    for encoding in ENCODINGS {
+        let port = free_port()?;
+        let serve = Job::new(&program).words(&format!("server {port} {encoding}"));
+        all += check(port, &serve, Some(encoding))?;
+    }
+    verdict(all, CALLS.len() * SIZES.len() * (1 + ENCODINGS.len()))
 }
 
-/// `thalweg load` against grpcio's server.
+fn passed(output: &[u8]) -> usize {
+    String::from_utf8_lossy(output).lines().filter(|line| line.starts_with("ok ")).count()
+}
+
+/// `thalweg load` against grpcio's server, and a client that compresses against one that does, too.
 pub(super) fn client(log: &Log) -> Result<String, Failure> {
     let python = tools::python(log)?;
     let thalweg = rust::thalweg(log)?;
     let port = free_port()?;
-    let serve =
-        Job::new(python).arg(workspace::suites().join("python/grpcio_server.py")).arg(port.to_string());
-    let server = Server::start(&serve, port, log)?;
+    let script = workspace::suites().join("python/grpcio_server.py");
+    let serve = |port: u16| Job::new(&python).arg(&script).arg(port.to_string());
+    let server = Server::start(&serve(port), port, log)?;
     let mut passed = 0;
     for call in CALLS {
         for size in SIZES {
@@ -43,11 +63,18 @@ pub(super) fn client(log: &Log) -> Result<String, Failure> {
         }
     }
     server.stop()?;
-    verdict(passed, true)
+    let program = rust::example("compressed", log)?;
+    for encoding in ENCODINGS {
+        let port = free_port()?;
+        let server = Server::start(&serve(port).words(encoding), port, log)?;
+        let client = Job::new(&program).words(&format!("client {port} {encoding}"));
+        passed += self::passed(&client.minutes(2).output(log)?.stdout);
+        server.stop()?;
+    }
+    verdict(passed, CALLS.len() * SIZES.len() + COMPRESSED_SIZES * ENCODINGS.len())
 }
 
-fn verdict(passed: usize, succeeded: bool) -> Result<String, Failure> {
-    let expected = CALLS.len() * SIZES.len();
-    let account = format!("{passed} of {expected}: 4 call types × {} sizes", SIZES.len());
-    if passed == expected && succeeded { Ok(account) } else { Err(Failure::failed(account)) }
+fn verdict(passed: usize, expected: usize) -> Result<String, Failure> {
+    let account = format!("{passed} of {expected}: call types × sizes, plain, by gzip and by deflate");
+    if passed == expected { Ok(account) } else { Err(Failure::failed(account)) }
 }

@@ -133,7 +133,7 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "grpcio-server",
         proves: "gRPC's C core as the client: four call types × 10 sizes, from nothing over the edges of frames and \
-                 windows to 4 MiB",
+                 windows to 4 MiB, plain and compressed by gzip and by deflate",
         needs: "Python",
         sequence: Suites,
         after: &["release"],

@@ -1,6 +1,6 @@
 """gRPC's C core as the client: the four call types of grpc.testing.TestService at every size.
 
-usage: client.py HOST:PORT
+usage: client.py HOST:PORT [gzip|deflate]
 """
 
 import sys
@@ -8,7 +8,7 @@ import sys
 import grpc
 
 from messages import bytes_field, fields, number_field, payload, payload_size
-from sizes import SIZES
+from sizes import COMPRESSION, SIZES
 
 TIMEOUT_S = 30
 MESSAGES_PER_STREAM = 5
@@ -69,7 +69,8 @@ def bidi_stream(service: TestService, size: int) -> None:
 def main() -> int:
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
     failed = 0
-    with grpc.insecure_channel(sys.argv[1], options) as channel:
+    compression = COMPRESSION[sys.argv[2]] if len(sys.argv) > 2 else None
+    with grpc.insecure_channel(sys.argv[1], options, compression) as channel:
         service = TestService(channel)
         for call in (unary, client_stream, server_stream, bidi_stream):
             for size in SIZES:

@@ -1,6 +1,6 @@
 """gRPC's C core as the server: grpc.testing.BenchmarkService, until SIGTERM.
 
-usage: server.py PORT
+usage: server.py PORT [gzip|deflate]
 """
 
 import signal
@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from messages import fields, payload, payload_size
+from sizes import COMPRESSION
 
 
 def identity(message: bytes) -> bytes:
@@ -54,7 +55,8 @@ HANDLERS = {
 
 def main() -> None:
     options = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
-    server = grpc.server(ThreadPoolExecutor(max_workers=16), options=options)
+    compression = COMPRESSION[sys.argv[2]] if len(sys.argv) > 2 else None
+    server = grpc.server(ThreadPoolExecutor(max_workers=16), options=options, compression=compression)
     service = grpc.method_handlers_generic_handler("grpc.testing.BenchmarkService", HANDLERS)
     server.add_generic_rpc_handlers((service,))
     server.add_insecure_port(f"127.0.0.1:{sys.argv[1]}")
