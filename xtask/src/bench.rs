@@ -14,6 +14,7 @@ mod same;
 mod slowed;
 pub(crate) mod spin;
 pub(crate) mod table;
+mod tls;
 mod valgrind;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "alignment", run: alignment::run, peers: &[] },
     Bench { name: "same", run: same::run, peers: &["thalweg"] },
     Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },
+    Bench { name: "tls", run: tls::run, peers: &["thalweg", "tonic"] },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use thalweg::channel::ChannelBuilder;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
 use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
@@ -15,6 +16,7 @@ use thalweg_lab::size::ByteSize;
 use crate::failure::{Failure, INTERRUPTED};
 use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
+use crate::tls::ClientTlsArgs;
 use crate::{signals, target, text};
 
 /// Unary calls in flight; of streams, there is one for each connection.
@@ -29,6 +31,7 @@ Examples:
   thalweg load 127.0.0.1:50051                                    empty calls, 64 in flight, for 10 s
   thalweg load 127.0.0.1:50051 -c 256 --connections 4 -z 30s      more of them, over four connections
   thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
+  thalweg load localhost:50051 --cacert certs/ca.pem
   thalweg load 127.0.0.1:50051 --method shop.Orders/Get --data 0a0131
   thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
 
@@ -103,6 +106,9 @@ pub(crate) struct LoadArgs {
 
     #[command(flatten)]
     runtime: RuntimeArgs,
+
+    #[command(flatten)]
+    tls: ClientTlsArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -129,7 +135,12 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
                 say(moment);
             }
         };
-        drive(&settings, patience, interrupt, announce).await.map_err(failure)
+        let tls = args.tls.config();
+        let set_up = |channel: ChannelBuilder| match &tls {
+            Some(tls) => channel.tls(tls.clone()),
+            None => channel,
+        };
+        drive(&settings, set_up, patience, interrupt, announce).await.map_err(failure)
     });
     let result = driven.inspect_err(|_| output.abandon())?;
     output.write(&rendered(&result, args.format))?;

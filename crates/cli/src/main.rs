@@ -1,6 +1,7 @@
 //! The command `thalweg`: a server to measure, a driver that measures, a network between them, and the laboratory that
 //! makes studies of all three.
 
+mod certs;
 mod completions;
 mod failure;
 mod inspect;
@@ -15,6 +16,7 @@ mod settings;
 mod signals;
 mod target;
 mod text;
+mod tls;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,7 @@ enum Command {
     Lab(lab::LabArgs),
     Link(link::LinkArgs),
     Inspect(inspect::InspectArgs),
+    Certs(certs::CertsArgs),
     Settings(settings::SettingsArgs),
     Completions(completions::CompletionsArgs),
 }
@@ -49,6 +52,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(args),
         Command::Link(args) => link::run(args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Certs(args) => certs::run(&args),
         Command::Settings(args) => settings::run(&args),
         Command::Completions(args) => completions::run(&args, &Cli::command()),
     };

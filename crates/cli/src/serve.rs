@@ -17,12 +17,14 @@ use thalweg_services::reflection::Reflection;
 use crate::failure::Failure;
 use crate::runtime::{self, RuntimeArgs};
 use crate::signals;
+use crate::tls::ServerTlsArgs;
 
 const EXAMPLES: &str = "\
 Examples:
   thalweg serve
   thalweg serve --listen 127.0.0.1:50051 --listen unix:/tmp/thalweg.sock
   thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3
+  thalweg serve --cert certs/server.pem --key certs/server.key
   thalweg serve --work 20us                       handlers that compute for 20 µs a message";
 
 /// Serve grpc.testing's BenchmarkService and TestService, with health and reflection, until SIGTERM or SIGINT
@@ -63,6 +65,9 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     runtime: RuntimeArgs,
+
+    #[command(flatten)]
+    tls: ServerTlsArgs,
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -108,6 +113,9 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     }
     if let Some(idle) = args.max_connection_idle {
         server = server.max_connection_idle(idle);
+    }
+    if let Some(tls) = args.tls.config()? {
+        server = server.tls(tls).map_err(Failure::bad_arguments)?;
     }
     if threads > 1 {
         // With one, this thread serves: nothing is handed over.

@@ -15,13 +15,15 @@ use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
 use crate::lanes::{
-    ConnectionOptions, Connector, Lane, LaneSet, Lanes, ServiceConfig, ServiceConfigError, Target,
+    ConnectionOptions, Connector, Lane, LaneSet, Lanes, Security, ServiceConfig, ServiceConfigError, Target,
     TargetError, Tended, Transport, Upkeep,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::options::CallOptions;
 use crate::request_heads::RequestHeads;
+#[cfg(feature = "tls")]
+use crate::tls::{ClientTlsConfig, TlsError};
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
 ///
@@ -33,6 +35,8 @@ pub struct Channel {
 
 struct Shared {
     lanes: Arc<LaneSet>,
+    /// The `:scheme` of calls.
+    scheme: &'static str,
     authority: String,
     user_agent: String,
     heads: RequestHeads,
@@ -69,6 +73,9 @@ pub struct ChannelConfig {
     pub cpus: Vec<usize>,
     /// The options of calls that set none of their own.
     pub call_options: CallOptions,
+    /// TLS; without it, `https://` targets have it as it is by default, and all others go without.
+    #[cfg(feature = "tls")]
+    pub tls: Option<ClientTlsConfig>,
     transport: Transport,
     jitter: fn() -> f64,
     measure: measure::Setup,
@@ -116,6 +123,8 @@ impl Default for ChannelConfig {
             threads: None,
             cpus: Vec::new(),
             call_options: CallOptions::default(),
+            #[cfg(feature = "tls")]
+            tls: None,
             transport: Transport::Sockets,
             jitter: random_unit,
             measure: measure::Setup::default(),
@@ -160,7 +169,21 @@ impl Channel {
     pub fn new(target: &str, config: ChannelConfig) -> Result<Self, ConnectError> {
         let target = Target::parse(target)?;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
-        let authority = config.authority.unwrap_or_else(|| target.authority());
+        #[cfg(feature = "tls")]
+        let (tls, tls_name) = {
+            let config = tls_for(&target, config.tls)?;
+            let name = config.as_ref().and_then(|tls| tls.name().map(str::to_owned));
+            (config, name)
+        };
+        #[cfg(not(feature = "tls"))]
+        let tls_name = no_tls_for(&target)?;
+        let authority = config.authority.or(tls_name).unwrap_or_else(|| target.authority());
+        #[cfg(feature = "tls")]
+        let tls = tls.map(|tls| tls.prepare(host_of(&authority))).transpose()?;
+        #[cfg(feature = "tls")]
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        #[cfg(not(feature = "tls"))]
+        let scheme = "http";
         let legal = |b: u8| b.is_ascii_graphic() && b != b'/';
         if authority.is_empty() || !authority.bytes().all(legal) {
             return Err(ConnectError::Authority(authority));
@@ -182,6 +205,8 @@ impl Channel {
                 executor: executor.start("thalweg-channel")?.map(Arc::new),
                 queue: Arc::default(),
                 upkeep: Arc::new(Upkeep::new(config.keepalive, config.idle_timeout)),
+                #[cfg(feature = "tls")]
+                tls,
             },
             jitter: config.jitter,
             measure: measure.clone(),
@@ -190,7 +215,7 @@ impl Channel {
         let lanes = LaneSet::new(&lanes, connector);
         let heads = RequestHeads::default();
         let call_options = config.call_options;
-        let shared = Shared { lanes, authority, user_agent, heads, measure, call_options };
+        let shared = Shared { lanes, scheme, authority, user_agent, heads, measure, call_options };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -268,7 +293,7 @@ impl Channel {
     pub(crate) fn request_head(&self, method: &Method, accepts: EncodingSet) -> Arc<FixedFields> {
         self.shared.heads.get(method, accepts, || {
             request::Method {
-                scheme: "http",
+                scheme: self.shared.scheme,
                 authority: &self.shared.authority,
                 path: method.path(),
                 user_agent: &self.shared.user_agent,
@@ -307,9 +332,45 @@ pub enum ConnectError {
     /// The channel's own threads can't run.
     #[error("the channel's threads: {0}")]
     Threads(#[from] ExecutorError),
+    /// TLS can't be set up.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// No address of the target could be connected to.
     #[error("{0}")]
     Unavailable(String),
+}
+
+/// What TLS connections to `target` have, if they have it.
+#[cfg(feature = "tls")]
+fn tls_for(target: &Target, asked: Option<ClientTlsConfig>) -> Result<Option<ClientTlsConfig>, TargetError> {
+    match (target.security(), asked) {
+        (Security::Tls, asked) => Ok(Some(asked.unwrap_or_default())),
+        (Security::Plain, Some(_)) => {
+            Err(TargetError::new(target, "http:// is without TLS, and this channel is set up with it"))
+        }
+        (Security::Plain | Security::Unsaid, asked) => Ok(asked),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn no_tls_for(target: &Target) -> Result<Option<String>, TargetError> {
+    match target.security() {
+        Security::Tls => {
+            Err(TargetError::new(target, "TLS needs the feature `tls`, which is not compiled in"))
+        }
+        Security::Plain | Security::Unsaid => Ok(None),
+    }
+}
+
+/// An authority without its port.
+#[cfg(feature = "tls")]
+fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        // Colons of an IPv6 address stand in brackets.
+        Some((host, port)) if !port.contains(']') => host,
+        _ => authority,
+    }
 }
 
 /// A number in 0..1 for jitter; needs no quality beyond not being the same everywhere.

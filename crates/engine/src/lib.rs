@@ -29,6 +29,7 @@ mod calls;
 mod chain;
 mod channel;
 mod connection;
+mod connection_info;
 mod encode;
 mod executor;
 mod grpc;
@@ -43,6 +44,8 @@ mod request_heads;
 pub mod server;
 mod snapshot;
 mod status;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use thalweg_http2 as http2;
 
@@ -52,6 +55,7 @@ pub use channel::{Channel, ChannelConfig, ConnectError, LaneSnapshot};
 #[cfg(feature = "testing")]
 pub use connection::settle_alone;
 pub use connection::{Incoming, Keepalive};
+pub use connection_info::ConnectionInfo;
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};

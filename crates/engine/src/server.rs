@@ -9,6 +9,8 @@ mod dispatch;
 mod draining;
 mod endpoint;
 mod handler_cost;
+#[cfg(feature = "tls")]
+mod handshakes;
 mod http_answer;
 mod memory;
 mod respond;

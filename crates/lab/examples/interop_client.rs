@@ -8,12 +8,15 @@
 //! Cancelling is dropping here, so a dropped call has no status to look at. In its place the cancel cases look at what
 //! a cancelled call leaves behind: nothing under way, and a connection that serves the next call.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use clap::builder::PossibleValuesParser;
+use thalweg::channel::ChannelBuilder;
 use thalweg::metadata::{AsciiMetadataValue, BinaryMetadataValue};
+use thalweg::tls::{Certificate, ClientTlsConfig};
 use thalweg::{Channel, Code, Request, Status, Streaming};
 use thalweg_lab::services::proto::test_service_client::TestServiceClient;
 use thalweg_lab::services::proto::unimplemented_service_client::UnimplementedServiceClient;
@@ -53,6 +56,32 @@ struct Args {
     port: u16,
     #[arg(long = "test_case", default_value = "large_unary", value_parser = PossibleValuesParser::new(CASES))]
     case: String,
+    /// Connect over TLS.
+    #[arg(long = "use_tls")]
+    uses_tls: bool,
+    /// The name that the server's certificate is for.
+    #[arg(long = "server_host_override")]
+    host_override: Option<String>,
+    /// The authority to trust, in PEM.
+    #[arg(long = "ca_file")]
+    authority: Option<PathBuf>,
+}
+
+impl Args {
+    fn channel(&self) -> ChannelBuilder {
+        let builder = Channel::builder(format!("{}:{}", self.host, self.port));
+        if !self.uses_tls {
+            return builder;
+        }
+        let mut tls = ClientTlsConfig::new();
+        if let Some(file) = &self.authority {
+            tls = tls.ca_certificate(Certificate::from_file(file));
+        }
+        if let Some(name) = &self.host_override {
+            tls = tls.domain_name(name);
+        }
+        builder.tls(tls)
+    }
 }
 
 /// What a case found wrong.
@@ -60,8 +89,9 @@ type Outcome = Result<(), String>;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let Args { host, port, case } = Args::parse();
-    let outcome = tokio::time::timeout(PATIENCE, run(&case, format!("{host}:{port}"))).await;
+    let args = Args::parse();
+    let case = &args.case;
+    let outcome = tokio::time::timeout(PATIENCE, run(case, args.channel())).await;
     match outcome.unwrap_or_else(|_| Err(format!("not done within {PATIENCE:?}"))) {
         Ok(()) => {
             println!("{case}: done");
@@ -74,8 +104,8 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(case: &str, target: String) -> Outcome {
-    let channel = Channel::builder(target).connect().await.map_err(|error| error.to_string())?;
+async fn run(case: &str, channel: ChannelBuilder) -> Outcome {
+    let channel = channel.connect().await.map_err(|error| error.to_string())?;
     let client = TestServiceClient::new(channel.clone());
     match case {
         "empty_unary" => empty_unary(&client).await,

@@ -76,13 +76,15 @@ pub enum DriveError {
 ///
 /// It runs on the caller's tokio runtime; `settings.cpus` is for the record, pinning is the caller's. One call is made
 /// before the warm-up, so that a server that is not there or not this service is an error and not a run of failures.
-/// `announce` is told both [`Moment`]s when they come, on the thread that drives: it must not take long.
+/// `set_up` adds to the channel what the settings do not say, such as TLS. `announce` is told both [`Moment`]s when
+/// they come, on the thread that drives: it must not take long.
 ///
 /// # Errors
 ///
 /// When there is nothing to report: see [`DriveError`]. Failed calls are in the result.
 pub async fn drive(
     settings: &LoadSettings,
+    set_up: impl Fn(ChannelBuilder) -> ChannelBuilder,
     patience: Patience,
     interrupt: impl Future<Output = ()>,
     announce: impl FnMut(Moment),
@@ -93,7 +95,7 @@ pub async fn drive(
 
     let method = settings.method.as_ref().map(raw_method).transpose()?.map(Arc::new);
     let ready = async {
-        let builder = builder(settings, patience);
+        let builder = set_up(builder(settings, patience));
         let channel = connect(builder.clone(), settings, patience).await?;
         let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
         let call = Call { client: client(&channel), channel, kind: settings.call, size, afresh, method };
@@ -120,7 +122,7 @@ pub async fn drive(
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
     if result.error_count() > 0
-        && let Err(reason) = still_there(settings, patience).await
+        && let Err(reason) = still_there(set_up(builder(settings, patience)), settings, patience).await
     {
         supervise::note_server_gone(&mut result, &reason);
     }
@@ -140,9 +142,14 @@ fn warm_up(settings: &LoadSettings) -> Option<LoadSettings> {
 }
 
 /// Whether a server still answers where calls have failed.
-async fn still_there(settings: &LoadSettings, patience: Patience) -> Result<(), String> {
+async fn still_there(
+    builder: ChannelBuilder,
+    settings: &LoadSettings,
+    patience: Patience,
+) -> Result<(), String> {
     let patience = Patience { connect: patience.connect.min(GONE_PATIENCE), ..patience };
-    let connected = connect(builder(settings, patience), settings, patience).await;
+    let builder = builder.connect_timeout(patience.connect);
+    let connected = connect(builder, settings, patience).await;
     connected.map(drop).map_err(|error| error.to_string())
 }
 

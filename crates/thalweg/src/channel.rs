@@ -48,7 +48,7 @@ pub struct ChannelBuilder {
 
 impl Channel {
     /// Begins a channel to `target`, a [gRPC target URI]: `host:port`, `dns:///host:port`, `ipv4:1.2.3.4:80`,
-    /// `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`.
+    /// `ipv6:[::1]:80`, `unix:/path` or `unix-abstract:name`; or `https://host:port`, with TLS.
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn builder(target: impl Into<String>) -> ChannelBuilder {
@@ -346,6 +346,16 @@ impl ChannelBuilder {
         self
     }
 
+    /// Connects over TLS. Targets that begin with `https://` do so without this call, with
+    /// [`ClientTlsConfig::new`](crate::tls::ClientTlsConfig::new).
+    ///
+    /// What is wrong with it is told by [`connect`](Self::connect) and [`connect_lazy`](Self::connect_lazy).
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: crate::tls::ClientTlsConfig) -> Self {
+        self.config.tls = Some(tls);
+        self
+    }
+
     /// Measures calls, connections and lanes; not at all by default.
     #[cfg(feature = "opentelemetry")]
     pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {
@@ -364,8 +374,8 @@ impl ChannelBuilder {
     /// The channel; it connects when the first call comes.
     ///
     /// # Errors
-    /// When the target, the authority, the user agent or the service config can't be understood, or the channel's own
-    /// [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
+    /// When the target, the authority, the user agent or the service config can't be understood, TLS can't be set up,
+    /// or the channel's own [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
     pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
         Ok(Channel { engine: engine::Channel::new(&self.target, self.config)? })
     }

@@ -35,6 +35,8 @@ mod parent;
 pub mod server;
 mod status;
 mod streaming;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 #[cfg(feature = "buffa")]
 pub use buffa;
@@ -71,9 +73,9 @@ pub use thalweg_engine::Metrics;
 #[cfg(feature = "testing")]
 pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
-    COMPRESSION_THRESHOLD, CallOptions, Chain, Encoding, EncodingSet, ExecutorError, InvalidAddress,
-    InvalidPath, Keepalive, ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions, http2,
-    inventory,
+    COMPRESSION_THRESHOLD, CallOptions, Chain, ConnectionInfo, Encoding, EncodingSet, ExecutorError,
+    InvalidAddress, InvalidPath, Keepalive, ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions,
+    http2, inventory,
 };
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.

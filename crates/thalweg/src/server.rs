@@ -245,6 +245,25 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves over TLS alone: with an [`Identity`](crate::tls::Identity), or a whole
+    /// [`ServerTlsConfig`](crate::tls::ServerTlsConfig). Whatever carries the bytes: sockets that are listened on, and
+    /// streams that come from elsewhere.
+    ///
+    /// # Errors
+    /// When there is no identity, or certificates or keys can't be read or used.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: impl Into<crate::tls::ServerTlsConfig>) -> Result<Self, crate::tls::TlsError> {
+        self.config.set_tls(tls.into())?;
+        Ok(self)
+    }
+
+    /// Whether each call has the [`ConnectionInfo`](crate::ConnectionInfo) of its connection in the extensions of its
+    /// request, as an `Arc`. By default those have it that come over TLS: it costs two allocations a call.
+    pub fn connection_info(mut self, tell: bool) -> Self {
+        self.config.connection_info = Some(tell);
+        self
+    }
+
     /// Measures calls; not at all by default.
     #[cfg(feature = "opentelemetry")]
     pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {

@@ -11,7 +11,9 @@ mod stride;
 mod supervise;
 mod worker;
 
+use std::fs;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -64,6 +66,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
 
+    /// Use TLS and trust this authority, in PEM; the server's name is localhost
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+
     /// Threads that do the work [default: one for each processor]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
@@ -92,10 +98,16 @@ enum Format {
     Json,
 }
 
+fn read(path: &PathBuf) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
 /// What a run is asked to do; times in ns.
 #[derive(Clone, Debug)]
 struct Settings {
     target: Address,
+    /// Whom TLS trusts, where it is used.
+    authority: Option<Vec<u8>>,
     call: CallType,
     size: usize,
     in_flight: u32,
@@ -163,6 +175,7 @@ impl LoadArgs {
         }
         Ok(Settings {
             target: self.target.clone(),
+            authority: self.cacert.as_ref().map(read).transpose()?,
             call: self.call,
             size: self.size,
             in_flight,

@@ -22,14 +22,21 @@ struct Counts {
     passed: u32,
 }
 
+/// Once in the clear and once over TLS.
 pub(super) fn server(log: &Log) -> Result<String, Failure> {
+    let plain = server_with("", "", log)?;
+    let tls = server_with("--tls", "--tls --insecure", log)?;
+    Ok(format!("{plain}; over TLS {tls}"))
+}
+
+fn server_with(serve_flags: &str, h2spec_flags: &str, log: &Log) -> Result<String, Failure> {
     let h2spec = tools::H2SPEC.get(log)?;
     let thalweg = rust::thalweg(log)?;
     let port = free_port()?;
-    let serve = Job::new(thalweg).words(&format!("serve --listen 127.0.0.1:{port}"));
+    let serve = Job::new(thalweg).words(&format!("serve --listen 127.0.0.1:{port} {serve_flags}"));
     let server = Server::start(&serve, port, log)?;
     let job = Job::new(h2spec)
-        .words(&format!("--host 127.0.0.1 --port {port} --path / --strict --timeout 1"))
+        .words(&format!("--host 127.0.0.1 --port {port} --path / --strict --timeout 1 {h2spec_flags}"))
         .minutes(10);
     let text = String::from_utf8_lossy(&job.output(log)?.stdout).into_owned();
     let mut counts = counts_in(&text)?;

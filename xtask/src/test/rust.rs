@@ -7,7 +7,8 @@ use crate::job::{Failure, Job, Log, is_installed};
 use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
-const FEATURES: &str = "thalweg/buffa,thalweg/opentelemetry,thalweg/tower,thalweg/zstd,thalweg-build/buffa,\
+const FEATURES: &str = "thalweg/buffa,thalweg/opentelemetry,thalweg/tls,thalweg/tls-webpki-roots,thalweg/tower,\
+     thalweg/zstd,thalweg-build/buffa,\
      thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection";
 
 pub(super) fn format(log: &Log) -> Result<String, Failure> {

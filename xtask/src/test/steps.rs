@@ -116,7 +116,8 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "h2spec",
-        proves: "our server keeps to RFC 9113 and RFC 7541 in all 146 cases of h2spec 2.2.1, the strict ones too",
+        proves: "our server keeps to RFC 9113 and RFC 7541 in all 146 cases of h2spec 2.2.1, the strict ones \
+                 too, in the clear and over TLS",
         needs: "Go",
         sequence: Suites,
         after: &["release"],
@@ -124,7 +125,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "interop-server",
-        proves: "grpc-go's interop client gets on with our server: 14 cases",
+        proves: "grpc-go's interop client gets on with our server: 14 cases, in the clear and over TLS",
         needs: "Go",
         sequence: Suites,
         after: &["release"],
@@ -177,7 +178,7 @@ pub(super) const STEPS: &[Step] = &[
     },
     Step {
         name: "interop-client",
-        proves: "our interop client gets on with grpc-go's server: 14 cases",
+        proves: "our interop client gets on with grpc-go's server: 14 cases, in the clear and over TLS",
         needs: "Go",
         sequence: Suites,
         after: &["release", "tests"],

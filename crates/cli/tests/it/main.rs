@@ -8,3 +8,4 @@ mod inspect;
 mod link;
 mod serve_and_load;
 mod support;
+mod tls;

@@ -25,6 +25,8 @@ use crate::status::Status;
 pub(crate) trait Endpoint: Send + Unpin + 'static {
     /// Whether somebody reads what its connection did: a channel takes samples of its lanes, a server of nothing.
     const IS_SAMPLED: bool;
+    /// Whether the other end is a server.
+    const IS_CLIENT: bool;
 
     /// Takes note of one event, under the connection's lock. `input_start` is where the input that it was found in
     /// starts in the buffer: the `start` of a DATA event counts from there.
@@ -177,12 +179,18 @@ where
 
     fn fail(&mut self, error: &ConnectionError, arrived: &[u8]) {
         let mut state = self.connection.lock();
-        let identified =
-            if state.http2.settings_received() { None } else { identify_non_http2_peer(arrived) };
+        let identified = if state.http2.settings_received() {
+            None
+        } else {
+            identify_non_http2_peer(arrived, E::IS_CLIENT)
+        };
         let status = match identified {
             Some(what) => Status::unavailable(format!("{}: {what}", self.connection.peer)),
             None => Status::unavailable(format!("connection to {} lost: {error}", self.connection.peer)),
         };
+        if identified.is_some() {
+            tracing::debug!("{}", status.message());
+        }
         state.end_all(&status);
         drop(state);
         self.enter(Phase::Closing);
@@ -395,18 +403,24 @@ where
         let peer = &self.connection.peer;
         let mut state = self.connection.lock();
         // A TLS alert is shorter than a frame's head: what said it may be told only by what is left over.
-        let identified =
-            if state.http2.settings_received() { None } else { identify_non_http2_peer(&self.leftover) };
+        let identified = if state.http2.settings_received() {
+            None
+        } else {
+            identify_non_http2_peer(&self.leftover, E::IS_CLIENT)
+        };
         let message = match (outcome, identified) {
             (Ok(()), _) => format!("connection to {peer} was closed"),
             (Err(_), Some(what)) => format!("{peer}: {what}"),
             (Err(error), None) => {
                 self.connection.measure.note_error(error.kind());
                 let how = match error.kind() {
-                    io::ErrorKind::UnexpectedEof => format!("{peer} closed the connection"),
+                    io::ErrorKind::UnexpectedEof if error.get_ref().is_none() => {
+                        format!("{peer} closed the connection")
+                    }
                     _ => format!("connection to {peer} lost: {error}"),
                 };
-                let hint = if state.http2.settings_received() {
+                // A layer below that has a text of its own has said it all.
+                let hint = if state.http2.settings_received() || error.get_ref().is_some() {
                     ""
                 } else {
                     " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
@@ -434,13 +448,15 @@ impl<IO, E> Drop for Driver<IO, E> {
 }
 
 /// Names what is at the other end, if its first bytes are not HTTP/2's but well known.
-fn identify_non_http2_peer(first: &[u8]) -> Option<&'static str> {
-    if first.starts_with(b"HTTP/1.") {
-        return Some("the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?");
-    }
+fn identify_non_http2_peer(first: &[u8], is_client: bool) -> Option<&'static str> {
     // TLS records: alert (21) or handshake (22), version 3.x.
-    if let [0x15 | 0x16, 0x03, ..] = first {
-        return Some("the server speaks TLS, and this channel does not");
+    let is_tls = matches!(first, [0x15 | 0x16, 0x03, ..]);
+    match (is_client, is_tls) {
+        (true, true) => Some("the server speaks TLS, and this channel does not"),
+        (true, false) if first.starts_with(b"HTTP/1.") => {
+            Some("the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?")
+        }
+        (false, true) => Some("the client speaks TLS, and this port does not"),
+        _ => None,
     }
-    None
 }

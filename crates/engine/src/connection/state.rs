@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
+#[cfg(feature = "tls")]
+use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
 use slab::Slab;
@@ -132,6 +134,17 @@ impl Connection {
         slot.wake_all(wake);
         http2.reset(slot.stream, ErrorCode::Cancel);
         state.notify_driver();
+    }
+
+    /// For who works on a connection before its driver runs: ready once it is closed. Whoever closes it wakes `cx`.
+    #[cfg(feature = "tls")]
+    pub(crate) fn poll_closed(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.http2.is_closed() {
+            return Poll::Ready(());
+        }
+        state.driver = DriverState::Asleep(cx.waker().clone());
+        Poll::Pending
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {

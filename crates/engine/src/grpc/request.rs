@@ -1,5 +1,6 @@
 //! The header block of a request.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -11,6 +12,7 @@ use super::{
     metadata::{self, Collector, MetadataTooLarge},
     timeout::{self, TimeoutValue},
 };
+use crate::connection_info::ConnectionInfo;
 use crate::status::Status;
 
 /// What all requests to one method over one channel have in common.
@@ -75,6 +77,8 @@ pub struct RequestHead {
     pub accepts: EncodingSet,
     /// The metadata, `user-agent` included.
     pub metadata: HeaderMap,
+    /// The connection that it came by, where the server was set up to tell.
+    pub connection: Option<Arc<ConnectionInfo>>,
 }
 
 /// Reads a request head. `accepts` is how a server lets requests be compressed.
@@ -108,6 +112,7 @@ pub(crate) fn receive<'a>(
         encoding: encoding.map_err(Status::from)?,
         accepts: peer_accepts,
         metadata: collector.map_err(Status::from)?.finish(),
+        connection: None,
     })
 }
 

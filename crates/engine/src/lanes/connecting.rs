@@ -21,6 +21,8 @@ use crate::measure::ChannelMeasure;
 use crate::net::{Accepted, Endpoint};
 use crate::snapshot::Counts;
 use crate::status::Status;
+#[cfg(feature = "tls")]
+use crate::tls::ClientTls;
 
 /// Makes the connections of one channel.
 #[derive(Debug)]
@@ -47,6 +49,9 @@ pub(crate) struct ConnectionOptions {
     /// Calls that wait for a stream on any of them.
     pub(crate) queue: Arc<StreamWaitQueue>,
     pub(crate) upkeep: Arc<Upkeep>,
+    /// Below HTTP/2, whatever carries the bytes.
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<ClientTls>,
 }
 
 /// What carries the bytes of a channel's connections.
@@ -152,8 +157,7 @@ impl Connector {
     }
 }
 
-/// Speaks HTTP/2 on a byte stream, and returns when the server's SETTINGS have arrived: before that nobody knows
-/// whether there is a server behind the socket.
+/// Speaks TLS on a byte stream, if the channel does, and HTTP/2 over it.
 async fn open<IO>(
     io: IO,
     peer: String,
@@ -163,7 +167,27 @@ async fn open<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { http2, busy_poll, executor, queue, upkeep } = options;
+    #[cfg(feature = "tls")]
+    if let Some(tls) = &options.tls {
+        let connected = tls.connect(io).await;
+        let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
+        return speak(stream, peer, options, owner).await;
+    }
+    speak(io, peer, options, owner).await
+}
+
+/// Speaks HTTP/2 on a byte stream, and returns when the server's SETTINGS have arrived: before that nobody knows
+/// whether there is a server behind the socket.
+async fn speak<IO>(
+    io: IO,
+    peer: String,
+    options: ConnectionOptions,
+    owner: Owner,
+) -> Result<Arc<Connection>, Status>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let ConnectionOptions { http2, busy_poll, executor, queue, upkeep, .. } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
     if let Some(owner) = owner.upgrade() {

@@ -62,6 +62,7 @@ impl ClientEndpoint {
 
 impl Endpoint for ClientEndpoint {
     const IS_SAMPLED: bool = true;
+    const IS_CLIENT: bool = true;
 
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, _input_start: usize) {
         match *event {

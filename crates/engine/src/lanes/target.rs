@@ -14,19 +14,32 @@ use crate::net::Endpoint;
 /// | `unix:path`, `unix:///absolute/path` | a UNIX domain socket |
 /// | `unix-abstract:name` | one in Linux's abstract namespace |
 ///
-/// Without a port, 443 is meant. `http://host:port` is understood as `host:port`, for those who come from tonic.
+/// Without a port, 443 is meant. `http://host:port` and `https://host:port` are understood as `host:port` without and
+/// with TLS, for those who come from tonic.
 ///
 /// [naming document]: https://github.com/grpc/grpc/blob/master/doc/naming.md
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     text: String,
     addresses: Addresses,
+    security: Security,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Addresses {
     Dns { host: String, port: u16 },
     Fixed(Vec<Endpoint>),
+}
+
+/// What a target says of TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Security {
+    /// `https://`
+    Tls,
+    /// `http://`
+    Plain,
+    /// As the channel is set up.
+    Unsaid,
 }
 
 /// The port of a target that names none, as in every gRPC implementation.
@@ -45,11 +58,26 @@ pub struct TargetError {
     reason: &'static str,
 }
 
+impl TargetError {
+    pub(crate) fn new(target: &Target, reason: &'static str) -> Self {
+        Self { target: target.text.clone(), reason }
+    }
+}
+
 impl Target {
     pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
         let addresses =
             parse_addresses(text).map_err(|reason| TargetError { target: text.to_owned(), reason })?;
-        Ok(Self { text: text.to_owned(), addresses })
+        let security = match text {
+            text if text.starts_with("https://") => Security::Tls,
+            text if text.starts_with("http://") => Security::Plain,
+            _ => Security::Unsaid,
+        };
+        Ok(Self { text: text.to_owned(), addresses, security })
+    }
+
+    pub(crate) fn security(&self) -> Security {
+        self.security
     }
 
     /// With its scheme, as gRFC A66 wants it: `dns:///` before a target that was given without one.
@@ -115,19 +143,16 @@ fn parse_addresses(text: &str) -> Result<Addresses, &'static str> {
     if let Some(list) = text.strip_prefix("ipv6:") {
         return parse_fixed(list, std::net::SocketAddr::is_ipv6);
     }
-    if text.starts_with("https://") {
-        return Err("TLS is not supported yet");
-    }
-    let name = match text.strip_prefix("dns:") {
-        Some(rest) => match rest.strip_prefix("//") {
+    let web = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let name = match (web, text.strip_prefix("dns:")) {
+        (Some(web), _) => web.trim_end_matches('/'),
+        (None, None) => text,
+        (None, Some(dns)) => match dns.strip_prefix("//").map(|rest| rest.split_once('/')) {
+            None => dns,
             // dns://authority/host:port names a DNS server; only the system's is asked.
-            Some(rest) => match rest.split_once('/') {
-                Some(("", name)) => name,
-                _ => return Err("a DNS server can't be chosen: write dns:///host:port"),
-            },
-            None => rest,
+            Some(Some(("", name))) => name,
+            Some(_) => return Err("a DNS server can't be chosen: write dns:///host:port"),
         },
-        None => text.strip_prefix("http://").map_or(text, |rest| rest.trim_end_matches('/')),
     };
     parse_name(name)
 }
@@ -221,7 +246,9 @@ mod tests {
         check("ipv4:[::1]:5", Err("other IP version"));
         check("ipv4:hello", Err("malformed"));
         check("dns://8.8.8.8/a:1", Err("DNS server"));
-        check("https://a:1", Err("TLS"));
+        check("https://a:1", Ok(("a:1", 0)));
+        check("https://a/", Ok(("a:443", 0)));
+        check("https://a/path", Err("character"));
         check("unix:", Err("path"));
     }
 }

@@ -1,7 +1,7 @@
 //! TCP and UNIX domain sockets behind one type.
 
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Shutdown};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::unix::net as unix;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -103,6 +103,12 @@ impl Accepted {
         let socket: socket2::Socket = stream.into_std()?.into();
         socket.set_send_buffer_size(UNIX_SEND_BUFFER_LEN)?;
         Ok(Self { socket, peer_name: "a UNIX socket's peer".to_owned(), peer_address: None })
+    }
+
+    /// The client's address and ours, of a TCP connection.
+    pub(crate) fn addresses(&self) -> (Option<SocketAddr>, Option<SocketAddr>) {
+        let of_ip = |address: io::Result<socket2::SockAddr>| address.ok()?.as_socket();
+        (of_ip(self.socket.peer_addr()), of_ip(self.socket.local_addr()))
     }
 
     /// The shortest round trip on the network so far, if it is known.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +13,15 @@ use tokio::time::Instant;
 use super::connections::Connections;
 use super::dispatch::Router;
 use super::endpoint::ServerEndpoint;
+#[cfg(feature = "tls")]
+use super::handshakes::Handshakes;
 use crate::connection::{Connection, Driver};
+use crate::connection_info::ConnectionInfo;
 use crate::executor::Executor;
 use crate::measure::ServerMeasure;
 use crate::net::{Accepted, ListenAddress, Listener};
+#[cfg(feature = "tls")]
+use crate::tls::ServerTls;
 
 /// What every connection of a server is made from.
 #[derive(Clone, Debug)]
@@ -30,6 +36,34 @@ pub(super) struct Acceptor {
     pub(super) local: Option<Arc<ListenAddress>>,
     pub(super) connections: Arc<Connections>,
     pub(super) measure: ServerMeasure,
+    /// Calls are told of the connection that they come by.
+    pub(super) tells_connection: bool,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<Secure>,
+}
+
+/// What the TLS connections of a server share.
+#[cfg(feature = "tls")]
+#[derive(Clone, Debug)]
+pub(super) struct Secure {
+    tls: ServerTls,
+    handshakes: Arc<Handshakes>,
+}
+
+#[cfg(feature = "tls")]
+impl Secure {
+    pub(super) fn new(tls: ServerTls) -> Self {
+        let handshakes = Arc::new(Handshakes::new(tls.max_handshakes()));
+        Self { tls, handshakes }
+    }
+}
+
+/// What a connection is called, and whose it is.
+#[derive(Default)]
+pub(super) struct Peer {
+    name: String,
+    address: Option<IpAddr>,
+    info: ConnectionInfo,
 }
 
 /// How long accepting pauses when it fails, mostly for want of file descriptors: connections that end give some back.
@@ -64,16 +98,29 @@ impl Acceptor {
     fn start(&self, socket: Accepted, executor: Option<&Executor>) -> io::Result<()> {
         let seat = executor.map(Executor::seat);
         let runtime = seat.as_ref().map_or_else(Handle::current, |seat| seat.runtime.clone());
-        let (peer, address) = (socket.peer_name.clone(), socket.peer_address);
         if let Some(timeout) = self.user_timeout {
             socket.set_user_timeout(timeout)?;
+        }
+        let mut peer =
+            Peer { name: socket.peer_name.clone(), address: socket.peer_address, ..Peer::default() };
+        if self.tells_connection {
+            (peer.info.remote_addr, peer.info.local_addr) = socket.addresses();
         }
         let socket = {
             let _watched_by_it = runtime.enter();
             socket.watch(!self.busy_poll.is_zero())?
         };
         // It is in the list before the task runs: a shutdown at this moment waits for it.
-        let serving = self.serve(socket, peer, address);
+        #[cfg(feature = "tls")]
+        if let Some(secure) = &self.tls {
+            let serving = self.serve_secure(socket, peer, secure);
+            runtime.spawn(async move {
+                serving.await;
+                drop(seat);
+            });
+            return Ok(());
+        }
+        let serving = self.serve(socket, peer);
         runtime.spawn(async move {
             serving.await;
             drop(seat);
@@ -81,27 +128,94 @@ impl Acceptor {
         Ok(())
     }
 
-    pub(super) fn serve<IO>(
-        &self,
-        io: IO,
-        peer: String,
-        address: Option<IpAddr>,
-    ) -> impl Future<Output = ()> + Send + use<IO>
+    /// Serves what the application connected by itself.
+    pub(super) fn serve_stream<IO>(&self, io: IO) -> Pin<Box<dyn Future<Output = ()> + Send>>
     where
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
-        let connection = Connection::new(http2, peer, None);
+        let peer = Peer { name: "a byte stream".to_owned(), ..Peer::default() };
+        #[cfg(feature = "tls")]
+        if let Some(secure) = &self.tls {
+            return Box::pin(self.serve_secure(io, peer, secure));
+        }
+        Box::pin(self.serve(io, peer))
+    }
+
+    fn serve<IO>(&self, io: IO, peer: Peer) -> impl Future<Output = ()> + Send + use<IO>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Peer { name, address, info } = peer;
+        let connection = self.connection(name);
         let registered = self.connections.register(&connection, address, self.local.clone());
-        let endpoint = {
-            let streams_max = self.http2.max_concurrent_streams;
-            ServerEndpoint::new(Arc::clone(&self.router), self.measure.clone(), streams_max)
-        };
-        let driver = Driver::new(io, endpoint, connection, self.busy_poll);
+        let driver = Driver::new(io, self.endpoint(info), connection, self.busy_poll);
         async move {
             driver.await;
             drop(registered);
         }
+    }
+
+    /// As [`serve`](Self::serve), over TLS. It counts as a connection from here on.
+    #[cfg(feature = "tls")]
+    fn serve_secure<IO>(
+        &self,
+        io: IO,
+        peer: Peer,
+        secure: &Secure,
+    ) -> impl Future<Output = ()> + Send + use<IO>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let Peer { name, address, mut info } = peer;
+        let connection = self.connection(name);
+        let registered = self.connections.register(&connection, address, self.local.clone());
+        let (acceptor, tls, handshake) = (self.clone(), secure.tls.clone(), secure.handshakes.begin());
+        let opening = async move {
+            let shaken = tokio::select! {
+                biased;
+                () = acceptor.connections.draining().begun() => None,
+                shaken = handshake.run(&connection, tls.accept(io)) => shaken,
+            };
+            match shaken {
+                Some(Ok((stream, tls))) => {
+                    info.tls = Some(tls);
+                    Some(Driver::new(stream, acceptor.endpoint(info), connection, acceptor.busy_poll))
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(peer = connection.peer, %error, "a TLS handshake failed");
+                    None
+                }
+                None => {
+                    tracing::debug!(peer = connection.peer, "a TLS handshake was cut off to make room");
+                    None
+                }
+            }
+        };
+        // In a box, which goes before the driver comes: it is some KiB.
+        let opening = Box::pin(opening);
+        async move {
+            if let Some(driver) = opening.await {
+                driver.await;
+            }
+            drop(registered);
+        }
+    }
+
+    fn connection(&self, peer: String) -> Arc<Connection> {
+        let http2 = thalweg_http2::Connection::server(self.http2.clone(), Instant::now().into_std());
+        Connection::new(http2, peer, None)
+    }
+
+    fn endpoint(&self, info: ConnectionInfo) -> ServerEndpoint {
+        let mut endpoint = ServerEndpoint::new(
+            Arc::clone(&self.router),
+            self.measure.clone(),
+            self.http2.max_concurrent_streams,
+        );
+        if self.tells_connection {
+            endpoint.set_info(info);
+        }
+        endpoint
     }
 }
 

@@ -261,6 +261,11 @@ impl Connections {
         becomes_tight
     }
 
+    #[cfg(feature = "tls")]
+    pub(super) fn draining(&self) -> &Draining {
+        &self.draining
+    }
+
     /// Tells every client to go, waits for their calls, and cuts off what is left after `grace`.
     pub(super) async fn drain(&self, grace: Duration) {
         self.draining.begin();

@@ -12,6 +12,7 @@ use super::task::CallTask;
 use crate::connection::{
     Connection, End, Endpoint, Inbox, OnEnd, Outgoing, ServerCall, Single, Slot, SlotKey, State,
 };
+use crate::connection_info::ConnectionInfo;
 use crate::grpc::code;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::envelope::PREFIX_LEN;
@@ -43,6 +44,8 @@ pub(crate) struct ServerEndpoint {
     answers: Vec<(Reply, Single)>,
     streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
     measure: ServerMeasure,
+    /// What calls are told of the connection.
+    info: Option<Arc<ConnectionInfo>>,
 }
 
 /// Clients call a handful of methods in turn; each is one head.
@@ -60,7 +63,13 @@ impl ServerEndpoint {
             answers: Vec::new(),
             streams_ready: Vec::new(),
             measure,
+            info: None,
         }
+    }
+
+    /// Has calls be told of the connection that they come by.
+    pub(super) fn set_info(&mut self, info: ConnectionInfo) {
+        self.info = Some(Arc::new(info));
     }
 
     fn on_request(&mut self, state: &mut State, stream: StreamId, end_stream: bool) {
@@ -125,7 +134,7 @@ impl ServerEndpoint {
         {
             return asked.clone();
         }
-        let asked = parse(&*self.router, head);
+        let asked = parse(&*self.router, head, self.info.as_ref());
         *entry = Some((id, asked.clone()));
         asked
     }
@@ -221,6 +230,7 @@ fn take_route(slot: &mut Slot) -> Option<Arc<Route>> {
 
 impl Endpoint for ServerEndpoint {
     const IS_SAMPLED: bool = false;
+    const IS_CLIENT: bool = false;
 
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize) {
         match *event {
@@ -293,16 +303,17 @@ impl Endpoint for ServerEndpoint {
     }
 }
 
-fn parse(router: &dyn Router, head: &thalweg_http2::Head) -> Asked {
+fn parse(router: &dyn Router, head: &thalweg_http2::Head, info: Option<&Arc<ConnectionInfo>>) -> Asked {
     let path = head.path().unwrap_or_default();
     let found = router.find(path);
     let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
     let answer_head = respond::fixed_head(accepts);
-    let received = match request::receive(head.method(), accepts, head.iter()) {
+    let mut received = match request::receive(head.method(), accepts, head.iter()) {
         Ok(received) => received,
         Err(Refusal::Status(status)) => return Asked::Refused(status, answer_head),
         Err(refusal) => return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path))),
     };
+    received.connection = info.cloned();
     match found {
         Err(status) => Asked::Refused(status, answer_head),
         Ok(method) => {

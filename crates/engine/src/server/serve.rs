@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::acceptor::Acceptor;
+#[cfg(feature = "tls")]
+use super::acceptor::Secure;
 use super::connections::{ConnectionLimits, Connections};
 use super::dispatch::Router;
 use super::draining::Draining;
@@ -20,6 +22,8 @@ use crate::connection::{self, Keepalive};
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
 use crate::measure::{self, ServerMeasure};
 use crate::net::{ListenAddress, Listener};
+#[cfg(feature = "tls")]
+use crate::tls::{ServerTls, ServerTlsConfig, TlsError};
 
 /// How a server is set up. A face gives each field the words in which its users know it.
 #[derive(Clone, Debug)]
@@ -60,6 +64,11 @@ pub struct ServerConfig {
     pub cpus: Vec<usize>,
     /// Told when the server begins to drain; a face keeps a clone for those who want to know.
     pub draining: Draining,
+    /// Whether calls are told of the connection that they come by ([`ConnectionInfo`](crate::ConnectionInfo)); those
+    /// over TLS alone.
+    pub connection_info: Option<bool>,
+    #[cfg(feature = "tls")]
+    tls: Option<ServerTls>,
     measure: measure::Setup,
 }
 
@@ -82,6 +91,9 @@ impl Default for ServerConfig {
             threads: None,
             cpus: Vec::new(),
             draining: Draining::default(),
+            connection_info: None,
+            #[cfg(feature = "tls")]
+            tls: None,
             measure: measure::Setup::default(),
         }
     }
@@ -95,6 +107,16 @@ const KEEPALIVE_DEFAULT: Keepalive = Keepalive {
 };
 
 impl ServerConfig {
+    /// Serves over TLS alone.
+    ///
+    /// # Errors
+    /// When there is no identity, or certificates or keys can't be read or used.
+    #[cfg(feature = "tls")]
+    pub fn set_tls(&mut self, tls: ServerTlsConfig) -> Result<(), TlsError> {
+        self.tls = Some(tls.prepare()?);
+        Ok(())
+    }
+
     /// Measures calls.
     #[cfg(feature = "opentelemetry")]
     pub fn set_metrics(&mut self, metrics: crate::Metrics) {
@@ -127,6 +149,12 @@ impl ServerConfig {
             local: None,
             connections: Connections::new(limits, self.draining),
             measure: ServerMeasure::new(&self.measure),
+            #[cfg(feature = "tls")]
+            tells_connection: self.connection_info.unwrap_or(self.tls.is_some()),
+            #[cfg(not(feature = "tls"))]
+            tells_connection: self.connection_info.unwrap_or(false),
+            #[cfg(feature = "tls")]
+            tls: self.tls.map(Secure::new),
         }
     }
 }
@@ -163,7 +191,7 @@ where
     let acceptor = config.acceptor(router);
     // In a task of its own: the connection's would look at its timer whenever it is woken.
     let _sweeping = Sweeping::begin(&acceptor);
-    acceptor.serve(io, "a byte stream".to_owned(), None).await;
+    acceptor.serve_stream(io).await;
 }
 
 /// The task that looks after a server's connections, for as long as this is there.
@@ -195,7 +223,7 @@ pub async fn serve_incoming<IO>(
     let accepting = async {
         let mut incoming = pin!(incoming);
         while let Some(io) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
-            tokio::spawn(acceptor.serve(io, "a byte stream".to_owned(), None));
+            tokio::spawn(acceptor.serve_stream(io));
         }
         acceptor.connections.emptied().await;
     };

@@ -8,10 +8,11 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures_core::Stream;
 use thalweg_engine::server::{Answer, StreamingCall, StreamingHandler, UnaryHandler};
-use thalweg_engine::{self as engine, Encode, Envelope, RequestHead};
+use thalweg_engine::{self as engine, ConnectionInfo, Encode, Envelope, RequestHead};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
@@ -154,11 +155,21 @@ where
 #[inline]
 pub(super) fn request<T>(head: &RequestHead, message: T) -> Request<T> {
     let metadata = MetadataMap::from_headers(head.metadata.clone());
-    let extensions = match head.timeout {
-        None => Extensions::default(),
-        Some(timeout) => deadline::extensions(timeout),
+    let extensions = match (head.timeout, &head.connection) {
+        (None, None) => Extensions::default(),
+        (timeout, connection) => told(timeout, connection.as_ref()),
     };
     Request::from_parts(metadata, extensions, message)
+}
+
+/// Not inlined: the table that extensions are would make the way of every request longer.
+#[inline(never)]
+fn told(timeout: Option<Duration>, connection: Option<&Arc<ConnectionInfo>>) -> Extensions {
+    let mut extensions = timeout.map_or_else(Extensions::default, deadline::extensions);
+    if let Some(connection) = connection {
+        extensions.insert(Arc::clone(connection));
+    }
+    extensions
 }
 
 type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -26,5 +26,6 @@ mod spans;
 mod stalls;
 mod support;
 mod threads;
+mod tls;
 mod upkeep;
 mod users_code;

@@ -5,7 +5,7 @@ use std::os::unix::net::{SocketAddr, UnixStream as StdUnixStream};
 
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::Settings;
 use crate::proto::benchmark_service_client::BenchmarkServiceClient;
@@ -33,15 +33,24 @@ pub async fn connect(settings: &Settings) -> Result<Vec<Client>, String> {
 
 async fn channel(settings: &Settings) -> Result<Channel, String> {
     let unix = settings.target.unix().transpose().map_err(|error| error.to_string())?;
+    let scheme = if settings.authority.is_some() { "https" } else { "http" };
     // What a Unix socket's authority says matters to nobody.
-    let uri =
-        if unix.is_some() { "http://localhost".to_owned() } else { format!("http://{}", settings.target) };
-    let endpoint = Endpoint::from_shared(uri)
+    let uri = if unix.is_some() {
+        "http://localhost".to_owned()
+    } else {
+        format!("{scheme}://{}", settings.target)
+    };
+    let mut endpoint = Endpoint::from_shared(uri)
         .map_err(|error| causes(&error))?
         .tcp_nodelay(TCP_NODELAY)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME_SIZE_MAX);
+    if let Some(authority) = &settings.authority {
+        let tls =
+            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority)).domain_name("localhost");
+        endpoint = endpoint.tls_config(tls).map_err(|error| causes(&error))?;
+    }
     let connected = match unix {
         None => endpoint.connect().await,
         Some(address) => {

@@ -1,0 +1,160 @@
+//! `thalweg certs`: an authority of one's own, and what it issues, for development and tests.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use clap::Args;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose,
+};
+use thalweg::tls::CertificateDer;
+
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  thalweg certs --out certs
+  thalweg certs --out certs greeter.internal 10.0.0.7
+  thalweg serve --cert certs/server.pem --key certs/server.key
+  thalweg load localhost:50051 --cacert certs/ca.pem";
+
+/// The names that a certificate is for without others.
+const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Make certificates for development: of an authority (ca), of a server and of a client that it issues
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CertsArgs {
+    /// DNS names and IP addresses of the server [default: localhost 127.0.0.1 ::1]
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Folder for ca.pem, ca.key, server.pem, server.key, client.pem and client.key; it is made if need be
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// How long they are valid
+    #[arg(long, value_name = "DAYS", default_value_t = 365, value_parser = clap::value_parser!(u32).range(1..=36500))]
+    days: u32,
+
+    /// Replace files that are there
+    #[arg(long)]
+    force: bool,
+}
+
+/// A certificate and its private key (PKCS #8), in DER.
+pub(crate) struct Issued {
+    pub(crate) certificate: CertificateDer<'static>,
+    pub(crate) key: Vec<u8>,
+}
+
+pub(crate) fn run(args: &CertsArgs) -> Result<ExitCode, Failure> {
+    let names = if args.names.is_empty() { NAMES.map(str::to_owned).to_vec() } else { args.names.clone() };
+    let made = make(names, args.days).map_err(|error| {
+        Failure::bad_arguments(format!("no certificates for {}: {error}", args.names.join(", ")))
+    })?;
+    let failed = |path: &Path, error: &io::Error| {
+        let hint = if error.kind() == io::ErrorKind::AlreadyExists {
+            "; --force replaces what is there"
+        } else {
+            ""
+        };
+        Failure::failed(format!("cannot write {}: {error}{hint}", path.display()))
+    };
+    fs::create_dir_all(&args.out).map_err(|error| failed(&args.out, &error))?;
+    let files = made.iter().flat_map(|(name, issued)| {
+        [
+            (format!("{name}.pem"), pem("CERTIFICATE", &issued.certificate), 0o644),
+            (format!("{name}.key"), pem("PRIVATE KEY", &issued.key), 0o600),
+        ]
+    });
+    let files: Vec<_> = files.map(|(name, text, mode)| (args.out.join(name), text, mode)).collect();
+    if !args.force
+        && let Some((path, ..)) = files.iter().find(|(path, ..)| path.exists())
+    {
+        return Err(failed(path, &io::ErrorKind::AlreadyExists.into()));
+    }
+    let mut said = Vec::new();
+    for (path, text, mode) in &files {
+        write(path, text, *mode).map_err(|error| failed(path, &error))?;
+        said.push(path.display().to_string());
+    }
+    match io::stdout().write_all((said.join("\n") + "\n").as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Nobody but its owner reads a key, not for a moment.
+fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?.write_all(text.as_bytes())
+}
+
+/// For a server that is given no certificate.
+pub(crate) fn self_signed() -> Result<Issued, rcgen::Error> {
+    let mut params = params("thalweg, for one run", 365, ExtendedKeyUsagePurpose::ServerAuth);
+    params.subject_alt_names = CertificateParams::new(NAMES.map(str::to_owned))?.subject_alt_names;
+    let key = KeyPair::generate()?;
+    let certificate = params.self_signed(&key)?;
+    Ok(Issued { certificate: certificate.der().clone(), key: key.serialize_der() })
+}
+
+fn make(names: Vec<String>, days: u32) -> Result<[(&'static str, Issued); 3], rcgen::Error> {
+    let mut of_authority = params("thalweg development authority", days, ExtendedKeyUsagePurpose::Any);
+    of_authority.extended_key_usages.clear();
+    of_authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    of_authority.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
+    let authority = CertifiedIssuer::self_signed(of_authority, KeyPair::generate()?)?;
+
+    let mut of_server =
+        params(names.first().map_or("server", String::as_str), days, ExtendedKeyUsagePurpose::ServerAuth);
+    of_server.subject_alt_names = CertificateParams::new(names)?.subject_alt_names;
+    let mut of_client = params("client", days, ExtendedKeyUsagePurpose::ClientAuth);
+    of_client.subject_alt_names = CertificateParams::new(vec!["client".to_owned()])?.subject_alt_names;
+    let server = issue(&of_server, &authority)?;
+    let client = issue(&of_client, &authority)?;
+    let key = authority.key().serialize_der();
+    let authority = Issued { certificate: authority.der().clone(), key };
+    Ok([("ca", authority), ("server", server), ("client", client)])
+}
+
+fn issue(params: &CertificateParams, authority: &Issuer<'_, KeyPair>) -> Result<Issued, rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let certificate = params.signed_by(&key, authority)?;
+    Ok(Issued { certificate: certificate.der().clone(), key: key.serialize_der() })
+}
+
+/// Valid from an hour ago, for clocks that are late.
+fn params(name: &str, days: u32, usage: ExtendedKeyUsagePurpose) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.extended_key_usages = vec![usage];
+    params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    params.use_authority_key_identifier_extension = true;
+    let now = SystemTime::now();
+    params.not_before = (now - HOUR).into();
+    params.not_after = (now + 24 * HOUR * days).into();
+    params
+}
+
+const HOUR: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// RFC 7468: lines of 64 digits.
+fn pem(label: &str, der: &[u8]) -> String {
+    let digits = BASE64_STANDARD.encode(der);
+    let lines: Vec<&str> =
+        (0..digits.len()).step_by(64).map(|at| &digits[at..digits.len().min(at + 64)]).collect();
+    format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
+}

@@ -1,0 +1,108 @@
+//! TLS of `serve` and `load`, by the names of curl's options.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use thalweg::tls::{Certificate, ClientTlsConfig, Identity, PrivateKeyDer, ServerTlsConfig};
+
+use crate::certs;
+use crate::failure::Failure;
+
+/// TLS of a server.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct ServerTlsArgs {
+    /// Serve over TLS; without --cert, with a certificate for localhost that is made for this run
+    #[arg(long)]
+    tls: bool,
+
+    /// The server's certificate and its chain, in PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// The certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// Take only clients with a certificate that one of these authorities issued (mTLS), in PEM
+    #[arg(long, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+}
+
+impl ServerTlsArgs {
+    /// None for a server without TLS.
+    pub(crate) fn config(&self) -> Result<Option<ServerTlsConfig>, Failure> {
+        let identity = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Identity::from_files(cert, key),
+            _ if self.tls || self.cacert.is_some() => of_this_run()?,
+            _ => return Ok(None),
+        };
+        let config = ServerTlsConfig::new().identity(identity);
+        Ok(Some(match &self.cacert {
+            Some(file) => config.client_ca_root(Certificate::from_file(file)),
+            None => config,
+        }))
+    }
+}
+
+fn of_this_run() -> Result<Identity, Failure> {
+    let issued = certs::self_signed().map_err(Failure::failed)?;
+    Ok(Identity::from_der(vec![issued.certificate], PrivateKeyDer::Pkcs8(issued.key.into())))
+}
+
+/// TLS of a client.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "TLS")]
+pub(crate) struct ClientTlsArgs {
+    /// Use TLS, as https:// and grpcs:// and each of these options do, too
+    #[arg(long)]
+    tls: bool,
+
+    /// Trust these authorities, in PEM, and not the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    cacert: Option<PathBuf>,
+
+    /// The certificate to show to a server that asks for one, and its chain, in PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// The certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// Believe the server whatever certificate it shows: for experiments
+    #[arg(long)]
+    insecure: bool,
+
+    /// The name that the server's certificate must be for, in place of the target's
+    #[arg(long, value_name = "NAME")]
+    servername: Option<String>,
+}
+
+impl ClientTlsArgs {
+    /// None for what the target says by itself.
+    pub(crate) fn config(&self) -> Option<ClientTlsConfig> {
+        let is_asked_for = self.tls
+            || self.insecure
+            || self.cacert.is_some()
+            || self.cert.is_some()
+            || self.servername.is_some();
+        if !is_asked_for {
+            return None;
+        }
+        let mut config = ClientTlsConfig::new();
+        if let Some(file) = &self.cacert {
+            config = config.ca_certificate(Certificate::from_file(file));
+        }
+        if let (Some(cert), Some(key)) = (&self.cert, &self.key) {
+            config = config.identity(Identity::from_files(cert, key));
+        }
+        if self.insecure {
+            config = config.danger_accept_any_certificate();
+        }
+        if let Some(name) = &self.servername {
+            config = config.domain_name(name);
+        }
+        Some(config)
+    }
+}

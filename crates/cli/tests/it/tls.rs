@@ -1,0 +1,64 @@
+//! TLS of `serve` and `load`, with certificates of `thalweg certs`.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::support::{Running, outcome, thalweg};
+
+/// `thalweg load` against a server with certificates of `folder`: whether it succeeds, or part of what it says.
+fn check(target: &str, flags: &[&str], expected: Result<(), &str>) {
+    let mut args = vec!["load", target, "-n", "10", "-c", "1"];
+    args.extend(flags);
+    let (code, _, stderr) = outcome(thalweg(&args).output().unwrap());
+    match expected {
+        Ok(()) => assert_eq!((code, stderr.as_str()), (Some(0), ""), "{args:?}"),
+        Err(part) => {
+            assert!(matches!(code, Some(1 | 2)) && stderr.contains(part), "{args:?}: {code:?} {stderr}");
+        }
+    }
+}
+
+#[test]
+fn certificates_are_made_served_and_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let out = path("certs");
+    let (code, stdout, stderr) = outcome(thalweg(&["certs", "--out", &out]).output().unwrap());
+    assert_eq!((code, stdout.lines().count(), stderr.as_str()), (Some(0), 6, ""));
+    let key = fs::metadata(path("certs/server.key")).unwrap();
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    // What is there is not lost by mistake.
+    let (code, _, stderr) = outcome(thalweg(&["certs", "--out", &out]).output().unwrap());
+    assert!(code == Some(1) && stderr.contains("--force"), "{stderr}");
+    assert_eq!(thalweg(&["certs", "--out", &path("other"), "elsewhere"]).status().unwrap().code(), Some(0));
+
+    let (chain, key, authority) = (path("certs/server.pem"), path("certs/server.key"), path("certs/ca.pem"));
+    let tls = ["--cert", &chain, "--key", &key];
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &tls);
+    let target = &addresses[0];
+    check(target, &["--cacert", &authority], Ok(()));
+    check(&format!("https://{target}"), &["--insecure"], Ok(()));
+    check(target, &["--cacert", &authority, "--servername", "localhost"], Ok(()));
+    check(target, &["--cacert", &authority, "--servername", "elsewhere"], Err("not valid for name"));
+    check(target, &["--cacert", &path("other/ca.pem")], Err("no authority that is trusted here"));
+    check(target, &[], Err("the server speaks TLS, and this channel does not"));
+    check(target, &["--cacert", &path("certs/ca.key")], Err("confused"));
+    check(target, &["--cacert", "/no/such.pem"], Err("/no/such.pem"));
+    check(target, &["--cert", &chain], Err("--key"));
+
+    let (_mutual, addresses) =
+        Running::serve_with(&["127.0.0.1:0"], &[&tls[..], &["--cacert", &authority]].concat());
+    let target = &addresses[0];
+    check(target, &["--cacert", &authority], Err("give TLS an identity"));
+    let client = [path("certs/client.pem"), path("certs/client.key")];
+    check(target, &["--cacert", &authority, "--cert", &client[0], "--key", &client[1]], Ok(()));
+
+    let (_for_this_run, addresses) = Running::serve_with(&["127.0.0.1:0"], &["--tls"]);
+    check(&addresses[0], &["--insecure"], Ok(()));
+    let (_plain, addresses) = Running::serve(&["127.0.0.1:0"]);
+    check(&addresses[0], &["--tls"], Err("the server speaks HTTP/2 without TLS"));
+
+    let unfit = ["serve", "--cert", &chain, "--key", &client[1], "--listen", "127.0.0.1:0"];
+    let (code, _, stderr) = outcome(thalweg(&unfit).output().unwrap());
+    assert!(code == Some(2) && stderr.contains("not the key of the certificate"), "{stderr}");
+}

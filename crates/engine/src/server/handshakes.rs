@@ -1,0 +1,80 @@
+//! The TLS handshakes that are under way: how many there may be, and which has to go for another.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use tokio::sync::Notify;
+
+use crate::connection::Connection;
+
+/// Handshakes under way. Where there are too many, the oldest goes: one that is honest is over soon, and those that
+/// never end so keep nobody out.
+#[derive(Debug)]
+pub(super) struct Handshakes {
+    max: usize,
+    list: Mutex<List>,
+}
+
+#[derive(Debug, Default)]
+struct List {
+    next_id: u64,
+    /// By age.
+    underway: BTreeMap<u64, Arc<Notify>>,
+}
+
+impl Handshakes {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, list: Mutex::default() }
+    }
+
+    /// One more begins; it is under way until what this returns is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Handshake {
+        let cut = Arc::new(Notify::new());
+        let mut list = self.lock();
+        let id = list.next_id;
+        list.next_id += 1;
+        list.underway.insert(id, Arc::clone(&cut));
+        if list.underway.len() > self.max
+            && let Some((_, oldest)) = list.underway.pop_first()
+        {
+            oldest.notify_one();
+        }
+        Handshake { all: Arc::clone(self), id, cut }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of them.
+pub(super) struct Handshake {
+    all: Arc<Handshakes>,
+    id: u64,
+    cut: Arc<Notify>,
+}
+
+impl Handshake {
+    /// Takes `handshake` to its end, unless it has to go before: `None` then. A connection that is closed meanwhile has
+    /// no driver yet that would see it.
+    pub(super) async fn run<F: Future>(self, connection: &Connection, handshake: F) -> Option<F::Output> {
+        let mut handshake = pin!(handshake);
+        let mut cut = pin!(self.cut.notified());
+        poll_fn(|cx| {
+            if cut.as_mut().poll(cx).is_ready() || connection.poll_closed(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+            handshake.as_mut().poll(cx).map(Some)
+        })
+        .await
+    }
+}
+
+impl Drop for Handshake {
+    fn drop(&mut self) {
+        self.all.lock().underway.remove(&self.id);
+    }
+}

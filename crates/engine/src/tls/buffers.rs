@@ -1,0 +1,173 @@
+//! The buffers that TLS works in: lent by the thread to the connection that moves bytes, so that an idle one holds
+//! none.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+/// Bytes with a beginning and an end in a block: appended behind, taken in front.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    /// Empty where the connection holds none.
+    block: Box<[u8]>,
+    filled: Range<usize>,
+}
+
+/// Eight records of the largest size with all that goes around them: a read or a write of 128 KiB.
+pub(super) const BLOCK_LEN: usize = 8 * (16 * 1024 + 64) + 1024;
+
+impl Buffer {
+    pub(super) fn is_empty(&self) -> bool {
+        self.filled.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.filled.len()
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.block[self.filled.clone()]
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.block[self.filled.clone()]
+    }
+
+    /// Forgets the first `n` bytes. The block goes back to the thread with the last of them.
+    pub(super) fn consume(&mut self, n: usize) {
+        self.filled.start += n;
+        debug_assert!(self.filled.start <= self.filled.end, "more was taken than there was");
+        if self.is_empty() {
+            self.give_back();
+        }
+    }
+
+    /// Space for at least `wanted` bytes behind what is there.
+    pub(super) fn space(&mut self, wanted: usize) -> &mut [u8] {
+        if self.block.len() - self.filled.end < wanted {
+            self.make_space(wanted);
+        }
+        &mut self.block[self.filled.end..]
+    }
+
+    /// So many bytes of the [space](Self::space) have been filled.
+    pub(super) fn extend(&mut self, n: usize) {
+        self.filled.end += n;
+        debug_assert!(self.filled.end <= self.block.len(), "more was filled than there was space");
+    }
+
+    fn make_space(&mut self, wanted: usize) {
+        let kept = self.len();
+        if self.block.len() >= kept + wanted {
+            self.block.copy_within(self.filled.clone(), 0);
+        } else {
+            let block = take_block(kept + wanted);
+            let former = std::mem::replace(&mut self.block, block);
+            self.block[..kept].copy_from_slice(&former[self.filled.clone()]);
+            keep_block(former);
+        }
+        self.filled = 0..kept;
+    }
+
+    /// What is left goes to a block of its own size: nobody knows when the rest will come.
+    pub(super) fn rest(&mut self) {
+        if self.block.len() < BLOCK_LEN {
+            return;
+        }
+        let kept: Box<[u8]> = self.bytes().into();
+        self.filled = 0..kept.len();
+        keep_block(std::mem::replace(&mut self.block, kept));
+    }
+
+    fn give_back(&mut self) {
+        self.filled = 0..0;
+        keep_block(std::mem::take(&mut self.block));
+    }
+}
+
+/// Blocks that a thread keeps: one for reading and one for writing.
+const KEPT_MAX: usize = 2;
+
+thread_local! {
+    static KEPT: Cell<[Option<Box<[u8]>>; KEPT_MAX]> = const { Cell::new([None, None]) };
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+fn take_block(wanted: usize) -> Box<[u8]> {
+    let kept = || {
+        let mut kept = KEPT.try_with(Cell::take).ok()?;
+        let block = kept.iter_mut().find_map(Option::take);
+        KEPT.set(kept);
+        block
+    };
+    match if wanted <= BLOCK_LEN { kept() } else { None } {
+        Some(block) => block,
+        None => vec![0; wanted.max(BLOCK_LEN)].into_boxed_slice(),
+    }
+}
+
+/// Larger ones, which a handshake may have needed, are freed.
+fn keep_block(block: Box<[u8]>) {
+    if block.len() != BLOCK_LEN {
+        return;
+    }
+    // During a thread's end the thread-local may be gone: then the block is simply freed.
+    let _ = KEPT.try_with(|cell| {
+        let mut kept = cell.take();
+        if let Some(place) = kept.iter_mut().find(|place| place.is_none()) {
+            *place = Some(block);
+        }
+        cell.set(kept);
+    });
+}
+
+/// Lends the thread's scratch, where parts that are small become one record.
+pub(super) fn with_scratch<T>(work: impl FnOnce(&mut Vec<u8>) -> T) -> T {
+    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    scratch.clear();
+    let outcome = work(&mut scratch);
+    let _ = SCRATCH.try_with(|cell| cell.set(scratch));
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_appended_is_taken_in_order_whatever_the_space() {
+        let check = |appended: &[usize], taken: &[usize]| {
+            let mut buffer = Buffer::default();
+            let (mut written, mut read) = (0_u8, 0_u8);
+            for (append, take) in appended.iter().zip(taken) {
+                for byte in &mut buffer.space(*append)[..*append] {
+                    *byte = written;
+                    written = written.wrapping_add(1);
+                }
+                buffer.extend(*append);
+                for byte in &buffer.bytes()[..*take] {
+                    assert_eq!(*byte, read);
+                    read = read.wrapping_add(1);
+                }
+                buffer.consume(*take);
+                buffer.rest();
+            }
+            assert_eq!(buffer.len(), appended.iter().sum::<usize>() - taken.iter().sum::<usize>());
+        };
+        check(&[5, 10, 3], &[0, 14, 4]);
+        check(&[BLOCK_LEN, 1000, 1], &[1000, 17, 0]);
+        check(&[10, 3 * BLOCK_LEN, 1], &[1, 2 * BLOCK_LEN, 5]);
+    }
+
+    #[test]
+    fn what_rests_holds_what_it_has_and_no_more() {
+        let mut buffer = Buffer::default();
+        buffer.space(1)[..3].copy_from_slice(b"abc");
+        buffer.extend(3);
+        buffer.consume(1);
+        buffer.rest();
+        assert_eq!((buffer.bytes(), buffer.block.len()), (&b"bc"[..], 2));
+        buffer.consume(2);
+        buffer.rest();
+        assert_eq!(buffer.block.len(), 0);
+    }
+}

@@ -1,0 +1,399 @@
+//! A client's TLS: what an application says of it, and what a channel's connections share.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, UnbufferedClientConnection};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::error::TlsError;
+use super::explain::explain;
+use super::handshake::{self, ALPN_H2, HandshakeError};
+use super::identity::{Certificate, Changes, Identity, Pair};
+use super::provider::{TlsVersion, provider};
+use super::reload::{self, Recipe, Reloaded};
+use super::roots;
+use super::stream::TlsStream;
+
+/// How a channel uses TLS: whom it trusts, what it shows of itself, and which name it verifies.
+///
+/// The server is verified against the authorities that are named here, or, if none are, against the platform's. HTTP/2
+/// is agreed on by ALPN (RFC 9113 §3.3). Sessions are resumed: the second connection to a server needs no certificate
+/// to be verified again.
+///
+/// ```
+/// use thalweg_engine::tls::{Certificate, ClientTlsConfig, Identity};
+///
+/// let _tls = ClientTlsConfig::new()
+///     .ca_certificate(Certificate::from_file("ca.pem"))
+///     .identity(Identity::from_files("client.pem", "client.key"))
+///     .domain_name("greeter.example");
+/// ```
+#[derive(Clone, Debug)]
+pub struct ClientTlsConfig {
+    recipe: Source,
+    domain_name: Option<String>,
+    assume_http2: bool,
+    timeout: Option<Duration>,
+}
+
+#[derive(Clone)]
+enum Source {
+    Ours(ClientRecipe),
+    Rustls(Arc<ClientConfig>),
+}
+
+#[derive(Clone, Debug)]
+struct ClientRecipe {
+    authorities: Vec<Certificate>,
+    roots: RootSets,
+    is_unverified: bool,
+    identity: Option<Identity>,
+    logs_keys: bool,
+    min_version: TlsVersion,
+    interval: Duration,
+}
+
+/// Authorities that are trusted beside those that are named.
+#[derive(Clone, Debug, Default)]
+struct RootSets {
+    platform: bool,
+    #[cfg(feature = "tls-webpki-roots")]
+    webpki: bool,
+}
+
+impl ClientTlsConfig {
+    /// Trusts the platform's authorities, unless others are named.
+    pub fn new() -> Self {
+        Self {
+            recipe: Source::Ours(ClientRecipe {
+                authorities: Vec::new(),
+                roots: RootSets::default(),
+                is_unverified: false,
+                identity: None,
+                logs_keys: false,
+                min_version: TlsVersion::Tls12,
+                interval: reload::INTERVAL,
+            }),
+            domain_name: None,
+            assume_http2: false,
+            timeout: None,
+        }
+    }
+
+    /// From a configuration of rustls's own, for what is not said here: another provider, a verifier of the
+    /// application's. Its ALPN protocols become `h2`. Of the methods here, [`domain_name`](Self::domain_name),
+    /// [`assume_http2`](Self::assume_http2) and [`timeout`](Self::timeout) count beside it.
+    pub fn from_rustls(config: Arc<ClientConfig>) -> Self {
+        let mut config = Arc::unwrap_or_clone(config);
+        config.alpn_protocols = vec![ALPN_H2.to_vec()];
+        Self { recipe: Source::Rustls(Arc::new(config)), ..Self::new() }
+    }
+
+    fn ours(mut self, change: impl FnOnce(&mut ClientRecipe)) -> Self {
+        if let Source::Ours(recipe) = &mut self.recipe {
+            change(recipe);
+        }
+        self
+    }
+
+    /// The name that the server's certificate must be for, and that the server is asked for (SNI). By default it is the
+    /// host of the channel's authority, or of its target. As in grpc-go, it is the `:authority` of calls too, unless
+    /// the channel is given one.
+    pub fn domain_name(mut self, name: impl Into<String>) -> Self {
+        self.domain_name = Some(name.into());
+        self
+    }
+
+    /// Trusts an authority, and the platform's no more, unless [`with_native_roots`](Self::with_native_roots) is
+    /// called.
+    pub fn ca_certificate(self, authority: Certificate) -> Self {
+        self.ours(|recipe| recipe.authorities.push(authority))
+    }
+
+    /// As [`ca_certificate`](Self::ca_certificate), with several.
+    pub fn ca_certificates(self, authorities: impl IntoIterator<Item = Certificate>) -> Self {
+        self.ours(|recipe| recipe.authorities.extend(authorities))
+    }
+
+    /// Trusts the platform's authorities beside those that are named. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others
+    /// in their place, as for OpenSSL.
+    pub fn with_native_roots(self) -> Self {
+        self.ours(|recipe| recipe.roots.platform = true)
+    }
+
+    /// Trusts Mozilla's authorities, which are compiled in.
+    #[cfg(feature = "tls-webpki-roots")]
+    pub fn with_webpki_roots(self) -> Self {
+        self.ours(|recipe| recipe.roots.webpki = true)
+    }
+
+    /// Trusts all authorities that there are without a file: the platform's, and those that are compiled in.
+    pub fn with_enabled_roots(self) -> Self {
+        let config = self.with_native_roots();
+        #[cfg(feature = "tls-webpki-roots")]
+        let config = config.with_webpki_roots();
+        config
+    }
+
+    /// What is shown to a server that asks for a certificate (mTLS).
+    pub fn identity(self, identity: impl Into<Identity>) -> Self {
+        let identity = identity.into();
+        self.ours(|recipe| recipe.identity = Some(identity))
+    }
+
+    /// Takes a server that does not agree to HTTP/2 by ALPN, if it does not choose another protocol: some proxies have
+    /// no ALPN.
+    pub fn assume_http2(mut self, assume: bool) -> Self {
+        self.assume_http2 = assume;
+        self
+    }
+
+    /// The oldest version of TLS that is taken; TLS 1.2 by default.
+    pub fn min_version(self, version: TlsVersion) -> Self {
+        self.ours(|recipe| recipe.min_version = version)
+    }
+
+    /// Time for the handshake; by default it is only bounded by the channel's time to connect.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How often, at most, files are read again, when a connection begins; 10 s by default.
+    pub fn reload_interval(self, interval: Duration) -> Self {
+        self.ours(|recipe| recipe.interval = interval)
+    }
+
+    /// Writes each connection's secrets to the file that the environment variable `SSLKEYLOGFILE` names, for Wireshark.
+    /// Without the variable nothing is written; without this call nothing is whatever the variable.
+    pub fn use_key_log(self) -> Self {
+        self.ours(|recipe| recipe.logs_keys = true)
+    }
+
+    /// Believes every server, whatever certificate it shows. Whoever is on the way can read and change everything: this
+    /// is for experiments alone.
+    pub fn danger_accept_any_certificate(self) -> Self {
+        self.ours(|recipe| recipe.is_unverified = true)
+    }
+
+    /// The name to verify, if it does not follow from the target.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.domain_name.as_deref()
+    }
+
+    /// For connections to `host`, unless another name was set.
+    pub(crate) fn prepare(self, host: &str) -> Result<ClientTls, TlsError> {
+        let name = self.domain_name.as_deref().unwrap_or(host);
+        let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let server = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name(name.to_owned()))?;
+        let config = match self.recipe {
+            Source::Ours(recipe) => Config::Ours(Box::new(Reloaded::new(recipe)?)),
+            Source::Rustls(config) => Config::Rustls(config),
+        };
+        Ok(ClientTls(Arc::new(Shared {
+            server,
+            config,
+            needs_alpn: !self.assume_http2,
+            timeout: self.timeout,
+        })))
+    }
+}
+
+impl Default for ClientTlsConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(recipe) => recipe.fmt(f),
+            Self::Rustls(_) => f.write_str("rustls::ClientConfig"),
+        }
+    }
+}
+
+/// What the connections of a channel share.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientTls(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    server: ServerName<'static>,
+    config: Config,
+    needs_alpn: bool,
+    timeout: Option<Duration>,
+}
+
+enum Config {
+    Ours(Box<Reloaded<ClientRecipe>>),
+    Rustls(Arc<ClientConfig>),
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(config) => config.fmt(f),
+            Self::Rustls(_) => f.write_str("rustls::ClientConfig"),
+        }
+    }
+}
+
+impl ClientTls {
+    /// Shakes hands with a server.
+    pub(crate) async fn connect<IO>(
+        &self,
+        io: IO,
+    ) -> Result<TlsStream<IO, UnbufferedClientConnection>, HandshakeError>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        let config = match &self.0.config {
+            Config::Ours(reloaded) => reloaded.config(),
+            Config::Rustls(config) => Arc::clone(config),
+        };
+        let session = UnbufferedClientConnection::new(config, self.0.server.clone())
+            .map_err(|error| HandshakeError::Tls(explain(&error)))?;
+        let shaking = handshake::shake(io, session, self.0.needs_alpn, true);
+        match self.0.timeout {
+            Some(time) => {
+                let outcome = tokio::time::timeout(time, shaking).await;
+                outcome.unwrap_or(Err(HandshakeError::TimedOut(time)))
+            }
+            None => shaking.await,
+        }
+    }
+}
+
+/// What a client's recipe reads.
+#[derive(PartialEq)]
+struct Material {
+    authorities: Vec<(String, Vec<CertificateDer<'static>>)>,
+    identity: Option<Pair>,
+}
+
+impl Recipe for ClientRecipe {
+    type Material = Material;
+    type Config = ClientConfig;
+
+    fn read(&self) -> Result<Material, TlsError> {
+        Ok(Material {
+            authorities: self.authorities.iter().map(Certificate::read).collect::<Result<_, _>>()?,
+            identity: self.identity.as_ref().map(Identity::read).transpose()?,
+        })
+    }
+
+    fn build(
+        &self,
+        material: &Material,
+        _: Option<(&Material, &ClientConfig)>,
+    ) -> Result<ClientConfig, TlsError> {
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(self.min_version.and_newer())?;
+        let builder = if self.is_unverified {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider())))
+        } else {
+            builder.with_root_certificates(self.trusted(material)?)
+        };
+        let mut config = match &material.identity {
+            None => builder.with_no_client_auth(),
+            Some(pair) => {
+                let key = rustls::sign::SingleCertAndKey::from(pair.certified_key()?);
+                builder.with_client_cert_resolver(Arc::new(key))
+            }
+        };
+        config.alpn_protocols = vec![ALPN_H2.to_vec()];
+        config.resumption = Resumption::in_memory_sessions(SESSIONS_KEPT);
+        if self.logs_keys {
+            config.key_log = Arc::new(KeyLogFile::new());
+        }
+        Ok(config)
+    }
+
+    fn may_change(&self) -> Changes {
+        let identity = self.identity.as_ref().map(Identity::may_change).unwrap_or_default();
+        let has_files = identity.has_files || self.authorities.iter().any(Certificate::has_file);
+        Changes { has_files, ..identity }
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+}
+
+/// A channel has one server, or a few behind one name.
+const SESSIONS_KEPT: usize = 8;
+
+impl ClientRecipe {
+    fn trusted(&self, material: &Material) -> Result<Arc<RootCertStore>, TlsError> {
+        #[cfg(feature = "tls-webpki-roots")]
+        let has_webpki_roots = self.roots.webpki;
+        #[cfg(not(feature = "tls-webpki-roots"))]
+        let has_webpki_roots = false;
+        if material.authorities.is_empty() && !has_webpki_roots {
+            return roots::platform();
+        }
+        let mut trusted = RootCertStore::empty();
+        for (place, certificates) in &material.authorities {
+            roots::add(&mut trusted, place, certificates)?;
+        }
+        if self.roots.platform {
+            match roots::platform() {
+                Ok(platform) => trusted.roots.extend(platform.roots.iter().cloned()),
+                // Beside others they are an addition.
+                Err(error) => tracing::warn!(%error, "TLS goes without the platform's roots"),
+            }
+        }
+        #[cfg(feature = "tls-webpki-roots")]
+        if has_webpki_roots {
+            trusted.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        Ok(Arc::new(trusted))
+    }
+}
+
+/// Believes every certificate. That the server has its key is verified all the same.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

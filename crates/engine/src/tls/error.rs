@@ -1,0 +1,72 @@
+//! Why TLS can't be set up.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why certificates, keys or names can't be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// A file that can't be read.
+    #[error("can't read {what} {}: {source}", path.display())]
+    File {
+        /// What it is to hold.
+        what: &'static str,
+        /// The path as it was given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A text without what is looked for in it.
+    #[error("{place}: {reason}")]
+    Pem {
+        /// What it is, and where it comes from.
+        place: String,
+        /// What is wrong, and what to do.
+        reason: String,
+    },
+    /// Certificate and key of an identity are not a pair.
+    #[error("{place}: the private key is not the key of the certificate (the first one of the chain)")]
+    KeyMismatch {
+        /// Where both come from.
+        place: String,
+    },
+    /// An identity that rustls can't work with.
+    #[error("{place}: {source}")]
+    Identity {
+        /// Where it comes from.
+        place: String,
+        /// What rustls says.
+        source: rustls::Error,
+    },
+    /// A certificate that nothing can be verified with.
+    #[error("{place}: certificate {number} is none that others can be verified with: {source}")]
+    Authority {
+        /// Where it comes from.
+        place: String,
+        /// Counted from 1.
+        number: usize,
+        /// What rustls says.
+        source: rustls::Error,
+    },
+    /// A server without a certificate.
+    #[error("a server needs a certificate and its key: give its TLS an identity")]
+    NoIdentity,
+    /// The platform has no roots, and no others were given.
+    #[error(
+        "the platform's root certificates: {reason}; install them (on Debian the package ca-certificates), or give \
+         the certificate of the authority that issued the server's"
+    )]
+    NoRoots {
+        /// What went wrong.
+        reason: String,
+    },
+    /// A name that no certificate can be for.
+    #[error(
+        "`{0}` is not a name that a certificate can be for: write a DNS name or an IP address, without a port"
+    )]
+    Name(String),
+    /// What was asked for does not go together.
+    #[error("TLS: {0}")]
+    Rustls(#[from] rustls::Error),
+}

@@ -1,0 +1,140 @@
+//! The handshake: from a byte stream to a TLS stream, or to a sentence that says why not.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+use std::time::Duration;
+
+use rustls::{AlertDescription, Error};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::explain::explain;
+use super::session::Session;
+use super::stream::{Broken, TlsStream};
+
+/// HTTP/2's name in ALPN (RFC 9113 §3.1).
+pub(super) const ALPN_H2: &[u8] = b"h2";
+
+/// Why two sides did not agree.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    /// The stream below failed.
+    #[error("the TLS handshake failed: {0}")]
+    Io(#[from] io::Error),
+    /// The peer closed the connection.
+    #[error("the connection was closed during the TLS handshake{}", hint_at_closed(*.is_client))]
+    Closed { is_client: bool },
+    /// rustls refused, or the peer did.
+    #[error("the TLS handshake failed: {0}")]
+    Tls(String),
+    /// What the peer sent is another protocol.
+    #[error("{0}")]
+    NotTls(&'static str),
+    /// TLS, but not HTTP/2 over it.
+    #[error("{}", no_alpn(*.is_client))]
+    NoAlpn { is_client: bool },
+    /// It took too long.
+    #[error("the TLS handshake took longer than {0:?}")]
+    TimedOut(Duration),
+}
+
+/// Shakes hands over `io`.
+pub(super) async fn shake<IO, S>(
+    io: IO,
+    session: S,
+    needs_alpn: bool,
+    is_client: bool,
+) -> Result<TlsStream<IO, S>, HandshakeError>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+    S: Session,
+{
+    let mut stream = TlsStream::new(io, session);
+    let outcome = poll_fn(|cx| {
+        let outcome = stream.poll_handshake(cx);
+        if let Poll::Ready(Err(Broken::Tls(_))) = outcome {
+            stream.tell_error(cx);
+        }
+        outcome
+    });
+    match outcome.await {
+        Ok(()) if needs_alpn && stream.session().alpn_protocol() != Some(ALPN_H2) => {
+            Err(HandshakeError::NoAlpn { is_client })
+        }
+        Ok(()) => Ok(stream),
+        Err(Broken::Io(error)) => Err(error.into()),
+        Err(Broken::Closed) => Err(HandshakeError::Closed { is_client }),
+        Err(Broken::Tls(Error::NoApplicationProtocol)) => Err(HandshakeError::NoAlpn { is_client }),
+        Err(Broken::Tls(Error::AlertReceived(AlertDescription::NoApplicationProtocol))) => {
+            Err(HandshakeError::NoAlpn { is_client })
+        }
+        Err(Broken::Tls(error)) => Err(match not_tls(&error, stream.unread(), is_client) {
+            Some(what) => HandshakeError::NotTls(what),
+            None => HandshakeError::Tls(explain(&error)),
+        }),
+    }
+}
+
+/// Names the protocol of a peer whose first bytes are no record of TLS.
+fn not_tls(error: &Error, first: &[u8], is_client: bool) -> Option<&'static str> {
+    if !matches!(error, Error::InvalidMessage(_)) {
+        return None;
+    }
+    let is_http1 = HTTP1.iter().any(|word| first.starts_with(word));
+    // A server's preface is a SETTINGS frame of stream 0 (RFC 9113 §3.4): three bytes of length, type 4, flags.
+    let is_settings = matches!(first, [0, _, _, 4, _, 0, 0, 0, 0, ..]);
+    match (
+        is_client,
+        is_http1 || first.starts_with(b"HTTP/1."),
+        is_settings || first.starts_with(b"PRI * HTTP/2"),
+    ) {
+        (true, true, _) => Some("the server speaks HTTP/1.x without TLS: is this the port for TLS?"),
+        (true, _, true) => {
+            Some("the server speaks HTTP/2 without TLS, and this channel uses TLS: is this the port for TLS?")
+        }
+        (true, ..) => Some("the server does not speak TLS: is this the port for TLS?"),
+        (false, true, _) => Some("the client speaks HTTP/1.x without TLS"),
+        (false, _, true) => Some("the client speaks HTTP/2 without TLS"),
+        (false, ..) => Some("the client does not speak TLS"),
+    }
+}
+
+const HTTP1: &[&[u8]] =
+    &[b"GET ", b"POST ", b"PUT ", b"HEAD ", b"DELETE ", b"OPTIONS ", b"CONNECT ", b"PATCH "];
+
+fn hint_at_closed(is_client: bool) -> &'static str {
+    if is_client { " (does the server speak TLS at this port?)" } else { "" }
+}
+
+fn no_alpn(is_client: bool) -> &'static str {
+    if is_client {
+        "the server did not agree to HTTP/2 by ALPN (protocol `h2`): is it a gRPC server? One that does without ALPN \
+         is taken with `assume_http2`"
+    } else {
+        "the client did not offer HTTP/2 by ALPN (protocol `h2`)"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustls::InvalidMessage;
+
+    use super::*;
+
+    #[test]
+    fn other_protocols_are_named() {
+        let check = |first: &[u8], of_client: &str, of_server: &str| {
+            let error = Error::InvalidMessage(InvalidMessage::InvalidContentType);
+            for (is_client, part) in [(true, of_client), (false, of_server)] {
+                let said = not_tls(&error, first, is_client).expect("it is not TLS");
+                assert!(said.contains(part), "{first:?}: {said}");
+            }
+        };
+        check(b"HTTP/1.1 400 Bad Request\r\n", "server speaks HTTP/1", "client speaks HTTP/1");
+        check(b"GET / HTTP/1.1\r\n", "server speaks HTTP/1", "client speaks HTTP/1");
+        check(b"PRI * HTTP/2.0\r\n\r\nSM", "server speaks HTTP/2", "client speaks HTTP/2");
+        check(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0], "server speaks HTTP/2", "client speaks HTTP/2");
+        check(b"SSH-2.0-OpenSSH", "does not speak TLS", "does not speak TLS");
+        assert_eq!(not_tls(&Error::DecryptError, b"GET / HTTP/1.1", true), None);
+    }
+}

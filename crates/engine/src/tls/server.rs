@@ -1,0 +1,348 @@
+//! A server's TLS: what an application says of it, and what its connections share.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::crypto::aws_lc_rs::Ticketer;
+use rustls::pki_types::CertificateDer;
+use rustls::server::{
+    ClientHello, ProducesTickets, ResolvesServerCert, UnbufferedServerConnection, WebPkiClientVerifier,
+};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{KeyLogFile, RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::error::TlsError;
+use super::explain::explain;
+use super::handshake::{self, ALPN_H2, HandshakeError};
+use super::identity::{Certificate, Changes, Identity, Pair};
+use super::info::TlsInfo;
+use super::provider::{TlsVersion, provider};
+use super::reload::{self, Recipe, Reloaded};
+use super::roots;
+use super::stream::TlsStream;
+
+/// How a server uses TLS: what it shows of itself, and which clients it takes.
+///
+/// Clients must agree to HTTP/2 by ALPN (RFC 9113 §3.3). They may resume their sessions by tickets, for which the
+/// server keeps nothing; the tickets' keys change every six hours.
+///
+/// ```
+/// use thalweg_engine::tls::{Certificate, Identity, ServerTlsConfig};
+///
+/// let _tls = ServerTlsConfig::new()
+///     .identity(Identity::from_files("server.pem", "server.key"))
+///     .client_ca_root(Certificate::from_file("clients-ca.pem"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ServerTlsConfig {
+    recipe: Source,
+    timeout: Duration,
+    max_handshakes: usize,
+}
+
+#[derive(Clone)]
+enum Source {
+    Ours(ServerRecipe),
+    Rustls(Arc<ServerConfig>),
+}
+
+#[derive(Clone, Debug)]
+struct ServerRecipe {
+    identity: Option<Identity>,
+    client_authorities: Vec<Certificate>,
+    is_client_auth_optional: bool,
+    ignores_client_order: bool,
+    logs_keys: bool,
+    min_version: TlsVersion,
+    interval: Duration,
+}
+
+/// Time for a handshake. A client on the other side of the world needs one second, and some for packets that are lost.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Handshakes under way. Each has some 20 KiB; a server that begins 5,000 connections a second with round trips of
+/// 100 ms has 1,000 under way.
+const HANDSHAKES_MAX: usize = 1024;
+
+impl ServerTlsConfig {
+    /// Asks clients for no certificate. It needs an [`identity`](Self::identity).
+    pub fn new() -> Self {
+        Self {
+            recipe: Source::Ours(ServerRecipe {
+                identity: None,
+                client_authorities: Vec::new(),
+                is_client_auth_optional: false,
+                ignores_client_order: false,
+                logs_keys: false,
+                min_version: TlsVersion::Tls12,
+                interval: reload::INTERVAL,
+            }),
+            timeout: TIMEOUT,
+            max_handshakes: HANDSHAKES_MAX,
+        }
+    }
+
+    /// From a configuration of rustls's own, for what is not said here: another provider, certificates by name, a
+    /// verifier of the application's. Its ALPN protocols become `h2`. Of the methods here, [`timeout`](Self::timeout)
+    /// and [`max_handshakes`](Self::max_handshakes) count beside it.
+    pub fn from_rustls(config: Arc<ServerConfig>) -> Self {
+        let mut config = Arc::unwrap_or_clone(config);
+        config.alpn_protocols = vec![ALPN_H2.to_vec()];
+        config.cert_resolver = Arc::new(NoteServerName(config.cert_resolver));
+        Self { recipe: Source::Rustls(Arc::new(config)), ..Self::new() }
+    }
+
+    fn ours(mut self, change: impl FnOnce(&mut ServerRecipe)) -> Self {
+        if let Source::Ours(recipe) = &mut self.recipe {
+            change(recipe);
+        }
+        self
+    }
+
+    /// What the server shows of itself.
+    pub fn identity(self, identity: impl Into<Identity>) -> Self {
+        let identity = identity.into();
+        self.ours(|recipe| recipe.identity = Some(identity))
+    }
+
+    /// Takes clients alone that show a certificate which this authority issued (mTLS). Called again, it adds another
+    /// authority.
+    pub fn client_ca_root(self, authority: Certificate) -> Self {
+        self.ours(|recipe| recipe.client_authorities.push(authority))
+    }
+
+    /// Takes clients without a certificate, too; one that is shown is verified all the same. For servers with a
+    /// [`client_ca_root`](Self::client_ca_root).
+    pub fn client_auth_optional(self, optional: bool) -> Self {
+        self.ours(|recipe| recipe.is_client_auth_optional = optional)
+    }
+
+    /// Chooses the cipher suite by the server's order and not by the client's, which is the default.
+    pub fn ignore_client_order(self, ignore: bool) -> Self {
+        self.ours(|recipe| recipe.ignores_client_order = ignore)
+    }
+
+    /// The oldest version of TLS that is taken; TLS 1.2 by default.
+    pub fn min_version(self, version: TlsVersion) -> Self {
+        self.ours(|recipe| recipe.min_version = version)
+    }
+
+    /// Time for a handshake, from accepting; 10 s by default. A client that takes longer is cut off.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many handshakes there may be under way; 1,024 by default. With one more, the one that has been under way for
+    /// the longest time is cut off.
+    pub fn max_handshakes(mut self, handshakes: usize) -> Self {
+        self.max_handshakes = handshakes.max(1);
+        self
+    }
+
+    /// How often, at most, files are read again, when a connection begins; 10 s by default.
+    pub fn reload_interval(self, interval: Duration) -> Self {
+        self.ours(|recipe| recipe.interval = interval)
+    }
+
+    /// Writes each connection's secrets to the file that the environment variable `SSLKEYLOGFILE` names, for Wireshark.
+    /// Without the variable nothing is written; without this call nothing is whatever the variable.
+    pub fn use_key_log(self) -> Self {
+        self.ours(|recipe| recipe.logs_keys = true)
+    }
+
+    /// Reads and checks all there is.
+    ///
+    /// # Errors
+    /// When there is no identity, or certificates or keys can't be read or used.
+    pub(crate) fn prepare(self) -> Result<ServerTls, TlsError> {
+        let config = match self.recipe {
+            Source::Ours(recipe) => Config::Ours(Box::new(Reloaded::new(recipe)?)),
+            Source::Rustls(config) => Config::Rustls(config),
+        };
+        Ok(ServerTls(Arc::new(Shared { config, timeout: self.timeout, max_handshakes: self.max_handshakes })))
+    }
+}
+
+impl Default for ServerTlsConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A server with this identity, and TLS as it is by default.
+impl From<Identity> for ServerTlsConfig {
+    fn from(identity: Identity) -> Self {
+        Self::new().identity(identity)
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ours(recipe) => recipe.fmt(f),
+            Self::Rustls(_) => f.write_str("rustls::ServerConfig"),
+        }
+    }
+}
+
+/// What the connections of a server share.
+#[derive(Clone)]
+pub(crate) struct ServerTls(Arc<Shared>);
+
+struct Shared {
+    config: Config,
+    timeout: Duration,
+    max_handshakes: usize,
+}
+
+enum Config {
+    Ours(Box<Reloaded<ServerRecipe>>),
+    Rustls(Arc<ServerConfig>),
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0.config {
+            Config::Ours(config) => config.fmt(f),
+            Config::Rustls(_) => f.write_str("rustls::ServerConfig"),
+        }
+    }
+}
+
+impl ServerTls {
+    pub(crate) fn max_handshakes(&self) -> usize {
+        self.0.max_handshakes
+    }
+
+    /// Shakes hands with a client, within the time there is for it.
+    pub(crate) async fn accept<IO>(
+        &self,
+        io: IO,
+    ) -> Result<(TlsStream<IO, UnbufferedServerConnection>, TlsInfo), HandshakeError>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        let config = match &self.0.config {
+            Config::Ours(reloaded) => reloaded.config(),
+            Config::Rustls(config) => Arc::clone(config),
+        };
+        let session =
+            UnbufferedServerConnection::new(config).map_err(|error| HandshakeError::Tls(explain(&error)))?;
+        let mut server_name = None;
+        // The name is noted while the client's first message is handled, which is one poll.
+        let shaking = noting(&mut server_name, handshake::shake(io, session, true, false));
+        let stream = match tokio::time::timeout(self.0.timeout, shaking).await {
+            Ok(outcome) => outcome?,
+            Err(_) => return Err(HandshakeError::TimedOut(self.0.timeout)),
+        };
+        let info = TlsInfo::new(stream.session(), server_name);
+        Ok((stream, info))
+    }
+}
+
+/// What a server's recipe reads.
+#[derive(PartialEq)]
+pub(super) struct Material {
+    identity: Pair,
+    client_authorities: Vec<(String, Vec<CertificateDer<'static>>)>,
+}
+
+impl Recipe for ServerRecipe {
+    type Material = Material;
+    type Config = ServerConfig;
+
+    fn read(&self) -> Result<Material, TlsError> {
+        Ok(Material {
+            identity: self.identity.as_ref().ok_or(TlsError::NoIdentity)?.read()?,
+            client_authorities: self
+                .client_authorities
+                .iter()
+                .map(Certificate::read)
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn build(
+        &self,
+        material: &Material,
+        former: Option<(&Material, &ServerConfig)>,
+    ) -> Result<ServerConfig, TlsError> {
+        let builder = ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(self.min_version.and_newer())?;
+        let builder = if material.client_authorities.is_empty() {
+            builder.with_no_client_auth()
+        } else {
+            let mut trusted = RootCertStore::empty();
+            for (place, certificates) in &material.client_authorities {
+                roots::add(&mut trusted, place, certificates)?;
+            }
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(trusted), provider());
+            let verifier =
+                if self.is_client_auth_optional { verifier.allow_unauthenticated() } else { verifier };
+            let verifier = verifier.build().map_err(|error| rustls::Error::General(error.to_string()))?;
+            builder.with_client_cert_verifier(verifier)
+        };
+        let key = SingleCertAndKey::from(material.identity.certified_key()?);
+        let mut config = builder.with_cert_resolver(Arc::new(NoteServerName(Arc::new(key))));
+        config.alpn_protocols = vec![ALPN_H2.to_vec()];
+        config.ignore_client_order = self.ignores_client_order;
+        config.ticketer = match former {
+            // A ticket vouches for a client whom the authorities of then have verified.
+            Some((before, config)) if before.client_authorities == material.client_authorities => {
+                Arc::clone(&config.ticketer)
+            }
+            _ => tickets()?,
+        };
+        if self.logs_keys {
+            config.key_log = Arc::new(KeyLogFile::new());
+        }
+        Ok(config)
+    }
+
+    fn may_change(&self) -> Changes {
+        let identity = self.identity.as_ref().map(Identity::may_change).unwrap_or_default();
+        let has_files = identity.has_files || self.client_authorities.iter().any(Certificate::has_file);
+        Changes { has_files, ..identity }
+    }
+
+    fn interval(&self) -> Duration {
+        self.interval
+    }
+}
+
+fn tickets() -> Result<Arc<dyn ProducesTickets>, TlsError> {
+    Ok(Ticketer::new()?)
+}
+
+/// Notes the host that a client asks for: rustls tells it to whoever chooses the certificate, and to nobody else on
+/// this way of using it.
+#[derive(Debug)]
+struct NoteServerName(Arc<dyn ResolvesServerCert>);
+
+thread_local! {
+    static SERVER_NAME: Cell<Option<Box<str>>> = const { Cell::new(None) };
+}
+
+impl ResolvesServerCert for NoteServerName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        SERVER_NAME.set(hello.server_name().map(Into::into));
+        self.0.resolve(hello)
+    }
+}
+
+/// Runs `shaking`, and takes down the name that is noted in one of its polls.
+async fn noting<F: Future>(server_name: &mut Option<Box<str>>, shaking: F) -> F::Output {
+    let mut shaking = std::pin::pin!(shaking);
+    std::future::poll_fn(|cx| {
+        SERVER_NAME.set(None);
+        let outcome = shaking.as_mut().poll(cx);
+        if let Some(name) = SERVER_NAME.take() {
+            *server_name = Some(name);
+        }
+        outcome
+    })
+    .await
+}

@@ -1,0 +1,449 @@
+//! A byte stream over TLS records.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use rustls::CommonState;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, WriteTraffic};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::buffers::{self, BLOCK_LEN, Buffer};
+use super::explain::explain;
+use super::session::Session;
+
+/// Plain bytes in, records out, and back, over `IO`.
+///
+/// A write that is not ready has encrypted what it was given: it is to be called again with the same bytes, as a driver
+/// does, and says how many of them are done with when their records have left. So there is never a byte taken that
+/// nobody would flush.
+#[derive(Debug)]
+pub(crate) struct TlsStream<IO, S> {
+    io: IO,
+    session: Box<S>,
+    /// Records that have arrived.
+    incoming: Buffer,
+    /// More records may be whole in `incoming`: reading stopped for want of space at the reader.
+    is_stopped: bool,
+    /// What was decrypted and did not fit.
+    decrypted: Buffer,
+    /// Records on their way into `io`.
+    outgoing: Buffer,
+    /// Of the bytes that were to be written, how many are in `outgoing`.
+    accepted: usize,
+    /// The peer has said that nothing more comes (close_notify).
+    is_ended: bool,
+}
+
+/// The most plain bytes in a record (RFC 8446 §5.1).
+const RECORD_LEN: usize = 16 * 1024;
+/// What a record takes besides, at most: 5 bytes of head, 8 of nonce in TLS 1.2, 16 of tag, 1 of type.
+const RECORD_EXTRA: usize = 30;
+/// Plain bytes of one write: as many records as a block holds.
+const WRITE_MAX: usize = 8 * RECORD_LEN;
+/// For messages of rustls's own beside them: a key update, two tickets.
+const BESIDE: usize = 512;
+/// The most that may lie in the buffer without a record, or a message of the handshake, being whole: such a message has
+/// 64 KiB at most, in records of which each has some bytes of its own.
+const UNFINISHED_MAX: usize = BLOCK_LEN;
+
+impl<IO, S> TlsStream<IO, S>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+    S: Session,
+{
+    pub(super) fn new(io: IO, session: S) -> Self {
+        Self {
+            io,
+            session: Box::new(session),
+            incoming: Buffer::default(),
+            is_stopped: false,
+            decrypted: Buffer::default(),
+            outgoing: Buffer::default(),
+            accepted: 0,
+            is_ended: false,
+        }
+    }
+
+    pub(super) fn session(&self) -> &CommonState {
+        self.session.common()
+    }
+
+    /// What lies there that is not decrypted.
+    pub(super) fn unread(&self) -> &[u8] {
+        self.incoming.bytes()
+    }
+
+    /// Shakes hands until bytes can be written. Its last messages may wait for the first write.
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        loop {
+            match self.step(|_, _| ())? {
+                Step::Went => {}
+                Step::MayWrite(()) => return Poll::Ready(Ok(())),
+                Step::Ended | Step::Over => return Poll::Ready(Err(Broken::Closed)),
+                Step::Blocked => {
+                    // Reading does not wait for writing: the peer may be waiting for the same.
+                    if let Poll::Ready(flushed) = self.poll_flush_outgoing(cx) {
+                        flushed?;
+                    }
+                    if ready!(self.poll_fill(cx))? == 0 {
+                        return Poll::Ready(Err(Broken::Closed));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends what rustls has to say of an error, as far as `io` takes it at once.
+    pub(super) fn tell_error(&mut self, cx: &mut Context<'_>) {
+        // Only as long as there is something to say: rustls would look at the records again that it failed with.
+        while self.session().wants_write() && matches!(self.step(|_, _| ()), Ok(Step::Went)) {}
+        let _ = self.poll_flush_outgoing(cx);
+    }
+
+    /// One step of rustls's with what lies there. Plain bytes that it finds are kept; `write` runs where bytes may be
+    /// written.
+    fn step<T>(
+        &mut self,
+        write: impl FnOnce(&mut WriteTraffic<'_, S::Data>, &mut Buffer) -> T,
+    ) -> Result<Step<T>, rustls::Error> {
+        let Self { session, incoming, decrypted, outgoing, is_stopped, .. } = self;
+        // Where reading stopped, it did behind whole messages: none of a handshake's is unfinished, and rustls need not
+        // see the records that wait.
+        let records = if *is_stopped { &mut [][..] } else { incoming.bytes_mut() };
+        let status = session.process(records);
+        let mut discard = status.discard;
+        let step = match status.state? {
+            ConnectionState::ReadTraffic(mut traffic) => {
+                while let Some(record) = traffic.next_record() {
+                    let record = record?;
+                    discard += record.discard;
+                    append(decrypted, record.payload);
+                }
+                Step::Went
+            }
+            ConnectionState::EncodeTlsData(mut message) => {
+                encode(outgoing, |space| message.encode(space))?;
+                Step::Went
+            }
+            // What waits in `outgoing` is sent before anything is waited for.
+            ConnectionState::TransmitTlsData(message) => {
+                message.done();
+                Step::Went
+            }
+            ConnectionState::WriteTraffic(mut traffic) => Step::MayWrite(write(&mut traffic, outgoing)),
+            ConnectionState::BlockedHandshake => Step::Blocked,
+            ConnectionState::PeerClosed => Step::Ended,
+            ConnectionState::Closed => Step::Over,
+            // Early data is never asked for, and rustls may come to know of more.
+            _ => return Err(rustls::Error::General("TLS is in a state that nobody asked for".to_owned())),
+        };
+        incoming.consume(discard);
+        if matches!(step, Step::Ended | Step::Over) {
+            self.is_ended = true;
+        }
+        Ok(step)
+    }
+
+    /// Decrypts what has arrived, until `buf` is full.
+    fn decrypt(&mut self, buf: &mut ReadBuf<'_>) -> Result<(), rustls::Error> {
+        let Self { session, incoming, decrypted, outgoing, is_stopped, is_ended, .. } = self;
+        if buf.remaining() == 0 {
+            return Ok(());
+        }
+        *is_stopped = false;
+        while !incoming.is_empty() && !*is_ended && !*is_stopped {
+            let status = session.process(incoming.bytes_mut());
+            let mut discard = status.discard;
+            let goes_on = match status.state? {
+                ConnectionState::ReadTraffic(mut traffic) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        let (fits, rest) = record.payload.split_at(record.payload.len().min(buf.remaining()));
+                        buf.put_slice(fits);
+                        if !rest.is_empty() {
+                            append(decrypted, rest);
+                        }
+                    }
+                    *is_stopped = buf.remaining() == 0;
+                    true
+                }
+                ConnectionState::EncodeTlsData(mut message) => {
+                    encode(outgoing, |space| message.encode(space))?;
+                    true
+                }
+                ConnectionState::TransmitTlsData(message) => {
+                    message.done();
+                    true
+                }
+                ConnectionState::PeerClosed | ConnectionState::Closed => {
+                    *is_ended = true;
+                    false
+                }
+                _ => false,
+            };
+            incoming.consume(discard);
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads once from `io`, behind what is unfinished. How many bytes came: none at the end of the stream.
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let unfinished = self.incoming.len();
+        if unfinished >= UNFINISHED_MAX {
+            return Poll::Ready(Err(invalid("a TLS message is too large".to_owned())));
+        }
+        let space = self.incoming.space(BLOCK_LEN - unfinished);
+        let mut unread = ReadBuf::new(space);
+        let outcome = Pin::new(&mut self.io).poll_read(cx, &mut unread);
+        let read = unread.filled().len();
+        match outcome {
+            Poll::Ready(Ok(())) => {
+                self.incoming.extend(read);
+                Poll::Ready(Ok(read))
+            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                self.incoming.rest();
+                Poll::Pending
+            }
+        }
+    }
+
+    fn poll_flush_outgoing(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.outgoing.is_empty() {
+            match Pin::new(&mut self.io).poll_write(cx, self.outgoing.bytes()) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => self.outgoing.consume(written),
+                Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Runs `write` where rustls lets bytes be written. What it has to say itself comes first.
+    fn may_write<T>(
+        &mut self,
+        mut write: impl FnMut(&mut WriteTraffic<'_, S::Data>, &mut Buffer) -> io::Result<T>,
+    ) -> io::Result<T> {
+        loop {
+            match self.step(&mut write).map_err(|error| io_error(&error))? {
+                Step::MayWrite(outcome) => return outcome,
+                Step::Went | Step::Ended => {}
+                Step::Blocked | Step::Over => return Err(io::ErrorKind::NotConnected.into()),
+            }
+        }
+    }
+
+    /// Encrypts what comes first of `slices`. How many bytes that were.
+    fn encrypt(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.may_write(|traffic, outgoing| {
+            let mut accepted = 0;
+            buffers::with_scratch(|scratch| {
+                for slice in slices {
+                    let mut rest = &slice[..slice.len().min(WRITE_MAX - accepted)];
+                    accepted += rest.len();
+                    while !rest.is_empty() {
+                        // Whole records go from where they lie.
+                        if scratch.is_empty() && rest.len() >= RECORD_LEN {
+                            let whole = rest.len() / RECORD_LEN * RECORD_LEN;
+                            seal(traffic, outgoing, &rest[..whole])?;
+                            rest = &rest[whole..];
+                            continue;
+                        }
+                        let part = rest.len().min(RECORD_LEN - scratch.len());
+                        scratch.extend_from_slice(&rest[..part]);
+                        rest = &rest[part..];
+                        if scratch.len() == RECORD_LEN {
+                            seal(traffic, outgoing, scratch)?;
+                            scratch.clear();
+                        }
+                    }
+                    if accepted == WRITE_MAX {
+                        break;
+                    }
+                }
+                if !scratch.is_empty() {
+                    seal(traffic, outgoing, scratch)?;
+                }
+                Ok(accepted)
+            })
+        })
+    }
+}
+
+/// What became of a step.
+enum Step<T> {
+    /// Something was done; there may be more.
+    Went,
+    /// Only the peer's next message takes the handshake further.
+    Blocked,
+    /// The handshake is over, and there is nothing to do but to write.
+    MayWrite(T),
+    /// The peer has closed its direction.
+    Ended,
+    /// Both directions are closed.
+    Over,
+}
+
+/// Why there is no TLS connection.
+#[derive(Debug)]
+pub(super) enum Broken {
+    Io(io::Error),
+    Tls(rustls::Error),
+    /// The peer has closed the connection.
+    Closed,
+}
+
+impl From<rustls::Error> for Broken {
+    fn from(error: rustls::Error) -> Self {
+        Self::Tls(error)
+    }
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn append(buffer: &mut Buffer, bytes: &[u8]) {
+    buffer.space(bytes.len())[..bytes.len()].copy_from_slice(bytes);
+    buffer.extend(bytes.len());
+}
+
+/// Lets a message write itself, with as much space as it says that it needs.
+fn encode(
+    outgoing: &mut Buffer,
+    mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,
+) -> Result<(), rustls::Error> {
+    let mut wanted = BESIDE;
+    loop {
+        match write(outgoing.space(wanted)) {
+            Ok(written) => {
+                outgoing.extend(written);
+                return Ok(());
+            }
+            Err(EncodeError::InsufficientSize(error)) if error.required_size > wanted => {
+                wanted = error.required_size;
+            }
+            Err(error) => return Err(rustls::Error::General(error.to_string())),
+        }
+    }
+}
+
+fn seal<D>(traffic: &mut WriteTraffic<'_, D>, outgoing: &mut Buffer, plain: &[u8]) -> io::Result<()> {
+    let records = plain.len().div_ceil(RECORD_LEN);
+    let mut wanted = plain.len() + records * RECORD_EXTRA + BESIDE;
+    loop {
+        match traffic.encrypt(plain, outgoing.space(wanted)) {
+            Ok(written) => {
+                outgoing.extend(written);
+                return Ok(());
+            }
+            Err(EncryptError::InsufficientSize(error)) if error.required_size > wanted => {
+                wanted = error.required_size;
+            }
+            Err(error) => return Err(invalid(format!("TLS can't encrypt: {error}"))),
+        }
+    }
+}
+
+impl<IO, S> AsyncRead for TlsStream<IO, S>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+    S: Session,
+{
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        loop {
+            if !self.decrypted.is_empty() {
+                let fits = self.decrypted.len().min(buf.remaining());
+                buf.put_slice(&self.decrypted.bytes()[..fits]);
+                self.decrypted.consume(fits);
+            }
+            if self.decrypted.is_empty()
+                && let Err(error) = self.decrypt(buf)
+            {
+                self.tell_error(cx);
+                return Poll::Ready(Err(io_error(&error)));
+            }
+            if buf.filled().len() > before || self.is_ended {
+                return Poll::Ready(Ok(()));
+            }
+            // What rustls has to say of what it read waits for nobody to write.
+            if let Poll::Ready(outcome) = self.poll_flush_outgoing(cx) {
+                outcome?;
+            }
+            if ready!(self.poll_fill(cx))? == 0 {
+                return Poll::Ready(Err(truncated()));
+            }
+        }
+    }
+}
+
+impl<IO, S> AsyncWrite for TlsStream<IO, S>
+where
+    IO: AsyncRead + AsyncWrite + Unpin,
+    S: Session,
+{
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.accepted == 0 {
+            self.accepted = self.encrypt(slices)?;
+        }
+        ready!(self.poll_flush_outgoing(cx))?;
+        Poll::Ready(Ok(std::mem::take(&mut self.accepted)))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush_outgoing(cx)
+    }
+
+    /// Says close_notify, and closes our direction.
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // rustls says it once, whenever it is asked; a session that failed says nothing any more.
+        let _ = self.may_write(|traffic, outgoing| {
+            let outcome = traffic.queue_close_notify(outgoing.space(BESIDE));
+            outgoing.extend(outcome.unwrap_or(0));
+            Ok(())
+        });
+        ready!(self.poll_flush_outgoing(cx))?;
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// What rustls says, as an error of the stream.
+fn io_error(error: &rustls::Error) -> io::Error {
+    invalid(explain(error))
+}
+
+fn invalid(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+/// Without close_notify nobody knows whether the peer or somebody on the way ended the stream (RFC 8446 §6.1).
+fn truncated() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed without TLS's close_notify")
+}

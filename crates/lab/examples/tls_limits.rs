@@ -1,0 +1,262 @@
+//! What TLS can do here: rustls alone, and connections that a program begins and holds. `cargo xtask bench tls` runs
+//! it.
+//!
+//! ```text
+//! tls_limits records CA CHAIN KEY                 records of 16 KiB: in memory and over a socket, processors 0 and 1
+//! tls_limits handshakes TARGET CA full|resumed    connections a second, one call on each
+//! tls_limits idle TARGET CA COUNT                 so many connections, a call on each, until stdin ends
+//! ```
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use thalweg::channel::ChannelBuilder;
+use thalweg::tls::rustls::client::UnbufferedClientConnection;
+use thalweg::tls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use thalweg::tls::rustls::pki_types::pem::PemObject;
+use thalweg::tls::rustls::server::UnbufferedServerConnection;
+use thalweg::tls::rustls::unbuffered::ConnectionState;
+use thalweg::tls::rustls::{CipherSuite, ClientConfig, RootCertStore, ServerConfig};
+use thalweg::tls::{Certificate, CertificateDer, ClientTlsConfig, PrivateKeyDer};
+use thalweg::{Channel, Request};
+use thalweg_lab::cpus::CpuList;
+use thalweg_lab::services::proto::SimpleRequest;
+use thalweg_lab::services::proto::benchmark_service_client::BenchmarkServiceClient;
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["records", authority, chain, key] => records(Path::new(authority), Path::new(chain), Path::new(key)),
+        ["handshakes", target, authority, kind @ ("full" | "resumed")] => {
+            handshakes(target, Path::new(authority), *kind == "resumed")
+        }
+        ["idle", target, authority, count] => {
+            count.parse().map_err(Into::into).and_then(|count| idle(target, Path::new(authority), count))
+        }
+        _ => {
+            Err("say records CA CHAIN KEY, handshakes TARGET CA full|resumed, or idle TARGET CA COUNT".into())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How long each thing is measured.
+const WINDOW: Duration = Duration::from_secs(2);
+/// As much as the engine reads and writes at once.
+const CHUNK_LEN: usize = 128 * 1024;
+
+/// AES-128-GCM, as the engine prefers it.
+fn provider() -> Arc<CryptoProvider> {
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites.retain(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
+    Arc::new(provider)
+}
+
+/// Takes one side's handshake as far as it goes without the other.
+macro_rules! shake {
+    ($session:expr, $incoming:expr, $outgoing:expr) => {
+        loop {
+            let status = $session.process_tls_records(&mut $incoming);
+            let discard = status.discard;
+            let goes_on = match status.state? {
+                ConnectionState::EncodeTlsData(mut message) => {
+                    let mut space = vec![0; 20_000];
+                    let len = message.encode(&mut space)?;
+                    $outgoing.extend_from_slice(&space[..len]);
+                    true
+                }
+                ConnectionState::TransmitTlsData(message) => {
+                    message.done();
+                    true
+                }
+                _ => false,
+            };
+            $incoming.drain(..discard);
+            if !goes_on {
+                break;
+            }
+        }
+    };
+}
+fn records(authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
+    let chain = CertificateDer::pem_file_iter(chain)?.collect::<Result<Vec<_>, _>>()?;
+    let server = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, PrivateKeyDer::from_pem_file(key)?)?;
+    let (mut client, mut server) = (
+        UnbufferedClientConnection::new(trusting(authority)?, "localhost".try_into()?)?,
+        UnbufferedServerConnection::new(Arc::new(server))?,
+    );
+    let (mut to_server, mut to_client): (Vec<u8>, Vec<u8>) = Default::default();
+    for _ in 0..4 {
+        shake!(client, to_client, to_server);
+        shake!(server, to_server, to_client);
+    }
+    let (plain, mut sealed) = (vec![7; CHUNK_LEN], vec![0; 2 * CHUNK_LEN]);
+    let (mut sealing, mut opening, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
+    while sealing + opening < WINDOW {
+        let begun = Instant::now();
+        let len = seal(&mut client, &plain, &mut sealed)?;
+        sealing += begun.elapsed();
+        let begun = Instant::now();
+        bytes += open(&mut server, &mut sealed[..len])?.1;
+        opening += begun.elapsed();
+    }
+    let over_socket = over_socket(client, server)?;
+    let mb_per_s = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
+    println!(
+        "{{\"seal_mb_per_s\": {:.0}, \"open_mb_per_s\": {:.0}, \"socket_mb_per_s\": {:.0}}}",
+        mb_per_s(sealing),
+        mb_per_s(opening),
+        over_socket / 1e6
+    );
+    Ok(())
+}
+
+/// Bytes a second from a thread that seals and writes to one that reads and opens.
+fn over_socket(
+    mut client: UnbufferedClientConnection,
+    mut server: UnbufferedServerConnection,
+) -> Outcome<f64> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut writer = TcpStream::connect(listener.local_addr()?)?;
+    let (mut reader, _) = listener.accept()?;
+    writer.set_nodelay(true)?;
+    let (read, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counted, ends) = (Arc::clone(&read), Arc::clone(&is_over));
+    let pin = |cpu: &str| cpu.parse::<CpuList>().map(|cpus| cpus.pin_this_thread());
+    std::thread::spawn(move || {
+        let _ = pin("1");
+        let (plain, mut sealed) = (vec![7; CHUNK_LEN], vec![0; 2 * CHUNK_LEN]);
+        while !ends.load(Ordering::Relaxed) {
+            let Ok(len) = seal(&mut client, &plain, &mut sealed) else { break };
+            if writer.write_all(&sealed[..len]).is_err() {
+                break;
+            }
+        }
+    });
+    std::thread::spawn(move || {
+        let _ = pin("0");
+        let mut buffer = vec![0; 2 * CHUNK_LEN];
+        let mut end = 0;
+        while let Ok(more) = reader.read(&mut buffer[end..])
+            && more > 0
+        {
+            end += more;
+            let Ok((taken, bytes)) = open(&mut server, &mut buffer[..end]) else { break };
+            buffer.copy_within(taken..end, 0);
+            end -= taken;
+            counted.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    });
+    std::thread::sleep(WINDOW / 4);
+    let (before, begun) = (read.load(Ordering::Relaxed), Instant::now());
+    std::thread::sleep(WINDOW);
+    let bytes = read.load(Ordering::Relaxed) - before;
+    let elapsed = begun.elapsed();
+    is_over.store(true, Ordering::Relaxed);
+    Ok(bytes as f64 / elapsed.as_secs_f64())
+}
+
+fn seal(client: &mut UnbufferedClientConnection, plain: &[u8], sealed: &mut [u8]) -> Outcome<usize> {
+    match client.process_tls_records(&mut []).state? {
+        ConnectionState::WriteTraffic(mut traffic) => Ok(traffic.encrypt(plain, sealed)?),
+        state => Err(format!("{state:?}").into()),
+    }
+}
+
+/// How many bytes of records are done with, and what was in them.
+fn open(server: &mut UnbufferedServerConnection, sealed: &mut [u8]) -> Outcome<(usize, usize)> {
+    let (mut taken, mut bytes) = (0, 0);
+    loop {
+        let status = server.process_tls_records(&mut sealed[taken..]);
+        taken += status.discard;
+        match status.state? {
+            ConnectionState::ReadTraffic(mut traffic) => {
+                while let Some(record) = traffic.next_record() {
+                    let record = record?;
+                    taken += record.discard;
+                    bytes += std::hint::black_box(record.payload).len();
+                }
+            }
+            _ => return Ok((taken, bytes)),
+        }
+    }
+}
+
+fn trusting(authority: &Path) -> Outcome<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority)?)?;
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
+}
+
+/// A channel of one connection.
+fn channel(target: &str, tls: ClientTlsConfig) -> ChannelBuilder {
+    Channel::builder(target).lanes(1).tls(tls.domain_name("localhost"))
+}
+
+async fn call(channel: &Channel) -> Outcome<()> {
+    BenchmarkServiceClient::new(channel.clone()).unary_call(Request::new(SimpleRequest::default())).await?;
+    Ok(())
+}
+
+/// Each a channel of its own: with sessions in common, or without.
+#[tokio::main(flavor = "current_thread")]
+async fn handshakes(target: &str, authority: &Path, is_resumed: bool) -> Outcome<()> {
+    let shared = ClientTlsConfig::from_rustls(trusting(authority)?);
+    let own = ClientTlsConfig::new().ca_certificate(Certificate::from_file(authority));
+    let tls = || if is_resumed { shared.clone() } else { own.clone() };
+    // Tickets are there when the first connection has made a call.
+    call(&channel(target, tls()).connect().await?).await?;
+    let (begun, mut count) = (Instant::now(), 0_u32);
+    while begun.elapsed() < WINDOW {
+        let four = (0..4).map(|_| {
+            let builder = channel(target, tls());
+            tokio::spawn(async move {
+                let channel = builder.connect().await.map_err(|error| error.to_string())?;
+                call(&channel).await.map_err(|error| error.to_string())
+            })
+        });
+        for connected in four.collect::<Vec<_>>() {
+            connected.await??;
+            count += 1;
+        }
+    }
+    println!("{{\"per_s\": {:.0}}}", f64::from(count) / begun.elapsed().as_secs_f64());
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn idle(target: &str, authority: &Path, count: usize) -> Outcome<()> {
+    let tls = ClientTlsConfig::from_rustls(trusting(authority)?);
+    let mut channels = Vec::new();
+    for _ in 0..count {
+        let channel = channel(target, tls.clone()).connect().await?;
+        call(&channel).await?;
+        channels.push(channel);
+    }
+    println!("ready");
+    std::io::stdout().flush()?;
+    // Whoever wants them gone closes stdin.
+    tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! TLS: what a server shows of itself, and whom a channel trusts.
+//!
+//! A server has an identity, which is a certificate and its key:
+//!
+//! ```no_run
+//! use thalweg::Server;
+//! use thalweg::tls::Identity;
+//!
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder().tls(Identity::from_files("server.pem", "server.key"))?;
+//! # Ok(()) }
+//! ```
+//!
+//! A channel trusts the platform's authorities, or those that it is given:
+//!
+//! ```
+//! use thalweg::Channel;
+//! use thalweg::tls::{Certificate, ClientTlsConfig};
+//!
+//! # fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let public = Channel::builder("https://greeter.example").connect_lazy()?;
+//! let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_file("ca.pem"));
+//! let internal = Channel::builder("dns:///greeter.internal:50051").tls(tls).connect_lazy()?;
+//! # Ok(()) }
+//! ```
+//!
+//! With mTLS, a handler finds the client's verified certificate at the call's
+//! [`ConnectionInfo`](crate::ConnectionInfo):
+//!
+//! ```
+//! use thalweg::{ConnectionInfo, Request};
+//!
+//! fn certificate_of(request: &Request<()>) -> Option<&[u8]> {
+//!     let connection = request.extensions().get::<std::sync::Arc<ConnectionInfo>>()?;
+//!     Some(connection.tls()?.peer_certificates()?.first()?)
+//! }
+//! ```
+
+pub use thalweg_engine::tls::{
+    Certificate, CertificateDer, ClientTlsConfig, Identity, LiveIdentity, PrivateKeyDer, ServerTlsConfig,
+    TlsError, TlsInfo, TlsVersion, rustls,
+};

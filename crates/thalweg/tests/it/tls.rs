@@ -1,0 +1,725 @@
+//! TLS between our two ends, and against peers that do it otherwise.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    KeyUsagePurpose, date_time_ymd,
+};
+use thalweg::server::{Methods, ServerBuilder, Service};
+use thalweg::tls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use thalweg::tls::{
+    Certificate, CertificateDer, ClientTlsConfig, Identity, LiveIdentity, PrivateKeyDer, ServerTlsConfig,
+    TlsVersion,
+};
+use thalweg::{
+    Channel, ConnectionInfo, Method, Raw, Request, Response, Server, ServiceOptions, Status,
+    channel::ConnectError,
+};
+
+use crate::support::{Echo, REPEAT, chat, echo, items, raw, soon, start};
+
+static AUTHORITIES: AtomicUsize = AtomicUsize::new(0);
+
+/// An authority of a test's own.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        // Two of the same name would be taken for one.
+        let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
+        params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        Self(CertifiedIssuer::self_signed(params, key()).expect("a certificate"))
+    }
+
+    fn certificate(&self) -> Certificate {
+        Certificate::from_der(self.0.der().to_vec())
+    }
+
+    fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Issued {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        change(&mut params);
+        let key = key();
+        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
+        Issued { certificate: certificate.der().clone(), key: key.serialize_der() }
+    }
+
+    fn identity(&self, name: &str) -> Identity {
+        self.issue(name, |_| ()).identity()
+    }
+}
+
+struct Issued {
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+}
+
+impl Issued {
+    fn identity(&self) -> Identity {
+        let key = PrivateKeyDer::Pkcs8(self.key.clone().into());
+        Identity::from_der(vec![self.certificate.clone()], key)
+    }
+
+    fn write(&self, folder: &Path) -> Identity {
+        let (chain, key) = (folder.join("chain.pem"), folder.join("key.pem"));
+        std::fs::write(&chain, pem("CERTIFICATE", &self.certificate)).expect("a file");
+        std::fs::write(&key, pem("PRIVATE KEY", &self.key)).expect("a file");
+        Identity::from_files(chain, key)
+    }
+}
+
+fn key() -> KeyPair {
+    KeyPair::generate().expect("a key")
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let text: String = der.chunks(48).map(|chunk| base64(chunk) + "\n").collect();
+    format!("-----BEGIN {label}-----\n{text}-----END {label}-----\n")
+}
+
+/// Tells a client what the server knows of it.
+struct Who;
+
+static WHO: Method = Method::new("/test.Who/Who");
+
+impl Service for Who {
+    const NAME: &'static str = "test.Who";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        methods.unary("Who", &Arc::new(self), &ServiceOptions::default(), Self::who);
+    }
+}
+
+impl Who {
+    #[expect(clippy::unused_async, reason = "handlers are async")]
+    async fn who(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+        let info = request.extensions().get::<Arc<ConnectionInfo>>();
+        let text = match info.and_then(|info| info.tls()) {
+            None => format!("plain {}", info.is_some()),
+            Some(tls) => format!(
+                "{} {} {} {} resumed={} certificates={} {}",
+                tls.version(),
+                tls.key_exchange(),
+                tls.alpn_protocol().unwrap_or("none"),
+                tls.server_name().unwrap_or("none"),
+                tls.is_resumed(),
+                tls.peer_certificates().map_or(0, <[_]>::len),
+                info.and_then(|info| info.remote_addr()).map_or_else(String::new, |at| at.ip().to_string()),
+            ),
+        };
+        Ok(Response::new(raw(text)))
+    }
+}
+
+async fn who(channel: &Channel) -> Result<String, Status> {
+    let options = thalweg::CallOptions::default();
+    let response: Response<Raw> = channel.unary(&WHO, Request::new(raw("")), &options).await?;
+    Ok(String::from_utf8(response.into_inner().0.to_vec()).expect("text"))
+}
+
+fn server() -> ServerBuilder {
+    Server::builder().add_service(Echo::default()).add_service(Who)
+}
+
+async fn secure(tls: ServerTlsConfig) -> String {
+    start(server().tls(tls).expect("a configuration")).await
+}
+
+async fn connect(target: &str, tls: ClientTlsConfig) -> Result<Channel, ConnectError> {
+    soon(Channel::builder(target).tls(tls).connect()).await
+}
+
+/// As [`connect`], for what is wrong and may be told only when a call is made: of TLS 1.3 a client is done before the
+/// server has looked at its certificate.
+async fn refusal(target: &str, tls: ClientTlsConfig) -> String {
+    match connect(target, tls).await {
+        Err(error) => error.to_string(),
+        Ok(channel) => soon(who(&channel)).await.expect_err("it is refused").message().to_owned(),
+    }
+}
+
+/// To a server of ours at 127.0.0.1, whose certificate is for localhost.
+fn trusting(authority: &Authority) -> ClientTlsConfig {
+    ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name("localhost")
+}
+
+#[tokio::test]
+async fn calls_of_all_kinds_go_over_every_version() {
+    let authority = Authority::new();
+    let target = secure(authority.identity("localhost").into()).await;
+    for version in [TlsVersion::Tls12, TlsVersion::Tls13] {
+        let tls = match version {
+            TlsVersion::Tls13 => trusting(&authority).min_version(version),
+            _ => ClientTlsConfig::from_rustls(Arc::new(tls12(&authority))).domain_name("localhost"),
+        };
+        let channel = connect(&target, tls).await.expect("a connection");
+        let expected = match version {
+            TlsVersion::Tls13 => "TLSv1.3 X25519MLKEM768 h2 localhost resumed=false certificates=0 127.0.0.1",
+            _ => "TLSv1.2 X25519 h2 localhost resumed=false certificates=0 127.0.0.1",
+        };
+        assert_eq!(who(&channel).await.expect("an answer"), expected);
+        for size in [0, 1, 16_383, 16_384, 16_385, 300_000, 4 << 20] {
+            let message = raw((0..size).map(|at| at as u8).collect::<Vec<_>>());
+            assert_eq!(soon(echo(&channel, message.clone())).await.expect("an answer"), message, "{size}");
+        }
+        // Both directions at once, with messages larger than what is read at once.
+        let sent: Vec<Raw> = (0..40).map(|at| raw(vec![at as u8; 17 * 1024 * at])).collect();
+        let mut answers = soon(chat(&channel, items(sent.clone()))).await.expect("a stream");
+        for expected in sent {
+            let answer = soon(answers.message()).await.expect("no error");
+            assert_eq!(answer.map(|answer| answer.0.len()), Some(expected.0.len()));
+        }
+        let options = thalweg::CallOptions::default();
+        let mut many: thalweg::Streaming<Raw> = channel
+            .server_streaming(&REPEAT, Request::new(raw("20000 100")), &options)
+            .await
+            .expect("a stream")
+            .into_inner();
+        let mut count = 0;
+        while let Some(message) = soon(many.message()).await.expect("no error") {
+            assert_eq!(message.0.len(), 100);
+            count += 1;
+        }
+        assert_eq!(count, 20_000);
+    }
+}
+
+fn roots(authority: &Authority) -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(authority.0.der().clone()).expect("an authority");
+    roots
+}
+
+fn tls12(authority: &Authority) -> ClientConfig {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.kx_groups = vec![rustls::crypto::aws_lc_rs::kx_group::X25519];
+    ClientConfig::builder_with_provider(Arc::new(provider))
+        .with_protocol_versions(&[&rustls::version::TLS12])
+        .expect("a version")
+        .with_root_certificates(roots(authority))
+        .with_no_client_auth()
+}
+
+#[tokio::test]
+async fn clients_are_asked_for_certificates() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let tls = || {
+        ServerTlsConfig::new()
+            .identity(authority.identity("localhost"))
+            .client_ca_root(authority.certificate())
+    };
+    let (must, may) = (secure(tls()).await, secure(tls().client_auth_optional(true)).await);
+    let known = || trusting(&authority).identity(authority.identity("client"));
+    for target in [&must, &may] {
+        let channel = connect(target, known()).await.expect("a connection");
+        let said = who(&channel).await.expect("an answer");
+        assert!(said.contains("certificates=1"), "{said}");
+    }
+    let channel = connect(&may, trusting(&authority)).await.expect("a connection");
+    let said = who(&channel).await.expect("an answer");
+    assert!(said.contains("certificates=0"), "{said}");
+
+    let said = refusal(&must, trusting(&authority)).await;
+    assert!(said.contains("give TLS an identity"), "{said}");
+    for target in [&must, &may] {
+        let said = refusal(target, trusting(&authority).identity(other.identity("client"))).await;
+        assert!(said.contains("does not trust the authority"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_does_not_believe_is_named() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let check = async |identity: Identity, tls: ClientTlsConfig, part: &str| {
+        let target = secure(identity.into()).await;
+        let error = connect(&target, tls).await.expect_err("it is refused").to_string();
+        assert!(error.contains(part) && error.contains(&target), "{error}");
+    };
+    check(other.identity("localhost"), trusting(&authority), "no authority that is trusted here").await;
+    check(
+        authority.identity("elsewhere"),
+        trusting(&authority),
+        "connect by a name that the certificate has",
+    )
+    .await;
+    let expired = authority.issue("localhost", |params| params.not_after = date_time_ymd(2020, 1, 1));
+    check(expired.identity(), trusting(&authority), "the peer has to renew it").await;
+    let future = authority.issue("localhost", |params| {
+        params.not_before = date_time_ymd(4000, 1, 1);
+        params.not_after = date_time_ymd(4001, 1, 1);
+    });
+    check(future.identity(), trusting(&authority), "is the clock of this machine right?").await;
+    // Without the platform's authorities beside them, or with: none of them knows this one.
+    check(
+        authority.identity("localhost"),
+        ClientTlsConfig::new().domain_name("localhost").ca_certificate(other.certificate()),
+        "no authority",
+    )
+    .await;
+
+    let target = secure(other.identity("elsewhere").into()).await;
+    let anyone = ClientTlsConfig::new().danger_accept_any_certificate();
+    let channel = connect(&target, anyone).await.expect("nothing is verified");
+    who(&channel).await.expect("an answer");
+}
+
+#[tokio::test]
+async fn names_and_authorities_of_targets() {
+    let authority = Authority::new();
+    let address = secure(authority.identity("127.0.0.1").into()).await;
+    let port = address.rsplit_once(':').expect("a port").1.to_owned();
+    let by_name = secure(authority.identity("localhost").into()).await;
+    let name_port = by_name.rsplit_once(':').expect("a port").1.to_owned();
+    let trusting = || ClientTlsConfig::new().ca_certificate(authority.certificate());
+    let check = async |target: &str, authority: Option<&str>, sni: &str| {
+        let mut builder = Channel::builder(target).tls(trusting());
+        if let Some(authority) = authority {
+            builder = builder.authority(authority);
+        }
+        let channel = soon(builder.connect()).await.expect("a connection");
+        let said = who(&channel).await.expect("an answer");
+        assert!(said.contains(&format!("h2 {sni} ")), "{target}: {said}");
+    };
+    // RFC 6066 §3: an IP address is asked for by nobody.
+    check(&address, None, "none").await;
+    check(&format!("https://127.0.0.1:{port}/"), None, "none").await;
+    check(&format!("ipv4:127.0.0.1:{port}"), None, "none").await;
+    check(&format!("https://localhost:{name_port}"), None, "localhost").await;
+    check(&by_name, Some("localhost:1"), "localhost").await;
+
+    let failed = |target: &str, tls: ClientTlsConfig| {
+        let error = Channel::builder(target).tls(tls).connect_lazy().expect_err("it goes not together");
+        error.to_string()
+    };
+    let error = failed("http://localhost:1", trusting());
+    assert!(error.contains("without TLS"), "{error}");
+    let error = failed("localhost:1", trusting().domain_name("no name"));
+    assert!(error.contains("`no name` is not a name"), "{error}");
+    let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_file("/no/such/ca.pem")));
+    assert!(error.contains("can't read the authority's certificate /no/such/ca.pem"), "{error}");
+    let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_pem("hello")));
+    assert!(error.contains("no certificate"), "{error}");
+    let error = failed("localhost:1", trusting().ca_certificate(Certificate::from_der(b"hello".to_vec())));
+    assert!(error.contains("certificate 1"), "{error}");
+}
+
+#[test]
+fn identities_that_can_not_be_used_are_named() {
+    let authority = Authority::new();
+    let (one, other) = (authority.issue("a", |_| ()), authority.issue("b", |_| ()));
+    let check = |tls: ServerTlsConfig, part: &str| {
+        let error = server().tls(tls).expect_err("it can't be used").to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    check(ServerTlsConfig::new(), "give its TLS an identity");
+    let pair = |certificate: &Issued, key: &Issued| {
+        Identity::from_pem(pem("CERTIFICATE", &certificate.certificate), pem("PRIVATE KEY", &key.key))
+    };
+    check(pair(&one, &other).into(), "not the key of the certificate");
+    check(Identity::from_pem("", pem("PRIVATE KEY", &one.key)).into(), "no certificate");
+    check(Identity::from_pem(pem("CERTIFICATE", &one.certificate), "").into(), "no private key");
+    let swapped = Identity::from_pem(pem("PRIVATE KEY", &one.key), pem("CERTIFICATE", &one.certificate));
+    check(swapped.into(), "confused");
+    check(
+        Identity::from_files("/no/such.pem", "/no/such.key").into(),
+        "can't read the certificate /no/such.pem",
+    );
+    let unfit = Identity::from_pem(pem("CERTIFICATE", b"hello"), pem("PRIVATE KEY", b"hello"));
+    check(unfit.into(), "the identity (PEM)");
+    server().tls(pair(&one, &one)).expect("a pair");
+}
+
+#[tokio::test]
+async fn sessions_are_resumed() {
+    let authority = Authority::new();
+    let tls = ServerTlsConfig::new()
+        .identity(authority.identity("localhost"))
+        .client_ca_root(authority.certificate())
+        .client_auth_optional(true);
+    let target = secure(tls).await;
+    for version in [rustls::version::TLS12.version, rustls::version::TLS13.version] {
+        let is_12 = version == rustls::version::TLS12.version;
+        let config = if is_12 {
+            ClientTlsConfig::from_rustls(Arc::new(tls12(&authority))).domain_name("localhost")
+        } else {
+            trusting(&authority).identity(authority.identity("client"))
+        };
+        // Each lane is a connection of the same channel.
+        let channel =
+            soon(Channel::builder(&target).tls(config).lanes(1).connect()).await.expect("a connection");
+        let said = who(&channel).await.expect("an answer");
+        assert!(said.contains("resumed=false"), "{said}");
+        let first = channel.lanes()[0].id;
+        channel.engine().open_lanes(1, "for the test");
+        crate::support::until(|| channel.lanes().iter().filter(|lane| lane.state == "READY").count() == 2)
+            .await;
+        channel.engine().close_lanes(&[first], "for the test");
+        let said = who(&channel).await.expect("an answer");
+        assert!(said.contains("resumed=true"), "{said}");
+        assert!(said.contains(if is_12 { "certificates=0" } else { "certificates=1" }), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_renewed_without_a_restart() {
+    let (authority, next) = (Authority::new(), Authority::new());
+    let folder = std::env::temp_dir().join(format!("thalweg-tls-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let from_files = authority.issue("localhost", |_| ()).write(&folder);
+    let live = LiveIdentity::new(authority.identity("localhost"));
+    let of = |identity: Identity| ServerTlsConfig::new().identity(identity).reload_interval(Duration::ZERO);
+    let (files, lived) = (secure(of(from_files)).await, secure(of((&live).into())).await);
+    for target in [&files, &lived] {
+        connect(target, trusting(&authority)).await.expect("the first certificate");
+    }
+    // What can't be used changes nothing.
+    std::fs::write(folder.join("key.pem"), "half a fi").expect("a file");
+    live.replace(Identity::from_pem("", ""));
+    for target in [&files, &lived] {
+        connect(target, trusting(&authority)).await.expect("the first certificate, still");
+    }
+    next.issue("localhost", |_| ()).write(&folder);
+    live.replace(next.identity("localhost"));
+    for target in [&files, &lived] {
+        connect(target, trusting(&next)).await.expect("the next certificate");
+        connect(target, trusting(&authority)).await.expect_err("the first certificate is gone");
+    }
+    std::fs::remove_dir_all(folder).expect("the folder");
+}
+
+/// A client of rustls's own, on a blocking socket.
+fn foreign(target: &str, config: ClientConfig) -> StreamOwned<ClientConnection, TcpStream> {
+    let socket = TcpStream::connect(target).expect("a listener");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
+    let name = "localhost".try_into().expect("a name");
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a configuration"), socket)
+}
+
+fn config(authority: &Authority, alpn: &[&str]) -> ClientConfig {
+    let mut config = tls12(authority);
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    config
+}
+
+/// Until the server has closed the connection; what it said.
+fn rest(mut stream: impl Read) -> (Vec<u8>, Option<std::io::Error>) {
+    let mut said = Vec::new();
+    let outcome = stream.read_to_end(&mut said);
+    (said, outcome.err())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_want_http2_by_alpn() {
+    let authority = Authority::new();
+    let target = secure(authority.identity("localhost").into()).await;
+    let check = |alpn: &[&str], expected: Option<&str>| {
+        let mut stream = foreign(&target, config(&authority, alpn));
+        let wrote = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+        let mut first = [0; 9];
+        let outcome = wrote.and_then(|()| stream.read_exact(&mut first));
+        match expected {
+            // SETTINGS
+            None => assert_eq!(first[3], 4, "{alpn:?}: {outcome:?}"),
+            Some(part) => {
+                let error = outcome.expect_err("no HTTP/2").to_string();
+                assert!(error.contains(part), "{alpn:?}: {error}");
+            }
+        }
+    };
+    check(&["h2"], None);
+    check(&["http/1.1", "h2"], None);
+    check(&["http/1.1"], Some("NoApplicationProtocol"));
+    check(&[], Some(""));
+}
+
+/// Accepts one TLS connection with a rustls of its own, and hands it to `serve`.
+fn foreign_server(
+    identity: &Issued,
+    alpn: &[&str],
+    serve: impl FnOnce(StreamOwned<rustls::ServerConnection, TcpStream>) + Send + 'static,
+) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = listener.local_addr().expect("an address").to_string();
+    let key = PrivateKeyDer::Pkcs8(identity.key.clone().into());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![identity.certificate.clone()], key)
+        .expect("an identity");
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let config = Arc::new(config);
+    std::thread::spawn(move || {
+        let (socket, _) = listener.accept().expect("a client");
+        let session = rustls::ServerConnection::new(config).expect("a session");
+        serve(StreamOwned::new(session, socket));
+    });
+    target
+}
+
+const SERVER_PREFACE: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+
+#[tokio::test]
+async fn clients_want_http2_by_alpn() {
+    let authority = Authority::new();
+    let identity = authority.issue("localhost", |_| ());
+    let speak = |mut stream: StreamOwned<rustls::ServerConnection, TcpStream>| {
+        let _ = stream.write_all(SERVER_PREFACE);
+        rest(stream);
+    };
+    let target = foreign_server(&identity, &[], speak);
+    let error = connect(&target, trusting(&authority)).await.expect_err("no ALPN").to_string();
+    assert!(error.contains("did not agree to HTTP/2 by ALPN"), "{error}");
+    let target = foreign_server(&identity, &[], speak);
+    connect(&target, trusting(&authority).assume_http2(true)).await.expect("a connection");
+    let target = foreign_server(&identity, &["http/1.1"], speak);
+    let error = connect(&target, trusting(&authority)).await.expect_err("another protocol").to_string();
+    assert!(error.contains("did not agree to HTTP/2 by ALPN"), "{error}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_stream_is_told_from_a_cut() {
+    let authority = Authority::new();
+    let identity = authority.issue("localhost", |_| ());
+    for (says_goodbye, part) in [(true, "closed the connection"), (false, "without TLS's close_notify")] {
+        let target = foreign_server(&identity, &["h2"], move |mut stream| {
+            stream.write_all(SERVER_PREFACE).expect("a client");
+            // The head of the call has come, and it is not answered.
+            let mut byte = [0];
+            let mut seen = Vec::new();
+            while !seen.windows(4).any(|four| four == b"done") {
+                stream.read_exact(&mut byte).expect("more");
+                seen.push(byte[0]);
+            }
+            if says_goodbye {
+                stream.conn.send_close_notify();
+            }
+            stream.flush().expect("a client");
+        });
+        let channel = connect(&target, trusting(&authority)).await.expect("a connection");
+        let status = soon(echo(&channel, raw("done"))).await.expect_err("no answer");
+        assert!(status.message().contains(part), "{says_goodbye}: {status:?}");
+        assert_eq!(status.code(), thalweg::Code::Unavailable);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_speaks_no_tls_is_told_and_named() {
+    let authority = Authority::new();
+    let (plain, tls) = (start(server()).await, secure(authority.identity("localhost").into()).await);
+    let error = soon(Channel::builder(&tls).connect()).await.expect_err("the server wants TLS").to_string();
+    assert!(error.contains("the server speaks TLS, and this channel does not"), "{error}");
+    let error = connect(&plain, trusting(&authority)).await.expect_err("the server has no TLS").to_string();
+    assert!(error.contains("the server speaks HTTP/2 without TLS"), "{error}");
+
+    // An alert comes back (21), and then the end.
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &vec![0xff; 100_000], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+    {
+        let mut socket = TcpStream::connect(&tls).expect("a listener");
+        let _ = socket.write_all(garbage);
+        let (said, _) = rest(socket);
+        assert!(said.is_empty() || said[0] == 21, "{said:?}");
+    }
+    let http1 = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let target = http1.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        let (mut socket, _) = http1.accept().expect("a client");
+        socket.read_exact(&mut [0; 100]).expect("a hello");
+        socket.write_all(b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n").expect("a client");
+        let _ = socket.read_to_end(&mut Vec::new());
+    });
+    let error = connect(&target, trusting(&authority)).await.expect_err("no TLS").to_string();
+    assert!(error.contains("the server speaks HTTP/1.x without TLS"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handshakes_that_do_not_end_are_cut() {
+    let authority = Authority::new();
+    let tls = || ServerTlsConfig::new().identity(authority.identity("localhost"));
+    // By time.
+    let target = secure(tls().timeout(Duration::from_millis(200))).await;
+    let mut silent = TcpStream::connect(&target).expect("a listener");
+    silent.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
+    assert_eq!(silent.read(&mut [0]).expect("the end"), 0);
+    // By number: the oldest goes first.
+    let target = secure(tls().timeout(Duration::from_secs(3600)).max_handshakes(2)).await;
+    let mut waiting: Vec<TcpStream> = Vec::new();
+    for _ in 0..2 {
+        waiting.push(TcpStream::connect(&target).expect("a listener"));
+    }
+    let channel = connect(&target, trusting(&authority)).await.expect("one that is honest");
+    who(&channel).await.expect("an answer");
+    waiting[0].set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
+    assert_eq!(waiting[0].read(&mut [0]).expect("the end"), 0);
+    waiting[1].set_nonblocking(true).expect("an option");
+    assert_eq!(waiting[1].read(&mut [0]).expect_err("it waits").kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handshakes_count_as_connections_and_make_room() {
+    let authority = Authority::new();
+    let tls = ServerTlsConfig::new().identity(authority.identity("localhost"));
+    let tls = tls.timeout(Duration::from_secs(3600));
+    let target = start(server().max_connections(1).tls(tls).expect("a configuration")).await;
+    let mut silent = TcpStream::connect(&target).expect("a listener");
+    silent.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
+    // The first attempt finds no place, and has one made.
+    soon(async {
+        while connect(&target, trusting(&authority)).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert_eq!(silent.read(&mut [0]).expect("the end"), 0);
+}
+
+#[tokio::test]
+async fn a_server_that_stops_waits_for_no_handshake() {
+    let authority = Authority::new();
+    let server = server().tls(authority.identity("localhost")).expect("a configuration");
+    let server = server.bind(&["127.0.0.1:0".parse().expect("an address")]).await.expect("a port");
+    let target = server.local_addresses()[0].to_string();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+    let channel = connect(&target, trusting(&authority)).await.expect("a connection");
+    let silent = tokio::net::TcpStream::connect(&target).await.expect("a listener");
+    who(&channel).await.expect("an answer");
+    stop.send(()).expect("it serves");
+    soon(serving).await.expect("no panic").expect("no error");
+    drop(silent);
+}
+
+/// Any stream carries TLS, with whatever space it has for a write.
+#[tokio::test]
+async fn tls_goes_over_streams_of_the_applications_own() {
+    let authority = Authority::new();
+    for space in [1, 7, 1000, 64 * 1024] {
+        let identity = authority.identity("localhost");
+        let channel = Channel::builder("memory:1")
+            .authority("localhost")
+            .tls(ClientTlsConfig::new().ca_certificate(authority.certificate()));
+        let connector = move || {
+            let identity = identity.clone();
+            async move {
+                let (client, theirs) = tokio::io::duplex(space);
+                tokio::spawn(server().tls(identity).expect("a configuration").serve_connection(theirs));
+                Ok(client)
+            }
+        };
+        let channel = soon(channel.connector(connector).connect()).await.expect("a connection");
+        let message = raw(vec![5; 20_000]);
+        assert_eq!(soon(echo(&channel, message.clone())).await.expect("an answer"), message);
+        let said = who(&channel).await.expect("an answer");
+        assert!(said.starts_with("TLSv1.3"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn calls_are_told_of_their_connection_where_that_is_wanted() {
+    let authority = Authority::new();
+    let identity = || authority.identity("localhost");
+    let check = async |server: ServerBuilder, tls: Option<ClientTlsConfig>, expected: &str| {
+        let target = start(server).await;
+        let builder = Channel::builder(&target);
+        let builder = match tls {
+            Some(tls) => builder.tls(tls),
+            None => builder,
+        };
+        let channel = soon(builder.connect()).await.expect("a connection");
+        let said = who(&channel).await.expect("an answer");
+        assert!(said.starts_with(expected), "{said}");
+    };
+    check(server(), None, "plain false").await;
+    check(server().connection_info(true), None, "plain true").await;
+    let secure = || server().tls(identity()).expect("a configuration");
+    check(secure(), Some(trusting(&authority)), "TLSv1.3").await;
+    check(secure().connection_info(false), Some(trusting(&authority)), "plain false").await;
+}
+
+/// A ClientHello of `version` with these cipher suites, as a record (RFC 5246 §7.4.1.2).
+fn hello(version: u16, suites: &[u16]) -> Vec<u8> {
+    fn sized(len_bytes: usize, body: &[u8]) -> Vec<u8> {
+        [&body.len().to_be_bytes()[8 - len_bytes..], body].concat()
+    }
+    let extension = |kind: u16, body: &[u8]| [&kind.to_be_bytes()[..], &sized(2, body)].concat();
+    let list = |numbers: &[u16]| {
+        sized(2, &numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>())
+    };
+    let extensions = [
+        // supported_groups: X25519, P-256; signature_algorithms: ECDSA and RSA with SHA-256; ALPN: h2.
+        extension(10, &list(&[29, 23])),
+        extension(11, &[1, 0]),
+        extension(13, &list(&[0x0403, 0x0804, 0x0401])),
+        extension(16, &sized(2, &sized(1, b"h2"))),
+        extension(23, &[]),
+    ]
+    .concat();
+    let body = [
+        &version.to_be_bytes()[..],
+        &[7; 32],
+        &sized(1, &[]),
+        &list(suites),
+        &[1, 0],
+        &sized(2, &extensions),
+    ]
+    .concat();
+    let message = [&[1][..], &sized(3, &body)].concat();
+    [&[22, 3, 1][..], &sized(2, &message)].concat()
+}
+
+/// RFC 9113 §9.2: HTTP/2 wants TLS 1.2 at least, and none of the cipher suites of appendix A.
+#[tokio::test(flavor = "multi_thread")]
+async fn old_versions_and_weak_ciphers_are_refused() {
+    const HANDSHAKE_FAILURE: u8 = 40;
+    const PROTOCOL_VERSION: u8 = 70;
+    let authority = Authority::new();
+    let target = secure(authority.identity("localhost").into()).await;
+    let newest = ServerTlsConfig::new().identity(authority.identity("localhost"));
+    let newest = secure(newest.min_version(TlsVersion::Tls13)).await;
+    // The kind of the record that answers, and, of an alert, what it says.
+    let check = |target: &str, version: u16, suites: &[u16], expected: (u8, Option<u8>)| {
+        let mut socket = TcpStream::connect(target).expect("a listener");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
+        socket.write_all(&hello(version, suites)).expect("a server");
+        let mut answer = [0; 7];
+        socket.read_exact(&mut answer).expect("an answer");
+        let said = (answer[0], (answer[0] == 21).then_some(answer[6]));
+        assert_eq!(said, expected, "{version:x} {suites:x?}");
+    };
+    let good = [0xc02b, 0xc02f];
+    check(&target, 0x0303, &good, (22, None));
+    for version in [0x0300, 0x0301, 0x0302] {
+        check(&target, version, &good, (21, Some(PROTOCOL_VERSION)));
+    }
+    check(&newest, 0x0303, &good, (21, Some(PROTOCOL_VERSION)));
+    // RC4, 3DES, CBC with RSA and with ECDHE, GCM without an ephemeral key, DHE, no encryption, anonymous.
+    for suite in [0x0005, 0x000a, 0x002f, 0x0035, 0xc009, 0xc013, 0xc027, 0x009c, 0x009e, 0x0002, 0xc018] {
+        check(&target, 0x0303, &[suite], (21, Some(HANDSHAKE_FAILURE)));
+    }
+}
+
+/// RFC 4648 §4, of 48 bytes at most.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let bits =
+            group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for digit in 0..4 {
+            let value = (bits >> (18 - 6 * digit)) as usize % 64;
+            text.push(if digit <= group.len() { DIGITS[value] as char } else { '=' });
+        }
+    }
+    text
+}

@@ -1,0 +1,212 @@
+//! Calls over TLS: ours beside another stack's and beside ours in the clear, what rustls does alone, handshakes, and
+//! the memory of an idle connection.
+//!
+//! The stacks take turns in short windows, there and back again: medians, and ratios of windows of the same round.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::bench::table::{Table, grouped, median_and_range};
+use crate::bench::{cores, memory, open_files};
+use crate::job::{Failure, Job, Log};
+use crate::peers::{BuiltPeer, measure};
+use crate::server::{Server, free_port};
+use crate::test::rust;
+use crate::workspace;
+
+const ROUNDS: usize = 5;
+/// Title, flags, and bytes of a message where bytes are what counts.
+const LOADS: &[(&str, &str, Option<f64>)] = &[
+    ("Empty unary calls, 64 in flight", "-c 64 -z 1s --warmup 300ms", None),
+    (
+        "One stream of 1.5 MB messages",
+        "--call server-stream --size 1500000 -z 1s --warmup 300ms",
+        Some(1.5e6),
+    ),
+];
+const IDLE: usize = 2_000;
+const IDLE_BEFORE: usize = 100;
+/// For the server to do what it does after a connection fell idle.
+const SETTLE: Duration = Duration::from_millis(2500);
+
+/// A stack's server, with TLS or without.
+struct Row<'p> {
+    name: String,
+    peer: &'p BuiltPeer,
+    port: u16,
+    flags: String,
+    server: Server,
+}
+
+pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
+    open_files::allow(2 * (IDLE + IDLE_BEFORE) + 100)?;
+    let limits = rust::lab_example("tls_limits", log)?;
+    let ours = peers.iter().find(|peer| peer.name == "thalweg");
+    let ours =
+        ours.ok_or_else(|| Failure::failed("certificates are made by `thalweg`: name it among the peers"))?;
+    let certs = workspace::output().join("bench-certs");
+    Job::new(&ours.program).words("certs --force --out").arg(&certs).run(log)?;
+
+    let mut rows = vec![Row::start(ours, None, log)?];
+    for peer in peers {
+        rows.push(Row::start(peer, Some(&certs), log)?);
+    }
+    let mut tables = Vec::new();
+    for (title, words, bytes) in LOADS {
+        let round = || {
+            let mut rates = round(&rows, words, log)?;
+            if let Some(bytes) = bytes {
+                rates.push(
+                    json(&records_job(&limits, &certs), log)?["socket_mb_per_s"].as_f64().unwrap_or(0.0)
+                        * 1e6
+                        / bytes,
+                );
+            }
+            Ok(rates)
+        };
+        let rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, Failure>>()?;
+        let mut names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        names.extend(bytes.map(|_| "rustls alone"));
+        tables.push(table(title, *bytes, &names, &rounds));
+    }
+    drop(rows);
+    tables.push(records(&limits, &certs, log)?);
+    tables.push(handshakes(ours, &limits, &certs, log)?);
+    tables.push(idle(ours, &limits, &certs, log)?);
+    Ok(tables)
+}
+
+impl<'p> Row<'p> {
+    fn start(peer: &'p BuiltPeer, certs: Option<&Path>, log: &Log) -> Result<Self, Failure> {
+        let port = free_port()?;
+        let mut serve = peer.serve(port).words("--threads 1");
+        let (mut name, mut flags) = (peer.name.to_owned(), "--threads 1".to_owned());
+        if let Some(certs) = certs {
+            serve = with_identity(serve, certs);
+            name += " TLS";
+            flags = format!("{flags} --cacert {}", certs.join("ca.pem").display());
+        }
+        let server = Server::start(&serve.under(cores::SERVER), port, log)?;
+        Ok(Self { name, peer, port, flags, server })
+    }
+}
+
+fn with_identity(serve: Job, certs: &Path) -> Job {
+    serve.arg("--cert").arg(certs.join("server.pem")).arg("--key").arg(certs.join("server.key"))
+}
+
+/// The mean rate of each row over its two windows of one round.
+fn round(rows: &[Row<'_>], words: &str, log: &Log) -> Result<Vec<f64>, Failure> {
+    let window = |row: &Row<'_>| {
+        let load = row.peer.load(row.port, words).words(&row.flags);
+        Ok(measure(load.under(cores::CLIENT), log)?.rate_per_s)
+    };
+    let there = rows.iter().map(window).collect::<Result<Vec<_>, Failure>>()?;
+    let back = rows.iter().rev().map(window).collect::<Result<Vec<_>, Failure>>()?;
+    Ok(there.iter().zip(back.iter().rev()).map(|(one, other)| f64::midpoint(*one, *other)).collect())
+}
+
+/// Ours over TLS is the second row; ratios are ours over the row.
+fn table(title: &str, bytes: Option<f64>, names: &[&str], rounds: &[Vec<f64>]) -> Table {
+    let cells = |(index, name): (usize, &&str)| {
+        let (rate, least, greatest) = median_and_range(rounds.iter().map(|round| round[index]).collect());
+        let (ratio, low, high) =
+            median_and_range(rounds.iter().map(|round| round[1] / round[index]).collect());
+        let shown = |rate: f64| match bytes {
+            Some(bytes) => grouped(rate * bytes / 1e6),
+            None => grouped(rate),
+        };
+        vec![
+            (*name).to_owned(),
+            shown(rate),
+            format!("{}–{}", shown(least), shown(greatest)),
+            format!("{ratio:.2}"),
+            format!("{low:.2}–{high:.2}"),
+        ]
+    };
+    let unit = if bytes.is_some() { "MB/s" } else { "calls/s" };
+    let lines: Vec<Vec<String>> = names.iter().enumerate().map(cells).collect();
+    let title = format!("{title}, client on core 0, server on core 1; {ROUNDS} rounds, there and back:");
+    Table::new(title, &["", unit, "range", "ours over TLS ÷ it", "range"], lines)
+}
+
+fn records_job(limits: &Path, certs: &Path) -> Job {
+    let job = Job::new(limits).arg("records").arg(certs.join("ca.pem"));
+    job.arg(certs.join("server.pem")).arg(certs.join("server.key"))
+}
+
+fn records(limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
+    let rounds =
+        (0..ROUNDS).map(|_| json(&records_job(limits, certs), log)).collect::<Result<Vec<_>, _>>()?;
+    let row = |name: &str, key: &str| {
+        let (speed, least, greatest) =
+            median_and_range(rounds.iter().filter_map(|round| round[key].as_f64()).collect());
+        vec![name.to_owned(), grouped(speed), format!("{}–{}", grouped(least), grouped(greatest))]
+    };
+    let rows = vec![
+        row("sealing in memory", "seal_mb_per_s"),
+        row("opening in memory", "open_mb_per_s"),
+        row("from a writer to a reader over TCP", "socket_mb_per_s"),
+    ];
+    Ok(Table::new("rustls alone, records of 16 KiB, AES-128-GCM:", &["", "MB/s", "range"], rows))
+}
+
+fn handshakes(ours: &BuiltPeer, limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
+    let row = Row::start(ours, Some(certs), log)?;
+    let rate = |kind: &str| {
+        let job = Job::new(limits).words(&format!("handshakes 127.0.0.1:{}", row.port));
+        let job = job.arg(certs.join("ca.pem")).arg(kind).under(cores::CLIENT);
+        json(&job, log)?["per_s"].as_f64().ok_or_else(|| Failure::failed("tls_limits told no rate"))
+    };
+    let mut rows = Vec::new();
+    for kind in ["full", "resumed"] {
+        let rates = (0..ROUNDS).map(|_| rate(kind)).collect::<Result<Vec<_>, _>>()?;
+        let (rate, least, greatest) = median_and_range(rates);
+        rows.push(vec![kind.to_owned(), grouped(rate), format!("{}–{}", grouped(least), grouped(greatest))]);
+    }
+    let title = "Connections a second, each with a call: TLS 1.3, X25519MLKEM768, ECDSA P-256; client on core 0, \
+                 server on core 1:";
+    Ok(Table::new(title, &["handshake", "per s", "range"], rows))
+}
+
+/// What an idle connection that has made a call takes of the server's memory.
+fn idle(ours: &BuiltPeer, limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
+    let row = Row::start(ours, Some(certs), log)?;
+    let open = |count: usize| -> Result<std::process::Child, Failure> {
+        let job = Job::new(limits).words(&format!("idle 127.0.0.1:{}", row.port));
+        let mut command = job.arg(certs.join("ca.pem")).arg(count.to_string()).unbounded();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        if line.trim() == "ready" {
+            Ok(child)
+        } else {
+            Err(Failure::failed("connections could not be opened"))
+        }
+    };
+    let mut first = open(IDLE_BEFORE)?;
+    thread::sleep(SETTLE);
+    let before = memory::status_bytes(&row.server, "VmRSS")?;
+    let mut others = open(IDLE)?;
+    thread::sleep(SETTLE);
+    let after = memory::status_bytes(&row.server, "VmRSS")?;
+    for child in [&mut first, &mut others] {
+        drop(child.stdin.take());
+        child.wait()?;
+    }
+    let each = (after - before) / IDLE as f64;
+    let rows = vec![vec!["thalweg TLS".to_owned(), grouped(each)]];
+    Ok(Table::new("Memory of the server (RSS):", &["stack", "B per idle connection after a call"], rows))
+}
+
+fn json(job: &Job, log: &Log) -> Result<Value, Failure> {
+    let text = job.text(log)?;
+    serde_json::from_str(&text).map_err(|error| Failure::failed(format!("`{job}` printed no JSON: {error}")))
+}
