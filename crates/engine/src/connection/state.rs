@@ -449,10 +449,12 @@ impl State {
         std::mem::swap(&mut self.wake, empty);
     }
 
-    /// Since when there has been no call, as far as those who [swept](Self::sweep) could see; `None` while there is
-    /// one.
-    pub(crate) fn idle_since(&self) -> Option<Instant> {
-        (self.slots.is_empty() && self.http2.active_streams() == 0).then_some(self.last_sweep.idle_since)
+    /// Since when there has been no call, as far as those who [swept](Self::sweep) could see, or since `now` if there has
+    /// been one after that; `None` while there is one.
+    pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
+        let has_called = self.generation != self.last_sweep.generation;
+        let since = if has_called { now } else { self.last_sweep.idle_since };
+        (self.slots.is_empty() && self.http2.active_streams() == 0).then_some(since)
     }
 
     /// The look that is taken at each connection from time to time. One on which nothing moved since the last gives its
@@ -463,8 +465,7 @@ impl State {
             self.shrink();
         }
         // Not whatever moves: a peer that sends PINGs makes no call.
-        let has_called = self.idle_since().is_none() || self.generation != self.last_sweep.generation;
-        let idle_since = if has_called { now } else { self.last_sweep.idle_since };
+        let idle_since = self.idle_since(now).unwrap_or(now);
         let opened_at =
             if self.generation == self.last_sweep.generation { self.last_sweep.opened_at } else { Some(now) };
         self.last_sweep =

@@ -167,7 +167,7 @@ impl Connections {
         drop(list);
         let idle_since = |open: &Arc<Open>| {
             let state = open.connection.lock();
-            state.idle_since().filter(|_| !state.http2.is_closed())
+            state.idle_since(now).filter(|_| !state.http2.is_closed())
         };
         let all = self.all();
         let idle = all.iter().filter_map(|open| Some((idle_since(open)?, open)));

@@ -85,6 +85,20 @@ async fn who_has_been_idle_for_the_longest_time_makes_room() {
     echo(&busy, raw("still here")).await.expect("its connection stays");
 }
 
+/// A client between two calls is not the one that has been idle for the longest time, though it came first.
+#[tokio::test]
+async fn who_calls_now_and_then_stays() {
+    let target = start(server().max_connections(2)).await;
+    let honest = connect(&target).await;
+    let mut idle = idle_client(&target, ONE).await.expect("room");
+    soon(echo(&honest, raw("x"))).await.expect("an answer");
+    assert!(idle_client(&target, ONE).await.is_none(), "there are two");
+    let mut rest = Vec::new();
+    soon(idle.read_to_end(&mut rest)).await.expect("the one that never called is ended");
+    soon(echo(&honest, raw("still here"))).await.expect("an answer");
+    assert_eq!(honest.lanes()[0].state, "READY");
+}
+
 #[tokio::test]
 async fn a_connection_without_calls_is_asked_to_go() {
     let target = start(server().max_connection_idle(Duration::from_secs(1))).await;

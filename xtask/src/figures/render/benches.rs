@@ -104,9 +104,10 @@ pub(in crate::figures) fn beside(results: &Results) -> Result<String, Failure> {
 pub(in crate::figures) fn attacks(results: &Results) -> Result<String, Failure> {
     let tables = Tables::of(results, "attacks")?;
     let stacks = results.figures("attacks")?["tables"].as_array().map_or(&[][..], Vec::as_slice);
-    let titles: Vec<&str> = stacks.iter().filter_map(|table| table["title"].as_str()).collect();
+    let ours = |title: &str| title.replacen("this workspace", "Thalweg", 1);
+    let titles: Vec<String> = stacks.iter().filter_map(|table| table["title"].as_str().map(ours)).collect();
     // "tonic 0.14.9: attacks of …"
-    let stack = |title: &&str| title.split_once(": ").map_or("", |(stack, _)| stack).to_owned();
+    let stack = |title: &String| title.split_once(": ").map_or("", |(stack, _)| stack).to_owned();
     let mut rows = Vec::new();
     for row in tables.rows(0) {
         let Some(attack) = row.first() else { continue };
