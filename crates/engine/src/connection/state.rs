@@ -449,8 +449,8 @@ impl State {
         std::mem::swap(&mut self.wake, empty);
     }
 
-    /// Since when there has been no call, as far as those who [swept](Self::sweep) could see, or since `now` if there has
-    /// been one after that; `None` while there is one.
+    /// Since when there has been no call, as far as those who [swept](Self::sweep) could see, or since `now` if there
+    /// has been one after that; `None` while there is one.
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
         let has_called = self.generation != self.last_sweep.generation;
         let since = if has_called { now } else { self.last_sweep.idle_since };
