@@ -1,0 +1,75 @@
+//! The terminal: keys in, screens out.
+
+use std::io::{self, stdout};
+use std::thread;
+
+use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, KeyEventKind};
+use crossterm::execute;
+use tokio::sync::mpsc;
+
+use crate::app::{App, Id};
+use crate::screen;
+use crate::worker::Worker;
+
+/// Until the user ends it. The terminal is left as it was, after a panic, too.
+pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
+    let mut terminal = ratatui::try_init()?;
+    execute!(stdout(), EnableBracketedPaste)?;
+    let mut keys = keys();
+    let outcome = loop {
+        if let Err(error) = terminal.draw(|frame| screen::draw(&app, frame)) {
+            break Err(error);
+        }
+        let mut commands = Vec::new();
+        tokio::select! {
+            key = keys.recv() => match key {
+                Some(Ok(event::Event::Key(key))) if key.kind != KeyEventKind::Release => {
+                    commands = app.key(key, new_id()?);
+                }
+                Some(Ok(event::Event::Paste(text))) => app.paste(&text),
+                // The size is asked for by the next screen.
+                Some(Ok(_)) => {}
+                Some(Err(error)) => break Err(error),
+                None => break Ok(()),
+            },
+            Some(event) = worker.events.recv() => {
+                commands = app.event(event, new_id()?);
+                // What came with it is shown with it.
+                while let Ok(event) = worker.events.try_recv() {
+                    commands.extend(app.event(event, new_id()?));
+                }
+            }
+        }
+        for command in commands {
+            // An error: it ends.
+            let _ = worker.commands.send(command);
+        }
+        if app.ended {
+            break Ok(());
+        }
+    };
+    let pasted = execute!(stdout(), DisableBracketedPaste);
+    ratatui::try_restore()?;
+    outcome.and(pasted)
+}
+
+/// A thread that waits for the terminal, for which there is no other way. It ends with the process.
+fn keys() -> mpsc::Receiver<io::Result<event::Event>> {
+    let (sender, receiver) = mpsc::channel(64);
+    thread::spawn(move || {
+        loop {
+            let event = event::read();
+            let failed = event.is_err();
+            if sender.blocking_send(event).is_err() || failed {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+fn new_id() -> io::Result<Id> {
+    let mut id = Id::default();
+    getrandom::fill(&mut id)?;
+    Ok(id)
+}

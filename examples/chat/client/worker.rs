@@ -1,0 +1,298 @@
+//! What goes on beside the screen: it is told what to do, and tells what has happened.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg::channel::ConnectError;
+use thalweg::{Code, Status};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use crate::app::{Command, Event, Outgoing};
+use crate::connection::{Connection, is_lost};
+use crate::options::Options;
+use crate::proto::accounts_client::AccountsClient;
+use crate::proto::watch_request::From;
+use crate::proto::watch_response::Event as Watched;
+use crate::proto::{
+    CreateRoomRequest, Credentials, HistoryRequest, ListRoomsRequest, LogOutRequest, SendRequest, Session,
+    WatchRequest,
+};
+use crate::requests::{Token, short};
+use crate::transfers;
+
+/// Messages that a room begins with.
+const LATEST: u32 = 100;
+const EARLIER: u32 = 100;
+/// How often the list of rooms is asked for.
+const ROOMS_INTERVAL: Duration = Duration::from_secs(10);
+/// A call is made again after it, where the server could not make it.
+const PAUSE: Duration = Duration::from_secs(1);
+const EVENTS: usize = 256;
+
+/// Both ends of it.
+pub(crate) struct Worker {
+    pub(crate) commands: mpsc::UnboundedSender<Command>,
+    pub(crate) events: mpsc::Receiver<Event>,
+}
+
+pub(crate) fn start(options: &Options) -> Result<Worker, ConnectError> {
+    let (events, receiver) = mpsc::channel(EVENTS);
+    let (commands, mut received) = mpsc::unbounded_channel();
+    let connection = Connection::start(options, events.clone())?;
+    let downloads = options.downloads.clone();
+    tokio::spawn(async move {
+        let mut session: Option<LoggedIn> = None;
+        while let Some(command) = received.recv().await {
+            match (command, &mut session) {
+                (Command::LogIn { name, password, register }, _) => {
+                    match log_in(&connection, Credentials { name, password }, register).await {
+                        Ok((name, token)) => {
+                            let calls = Arc::new(Calls {
+                                connection: connection.clone(),
+                                events: events.clone(),
+                                token,
+                                downloads: downloads.clone(),
+                            });
+                            session = Some(LoggedIn::new(calls));
+                            let _ = events.send(Event::LoggedIn(name)).await;
+                        }
+                        Err(status) => {
+                            let _ = events.send(Event::Refused(status.message().to_owned())).await;
+                        }
+                    }
+                }
+                (Command::LogOut, session) => {
+                    if let Some(session) = session.take() {
+                        session.log_out().await;
+                    }
+                }
+                (command, Some(session)) => session.obey(command),
+                // It was meant for a session that is over.
+                (_, None) => {}
+            }
+        }
+    });
+    Ok(Worker { commands, events: receiver })
+}
+
+async fn log_in(
+    connection: &Connection,
+    credentials: Credentials,
+    register: bool,
+) -> Result<(String, Token), Status> {
+    let call = async |channel| {
+        let client = AccountsClient::new(channel);
+        let request = short(credentials.clone());
+        if register { client.register(request).await } else { client.log_in(request).await }
+    };
+    let Session { name, token, .. } = connection.once(call).await?.into_inner();
+    Ok((name, Token::new(&token)?))
+}
+
+/// A session, and its tasks, which end with it.
+struct LoggedIn {
+    calls: Arc<Calls>,
+    outbox: mpsc::UnboundedSender<Outgoing>,
+    transfers: u64,
+    tasks: JoinSet<()>,
+}
+
+/// What the tasks of a session need.
+struct Calls {
+    connection: Connection,
+    events: mpsc::Sender<Event>,
+    token: Token,
+    downloads: PathBuf,
+}
+
+impl LoggedIn {
+    fn new(calls: Arc<Calls>) -> Self {
+        let mut tasks = JoinSet::new();
+        let (outbox, outgoing) = mpsc::unbounded_channel();
+        tasks.spawn(calls.clone().send_all(outgoing));
+        tasks.spawn(calls.clone().list_rooms());
+        Self { calls, outbox, transfers: 0, tasks }
+    }
+
+    fn obey(&mut self, command: Command) {
+        while self.tasks.try_join_next().is_some() {}
+        let calls = self.calls.clone();
+        match command {
+            Command::Watch { room, after } => drop(self.tasks.spawn(calls.watch(room, after))),
+            Command::Send(message) => {
+                // An error: the session is over, and the message is sent in the next.
+                let _ = self.outbox.send(message);
+            }
+            Command::CreateRoom(room) => drop(self.tasks.spawn(calls.create_room(room))),
+            Command::Earlier { room, before } => drop(self.tasks.spawn(calls.earlier(room, before))),
+            Command::SendFile { room, path } => {
+                self.transfers += 1;
+                self.tasks.spawn(calls.send_file(self.transfers, room, path));
+            }
+            Command::Save { room, number, file } => {
+                self.transfers += 1;
+                self.tasks.spawn(calls.save(self.transfers, room, number, file));
+            }
+            Command::LogIn { .. } | Command::LogOut => unreachable!("are taken before"),
+        }
+    }
+
+    async fn log_out(self) {
+        let Calls { connection, token, .. } = &*self.calls;
+        let call = async |channel| token.client(channel).log_out(short(LogOutRequest {})).await;
+        // Without a connection it is over for this program alone.
+        let _ = tokio::time::timeout(Duration::from_secs(2), connection.once(call)).await;
+    }
+}
+
+impl Calls {
+    /// Sends one after the other, so that they stay in order. Each until the server has answered.
+    async fn send_all(self: Arc<Self>, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
+        while let Some(Outgoing { id, room, body }) = outgoing.recv().await {
+            let message = SendRequest { room, id: id.to_vec(), body: Some(body) };
+            let sent = self
+                .connection
+                .until_answered(|channel| {
+                    let request = short(message.clone());
+                    let client = self.token.client(channel);
+                    async move { client.send(request).await }
+                })
+                .await;
+            match sent {
+                // The watch brings it.
+                Ok(_) => {}
+                Err(status) if status.code() == Code::Unauthenticated => {
+                    return self.logged_out(&status).await;
+                }
+                Err(status) => self.tell(Event::NotSent { id, why: status.message().to_owned() }).await,
+            }
+        }
+    }
+
+    /// Goes on behind the last message that came, whatever happens to the connection.
+    async fn watch(self: Arc<Self>, room: String, mut after: u64) {
+        loop {
+            let from = if after == 0 { From::Latest(LATEST) } else { From::After(after) };
+            let request = WatchRequest { room: room.clone(), from: Some(from) };
+            let watched = self
+                .connection
+                .once(async |channel| {
+                    let mut events = self.token.client(channel).watch(request).await?.into_inner();
+                    while let Some(event) = events.message().await? {
+                        let Some(event) = event.event else { continue };
+                        if let Watched::Message(message) = &event {
+                            after = after.max(message.number);
+                        }
+                        self.tell(Event::Watched { room: room.clone(), event }).await;
+                    }
+                    Ok(())
+                })
+                .await;
+            match watched {
+                Ok(()) => {}
+                Err(status) if is_lost(&status) => {}
+                Err(status) => match status.code() {
+                    Code::Unauthenticated => return self.logged_out(&status).await,
+                    Code::NotFound | Code::InvalidArgument | Code::OutOfRange => {
+                        let why = status.message().to_owned();
+                        return self.tell(Event::NotWatched { room, why }).await;
+                    }
+                    _ => self.tell(Event::Notice(status.message().to_owned())).await,
+                },
+            }
+            // Nothing that a server does makes this a loop without a pause.
+            sleep(PAUSE / 10).await;
+        }
+    }
+
+    async fn list_rooms(self: Arc<Self>) {
+        loop {
+            let rooms = self
+                .connection
+                .until_answered(|channel| {
+                    let request = short(ListRoomsRequest {});
+                    let client = self.token.client(channel);
+                    async move { client.list_rooms(request).await }
+                })
+                .await;
+            match rooms {
+                Ok(rooms) => self.tell(Event::Rooms(rooms.into_inner().rooms)).await,
+                Err(status) if status.code() == Code::Unauthenticated => {
+                    return self.logged_out(&status).await;
+                }
+                Err(status) => self.tell(Event::Notice(status.message().to_owned())).await,
+            }
+            sleep(ROOMS_INTERVAL).await;
+        }
+    }
+
+    async fn create_room(self: Arc<Self>, name: String) {
+        let request = short(CreateRoomRequest { name: name.clone() });
+        let created =
+            self.connection.once(async |channel| self.token.client(channel).create_room(request).await).await;
+        self.tell(match created {
+            Ok(_) => Event::Created(name),
+            Err(status) => Event::Notice(status.message().to_owned()),
+        })
+        .await;
+    }
+
+    async fn earlier(self: Arc<Self>, room: String, before: u64) {
+        let history = self
+            .connection
+            .until_answered(|channel| {
+                let limit = EARLIER;
+                let request = short(HistoryRequest { room: room.clone(), before, limit });
+                let client = self.token.client(channel);
+                async move { client.history(request).await }
+            })
+            .await;
+        self.tell(match history {
+            Ok(history) => Event::Earlier { room, messages: history.into_inner().messages },
+            Err(status) => Event::Notice(status.message().to_owned()),
+        })
+        .await;
+    }
+
+    async fn send_file(self: Arc<Self>, transfer: u64, room: String, path: PathBuf) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let progress = self.progress(transfer, format!("sending {name}"));
+        let sent = transfers::upload(&self.connection, &self.token, &path, progress).await;
+        self.tell(Event::TransferEnded(transfer)).await;
+        self.tell(match sent {
+            Ok(file) => Event::Uploaded { room, file },
+            Err(why) => Event::Notice(why),
+        })
+        .await;
+    }
+
+    async fn save(self: Arc<Self>, transfer: u64, room: String, number: u64, file: crate::proto::File) {
+        let progress = self.progress(transfer, format!("saving {}", file.name));
+        let at = (room.as_str(), number);
+        let saved =
+            transfers::download(&self.connection, &self.token, at, &file, &self.downloads, progress).await;
+        self.tell(Event::TransferEnded(transfer)).await;
+        let (Ok(text) | Err(text)) = saved.map(|path| format!("saved {}", path.display()));
+        self.tell(Event::Notice(text)).await;
+    }
+
+    /// What does not fit into the queue is left out: the next says more.
+    fn progress(&self, transfer: u64, what: String) -> impl Fn(u64, u64) + Clone + Send + 'static {
+        let events = self.events.clone();
+        move |done, size| {
+            let _ = events.try_send(Event::Progress { transfer, what: what.clone(), done, size });
+        }
+    }
+
+    async fn logged_out(&self, status: &Status) {
+        self.tell(Event::LoggedOut(status.message().to_owned())).await;
+    }
+
+    async fn tell(&self, event: Event) {
+        // An error: the program ends.
+        let _ = self.events.send(event).await;
+    }
+}

@@ -1,0 +1,491 @@
+//! The database: users, sessions, rooms, messages and what is known of files.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, TransactionBehavior, params};
+use thalweg::Status;
+use tokio::task::spawn_blocking;
+
+use crate::proto::{File, Message, message::Body};
+
+/// The room that there always is.
+const FIRST_ROOM: &str = "lobby";
+const VERSION: i32 = 1;
+
+const SCHEMA: &str = "
+    CREATE TABLE users (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+        password TEXT NOT NULL
+    );
+    CREATE TABLE sessions (
+        token BLOB PRIMARY KEY,
+        user INTEGER NOT NULL REFERENCES users,
+        ends_s INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX sessions_of_user ON sessions (user, ends_s);
+    CREATE TABLE rooms (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+        last INTEGER NOT NULL DEFAULT 0
+    );
+    CREATE TABLE files (
+        hash BLOB PRIMARY KEY,
+        size INTEGER NOT NULL,
+        stored_s INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE messages (
+        room INTEGER NOT NULL REFERENCES rooms,
+        number INTEGER NOT NULL,
+        author INTEGER NOT NULL REFERENCES users,
+        id BLOB NOT NULL,
+        sent_ms INTEGER NOT NULL,
+        text TEXT,
+        file BLOB REFERENCES files,
+        file_name TEXT,
+        PRIMARY KEY (room, number),
+        UNIQUE (author, id)
+    ) WITHOUT ROWID;
+    CREATE INDEX messages_of_file ON messages (file) WHERE file IS NOT NULL;
+";
+
+/// What `message` reads, in its order.
+const MESSAGES: &str = "
+    SELECT rooms.name, messages.number, messages.id, users.name, messages.sent_ms, messages.text,
+        messages.file, messages.file_name, files.size
+    FROM messages JOIN rooms ON rooms.id = messages.room JOIN users ON users.id = messages.author
+        LEFT JOIN files ON files.hash = messages.file
+    WHERE messages.room = ?1";
+
+/// One connection writes, another reads, so that nobody who reads waits for a disk.
+pub(crate) struct Store {
+    writer: Mutex<Connection>,
+    reader: Mutex<Connection>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("cannot make the folder {}: {error}; name another one with --data", path.display())]
+    Folder { path: PathBuf, error: std::io::Error },
+    #[error("cannot open the database {}: {error}", path.display())]
+    Database { path: PathBuf, error: rusqlite::Error },
+    #[error("the database {} has version {found}, and this program knows {VERSION}", path.display())]
+    Version { path: PathBuf, found: i32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct User {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredRoom {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) last: u64,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It is in the room, from now on or from when it was sent before.
+    Stored { number: u64, sent_ms: i64 },
+    /// Its id is that of another message of this author.
+    IdIsTaken,
+    /// The file that it carries has not been uploaded.
+    NoSuchFile,
+}
+
+impl Store {
+    pub(crate) fn open(folder: &Path) -> Result<Self, OpenError> {
+        fs::create_dir_all(folder).map_err(|error| OpenError::Folder { path: folder.into(), error })?;
+        let path = folder.join("chat.sqlite");
+        let failed = |error| OpenError::Database { path: path.clone(), error };
+        let mut writer = connect(&path).map_err(failed)?;
+        let version = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+        match version {
+            0 => create(&mut writer).map_err(failed)?,
+            VERSION => {}
+            found => return Err(OpenError::Version { path, found }),
+        }
+        let reader = connect(&path).map_err(failed)?;
+        Ok(Self { writer: Mutex::new(writer), reader: Mutex::new(reader) })
+    }
+
+    /// Runs `work` where it may wait for the disk. What fails there is told to the operator, and to clients only that
+    /// it did.
+    pub(crate) async fn run<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Status> {
+        let store = self.clone();
+        let done = spawn_blocking(move || work(&store)).await;
+        done.map_err(|error| Status::internal(format!("the store's task failed: {error}")))?.map_err(
+            |error| {
+                eprintln!("chat-server: the database failed: {error}");
+                Status::internal("the server's database failed; its log says why")
+            },
+        )
+    }
+
+    /// `None`: the name is taken.
+    pub(crate) fn add_user(&self, name: &str, password: &str) -> rusqlite::Result<Option<User>> {
+        let writer = self.writer();
+        let added = writer.execute("INSERT INTO users (name, password) VALUES (?1, ?2)", [name, password]);
+        Ok(unless_taken(added)?.map(|_| User { id: writer.last_insert_rowid(), name: name.to_owned() }))
+    }
+
+    /// The user and the hash of the password.
+    pub(crate) fn user(&self, name: &str) -> rusqlite::Result<Option<(User, String)>> {
+        let query = "SELECT id, name, password FROM users WHERE name = ?1";
+        let user = |row: &Row<'_>| Ok((User { id: row.get(0)?, name: row.get(1)? }, row.get(2)?));
+        self.reader().query_row(query, [name], user).optional()
+    }
+
+    /// Adds a session, and ends those of the user's that are over or too many: the tokens of these.
+    pub(crate) fn add_session(
+        &self,
+        token: [u8; 32],
+        user: i64,
+        ends_s: u64,
+        sessions_max: u32,
+    ) -> rusqlite::Result<Vec<[u8; 32]>> {
+        let mut writer = self.writer();
+        let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute(
+            "INSERT INTO sessions VALUES (?1, ?2, ?3)",
+            params![token, user, ends_s.cast_signed()],
+        )?;
+        let ended = transaction
+            .prepare(
+                "DELETE FROM sessions WHERE user = ?1 AND (ends_s <= ?2 OR token NOT IN
+                    (SELECT token FROM sessions WHERE user = ?1 ORDER BY token = ?4 DESC, ends_s DESC LIMIT ?3))
+                 RETURNING token",
+            )?
+            .query_map(params![user, now_s(), sessions_max, token], |row| row.get(0))?
+            .collect::<rusqlite::Result<_>>()?;
+        transaction.commit()?;
+        Ok(ended)
+    }
+
+    pub(crate) fn remove_session(&self, token: [u8; 32]) -> rusqlite::Result<()> {
+        self.writer().execute("DELETE FROM sessions WHERE token = ?1", [token]).map(drop)
+    }
+
+    /// All that are not over: token, user, end.
+    pub(crate) fn sessions(&self) -> rusqlite::Result<Vec<([u8; 32], User, u64)>> {
+        let writer = self.writer();
+        writer.execute("DELETE FROM sessions WHERE ends_s <= ?1", [now_s()])?;
+        let mut query = writer
+            .prepare("SELECT token, users.id, name, ends_s FROM sessions JOIN users ON users.id = user")?;
+        let session = |row: &Row<'_>| {
+            let user = User { id: row.get(1)?, name: row.get(2)? };
+            Ok((row.get(0)?, user, row.get::<_, i64>(3)? as u64))
+        };
+        query.query_map([], session)?.collect()
+    }
+
+    pub(crate) fn rooms(&self) -> rusqlite::Result<Vec<StoredRoom>> {
+        let reader = self.reader();
+        let mut query = reader.prepare("SELECT id, name, last FROM rooms ORDER BY name")?;
+        query.query_map([], room)?.collect()
+    }
+
+    pub(crate) fn room(&self, name: &str) -> rusqlite::Result<Option<StoredRoom>> {
+        let reader = self.reader();
+        let mut query = reader.prepare("SELECT id, name, last FROM rooms WHERE name = ?1")?;
+        query.query_row([name], room).optional()
+    }
+
+    /// Whether there was none of the name.
+    pub(crate) fn add_room(&self, name: &str) -> rusqlite::Result<bool> {
+        let added = self.writer().execute("INSERT INTO rooms (name) VALUES (?1)", [name]);
+        Ok(unless_taken(added)?.is_some())
+    }
+
+    /// Gives the message its number and stores both in one transaction; a message that is there already keeps its own.
+    pub(crate) fn send(&self, room: i64, author: i64, id: &[u8], body: &Body) -> rusqlite::Result<Sent> {
+        let (text, file) = match body {
+            Body::Text(text) => (Some(text), None),
+            Body::File(file) => (None, Some(file)),
+        };
+        let mut writer = self.writer();
+        let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let known = transaction
+            .prepare(
+                "SELECT number, sent_ms, room = ?3 AND text IS ?4 AND file IS ?5 FROM messages
+                 WHERE author = ?1 AND id = ?2",
+            )?
+            .query_row(params![author, id, room, text, file.map(|file| &file.hash)], |row| {
+                Ok((row.get::<_, i64>(0)? as u64, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        match known {
+            Some((number, sent_ms, true)) => return Ok(Sent::Stored { number, sent_ms }),
+            Some(_) => return Ok(Sent::IdIsTaken),
+            None => {}
+        }
+        if let Some(file) = file {
+            let size: Option<i64> = transaction
+                .query_row("SELECT size FROM files WHERE hash = ?1", [&file.hash], |row| row.get(0))
+                .optional()?;
+            if size != Some(file.size.cast_signed()) {
+                return Ok(Sent::NoSuchFile);
+            }
+        }
+        let number: i64 = transaction
+            .prepare("UPDATE rooms SET last = last + 1 WHERE id = ?1 RETURNING last")?
+            .query_row([room], |row| row.get(0))?;
+        let sent_ms = since_1970().as_millis() as i64;
+        transaction
+            .prepare(
+                "INSERT INTO messages (room, number, author, id, sent_ms, text, file, file_name)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                room,
+                number,
+                author,
+                id,
+                sent_ms,
+                text,
+                file.map(|file| &file.hash),
+                file.map(|file| &file.name)
+            ])?;
+        transaction.commit()?;
+        Ok(Sent::Stored { number: number as u64, sent_ms })
+    }
+
+    /// The first `limit` messages behind `number`, in order.
+    pub(crate) fn messages_after(
+        &self,
+        room: i64,
+        number: u64,
+        limit: u32,
+    ) -> rusqlite::Result<Vec<Message>> {
+        let query = format!("{MESSAGES} AND number > ?2 ORDER BY number LIMIT ?3");
+        self.messages(&query, room, number, limit)
+    }
+
+    /// The last `limit` messages before `number`, in order.
+    pub(crate) fn messages_before(
+        &self,
+        room: i64,
+        number: u64,
+        limit: u32,
+    ) -> rusqlite::Result<Vec<Message>> {
+        let query = format!("{MESSAGES} AND number < ?2 ORDER BY number DESC LIMIT ?3");
+        let mut messages = self.messages(&query, room, number, limit)?;
+        messages.reverse();
+        Ok(messages)
+    }
+
+    pub(crate) fn message(&self, room: i64, number: u64) -> rusqlite::Result<Option<Message>> {
+        let query = format!("{MESSAGES} AND number = ?2 LIMIT ?3");
+        Ok(self.messages(&query, room, number, 1)?.pop())
+    }
+
+    fn messages(&self, query: &str, room: i64, number: u64, limit: u32) -> rusqlite::Result<Vec<Message>> {
+        let reader = self.reader();
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        reader.prepare(query)?.query_map(params![room, number, limit], message)?.collect()
+    }
+
+    pub(crate) fn add_file(&self, hash: &[u8], size: u64) -> rusqlite::Result<()> {
+        let added =
+            "INSERT INTO files VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET stored_s = excluded.stored_s";
+        self.writer().execute(added, params![hash, size.cast_signed(), now_s()]).map(drop)
+    }
+
+    /// Forgets the files that no message carries a while after they were stored: their hashes.
+    pub(crate) fn forget_files(&self, unused_for: Duration) -> rusqlite::Result<Vec<Vec<u8>>> {
+        let writer = self.writer();
+        let mut query = writer.prepare(
+            "DELETE FROM files WHERE stored_s < ?1 AND NOT EXISTS (SELECT 1 FROM messages WHERE file = hash)
+             RETURNING hash",
+        )?;
+        query.query_map([now_s() - unused_for.as_secs().cast_signed()], |row| row.get(0))?.collect()
+    }
+
+    /// A transaction that was not committed has been rolled back: a panic leaves nothing half done.
+    fn writer(&self) -> MutexGuard<'_, Connection> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Connection> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn now_s() -> i64 {
+    since_1970().as_secs().cast_signed()
+}
+
+fn since_1970() -> Duration {
+    SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // What was answered outlives a power cut, too, and not only the process.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.busy_timeout(Duration::from_secs(5))?;
+    Ok(connection)
+}
+
+fn create(writer: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = writer.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.execute("INSERT INTO rooms (name) VALUES (?1)", [FIRST_ROOM])?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+/// `None` where a name is there already.
+fn unless_taken<T>(added: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match added {
+        Ok(added) => Ok(Some(added)),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn room(row: &Row<'_>) -> rusqlite::Result<StoredRoom> {
+    Ok(StoredRoom { id: row.get(0)?, name: row.get(1)?, last: row.get::<_, i64>(2)?.cast_unsigned() })
+}
+
+fn message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    let body = match row.get(5)? {
+        Some(text) => Body::Text(text),
+        None => Body::File(File { hash: row.get(6)?, name: row.get(7)?, size: row.get::<_, i64>(8)? as u64 }),
+    };
+    Ok(Message {
+        room: row.get(0)?,
+        number: row.get::<_, i64>(1)? as u64,
+        id: row.get(2)?,
+        author: row.get(3)?,
+        sent_ms: row.get(4)?,
+        body: Some(body),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Body {
+        Body::Text(text.to_owned())
+    }
+
+    /// Sends to a store that is opened anew for each message: what is left of them, by number.
+    fn check(sends: &[(&[u8], Body)], answers: &[Option<u64>], left: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        let ada = Store::open(folder.path()).unwrap().add_user("ada", "hash").unwrap().unwrap();
+        for ((id, body), answer) in sends.iter().zip(answers) {
+            let store = Store::open(folder.path()).unwrap();
+            let room = store.room(FIRST_ROOM).unwrap().unwrap();
+            let number = match store.send(room.id, ada.id, id, body).unwrap() {
+                Sent::Stored { number, .. } => Some(number),
+                Sent::IdIsTaken | Sent::NoSuchFile => None,
+            };
+            assert_eq!(number, *answer, "{body:?}");
+        }
+        let store = Store::open(folder.path()).unwrap();
+        let room = store.room(FIRST_ROOM).unwrap().unwrap();
+        let messages = store.messages_after(room.id, 0, 100).unwrap();
+        let texts: Vec<String> = messages
+            .iter()
+            .map(|message| match message.body.as_ref().unwrap() {
+                Body::Text(text) => text.clone(),
+                Body::File(file) => file.name.clone(),
+            })
+            .collect();
+        assert_eq!(texts, left);
+        assert_eq!(
+            messages.iter().map(|message| message.number).collect::<Vec<_>>(),
+            (1..=room.last).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn messages_are_numbered_and_stored_once() {
+        check(
+            &[(b"1", text("one")), (b"2", text("two")), (b"1", text("one")), (b"3", text("three"))],
+            &[Some(1), Some(2), Some(1), Some(3)],
+            &["one", "two", "three"],
+        );
+    }
+
+    #[test]
+    fn an_id_is_one_messages() {
+        check(&[(b"1", text("one")), (b"1", text("another"))], &[Some(1), None], &["one"]);
+    }
+
+    #[test]
+    fn a_file_must_have_been_stored() {
+        let file = Body::File(File { hash: vec![7; 32], name: "a.txt".to_owned(), size: 3 });
+        check(&[(b"1", file), (b"2", text("one"))], &[None, Some(1)], &["one"]);
+    }
+
+    #[test]
+    fn pages() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let ada = store.add_user("ada", "hash").unwrap().unwrap();
+        let room = store.room(FIRST_ROOM).unwrap().unwrap().id;
+        for id in 1..=10_u8 {
+            store.send(room, ada.id, &[id], &text(&id.to_string())).unwrap();
+        }
+        let numbers =
+            |messages: Vec<Message>| messages.iter().map(|message| message.number).collect::<Vec<_>>();
+        assert_eq!(numbers(store.messages_after(room, 7, 2).unwrap()), [8, 9]);
+        assert_eq!(numbers(store.messages_after(room, 10, 2).unwrap()), Vec::<u64>::new());
+        assert_eq!(numbers(store.messages_before(room, 4, 2).unwrap()), [2, 3]);
+        assert_eq!(numbers(store.messages_before(room, u64::MAX, 2).unwrap()), [9, 10]);
+    }
+
+    #[test]
+    fn names_are_equal_in_any_case() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        assert!(store.add_user("Ada", "hash").unwrap().is_some());
+        assert!(store.add_user("aDA", "hash").unwrap().is_none());
+        assert_eq!(store.user("ADA").unwrap().unwrap().0.name, "Ada");
+        assert!(!store.add_room("LOBBY").unwrap());
+    }
+
+    #[test]
+    fn a_user_has_so_many_sessions() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let ada = store.add_user("ada", "hash").unwrap().unwrap();
+        let ends_s = now_s() as u64 + 1000;
+        assert_eq!(store.add_session([1; 32], ada.id, ends_s, 2).unwrap(), Vec::<[u8; 32]>::new());
+        assert_eq!(store.add_session([2; 32], ada.id, ends_s + 1, 2).unwrap(), Vec::<[u8; 32]>::new());
+        assert_eq!(store.add_session([3; 32], ada.id, ends_s + 1, 2).unwrap(), [[1; 32]]);
+        assert_eq!(store.sessions().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn files_that_no_message_carries_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let ada = store.add_user("ada", "hash").unwrap().unwrap();
+        let room = store.room(FIRST_ROOM).unwrap().unwrap().id;
+        for hash in [[1; 32], [2; 32]] {
+            store.add_file(&hash, 3).unwrap();
+        }
+        let file = File { hash: vec![1; 32], name: "a.txt".to_owned(), size: 3 };
+        store.send(room, ada.id, b"1", &Body::File(file)).unwrap();
+        assert_eq!(store.forget_files(Duration::from_secs(60)).unwrap(), Vec::<Vec<u8>>::new());
+        store.writer().execute("UPDATE files SET stored_s = stored_s - 100", []).unwrap();
+        assert_eq!(store.forget_files(Duration::from_secs(60)).unwrap(), [[2; 32]]);
+    }
+}

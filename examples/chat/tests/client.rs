@@ -1,0 +1,25 @@
+//! The tests within the client's files: cargo builds an example to be run, or to be tested, and the others need it
+//! to be run.
+
+#![allow(dead_code, reason = "what `main` uses of it")]
+
+#[path = "../client/app.rs"]
+mod app;
+#[path = "../client/connection.rs"]
+mod connection;
+#[path = "../client/editor.rs"]
+mod editor;
+#[path = "../client/options.rs"]
+mod options;
+#[path = "../client/proto.rs"]
+mod proto;
+#[path = "../client/requests.rs"]
+mod requests;
+#[path = "../client/screen.rs"]
+mod screen;
+#[path = "../client/terminal.rs"]
+mod terminal;
+#[path = "../client/transfers.rs"]
+mod transfers;
+#[path = "../client/worker.rs"]
+mod worker;

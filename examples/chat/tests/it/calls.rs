@@ -1,0 +1,232 @@
+//! The interface, as other clients meet it: what is refused, and how; health and reflection.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use thalweg::metadata::{Ascii, MetadataValue};
+use thalweg::tls::{Certificate, ClientTlsConfig};
+use thalweg::{Channel, Code, InterceptedChannel, Request, Response, Status};
+use thalweg_services::health::{self, ServingStatus};
+use thalweg_services::reflection::pb::ServerReflectionRequest;
+use thalweg_services::reflection::pb::server_reflection_client::ServerReflectionClient;
+use thalweg_services::reflection::pb::server_reflection_request::MessageRequest;
+use thalweg_services::reflection::pb::server_reflection_response::MessageResponse;
+
+use crate::proto::accounts_client::AccountsClient;
+use crate::proto::chat_client::ChatClient;
+use crate::proto::message::Body;
+use crate::proto::send_request::Body as SentBody;
+use crate::proto::upload_request::{Head, Part};
+use crate::proto::watch_request::From;
+use crate::proto::watch_response::Event;
+use crate::proto::{
+    CreateRoomRequest, Credentials, DownloadRequest, File, HistoryRequest, ListRoomsRequest, LogOutRequest,
+    SendRequest, UploadRequest, WatchRequest,
+};
+use crate::server::Server;
+
+/// A server, and ada, who has logged in.
+struct Chat {
+    server: Server,
+    channel: Channel,
+    client: ChatClient<InterceptedChannel>,
+    data: tempfile::TempDir,
+}
+
+impl Chat {
+    async fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let server = Server::start(data.path(), 0);
+        let channel = connect(data.path(), server.port).await;
+        let session =
+            AccountsClient::new(channel.clone()).register(credentials("ada", "correct horse")).await;
+        let token = session.unwrap().into_inner().token;
+        let token = format!("Bearer {token}").parse().unwrap();
+        let client = with_token(&channel, token);
+        Self { server, channel, client, data }
+    }
+
+    async fn say(&self, id: u8, room: &str, body: SentBody) -> Result<u64, Status> {
+        let message = SendRequest { room: room.to_owned(), id: vec![id; 16], body: Some(body) };
+        Ok(self.client.send(message).await?.into_inner().number)
+    }
+
+    async fn upload(&self, parts: Vec<Part>) -> Result<File, Status> {
+        let parts = parts.into_iter().map(|part| UploadRequest { part: Some(part) }).collect::<Vec<_>>();
+        let request = Request::new(tokio_stream::iter(parts));
+        self.client.upload(request).await.map(Response::into_inner)
+    }
+}
+
+async fn connect(data: &Path, port: u16) -> Channel {
+    let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_file(data.join("ca.pem")));
+    Channel::builder(format!("localhost:{port}")).tls(tls).connect().await.unwrap()
+}
+
+fn with_token(channel: &Channel, token: MetadataValue<Ascii>) -> ChatClient<InterceptedChannel> {
+    ChatClient::with_interceptor(channel.clone(), move |mut request: Request<()>| {
+        request.metadata_mut().insert("authorization", token.clone());
+        Ok(request)
+    })
+}
+
+fn credentials(name: &str, password: &str) -> Credentials {
+    Credentials { name: name.to_owned(), password: password.to_owned() }
+}
+
+fn text(text: &str) -> SentBody {
+    SentBody::Text(text.to_owned())
+}
+
+#[track_caller]
+fn check<T: std::fmt::Debug>(outcome: Result<T, Status>, code: Code, says: &str) {
+    let status = outcome.unwrap_err();
+    assert_eq!(status.code(), code, "{status:?}");
+    assert!(status.message().contains(says), "{status:?}");
+}
+
+#[tokio::test]
+async fn accounts_are_refused_with_a_reason() {
+    let chat = Chat::start().await;
+    let accounts = AccountsClient::new(chat.channel.clone());
+    let register = async |name, password| accounts.register(credentials(name, password)).await;
+    let log_in = async |name, password| accounts.log_in(credentials(name, password)).await;
+    check(register("ADA", "correct horse").await, Code::AlreadyExists, "the name ADA is taken");
+    check(register("two words", "correct horse").await, Code::InvalidArgument, "letters a-z");
+    check(register("bob", "short").await, Code::InvalidArgument, "8 to 128 bytes; this has 5");
+    check(log_in("ada", "wrong horse").await, Code::Unauthenticated, "the name or the password is wrong");
+    check(
+        log_in("nobody", "correct horse").await,
+        Code::Unauthenticated,
+        "the name or the password is wrong",
+    );
+    assert_eq!(log_in("ADA", "correct horse").await.unwrap().into_inner().name, "ada");
+}
+
+#[tokio::test]
+async fn a_session_is_asked_for() {
+    let chat = Chat::start().await;
+    let without = ChatClient::new(chat.channel.clone());
+    check(without.list_rooms(ListRoomsRequest {}).await, Code::Unauthenticated, "log in first");
+    let wrong = with_token(&chat.channel, "Bearer 1234".parse().unwrap());
+    check(wrong.list_rooms(ListRoomsRequest {}).await, Code::Unauthenticated, "log in again");
+    let rooms = chat.client.list_rooms(ListRoomsRequest {}).await.unwrap().into_inner().rooms;
+    assert_eq!(rooms.iter().map(|room| room.name.as_str()).collect::<Vec<_>>(), ["lobby"]);
+    chat.client.log_out(LogOutRequest {}).await.unwrap();
+    let asked = chat.client.list_rooms(ListRoomsRequest {}).await;
+    check(asked, Code::Unauthenticated, "log in again");
+}
+
+#[tokio::test]
+async fn rooms_and_messages_are_refused_with_a_reason() {
+    let chat = Chat::start().await;
+    let create =
+        async |name: &str| chat.client.create_room(CreateRoomRequest { name: name.to_owned() }).await;
+    check(create("Lobby").await, Code::AlreadyExists, "there is a room Lobby already");
+    check(create("").await, Code::InvalidArgument, "the name of a room");
+    create("den").await.unwrap();
+
+    check(chat.say(1, "nowhere", text("hello")).await, Code::NotFound, "there is no room \"nowhere\"");
+    check(chat.say(1, "den", text(" ")).await, Code::InvalidArgument, "the message is empty");
+    check(chat.say(1, "den", text(&"x".repeat(4001))).await, Code::InvalidArgument, "this has 4001");
+    check(chat.say(1, "den", text("\x1b[2J")).await, Code::InvalidArgument, "control characters");
+    let file = File { hash: vec![1; 32], name: "a.txt".to_owned(), size: 3 };
+    check(chat.say(1, "den", SentBody::File(file)).await, Code::FailedPrecondition, "upload it first");
+    let send = SendRequest { room: "den".to_owned(), id: vec![1; 15], body: Some(text("hello")) };
+    check(chat.client.send(send).await, Code::InvalidArgument, "an id has 16 bytes; this has 15");
+    assert_eq!(chat.say(1, "den", text("hello")).await.unwrap(), 1);
+    assert_eq!(chat.say(1, "den", text("hello")).await.unwrap(), 1, "sent again");
+    check(chat.say(1, "lobby", text("hello")).await, Code::AlreadyExists, "the id is another message's");
+
+    let watch =
+        async |room: &str, from| chat.client.watch(WatchRequest { room: room.to_owned(), from }).await;
+    check(watch("nowhere", Some(From::After(0))).await.map(drop), Code::NotFound, "there is no room");
+    check(watch("den", Some(From::After(2))).await.map(drop), Code::OutOfRange, "den has 1 messages");
+    check(watch("den", None).await.map(drop), Code::InvalidArgument, "say after which number");
+}
+
+#[tokio::test]
+async fn watching_begins_where_one_asks() {
+    let chat = Chat::start().await;
+    for id in 1..=250_u8 {
+        chat.say(id, "lobby", text(&id.to_string())).await.unwrap();
+    }
+    for (from, first) in [(From::After(0), 1), (From::After(249), 250), (From::Latest(3), 248)] {
+        let watch = WatchRequest { room: "lobby".to_owned(), from: Some(from) };
+        let mut events = chat.client.watch(watch).await.unwrap().into_inner();
+        let mut numbers = Vec::new();
+        loop {
+            match events.message().await.unwrap().unwrap().event.unwrap() {
+                Event::Message(message) => numbers.push(message.number),
+                Event::CaughtUp(caught_up) => {
+                    assert_eq!(caught_up.last, 250);
+                    break;
+                }
+                Event::Present(present) => panic!("{present:?}"),
+            }
+        }
+        assert_eq!(numbers, (first..=250).collect::<Vec<_>>());
+        let Some(Event::Present(present)) = events.message().await.unwrap().unwrap().event else { panic!() };
+        assert_eq!(present.names, ["ada"]);
+    }
+    let history = HistoryRequest { room: "lobby".to_owned(), before: 11, limit: 3 };
+    let history = chat.client.history(history).await.unwrap().into_inner().messages;
+    let texts: Vec<_> = history.into_iter().map(|message| message.body.unwrap()).collect();
+    assert_eq!(texts, ["8", "9", "10"].map(|text| Body::Text(text.to_owned())));
+}
+
+#[tokio::test]
+async fn files_are_limited() {
+    let chat = Chat::start().await;
+    let head = |name: &str, size| Part::Head(Head { name: name.to_owned(), size });
+    let large = chat.upload(vec![head("large", 50 * 1024 * 1024 + 1)]).await;
+    check(large, Code::InvalidArgument, "large has 52428801 bytes; a file may have 52428800 (50 MiB)");
+    let short = chat.upload(vec![head("short", 3), Part::Chunk(b"ab".to_vec())]).await;
+    check(short, Code::InvalidArgument, "short was to have 3 bytes, and 2 came");
+
+    let file = chat.upload(vec![head("a.txt", 3), Part::Chunk(b"abc".to_vec())]).await.unwrap();
+    assert_eq!(chat.say(1, "lobby", SentBody::File(file)).await.unwrap(), 1);
+    assert_eq!(chat.say(2, "lobby", text("no file")).await.unwrap(), 2);
+    let download = async |number, offset| {
+        let download = DownloadRequest { room: "lobby".to_owned(), number, offset };
+        let mut pieces = chat.client.download(download).await?.into_inner();
+        let mut bytes = Vec::new();
+        while let Some(piece) = pieces.message().await? {
+            bytes.extend(piece.chunk);
+        }
+        Ok(bytes)
+    };
+    assert_eq!(download(1, 0).await.unwrap(), b"abc");
+    assert_eq!(download(1, 2).await.unwrap(), b"c");
+    check(download(1, 4).await, Code::OutOfRange, "a.txt has 3 bytes");
+    check(download(2, 0).await, Code::FailedPrecondition, "message 2 of lobby carries no file");
+    check(download(3, 0).await, Code::NotFound, "there is no message 3 in lobby");
+}
+
+#[tokio::test]
+async fn health_and_reflection() {
+    let chat = Chat::start().await;
+    for service in ["", "chat.v1.Accounts", "chat.v1.Chat"] {
+        assert_eq!(health::check(&chat.channel, service).await.unwrap(), ServingStatus::Serving, "{service}");
+    }
+    let ask = ServerReflectionRequest {
+        message_request: Some(MessageRequest::ListServices(String::new())),
+        ..ServerReflectionRequest::default()
+    };
+    let client = ServerReflectionClient::new(chat.channel.clone());
+    let mut answers = client.server_reflection_info(tokio_stream::once(ask)).await.unwrap().into_inner();
+    let answer = answers.message().await.unwrap().unwrap().message_response;
+    let Some(MessageResponse::ListServicesResponse(listed)) = answer else { panic!("{answer:?}") };
+    let names: Vec<&str> = listed.service.iter().map(|service| service.name.as_str()).collect();
+    assert!(names.contains(&"chat.v1.Chat") && names.contains(&"grpc.health.v1.Health"), "{names:?}");
+}
+
+#[tokio::test]
+async fn the_server_speaks_tls_and_its_key_is_its_own() {
+    let chat = Chat::start().await;
+    let plain = Channel::builder(format!("localhost:{}", chat.server.port)).connect().await;
+    assert!(plain.unwrap_err().to_string().contains("TLS"));
+    let key = fs::metadata(chat.data.path().join("server.key")).unwrap();
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+}

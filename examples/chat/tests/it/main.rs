@@ -1,0 +1,11 @@
+//! The chat as its users have it: programs, terminals and files.
+
+mod calls;
+mod resumption;
+mod server;
+mod terminal;
+
+mod proto {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("chat.v1");
+}

@@ -1,0 +1,29 @@
+//! The tests within the server's files: cargo builds an example to be run, or to be tested, and the others need it
+//! to be run.
+
+#![allow(dead_code, reason = "what `main` uses of it")]
+
+#[path = "../server/accounts.rs"]
+mod accounts;
+#[path = "../server/certificate.rs"]
+mod certificate;
+#[path = "../server/chat.rs"]
+mod chat;
+#[path = "../server/files.rs"]
+mod files;
+#[path = "../server/hex.rs"]
+mod hex;
+#[path = "../server/names.rs"]
+mod names;
+#[path = "../server/options.rs"]
+mod options;
+#[path = "../server/passwords.rs"]
+mod passwords;
+#[path = "../server/proto.rs"]
+mod proto;
+#[path = "../server/rooms.rs"]
+mod rooms;
+#[path = "../server/sessions.rs"]
+mod sessions;
+#[path = "../server/store.rs"]
+mod store;
