@@ -177,7 +177,7 @@ impl ServerBuilder {
     }
 
     /// How long nothing may leave of an answer that is complete, because the client does not take it; 60 s by default.
-    /// `None`: for ever. Its stream is reset then.
+    /// `None`: for ever, also beyond [`max_connection_memory`](Self::max_connection_memory). Its stream is reset then.
     pub fn reply_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.config.reply_timeout = timeout;
         self

@@ -78,7 +78,7 @@ fn flags_that_make_no_run() {
     check(&["lab", "codec", "--rounds", "4294967295"], BAD_ARGUMENTS, &["--rounds", "1..=1000"]);
     check(&["load", "::1:80"], BAD_ARGUMENTS, &["`::1:80`", "brackets"]);
     check(&["load", "localhost"], BAD_ARGUMENTS, &["`localhost`", "no port", "localhost:50051"]);
-    check(&["load", "https://localhost:1"], BAD_ARGUMENTS, &["TLS"]);
+    check(&["load", "https://127.0.0.1:1"], FAILED, &["127.0.0.1:1", "is the server running?"]);
     check(&["load", nobody, "--rps", "100"], BAD_ARGUMENTS, &["closed loop", "-c"]);
 }
 

@@ -127,7 +127,7 @@ impl Upkeep {
             return Some("a frame or header block took too long");
         }
         self.queued = Stall::after(Some(self.queued), state.http2.queued_in_all(), now);
-        let is_over_budget = self.queued.bytes > state.http2.held_max();
+        let is_over_budget = times.reply.is_some() && self.queued.bytes > state.http2.held_max();
         if is_over_budget && self.queued.is_overdue(Some(OVER_BUDGET_STALL_MAX), now) {
             return Some("too many answers wait, and none is read");
         }
