@@ -160,8 +160,8 @@ impl Connection {
     }
 
     /// From here on the connection's window is withheld. A peer that narrows its streams' windows when it hears of it
-    /// does not come so far: when half the budget is held, it has as much on its way as the connection's window, and then
-    /// the streams that are open have narrow ones, of which a client may have opened more than it takes itself.
+    /// does not come so far: when half the budget is held, it has as much on its way as the connection's window, and
+    /// then the streams that are open have narrow ones, of which a client may have opened more than it takes itself.
     fn connection_held_max(&self) -> usize {
         let window = self.config.connection_window as usize;
         let narrow = self.streams.len().saturating_mul(self.narrow_window() as usize);
