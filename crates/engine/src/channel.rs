@@ -1,6 +1,5 @@
 //! A handle to a gRPC target, whatever its messages are: [`Channel`].
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fmt, io};
@@ -21,6 +20,7 @@ use crate::lanes::{
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::options::CallOptions;
+use crate::random::random_unit;
 use crate::request_heads::RequestHeads;
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTlsConfig, TlsError};
@@ -371,9 +371,4 @@ fn host_of(authority: &str) -> &str {
         Some((host, port)) if !port.contains(']') => host,
         _ => authority,
     }
-}
-
-/// A number in 0..1 for jitter; needs no quality beyond not being the same everywhere.
-fn random_unit() -> f64 {
-    RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64
 }

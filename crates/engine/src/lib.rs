@@ -39,6 +39,7 @@ mod measure;
 mod method;
 mod net;
 mod options;
+mod random;
 mod registry;
 mod request_heads;
 pub mod server;

@@ -116,8 +116,7 @@ pub(crate) fn end_silent(connection: &Connection, options: &Keepalive) {
     connection.measure.note_error(std::io::ErrorKind::TimedOut);
     let mut state = connection.lock();
     state.end_all(&status);
-    state.http2.close(ErrorCode::NoError, b"no answer to a keepalive PING");
-    state.notify_driver();
+    state.close(ErrorCode::NoError, "no answer to a keepalive PING");
 }
 
 #[cfg(test)]

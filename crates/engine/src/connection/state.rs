@@ -286,6 +286,18 @@ impl State {
         self.slots.len()
     }
 
+    /// The connection ends with its last call.
+    pub(crate) fn drain(&mut self) {
+        self.http2.drain(Instant::now().into_std());
+        self.notify_driver();
+    }
+
+    /// The connection ends now.
+    pub(crate) fn close(&mut self, code: ErrorCode, why: &str) {
+        self.http2.close(code, why.as_bytes());
+        self.notify_driver();
+    }
+
     /// All slots, with their keys.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (SlotKey, &Slot)> {
         let key = |index, slot: &Slot| SlotKey { index: index as u32, generation: slot.generation };

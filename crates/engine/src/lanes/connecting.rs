@@ -248,9 +248,7 @@ impl CloseUnlessOpened {
 impl Drop for CloseUnlessOpened {
     fn drop(&mut self) {
         if let Some(connection) = &self.0 {
-            let mut state = connection.lock();
-            state.http2.close(thalweg_http2::ErrorCode::NoError, b"");
-            state.notify_driver();
+            connection.lock().close(thalweg_http2::ErrorCode::NoError, "");
         }
     }
 }

@@ -145,7 +145,7 @@ impl Lane {
             dismissed.then(|| *state = State::Idle)
         });
         if dismissed.is_some() {
-            drain(connection);
+            connection.lock().drain();
             let ended = connection.lock().ended().map(|status| status.message().to_owned());
             let why = ended.as_deref().unwrap_or("it takes no more calls");
             let (channel, peer) = (&self.connector.target, &*connection.peer);
@@ -321,7 +321,7 @@ impl Drop for Lane {
     fn drop(&mut self) {
         if let Some(connection) = self.ready() {
             shut_down(&connection);
-            drain(&connection);
+            connection.lock().drain();
         }
         let calls = self.details(true).calls;
         *self.connector.calls.lock().unwrap_or_else(PoisonError::into_inner) += calls;
@@ -332,11 +332,4 @@ impl Drop for Lane {
 fn shut_down(connection: &Connection) {
     connection.measure.note_shutdown();
     connection.measure.disconnected();
-}
-
-/// The connection closes when its last call has ended.
-fn drain(connection: &Connection) {
-    let mut state = connection.lock();
-    state.http2.drain(Instant::now().into_std());
-    state.notify_driver();
 }

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
-use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Poll;
@@ -15,9 +14,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::draining::Draining;
-use super::upkeep::{self, Times, Upkeep};
+use super::upkeep::{Times, Upkeep};
 use crate::connection::Connection;
 use crate::net::ListenAddress;
+use crate::random::random_unit;
 use crate::registry::{self, Registry};
 use crate::snapshot::{Counts, ServerSnapshot, SocketSnapshot};
 
@@ -183,9 +183,7 @@ impl Connections {
         address: Option<IpAddr>,
         local: Option<Arc<ListenAddress>>,
     ) -> Registered {
-        // A hasher's keys differ from one to the next: random enough for this.
-        let random = RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64;
-        let upkeep = Upkeep::new(&self.limits.times, random, Instant::now());
+        let upkeep = Upkeep::new(&self.limits.times, random_unit(), Instant::now());
         let connection = Arc::clone(connection);
         let open = Arc::new(Open { connection, address, upkeep: Mutex::new(upkeep), local });
         let mut list = self.lock();
@@ -305,11 +303,11 @@ impl Drop for Connections {
 
 impl Open {
     fn drain(&self) {
-        upkeep::drain(&mut self.connection.lock());
+        self.connection.lock().drain();
     }
 
     fn close(&self, code: ErrorCode, why: &str) {
-        upkeep::close(&mut self.connection.lock(), code, why);
+        self.connection.lock().close(code, why);
     }
 }
 

@@ -93,16 +93,16 @@ impl Upkeep {
         let idle_since = state.sweep(now);
         if let Some(why) = self.what_is_wrong(&state, times, now) {
             tracing::debug!(peer = connection.peer, why, "a connection is ended");
-            close(&mut state, ErrorCode::EnhanceYourCalm, why);
+            state.close(ErrorCode::EnhanceYourCalm, why);
             return 0;
         }
         if times.idle_max.is_some_and(|max| idle_since + max <= now) {
-            drain(&mut state);
+            state.drain();
         }
         if let Some(ends) = self.age_ends.filter(|ends| *ends <= now) {
-            drain(&mut state);
+            state.drain();
             if times.age_grace.is_some_and(|grace| ends + grace <= now) {
-                close(&mut state, ErrorCode::NoError, "the connection has come to its age");
+                state.close(ErrorCode::NoError, "the connection has come to its age");
             }
         }
         self.end_late_requests(&mut state, times, now);
@@ -219,17 +219,5 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
         slot.end(End::Complete(Err(status.clone())));
         wake.extend(slot.receiver.take());
     }
-    state.notify_driver();
-}
-
-/// The client is asked to go; the connection ends with its last call.
-pub(super) fn drain(state: &mut State) {
-    state.http2.drain(Instant::now().into_std());
-    state.notify_driver();
-}
-
-/// The connection ends now.
-pub(super) fn close(state: &mut State, code: ErrorCode, why: &str) {
-    state.http2.close(code, why.as_bytes());
     state.notify_driver();
 }
