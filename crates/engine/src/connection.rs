@@ -21,6 +21,7 @@ mod send_loop;
 mod slot;
 mod state;
 mod stream_wait_queue;
+mod unlocked;
 mod work;
 
 pub(crate) use driver::{Driver, Endpoint};
@@ -33,6 +34,7 @@ pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
 #[cfg(feature = "testing")]
 pub use read_chunks::settle_alone;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
-pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn, keep_waker};
+pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn};
 pub(crate) use state::{Connection, OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
 pub(crate) use stream_wait_queue::{Gate, StreamWaitQueue};
+pub(crate) use unlocked::{NeedsClone, Sleeper, look};

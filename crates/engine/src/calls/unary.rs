@@ -15,7 +15,8 @@ use super::prepared::{Prepared, within};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, End, Inbox, Single, Slot, SlotKey, WakesOn, keep_scratch, keep_waker, take_scratch,
+    Connection, End, Inbox, NeedsClone, Single, Sleeper, Slot, SlotKey, WakesOn, keep_scratch, look,
+    take_scratch,
 };
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
@@ -160,12 +161,13 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
             },
         };
         let (len, mut message, scratch) = (message.message_len(), Some(message), &*scratch);
+        let mut waker = Some(cx.waker().clone());
         let mut state = self.connection.lock();
         let slot = |stream| {
             let inbox = Inbox::with_buffer(spare_inbox(), self.message_size_max);
             let mut slot = Slot::of_client(stream, inbox, WakesOn::End);
             slot.send_closed = true;
-            slot.receiver = Some(cx.waker().clone());
+            slot.receiver = waker.take();
             slot
         };
         let head = self.call.fields.block();
@@ -196,13 +198,23 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
     }
 
     fn poll_reply(&mut self, cx: &mut Context<'_>, key: SlotKey) -> Poll<Attempt> {
+        look(cx, |sleeper| self.look_for_reply(sleeper, key))
+    }
+
+    #[inline]
+    fn look_for_reply(
+        &mut self,
+        sleeper: &mut Sleeper<'_>,
+        key: SlotKey,
+    ) -> Result<Poll<Attempt>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some(slot) = state.slot(key) else {
-            return Poll::Ready(Attempt::Done(Err(Status::internal("the call was polled after its end"))));
+            let status = Status::internal("the call was polled after its end");
+            return Ok(Poll::Ready(Attempt::Done(Err(status))));
         };
         let Some(end) = slot.end.take() else {
-            keep_waker(&mut slot.receiver, cx.waker());
-            return Poll::Pending;
+            sleeper.keep_in(&mut slot.receiver)?;
+            return Ok(Poll::Pending);
         };
         let (stream, body) = (slot.stream, slot.inbox.take_rest());
         let head = slot.client().and_then(|call| call.head.take());
@@ -219,11 +231,11 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         drop(state);
         self.progress = Progress::Done;
         self.connection.call_ended();
-        Poll::Ready(match end {
+        Ok(Poll::Ready(match end {
             End::Complete(outcome) => Attempt::Done(outcome.map(|trailers| Arrived { head, body, trailers })),
             End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
             End::Lost { status, .. } => Attempt::Done(Err(status)),
-        })
+        }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use thalweg_http2::{ConnectionError, Event, ExpectedData, Output};
@@ -17,6 +17,7 @@ use tokio::time::{Instant, Sleep};
 use super::busy_poll::BusyPoll;
 use super::read_chunks::{self, ReadChunks};
 use super::state::{Connection, DriverState, OPENED_UNSENT_MAX, State};
+use super::unlocked::Deferred;
 use super::work::Work;
 use crate::buffers;
 use crate::status::Status;
@@ -76,8 +77,8 @@ pub(crate) struct Driver<IO, E> {
     is_gathering: bool,
     /// Bytes on their way into the socket.
     output: Output,
-    /// Empty between two reads: whom the last one woke.
-    wakers: Vec<Waker>,
+    /// Empty between two reads: what the last one deferred.
+    deferred: Deferred,
     has_woken: bool,
     timer: Option<Pin<Box<Sleep>>>,
     busy_poll: BusyPoll,
@@ -126,7 +127,7 @@ where
             expected: None,
             is_gathering: false,
             output: Output::default(),
-            wakers: Vec::new(),
+            deferred: Deferred::default(),
             has_woken: false,
             timer: None,
             busy_poll: BusyPoll::new(busy_poll),
@@ -188,11 +189,11 @@ where
             Some(what) => Status::unavailable(format!("{}: {what}", self.connection.peer)),
             None => Status::unavailable(format!("connection to {} lost: {error}", self.connection.peer)),
         };
+        state.end_all(&status);
+        drop(state);
         if identified.is_some() {
             tracing::debug!("{}", status.message());
         }
-        state.end_all(&status);
-        drop(state);
         self.enter(Phase::Closing);
     }
 
@@ -293,6 +294,7 @@ where
 
     /// Goes to sleep, unless a caller has left something to write since it last saw the output.
     fn sleep(&mut self, cx: &Context<'_>) -> bool {
+        let waker = cx.waker().clone();
         let mut state = self.connection.lock();
         // With output of our own still blocked, more of it can't leave either: the socket's waker will come. But the
         // connection may have been drained or closed meanwhile, which sets a time to all waiting.
@@ -305,7 +307,7 @@ where
             state.driver = DriverState::Running;
             return false;
         }
-        state.driver = DriverState::Asleep(cx.waker().clone());
+        state.driver = DriverState::Asleep(waker);
         self.chunks.note_sleep();
         if E::IS_SAMPLED && state.http2.is_window_blocked() {
             self.work.blocked_since = Some(Instant::now());
@@ -314,7 +316,7 @@ where
         if state.shrunk {
             self.output.shrink();
             self.leftover.shrink_to_fit();
-            self.wakers.shrink_to_fit();
+            self.deferred.shrink();
             self.endpoint.shrink();
             buffers::shrink();
         }
@@ -326,7 +328,7 @@ where
         self.is_alone = read_chunks::is_alone(Arc::as_ptr(&self.connection).addr());
         let mut state = self.connection.lock();
         // Woken by the socket rather than by a caller, it need not be woken by one as well.
-        state.driver = DriverState::Running;
+        let asleep = std::mem::replace(&mut state.driver, DriverState::Running);
         state.polled_at = self.polled_at;
         let now = self.polled_at.into_std();
         // Here too, for a peer that never lets a round pass without anything to do.
@@ -342,6 +344,7 @@ where
             state.tell_watcher(self.polled_at);
         }
         drop(state);
+        drop(asleep);
         if let Err(error) = overdue {
             self.fail(&error, &[]);
         }

@@ -9,8 +9,9 @@ use http::HeaderMap;
 use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
-use super::slot::{End, SlotKey, WakesOn, keep_waker};
+use super::slot::{End, SlotKey, WakesOn};
 use super::state::Connection;
+use super::unlocked::{NeedsClone, Sleeper, look};
 use crate::grpc::codec::{self, Payload};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
@@ -201,9 +202,14 @@ impl Incoming {
 
     /// Takes what has arrived. `Some` when nothing more will.
     fn poll_refill(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<End>, Status>> {
+        look(cx, |sleeper| self.refill(sleeper))
+    }
+
+    #[inline]
+    fn refill(&mut self, sleeper: &mut Sleeper<'_>) -> Result<Poll<Result<Option<End>, Status>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some((slot, http2, _)) = state.parts(self.key) else {
-            return Poll::Ready(Err(Status::internal("the stream was read after its end")));
+            return Ok(Poll::Ready(Err(Status::internal("the stream was read after its end"))));
         };
         let tail = if self.position == self.buffer.len() {
             self.buffer.clear();
@@ -214,47 +220,53 @@ impl Incoming {
             tail
         };
         self.position = 0;
-        if slot.inbox.put_back(tail, slot.stream, http2)? {
+        let has_message = match slot.inbox.put_back(tail, slot.stream, http2) {
+            Ok(has_message) => has_message,
+            Err(error) => return Ok(Poll::Ready(Err(error.into()))),
+        };
+        if has_message {
             slot.inbox.take(&mut self.buffer, slot.stream, http2);
             // Given-back window may be a WINDOW_UPDATE by now.
             if http2.wants_write() {
                 state.notify_driver();
             }
-            return Poll::Ready(Ok(None));
+            return Ok(Poll::Ready(Ok(None)));
         }
-        match &slot.end {
+        Ok(match &slot.end {
             Some(End::Complete(Ok(_))) if !slot.inbox.is_empty() => {
                 Poll::Ready(Err(EnvelopeError::Truncated { received: slot.inbox.len() }.into()))
             }
             Some(end) => Poll::Ready(Ok(Some(end.clone()))),
             None => {
-                keep_waker(&mut slot.receiver, cx.waker());
+                sleeper.keep_in(&mut slot.receiver)?;
                 if http2.wants_write() {
                     state.notify_driver();
                 }
                 Poll::Pending
             }
-        }
+        })
     }
 
     /// Client: the head of the response, or the end that came instead.
     pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
-        let mut state = self.connection.lock();
-        let Some(slot) = state.slot(self.key) else {
-            let status = Status::internal("the stream was read after its end");
-            return Poll::Ready(Err(End::Lost { status, unprocessed: false }));
-        };
-        let Some(call) = slot.client() else { return Poll::Pending };
-        if let Some(head) = &call.head {
-            self.encoding = head.encoding;
-            return Poll::Ready(Ok(Arc::clone(head)));
-        }
-        call.wakes_on = WakesOn::Head;
-        if let Some(end) = &slot.end {
-            return Poll::Ready(Err(end.clone()));
-        }
-        keep_waker(&mut slot.receiver, cx.waker());
-        Poll::Pending
+        look(cx, |sleeper| {
+            let mut state = self.connection.lock();
+            let Some(slot) = state.slot(self.key) else {
+                let status = Status::internal("the stream was read after its end");
+                return Ok(Poll::Ready(Err(End::Lost { status, unprocessed: false })));
+            };
+            let Some(call) = slot.client() else { return Ok(Poll::Pending) };
+            if let Some(head) = &call.head {
+                self.encoding = head.encoding;
+                return Ok(Poll::Ready(Ok(Arc::clone(head))));
+            }
+            call.wakes_on = WakesOn::Head;
+            if let Some(end) = &slot.end {
+                return Ok(Poll::Ready(Err(end.clone())));
+            }
+            sleeper.keep_in(&mut slot.receiver)?;
+            Ok(Poll::Pending)
+        })
     }
 
     /// Client: from now on the deadline ends the stream.

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use futures_core::Stream;
 
 use super::outgoing::{Outgoing, hand_over};
-use super::slot::{SlotKey, keep_waker};
+use super::slot::SlotKey;
 use super::state::Connection;
+use super::unlocked::{NeedsClone, Sleeper, look};
 use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::grpc::envelope::PREFIX_LEN;
@@ -156,18 +157,23 @@ where
 
     /// Hands the batch over when the stream takes it. Also notes who is to be woken when the stream is reset.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        look(cx, |sleeper| self.flush(sleeper))
+    }
+
+    #[inline]
+    fn flush(&mut self, sleeper: &mut Sleeper<'_>) -> Result<Poll<Result<(), Gone>>, NeedsClone> {
         let last = self.end_stream && matches!(self.ended, Some(Ok(())));
         let mut state = self.connection.lock();
-        let Some((slot, http2, _)) = state.parts(self.key) else { return Poll::Ready(Err(Gone)) };
+        let Some((slot, http2, _)) = state.parts(self.key) else { return Ok(Poll::Ready(Err(Gone))) };
         if slot.send_closed {
-            return Poll::Ready(Err(Gone));
+            return Ok(Poll::Ready(Err(Gone)));
         }
-        keep_waker(&mut slot.sender, cx.waker());
+        sleeper.keep_in(&mut slot.sender)?;
         if self.batch.is_empty() && !last {
-            return Poll::Ready(Ok(()));
+            return Ok(Poll::Ready(Ok(())));
         }
         if http2.queued(slot.stream) >= QUEUE_HIGH_WATER {
-            return Poll::Pending;
+            return Ok(Poll::Pending);
         }
         if last {
             slot.send_closed = true;
@@ -183,7 +189,7 @@ where
         let sent = hand_over(http2, stream, &mut self.batch, last);
         state.load.completed += 1;
         state.notify_driver();
-        Poll::Ready(sent.map_err(|_| Gone))
+        Ok(Poll::Ready(sent.map_err(|_| Gone)))
     }
 }
 

@@ -9,6 +9,7 @@ use thalweg_http2::StreamId;
 use tokio::time::Instant;
 
 use super::inbox::Inbox;
+use super::unlocked::Deferred;
 use crate::grpc::response::ResponseHead;
 use crate::measure::CallMeasure;
 use crate::status::Status;
@@ -207,26 +208,13 @@ impl Slot {
         }
     }
 
-    /// Moves the wakers of all who wait on this stream into `wake`.
+    /// Wakes all who wait on this stream.
     #[inline]
-    pub(crate) fn wake_all(&mut self, wake: &mut Vec<Waker>) {
-        for waiting in [&mut self.receiver, &mut self.sender] {
-            if let Some(waker) = waiting.take() {
-                wake.push(waker);
-            }
+    pub(crate) fn wake_all(&mut self, deferred: &mut Deferred) {
+        deferred.wake(self.receiver.take());
+        deferred.wake(self.sender.take());
+        if let Role::Server(call) = &mut self.role {
+            deferred.wake(call.task.take());
         }
-        if let Role::Server(call) = &mut self.role
-            && let Some(waker) = call.task.take()
-        {
-            wake.push(waker);
-        }
-    }
-}
-
-/// Keeps `kept` to be `waker`, cloning only when it changed.
-pub(crate) fn keep_waker(kept: &mut Option<Waker>, waker: &Waker) {
-    match kept {
-        Some(old) if old.will_wake(waker) => {}
-        _ => *kept = Some(waker.clone()),
     }
 }

@@ -14,10 +14,11 @@ use tokio::time::Instant;
 use super::load::{Load, nanoseconds};
 use super::slot::{End, Slot, SlotKey};
 use super::stream_wait_queue::Gate;
+use super::unlocked::Deferred;
 use crate::measure::ConnectionMeasure;
 use crate::registry;
 use crate::snapshot::{Counts, Traffic};
-use crate::status::Status;
+use crate::status::{Code, Status};
 
 /// How many request heads may wait in the output of a connection. A server that does not read is no reason for calls
 /// that time out, each of which frees a stream for the next, to fill the memory with heads and resets.
@@ -61,7 +62,7 @@ impl Connection {
                 opener: None,
                 watcher: None,
                 opened_unsent: 0,
-                wake: Vec::new(),
+                deferred: Deferred::default(),
                 activity: 0,
                 polled_at: now,
                 frame_begun_at: None,
@@ -113,25 +114,29 @@ impl Connection {
     /// could take for a whole request).
     pub(crate) fn cancel(&self, key: SlotKey) {
         let mut state = self.lock();
-        let Some(mut slot) = state.remove(key) else { return };
+        // Who gives the call up need not be woken by that.
+        let reader = state.slot(key).and_then(|slot| slot.receiver.take());
+        let Some(slot) = state.remove(key) else { return };
         self.call_ended();
         if !slot.is_over() {
             state.failed.cut_off();
         }
-        state.wake_all_of(&mut slot);
         state.http2.reset(slot.stream, ErrorCode::Cancel);
         if state.http2.wants_write() {
             state.notify_driver();
         }
+        drop(state);
+        // A status in it may have come from the user's own requests.
+        drop((reader, slot));
     }
 
     /// Ends a client's stream for a reason of its own; its reader gets `status`.
     pub(crate) fn fail(&self, key: SlotKey, status: &Status) {
         let mut state = self.lock();
         state.note_cut_off(key);
-        let Some((slot, http2, wake)) = state.parts(key) else { return };
+        let Some((slot, http2, deferred)) = state.parts(key) else { return };
         slot.end(End::Lost { status: status.clone(), unprocessed: false });
-        slot.wake_all(wake);
+        slot.wake_all(deferred);
         http2.reset(slot.stream, ErrorCode::Cancel);
         state.notify_driver();
     }
@@ -139,11 +144,14 @@ impl Connection {
     /// For who works on a connection before its driver runs: ready once it is closed. Whoever closes it wakes `cx`.
     #[cfg(feature = "tls")]
     pub(crate) fn poll_closed(&self, cx: &Context<'_>) -> Poll<()> {
+        let asleep = DriverState::Asleep(cx.waker().clone());
         let mut state = self.lock();
         if state.http2.is_closed() {
             return Poll::Ready(());
         }
-        state.driver = DriverState::Asleep(cx.waker().clone());
+        let before = std::mem::replace(&mut state.driver, asleep);
+        drop(state);
+        drop(before);
         Poll::Pending
     }
 
@@ -189,8 +197,8 @@ pub(crate) struct State {
     pub(crate) watcher: Option<(Instant, Waker)>,
     /// Client: streams opened since the driver last took output.
     pub(crate) opened_unsent: usize,
-    /// Woken when the lock is given back, never under it.
-    wake: Vec<Waker>,
+    /// What happens when the lock is given back, never under it.
+    deferred: Deferred,
     /// Counts the driver's reads: whether anything moved.
     pub(crate) activity: u64,
     /// When the driver's last poll began.
@@ -315,15 +323,33 @@ impl State {
     pub(crate) fn parts(
         &mut self,
         key: SlotKey,
-    ) -> Option<(&mut Slot, &mut http2::Connection, &mut Vec<Waker>)> {
+    ) -> Option<(&mut Slot, &mut http2::Connection, &mut Deferred)> {
         let slot = self.slots.get_mut(key.index as usize).filter(|slot| slot.generation == key.generation)?;
-        Some((slot, &mut self.http2, &mut self.wake))
+        Some((slot, &mut self.http2, &mut self.deferred))
     }
 
+    /// Takes the slot away. Who still waits on its stream is woken; what is measured of its call is left to the other
+    /// holders of that.
     #[inline]
     pub(crate) fn remove(&mut self, key: SlotKey) -> Option<Slot> {
         self.slot(key)?;
-        Some(self.slots.remove(key.index as usize))
+        let mut slot = self.slots.remove(key.index as usize);
+        slot.wake_all(&mut self.deferred);
+        if let Some(call) = slot.server() {
+            self.deferred.end(std::mem::take(&mut call.measure), None);
+        }
+        Some(slot)
+    }
+
+    /// A server's call ends with this code, for what is measured of it.
+    #[inline]
+    pub(crate) fn end_measure(&mut self, key: SlotKey, code: Code) {
+        let Some((slot, _, deferred)) = self.parts(key) else { return };
+        // One that was lost meanwhile was not answered.
+        let code = if slot.send_closed { Code::Cancelled } else { code };
+        if let Some(call) = slot.server() {
+            deferred.end(std::mem::take(&mut call.measure), Some(code));
+        }
     }
 
     /// The call in this slot, if it has no outcome yet, is about to be cut off.
@@ -367,14 +393,9 @@ impl State {
         }
     }
 
-    /// Wakes `waker` when the lock is given back.
-    pub(crate) fn wake_later(&mut self, waker: Option<Waker>) {
-        self.wake.extend(waker);
-    }
-
-    /// Wakes all who wait on a stream when the lock is given back.
-    pub(crate) fn wake_all_of(&mut self, slot: &mut Slot) {
-        slot.wake_all(&mut self.wake);
+    /// What is to happen when the lock is given back.
+    pub(crate) fn deferred(&mut self) -> &mut Deferred {
+        &mut self.deferred
     }
 
     /// There is output, or something else for the driver to see: makes sure that it looks.
@@ -382,7 +403,7 @@ impl State {
     pub(crate) fn notify_driver(&mut self) {
         match std::mem::replace(&mut self.driver, DriverState::Notified) {
             DriverState::Asleep(waker) => {
-                self.wake.push(waker);
+                self.deferred.wake(Some(waker));
                 // A server's connection, which has no gate, has nobody who asks.
                 if self.gate.is_some() {
                     self.note_wake();
@@ -404,7 +425,7 @@ impl State {
     pub(super) fn tell_watcher(&mut self, now: Instant) {
         if self.watcher.as_ref().is_some_and(|(from, _)| *from <= now) {
             let watcher = self.watcher.take().map(|(_, waker)| waker);
-            self.wake.extend(watcher);
+            self.deferred.wake(watcher);
         }
     }
 
@@ -425,7 +446,7 @@ impl State {
     /// Client: a stream may be free, or the connection takes no more; whoever waits has to look.
     pub(crate) fn admit(&mut self) {
         let next = self.gate.as_ref().and_then(|gate| gate.admit());
-        self.wake.extend(next);
+        self.deferred.wake(next);
     }
 
     /// Client: no stream is free, and the protocol was asked to tell of the next.
@@ -449,16 +470,16 @@ impl State {
                 self.failed.cut_off();
             }
             slot.end_of_connection(status);
-            slot.wake_all(&mut self.wake);
+            slot.wake_all(&mut self.deferred);
         }
-        self.wake.extend(self.opener.take());
+        self.deferred.wake(self.opener.take());
         self.admit();
     }
 
-    /// Exchanges the wakers of those to be woken for an empty list, so that both keep their capacity.
-    pub(super) fn take_wakers(&mut self, empty: &mut Vec<Waker>) {
+    /// Exchanges what is deferred for an empty list, so that both keep their capacity.
+    pub(super) fn take_deferred(&mut self, empty: &mut Deferred) {
         debug_assert!(empty.is_empty());
-        std::mem::swap(&mut self.wake, empty);
+        std::mem::swap(&mut self.deferred, empty);
     }
 
     /// Since when there has been no call, as far as those who [swept](Self::sweep) could see, or since `now` if there
@@ -488,7 +509,7 @@ impl State {
     /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
     fn shrink(&mut self) {
         self.http2.shrink();
-        self.wake.shrink_to_fit();
+        self.deferred.shrink();
         if self.slots.is_empty() {
             self.slots.shrink_to_fit();
         }
@@ -497,7 +518,7 @@ impl State {
     }
 }
 
-/// The guard of [`Connection::lock`]; wakes on release whom [`State::wake_later`] named.
+/// The guard of [`Connection::lock`]; does on release what was [deferred](State::deferred).
 pub(crate) struct Locked<'a> {
     /// `Some` until dropped.
     state: Option<MutexGuard<'a, State>>,
@@ -521,21 +542,21 @@ impl std::ops::DerefMut for Locked<'_> {
 impl Drop for Locked<'_> {
     #[inline]
     fn drop(&mut self) {
-        if !self.wake.is_empty() {
-            self.release_and_wake();
+        if !self.deferred.is_empty() {
+            self.release();
         }
     }
 }
 
 impl Locked<'_> {
     #[cold]
-    fn release_and_wake(&mut self) {
+    fn release(&mut self) {
         let Some(mut state) = self.state.take() else { return };
         // To wake one, mostly the driver, takes no memory.
-        let last = state.wake.pop();
-        let others = if state.wake.is_empty() { Vec::new() } else { std::mem::take(&mut state.wake) };
+        let (mut others, last) = state.deferred.take();
         drop(state);
-        others.into_iter().chain(last).for_each(Waker::wake);
+        others.run();
+        last.run();
     }
 }
 

@@ -28,14 +28,16 @@ struct Waiting {
 impl StreamWaitQueue {
     /// Joins the queue: where `ticket` says, also after a wake-up in vain, or at its end.
     pub(crate) fn wait(&self, ticket: &mut Option<u64>, waker: &Waker) {
+        // Cloned, and the one before dropped, without the lock.
+        let mut waker = waker.clone();
         let mut waiting = self.waiting();
         let number = *ticket.get_or_insert_with(|| {
             waiting.next_ticket += 1;
             waiting.next_ticket
         });
         match waiting.find(number) {
-            Ok(index) => waiting.calls[index].1.clone_from(waker),
-            Err(index) => waiting.calls.insert(index, (number, waker.clone())),
+            Ok(index) => std::mem::swap(&mut waiting.calls[index].1, &mut waker),
+            Err(index) => waiting.calls.insert(index, (number, waker)),
         }
         self.note_len(&waiting);
     }
@@ -45,6 +47,7 @@ impl StreamWaitQueue {
         let mut waiting = self.waiting();
         let found = waiting.find(ticket).map(|index| waiting.calls.remove(index));
         self.note_len(&waiting);
+        drop(waiting);
         found.is_err()
     }
 
@@ -56,6 +59,7 @@ impl StreamWaitQueue {
         let mut waiting = self.waiting();
         let next = waiting.calls.pop_front();
         self.note_len(&waiting);
+        drop(waiting);
         next.map(|(_, waker)| waker)
     }
 

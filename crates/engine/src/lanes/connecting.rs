@@ -14,7 +14,7 @@ use super::endpoint::ClientEndpoint;
 use super::owner::ConnectionOwner;
 use super::target::Target;
 use super::upkeep::Upkeep;
-use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, keep_waker};
+use crate::connection::{Connection, Driver, Gate, StreamWaitQueue, look};
 use crate::executor::Executor;
 use crate::grpc::compression::EncodingSet;
 use crate::measure::ChannelMeasure;
@@ -204,15 +204,17 @@ where
     });
     let abandoned = CloseUnlessOpened(Some(Arc::clone(&connection)));
     poll_fn(|cx| {
-        let mut state = connection.lock();
-        if let Some(status) = state.ended() {
-            return Poll::Ready(Err(status.clone()));
-        }
-        if state.http2.settings_received() {
-            return Poll::Ready(Ok(()));
-        }
-        keep_waker(&mut state.opener, cx.waker());
-        Poll::Pending
+        look(cx, |sleeper| {
+            let mut state = connection.lock();
+            if let Some(status) = state.ended() {
+                return Ok(Poll::Ready(Err(status.clone())));
+            }
+            if state.http2.settings_received() {
+                return Ok(Poll::Ready(Ok(())));
+            }
+            sleeper.keep_in(&mut state.opener)?;
+            Ok(Poll::Pending)
+        })
     })
     .await?;
     abandoned.opened();

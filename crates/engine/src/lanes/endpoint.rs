@@ -6,7 +6,7 @@ use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, ResetCause};
 
 use super::owner::ConnectionOwner;
-use super::upkeep::Upkeep;
+use super::upkeep::{self, Upkeep};
 use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
@@ -22,7 +22,13 @@ pub(crate) struct ClientEndpoint {
     owner: Weak<dyn ConnectionOwner>,
     upkeep: Arc<Upkeep>,
     /// The server takes no more calls, as it said with this, and the owner is to know it.
-    going_away: Option<ErrorCode>,
+    going_away: Option<GoingAway>,
+}
+
+/// What a server's GOAWAY said.
+struct GoingAway {
+    code: ErrorCode,
+    permits_fewer_pings: bool,
 }
 
 impl ClientEndpoint {
@@ -81,25 +87,25 @@ impl Endpoint for ClientEndpoint {
                 match parsed {
                     Err(status) => fail(state, key, status),
                     Ok(head) => {
-                        let Some((slot, _, wake)) = state.parts(key) else { return };
+                        let Some((slot, _, deferred)) = state.parts(key) else { return };
                         let Some(call) = slot.client() else { return };
                         call.head = Some(head);
                         if call.wakes_on == WakesOn::Head {
-                            wake.extend(slot.receiver.take());
+                            deferred.wake(slot.receiver.take());
                         }
                     }
                 }
             }
             Event::Data { stream, tag, bytes, end_stream, .. } => {
                 let key = tag.into();
-                let Some((slot, http2, wake)) = state.parts(key) else {
+                let Some((slot, http2, deferred)) = state.parts(key) else {
                     state.http2.release(stream, bytes.len());
                     return;
                 };
                 match slot.inbox.receive(bytes, slot.stream, http2) {
                     Ok(is_whole) if slot.is_streaming_call() => {
                         if is_whole {
-                            wake.extend(slot.receiver.take());
+                            deferred.wake(slot.receiver.take());
                         }
                         state.load.completed += 1;
                     }
@@ -129,25 +135,28 @@ impl Endpoint for ClientEndpoint {
                 state.admit();
             }
             Event::Writable { tag, .. } => {
-                if let Some((slot, _, wake)) = state.parts(tag.into()) {
-                    wake.extend(slot.sender.take());
+                if let Some((slot, _, deferred)) = state.parts(tag.into()) {
+                    deferred.wake(slot.sender.take());
                 }
             }
             Event::StreamsFree => {
                 state.admit();
                 let opener = state.opener.take();
-                state.wake_later(opener);
+                state.deferred().wake(opener);
             }
             Event::GoAway { code, debug, .. } => {
-                self.upkeep.note_goaway(code, debug);
-                self.going_away = Some(code);
+                let permits_fewer_pings = upkeep::permits_fewer_pings(code, debug);
+                self.going_away = Some(GoingAway { code, permits_fewer_pings });
             }
             _ => {}
         }
     }
 
     fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8]) {
-        let Some(code) = self.going_away.take() else { return };
+        let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
+        if permits_fewer_pings {
+            self.upkeep.ping_less();
+        }
         connection.measure.note_going_away(code);
         connection.measure.disconnected();
         if let Some(owner) = self.owner.upgrade() {
@@ -166,9 +175,9 @@ fn complete(state: &mut State, key: SlotKey, outcome: Result<Option<Box<HeaderMa
 
 #[inline]
 fn end(state: &mut State, key: SlotKey, how: End) {
-    let Some((slot, _, wake)) = state.parts(key) else { return };
+    let Some((slot, _, deferred)) = state.parts(key) else { return };
     slot.end(how);
-    slot.wake_all(wake);
+    slot.wake_all(deferred);
     state.load.completed += 1;
 }
 

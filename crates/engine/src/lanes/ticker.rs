@@ -193,7 +193,9 @@ impl Watch {
                 }
                 is_watching = true;
                 for connection in &connections {
-                    connection.lock().watcher = Some((from, cx.waker().clone()));
+                    let mut watcher = Some((from, cx.waker().clone()));
+                    // The one before is dropped without the lock.
+                    std::mem::swap(&mut connection.lock().watcher, &mut watcher);
                 }
                 Poll::Pending
             });

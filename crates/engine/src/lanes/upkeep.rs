@@ -26,6 +26,11 @@ const DOUBLED_MAX: u32 = 10;
 /// How often an idle connection is looked at within the time that it may be idle, at least.
 const IDLE_LOOKS: u32 = 4;
 
+/// Whether a server that has sent this GOAWAY did so because it is pinged too much.
+pub(super) fn permits_fewer_pings(code: ErrorCode, debug: &[u8]) -> bool {
+    code == ErrorCode::EnhanceYourCalm && debug == TOO_MANY_PINGS
+}
+
 impl Upkeep {
     pub(crate) fn new(keepalive: Option<Keepalive>, idle_max: Option<Duration>) -> Self {
         let keepalive = keepalive.map(|keepalive| keepalive.at_least(Keepalive::CLIENT_INTERVAL_MIN));
@@ -41,13 +46,11 @@ impl Upkeep {
         self.keepalive.map(|keepalive| keepalive.timeout)
     }
 
-    /// A server has sent GOAWAY: the channel's next connections ping less if that is why.
-    pub(super) fn note_goaway(&self, code: ErrorCode, debug: &[u8]) {
-        if code == ErrorCode::EnhanceYourCalm && debug == TOO_MANY_PINGS {
-            let doubled = self.doubled.fetch_add(1, Ordering::Relaxed);
-            let interval = self.keepalive_now().map(|keepalive| keepalive.interval);
-            tracing::warn!(times = doubled + 1, ?interval, "the server permits fewer keepalive PINGs");
-        }
+    /// The channel's next connections ping half as often.
+    pub(super) fn ping_less(&self) {
+        let doubled = self.doubled.fetch_add(1, Ordering::Relaxed);
+        let interval = self.keepalive_now().map(|keepalive| keepalive.interval);
+        tracing::warn!(times = doubled + 1, ?interval, "the server permits fewer keepalive PINGs");
     }
 
     /// The keepalive of a connection that begins now.
@@ -127,7 +130,9 @@ mod tests {
     fn the_interval_doubles_when_a_server_says_so() {
         let upkeep = Upkeep::new(Some(Keepalive::every(Duration::from_secs(1))), None);
         let check = |code, debug: &[u8], seconds| {
-            upkeep.note_goaway(code, debug);
+            if permits_fewer_pings(code, debug) {
+                upkeep.ping_less();
+            }
             let interval = upkeep.keepalive_now().map(|keepalive| keepalive.interval);
             assert_eq!(interval, Some(Duration::from_secs(seconds)), "{code:?} {debug:?}");
         };

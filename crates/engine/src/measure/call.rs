@@ -44,11 +44,11 @@ impl ServerMeasure {
         Self(setup.as_ref().map(|metrics| Arc::new(server_calls(&metrics.meter))))
     }
 
-    /// A call has come. `method` is `package.Service/Method`, if the server has it.
+    /// A call has come, which is yet to be [counted](CallMeasure::count). `method` is `package.Service/Method`, if the
+    /// server has it.
     pub(crate) fn call(&self, method: Option<&Arc<str>>) -> CallMeasure {
         let Some(instruments) = &self.0 else { return CallMeasure(None) };
         let method: Value = method.map_or(OTHER.into(), |method| Arc::clone(method).into());
-        instruments.started.add(1, &[KeyValue::new(METHOD, method.clone())]);
         CallMeasure::begin(Side::Server(Arc::clone(instruments)), method)
     }
 }
@@ -73,6 +73,20 @@ impl CallMeasure {
             received: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
         })))
+    }
+
+    /// Whether the call is measured.
+    #[inline]
+    pub(crate) fn is_some(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Counts a server's call as begun. Runs the user's code, as [`end`](Self::end) does: not under a lock.
+    pub(crate) fn count(&self) {
+        let Some(measured) = &self.0 else { return };
+        if let Side::Server(instruments) = &measured.side {
+            instruments.started.add(1, &[KeyValue::new(METHOD, measured.method.clone())]);
+        }
     }
 
     /// Messages of so many bytes have been handed over, as they are on the wire, without their prefixes.

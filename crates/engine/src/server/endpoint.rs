@@ -99,6 +99,7 @@ impl ServerEndpoint {
             Asked::Refused(..) | Asked::Http(_) => None,
         };
         let call = ServerCall { on_end, deadline, measure: measure.clone(), ..ServerCall::default() };
+        state.deferred().count(&measure);
         state.insert(Slot::of_server(stream, inbox, call));
         match asked {
             Asked::Refused(status, head) => {
@@ -148,7 +149,7 @@ impl ServerEndpoint {
         start: usize,
         end_stream: bool,
     ) {
-        let Some((slot, http2, wake)) = state.parts(key) else {
+        let Some((slot, http2, deferred)) = state.parts(key) else {
             state.http2.release(stream, bytes.len());
             return;
         };
@@ -167,7 +168,7 @@ impl ServerEndpoint {
             return;
         }
         match slot.inbox.receive(bytes, stream, http2) {
-            Ok(true) => wake.extend(slot.receiver.take()),
+            Ok(true) => deferred.wake(slot.receiver.take()),
             Ok(false) => {}
             Err(error) => {
                 Self::refuse(state, key, stream, &error.into());
@@ -181,9 +182,9 @@ impl ServerEndpoint {
 
     /// The request is complete.
     fn on_end(&mut self, state: &mut State, key: SlotKey) {
-        let Some((slot, http2, wake)) = state.parts(key) else { return };
+        let Some((slot, http2, deferred)) = state.parts(key) else { return };
         slot.end(End::received());
-        wake.extend(slot.receiver.take());
+        deferred.wake(slot.receiver.take());
         let stream = slot.stream;
         if let Some(route) = take_route(slot) {
             if let Some(measure) = slot.measure() {
@@ -209,7 +210,7 @@ impl ServerEndpoint {
 
     /// The request broke a rule of gRPC.
     fn refuse(state: &mut State, key: SlotKey, stream: StreamId, status: &Status) {
-        let Some((slot, http2, wake)) = state.parts(key) else { return };
+        let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
             let reply = Reply::of_none(key, stream, route.answer_head);
             respond::send_status(state, &reply, status);
@@ -218,7 +219,7 @@ impl ServerEndpoint {
         // A handler is running: it finds the error where it reads, and answers with it.
         slot.inbox.discard(stream, http2);
         slot.end(End::Complete(Err(status.clone())));
-        wake.extend(slot.receiver.take());
+        deferred.wake(slot.receiver.take());
     }
 }
 
@@ -246,9 +247,9 @@ impl Endpoint for ServerEndpoint {
                     format!("the client ended the call: {}", cause.reason),
                 );
                 state.note_cut_off(key);
-                let Some((slot, _, wake)) = state.parts(key) else { return };
+                let Some((slot, _, deferred)) = state.parts(key) else { return };
                 slot.end_lost(status);
-                slot.wake_all(wake);
+                slot.wake_all(deferred);
                 self.forget(key);
                 let Some((slot, _, _)) = state.parts(key) else { return };
                 if slot.server().is_some_and(|call| call.task_running) {
@@ -258,8 +259,8 @@ impl Endpoint for ServerEndpoint {
                 state.remove(key);
             }
             Event::Writable { tag, .. } => {
-                if let Some((slot, _, wake)) = state.parts(tag.into()) {
-                    wake.extend(slot.sender.take());
+                if let Some((slot, _, deferred)) = state.parts(tag.into()) {
+                    deferred.wake(slot.sender.take());
                 }
             }
             _ => {}

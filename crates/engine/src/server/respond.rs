@@ -254,12 +254,8 @@ fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bo
 
 /// The response is complete: the slot is done with.
 pub(super) fn finish(state: &mut State, reply: &Reply, code: Code) {
-    let Some(mut slot) = state.remove(reply.key) else { return };
-    // One that was lost meanwhile was not answered.
-    if let Some(measure) = slot.measure() {
-        measure.end(if slot.send_closed { Code::Cancelled } else { code });
-    }
-    state.wake_all_of(&mut slot);
+    state.end_measure(reply.key, code);
+    let Some(slot) = state.remove(reply.key) else { return };
     // RFC 9113 §8.1: a server that has answered asks the client with NO_ERROR to stop sending the rest. While the
     // answer itself waits for flow control, or for a client that does not read, it can't: the reset would take it
     // along, and free the stream for the next request.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::dispatch::Route;
 use super::respond::{self, Reply};
-use crate::connection::{Connection, End, Slot, keep_waker};
+use crate::connection::{Connection, End, Slot, look};
 use crate::status::Status;
 
 type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -80,17 +80,17 @@ impl CallTask {
 
     /// Whether the client has given the call up; if not, the task is woken when it does.
     fn is_cancelled(&self, cx: &Context<'_>) -> bool {
-        let mut state = self.connection.lock();
-        match state.slot(self.reply.key) {
-            None => true,
-            Some(slot) if matches!(slot.end, Some(End::Lost { .. })) => true,
-            Some(slot) => {
-                if let Some(call) = slot.server() {
-                    keep_waker(&mut call.task, cx.waker());
-                }
-                false
+        look(cx, |sleeper| {
+            let mut state = self.connection.lock();
+            let Some(slot) = state.slot(self.reply.key) else { return Ok(true) };
+            if matches!(slot.end, Some(End::Lost { .. })) {
+                return Ok(true);
             }
-        }
+            if let Some(call) = slot.server() {
+                sleeper.keep_in(&mut call.task)?;
+            }
+            Ok(false)
+        })
     }
 
     fn poll_future(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Status>> {

@@ -92,8 +92,9 @@ impl Upkeep {
         let mut state = connection.lock();
         let idle_since = state.sweep(now);
         if let Some(why) = self.what_is_wrong(&state, times, now) {
-            tracing::debug!(peer = connection.peer, why, "a connection is ended");
             state.close(ErrorCode::EnhanceYourCalm, why);
+            drop(state);
+            tracing::debug!(peer = connection.peer, why, "a connection is ended");
             return 0;
         }
         if times.idle_max.is_some_and(|max| idle_since + max <= now) {
@@ -206,7 +207,7 @@ fn missing_of(slot: &Slot) -> Option<Missing> {
 
 /// Ends a call: one that no handler has begun is answered, a handler finds the error where it reads.
 fn end_call(state: &mut State, key: SlotKey, status: &Status) {
-    let Some((slot, http2, wake)) = state.parts(key) else { return };
+    let Some((slot, http2, deferred)) = state.parts(key) else { return };
     let stream = slot.stream;
     if slot.server().is_some_and(|call| call.on_end.take().is_some()) {
         respond::send_status(
@@ -217,7 +218,7 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     } else {
         slot.inbox.discard(stream, http2);
         slot.end(End::Complete(Err(status.clone())));
-        wake.extend(slot.receiver.take());
+        deferred.wake(slot.receiver.take());
     }
     state.notify_driver();
 }

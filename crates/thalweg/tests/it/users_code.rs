@@ -1,11 +1,38 @@
 //! Code of the user's runs under no lock: whatever it does, it may call the channel that it is used by.
 
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
-use crate::support::{ECHO, Echo, connect, echo, poll_once, raw, serve, soon, until};
+use crate::support::{ECHO, Echo, Receiver, chat, connect, echo, poll_once, raw, serve, soon, until};
 use thalweg::bytes::Bytes;
-use thalweg::{CallOptions, Channel, DecodeError, Message, Raw, Request};
+use thalweg::{CallOptions, Channel, DecodeError, Message, Raw, Request, inventory};
+
+/// Runs a test on a thread of its own, and fails when that waits for a lock that it holds itself.
+fn unless_stuck<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
+    let (is_over, over) = mpsc::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let thread = std::thread::spawn(move || {
+        runtime.block_on(test());
+        let _ = is_over.send(());
+    });
+    match over.recv_timeout(Duration::from_secs(60)) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("it is stuck: code of the user's runs under a lock"),
+        Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => thread.join().expect("the test passes"),
+    }
+}
+
+/// Takes the lock of each connection of the process, and those of the lists that they are on.
+fn look_at_everything() {
+    let lanes = inventory::channels().into_iter().flat_map(|channel| channel.lanes);
+    let of_channels = lanes.flat_map(|lane| lane.sockets);
+    let of_servers = inventory::servers().into_iter().flat_map(|server| server.sockets);
+    for id in of_channels.chain(of_servers) {
+        inventory::socket(id);
+    }
+}
 
 /// What a message's code does on the side: it begins a call on the same channel, and gives it up.
 #[derive(Clone)]
@@ -45,8 +72,12 @@ fn message(len: usize, meddler: &Meddler) -> Raw {
     Raw(Bytes::from_owner(Owner { bytes: vec![7; len], meddler: meddler.clone() }))
 }
 
-#[tokio::test]
-async fn a_buffer_may_call_the_channel_when_it_is_dropped() {
+#[test]
+fn a_buffer_may_call_the_channel_when_it_is_dropped() {
+    unless_stuck(buffers_that_call);
+}
+
+async fn buffers_that_call() {
     let target = serve(Echo::default()).await;
     let channel = connect(&target).await;
     let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
@@ -86,8 +117,12 @@ impl Message for Nosy {
     }
 }
 
-#[tokio::test]
-async fn a_message_may_call_the_channel_when_it_is_encoded() {
+#[test]
+fn a_message_may_call_the_channel_when_it_is_encoded() {
+    unless_stuck(messages_that_call);
+}
+
+async fn messages_that_call() {
     let target = serve(Echo::default()).await;
     let channel = connect(&target).await;
     let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
@@ -96,4 +131,167 @@ async fn a_message_may_call_the_channel_when_it_is_encoded() {
     let reply = soon(channel.unary::<_, Raw>(&ECHO, request, &options)).await.expect("an echo");
     assert_eq!(&reply.get_ref().0[..], [7]);
     assert!(meddler.times.load(Ordering::SeqCst) >= 2);
+}
+
+/// A waker that looks at everything, and meddles, when it is woken and when it is dropped.
+struct Busybody(Meddler);
+
+impl Busybody {
+    fn act(&self) {
+        look_at_everything();
+        self.0.meddle();
+    }
+}
+
+impl Wake for Busybody {
+    fn wake(self: Arc<Self>) {
+        self.act();
+    }
+}
+
+impl Drop for Busybody {
+    fn drop(&mut self) {
+        self.act();
+    }
+}
+
+/// Polls a future that is not ready, with a waker that nobody else has.
+fn poll_in_vain<F: Future>(future: Pin<&mut F>, meddler: &Meddler) {
+    let waker = Waker::from(Arc::new(Busybody(meddler.clone())));
+    assert!(future.poll(&mut Context::from_waker(&waker)).is_pending());
+}
+
+#[test]
+fn a_waker_may_look_at_its_connection_when_another_takes_its_place() {
+    unless_stuck(async || {
+        let target = serve(Echo::default()).await;
+        let channel = connect(&target).await;
+        let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
+        let check = |times| assert_eq!(meddler.times.load(Ordering::SeqCst), times);
+
+        // The caller of a unary call: replaced, and given up.
+        let mut call = Box::pin(echo(&channel, raw("sleep")));
+        poll_in_vain(call.as_mut(), &meddler);
+        check(0);
+        poll_in_vain(call.as_mut(), &meddler);
+        check(1);
+        drop(call);
+        check(2);
+
+        // The reader and the sender of a stream, and who waits for its head.
+        let (messages, queue) = tokio::sync::mpsc::unbounded_channel();
+        let mut opening = Box::pin(chat(&channel, Receiver(queue)));
+        poll_in_vain(opening.as_mut(), &meddler);
+        poll_in_vain(opening.as_mut(), &meddler);
+        let mut replies = soon(opening).await.expect("a stream");
+        let before = meddler.times.load(Ordering::SeqCst);
+        let mut reply = Box::pin(replies.message());
+        poll_in_vain(reply.as_mut(), &meddler);
+        poll_in_vain(reply.as_mut(), &meddler);
+        check(before + 1);
+        messages.send(raw("at last")).expect("a stream");
+        assert_eq!(soon(reply).await.expect("a message"), Some(raw("at last")));
+        check(before + 2);
+        drop(replies);
+    });
+}
+
+#[test]
+fn a_waker_may_look_at_its_channel_when_it_waits_for_a_stream() {
+    unless_stuck(async || {
+        let target = thalweg::Server::builder().add_service(Echo::default()).max_concurrent_streams(1);
+        let target = crate::support::start(target).await;
+        let lanes = thalweg::channel::Lanes::fixed(1);
+        let channel = Channel::builder(&target).lanes(lanes).connect().await.expect("a server");
+        let mut first = Box::pin(echo(&channel, raw("sleep")));
+        assert!(poll_once(first.as_mut()).is_none());
+        let meddler = Meddler { channel: channel.clone(), times: Arc::default() };
+        let mut second = Box::pin(echo(&channel, raw("in turn")));
+        for _ in 0..3 {
+            poll_in_vain(second.as_mut(), &meddler);
+        }
+        assert_eq!(meddler.times.load(Ordering::SeqCst), 2);
+        drop(first);
+        assert_eq!(soon(second).await.expect("an echo"), raw("in turn"));
+    });
+}
+
+#[cfg(feature = "opentelemetry")]
+mod instruments {
+    use super::*;
+    use opentelemetry::metrics as otel;
+    use thalweg::channel::Lanes;
+    use thalweg::{Metrics, Server};
+
+    /// Instruments that look at everything whenever they are told something.
+    #[derive(Clone, Default)]
+    struct Curious(Arc<AtomicUsize>);
+
+    impl<T> otel::SyncInstrument<T> for Curious {
+        fn measure(&self, _: T, _: &[opentelemetry::KeyValue]) {
+            look_at_everything();
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl otel::InstrumentProvider for Curious {
+        fn u64_counter(&self, _: otel::InstrumentBuilder<'_, otel::Counter<u64>>) -> otel::Counter<u64> {
+            otel::Counter::new(Arc::new(self.clone()))
+        }
+
+        fn i64_up_down_counter(
+            &self,
+            _: otel::InstrumentBuilder<'_, otel::UpDownCounter<i64>>,
+        ) -> otel::UpDownCounter<i64> {
+            otel::UpDownCounter::new(Arc::new(self.clone()))
+        }
+
+        fn f64_histogram(&self, _: otel::HistogramBuilder<'_, otel::Histogram<f64>>) -> otel::Histogram<f64> {
+            otel::Histogram::new(Arc::new(self.clone()))
+        }
+
+        fn u64_histogram(&self, _: otel::HistogramBuilder<'_, otel::Histogram<u64>>) -> otel::Histogram<u64> {
+            otel::Histogram::new(Arc::new(self.clone()))
+        }
+    }
+
+    impl otel::MeterProvider for Curious {
+        fn meter_with_scope(&self, _: opentelemetry::InstrumentationScope) -> otel::Meter {
+            otel::Meter::new(Arc::new(self.clone()))
+        }
+    }
+
+    #[test]
+    fn an_instrument_may_look_at_the_connection_that_it_is_told_of() {
+        unless_stuck(async || {
+            let (at_server, at_client) = (Curious::default(), Curious::default());
+            let server = Server::builder().add_service(Echo::default()).metrics(Metrics::new(&at_server));
+            let target = crate::support::start(server).await;
+            let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(Metrics::new(&at_client));
+            let channel = channel.connect().await.expect("a server");
+            let told = |who: &Curious| who.0.load(Ordering::SeqCst);
+            // Begun, how long, and the bytes each way.
+            let mut told_of_calls = 0;
+            for order in ["echo", "yield", "fail", "panic"] {
+                let _ = soon(echo(&channel, raw(order))).await;
+                told_of_calls += 4;
+                until(|| told(&at_server) == told_of_calls).await;
+            }
+            let (messages, queue) = tokio::sync::mpsc::unbounded_channel();
+            let mut replies = soon(chat(&channel, Receiver(queue))).await.expect("a stream");
+            messages.send(raw("one")).expect("a stream");
+            assert_eq!(soon(replies.message()).await.expect("a message"), Some(raw("one")));
+            // Cut off, and a method that there is none of.
+            drop(replies);
+            told_of_calls += 4;
+            until(|| told(&at_server) == told_of_calls).await;
+            let nowhere = thalweg::Method::new("/test.Echo/Nowhere");
+            let request = Request::new(raw("?"));
+            let _ = soon(channel.unary::<_, Raw>(&nowhere, request, &CallOptions::default())).await;
+            told_of_calls += 4;
+            until(|| told(&at_server) == told_of_calls).await;
+            assert!(told(&at_client) > told_of_calls);
+            drop(channel);
+        });
+    }
 }

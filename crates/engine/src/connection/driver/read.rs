@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use bytes::BufMut;
 use thalweg_http2::{ConnectionError, Event, ExpectedData};
@@ -158,10 +158,9 @@ where
             state.frame_begun_at = Some(self.polled_at);
         }
         self.expected = state.http2.expected_data();
-        state.take_wakers(&mut self.wakers);
+        state.take_deferred(&mut self.deferred);
         drop(state);
-        self.has_woken = !self.wakers.is_empty();
-        self.wakers.drain(..).for_each(Waker::wake);
+        self.has_woken = self.deferred.run();
         Ok(())
     }
 }
