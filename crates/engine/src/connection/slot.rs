@@ -168,6 +168,12 @@ impl Slot {
         self.server_ref().map(|call| &call.measure)
     }
 
+    /// Server: what is measured of the call, which is not to be dropped under the lock.
+    #[inline]
+    pub(crate) fn take_measure(&mut self) -> CallMeasure {
+        self.server().map(|call| std::mem::take(&mut call.measure)).unwrap_or_default()
+    }
+
     /// Whether it is a client's call that is not unary.
     #[inline]
     pub(crate) fn is_streaming_call(&self) -> bool {

@@ -332,24 +332,21 @@ impl State {
     /// holders of that.
     #[inline]
     pub(crate) fn remove(&mut self, key: SlotKey) -> Option<Slot> {
-        self.slot(key)?;
-        let mut slot = self.slots.remove(key.index as usize);
-        slot.wake_all(&mut self.deferred);
-        if let Some(call) = slot.server() {
-            self.deferred.end(std::mem::take(&mut call.measure), None);
-        }
-        Some(slot)
+        let (slot, _, deferred) = self.parts(key)?;
+        slot.wake_all(deferred);
+        deferred.end(slot.take_measure(), None);
+        Some(self.slots.remove(key.index as usize))
     }
 
-    /// A server's call ends with this code, for what is measured of it.
+    /// Takes the slot of a server's call away, which has ended with this code, for what is measured of it.
     #[inline]
-    pub(crate) fn end_measure(&mut self, key: SlotKey, code: Code) {
-        let Some((slot, _, deferred)) = self.parts(key) else { return };
+    pub(crate) fn remove_ended(&mut self, key: SlotKey, code: Code) -> Option<Slot> {
+        let (slot, _, deferred) = self.parts(key)?;
         // One that was lost meanwhile was not answered.
         let code = if slot.send_closed { Code::Cancelled } else { code };
-        if let Some(call) = slot.server() {
-            deferred.end(std::mem::take(&mut call.measure), Some(code));
-        }
+        deferred.end(slot.take_measure(), Some(code));
+        slot.wake_all(deferred);
+        Some(self.slots.remove(key.index as usize))
     }
 
     /// The call in this slot, if it has no outcome yet, is about to be cut off.
