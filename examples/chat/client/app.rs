@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::editor::Editor;
+use crate::events::{Command, Event, Id, Link, Outgoing};
 use crate::proto::message::Body;
 use crate::proto::send_request::Body as SentBody;
 use crate::proto::watch_response::Event as Watched;
@@ -15,102 +16,13 @@ use crate::proto::{self, Message};
 const FIRST_ROOM: &str = "lobby";
 /// Messages of a room that are kept; the oldest go. Who looks further back asks the server again.
 const KEPT_MAX: usize = 5_000;
+/// Bytes of a message; the server takes no more.
+const TEXT_LENGTH_MAX: usize = 4_000;
 /// Lines that a page has, whatever the terminal's height.
 const PAGE: usize = 10;
 
-pub(crate) const HELP: &str = "/join ROOM  /create ROOM  /send FILE  /save NUMBER  /logout  /quit   \
+pub(crate) const HELP: &str = "/join ROOM  /create ROOM  /rooms  /who  /send FILE  /save NUMBER  /logout  /quit  \
                                Tab: next room  PgUp PgDn: scroll";
-
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Command {
-    LogIn {
-        name: String,
-        password: String,
-        register: bool,
-    },
-    LogOut,
-    /// What comes after a number; 0: the latest, and what comes.
-    Watch {
-        room: String,
-        after: u64,
-    },
-    Send(Outgoing),
-    CreateRoom(String),
-    Earlier {
-        room: String,
-        before: u64,
-    },
-    SendFile {
-        room: String,
-        path: PathBuf,
-    },
-    Save {
-        room: String,
-        number: u64,
-        file: proto::File,
-    },
-}
-
-/// What has happened.
-#[derive(Clone, Debug)]
-pub(crate) enum Event {
-    Link(Link),
-    LoggedIn(String),
-    /// Why logging in failed.
-    Refused(String),
-    /// Why the session is over.
-    LoggedOut(String),
-    Rooms(Vec<proto::Room>),
-    Created(String),
-    Watched {
-        room: String,
-        event: Watched,
-    },
-    NotWatched {
-        room: String,
-        why: String,
-    },
-    Earlier {
-        room: String,
-        messages: Vec<Message>,
-    },
-    NotSent {
-        id: Id,
-        why: String,
-    },
-    Uploaded {
-        room: String,
-        file: proto::File,
-    },
-    Progress {
-        transfer: u64,
-        what: String,
-        done: u64,
-        size: u64,
-    },
-    TransferEnded(u64),
-    Notice(String),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
-    Connecting,
-    Connected,
-    /// For the next try, and why the last one failed.
-    Waiting(String),
-}
-
-/// What the client calls a message, so that it is stored once however often it is sent.
-pub(crate) type Id = [u8; 16];
-
-/// A message that the server has not confirmed by sending it back.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Outgoing {
-    pub(crate) id: Id,
-    pub(crate) room: String,
-    pub(crate) body: SentBody,
-}
 
 pub(crate) struct App {
     pub(crate) target: String,
@@ -130,6 +42,8 @@ pub(crate) struct App {
     pub(crate) ended: bool,
     /// Whose `outgoing` is.
     author: String,
+    /// Rooms that are made, and files that are underway.
+    underway: usize,
 }
 
 #[derive(Default)]
@@ -175,11 +89,19 @@ impl App {
             notice: String::new(),
             ended: false,
             author: String::new(),
+            underway: 0,
         }
     }
 
     pub(crate) fn room(&self) -> Option<&Room> {
         self.rooms.get(self.current)
+    }
+
+    /// Whether all that was asked for is done, and all shown that there was.
+    pub(crate) fn is_idle(&self) -> bool {
+        // Who is there comes behind the messages that there were, and is oneself, too.
+        let is_shown = |room: &Room| !room.present.is_empty();
+        self.outgoing.is_empty() && self.underway == 0 && self.rooms.iter().all(is_shown)
     }
 
     pub(crate) fn is_logged_in(&self) -> bool {
@@ -264,7 +186,7 @@ impl App {
     }
 
     /// A line that was written: a command, or a message.
-    fn submit(&mut self, line: &str, id: Id) -> Vec<Command> {
+    pub(crate) fn submit(&mut self, line: &str, id: Id) -> Vec<Command> {
         let (word, rest) = line.split_once(' ').map_or((line, ""), |(word, rest)| (word, rest.trim()));
         let room = self.room().map(|room| room.name.clone());
         match (word, rest, room) {
@@ -279,15 +201,37 @@ impl App {
                 vec![Command::LogOut]
             }
             ("/help", ..) => self.say(HELP),
+            ("/rooms", ..) => {
+                let rooms = self.listed.iter().map(|room| format!("{} ({} here)", room.name, room.present));
+                self.say(&rooms.collect::<Vec<_>>().join("  "))
+            }
+            ("/who", _, Some(room)) => {
+                let names = self.room().map(|room| room.present.join(" ")).unwrap_or_default();
+                self.say(&format!("in {room}: {names}"))
+            }
             ("/join" | "/create" | "/send" | "/save", "", _) => self.say(&format!("{word} what? {HELP}")),
             ("/join", name, _) => self.join(name),
-            ("/create", name, _) => vec![Command::CreateRoom(name.to_owned())],
-            ("/send", path, Some(room)) => vec![Command::SendFile { room, path: PathBuf::from(path) }],
+            ("/create", name, _) => self.begin(Command::CreateRoom(name.to_owned())),
+            ("/send", path, Some(room)) => self.begin(Command::SendFile { room, path: PathBuf::from(path) }),
             ("/save", number, Some(room)) => self.save(number, room),
-            (word, ..) if word.starts_with('/') => self.say(&format!("there is no command {word}; {HELP}")),
-            (_, _, Some(room)) => self.send(id, room, SentBody::Text(line.to_owned())),
+            (word, ..) if word.starts_with('/') && !word.starts_with("//") => {
+                self.say(&format!("there is no command {word}; begin with // if it is a message; {HELP}"))
+            }
+            (_, _, Some(_)) if line.len() > TEXT_LENGTH_MAX => {
+                self.line = Editor::new(line.to_owned());
+                self.say(&format!("a message has up to {TEXT_LENGTH_MAX} bytes; this has {}", line.len()))
+            }
+            (_, _, Some(room)) => {
+                let text = if line.starts_with("//") { &line[1..] } else { line };
+                self.send(id, room, SentBody::Text(text.to_owned()))
+            }
             (_, _, None) => self.say("/join a room first"),
         }
+    }
+
+    fn begin(&mut self, command: Command) -> Vec<Command> {
+        self.underway += 1;
+        vec![command]
     }
 
     fn say(&mut self, text: &str) -> Vec<Command> {
@@ -299,7 +243,7 @@ impl App {
         let number = number.trim_start_matches('#').parse().ok();
         let message = number.and_then(|number: u64| self.room()?.messages.get(&number));
         match message.map(|message| (message.number, message.body.clone())) {
-            Some((number, Some(Body::File(file)))) => vec![Command::Save { room, number, file }],
+            Some((number, Some(Body::File(file)))) => self.begin(Command::Save { room, number, file }),
             Some(_) => self.say("this message carries no file"),
             None => self.say("/save NUMBER: the number of a message that carries a file, such as 12"),
         }
@@ -333,6 +277,13 @@ impl App {
         }
     }
 
+    /// `lines` from the end.
+    pub(crate) fn scroll_to(&mut self, lines: usize) {
+        if let Some(room) = self.rooms.get_mut(self.current) {
+            room.scrolled = lines;
+        }
+    }
+
     fn scroll_up(&mut self, lines: usize) -> Vec<Command> {
         let Some(room) = self.rooms.get_mut(self.current) else { return Vec::new() };
         room.scrolled += lines;
@@ -351,6 +302,7 @@ impl App {
         self.form.name = Editor::new(std::mem::take(&mut self.me));
         (self.form.at_password, self.form.waiting) = (true, false);
         self.transfers.clear();
+        self.underway = 0;
         self.notice = why;
     }
 
@@ -383,15 +335,25 @@ impl App {
                 }
             }
             Event::NotSent { id, why } => {
-                self.outgoing.retain(|message| message.id != id);
+                let at = self.outgoing.iter().position(|message| message.id == id);
+                // To be changed, or sent again, unless something else is written meanwhile.
+                if let Some(Outgoing { body: SentBody::Text(text), .. }) =
+                    at.map(|at| self.outgoing.remove(at))
+                    && self.line.text().is_empty()
+                {
+                    self.line = Editor::new(text);
+                }
                 self.notice = format!("not sent: {why}");
             }
             Event::Uploaded { room, file } => return self.send(id, room, SentBody::File(file)),
             Event::Progress { transfer, what, done, size } => {
                 self.transfers.insert(transfer, Transfer { what, done, size });
             }
-            Event::TransferEnded(transfer) => drop(self.transfers.remove(&transfer)),
-            Event::Notice(text) => self.notice = text,
+            Event::Done(transfer) => {
+                self.underway = self.underway.saturating_sub(1);
+                transfer.and_then(|transfer| self.transfers.remove(&transfer));
+            }
+            Event::Notice(text) | Event::Failed(text) => self.notice = text,
         }
         Vec::new()
     }
@@ -425,6 +387,8 @@ impl App {
                 self.outgoing.retain(|sent| sent.id[..] != message.id[..]);
                 room.last = room.last.max(message.number);
                 room.unread += usize::from(!is_shown);
+                // Who looks back goes on to see the same.
+                room.scrolled += usize::from(room.scrolled > 0);
                 room.messages.insert(message.number, message);
                 if room.messages.len() > KEPT_MAX && room.scrolled == 0 {
                     room.messages.pop_first();
@@ -522,6 +486,48 @@ mod tests {
     }
 
     #[test]
+    fn a_message_that_is_not_sent_can_be_changed() {
+        let long: &'static str = Box::leak("x".repeat(TEXT_LENGTH_MAX + 1).into_boxed_str());
+        let app = check(vec![Step::Line(long)], &[]);
+        assert!(app.notice.contains("up to 4000 bytes; this has 4001") && app.line.text() == long);
+        let refused = || Event::NotSent { id: [1; 16], why: "too many".to_owned() };
+        let app = check(vec![Step::Line("hello"), Step::Event(refused())], &[]);
+        assert_eq!((app.line.text(), app.notice.as_str()), ("hello", "not sent: too many"));
+        let app =
+            check(vec![Step::Line("hello"), Step::Key(KeyCode::Char('x')), Step::Event(refused())], &[]);
+        assert_eq!((app.line.text(), app.outgoing.len()), ("x", 0));
+    }
+
+    #[test]
+    fn a_message_may_begin_with_a_slash() {
+        check(vec![Step::Line("//etc is a folder")], &[Command::Send(outgoing(1, "/etc is a folder"))]);
+    }
+
+    #[test]
+    fn what_was_asked_for_is_waited_for() {
+        let idle = |steps: Vec<Step>, idle: bool| {
+            let mut app = App::new("server".to_owned(), String::new());
+            app.event(Event::LoggedIn("ada".to_owned()), [0; 16]);
+            app.event(watched(Watched::Present(Present { names: vec!["ada".to_owned()] })), [0; 16]);
+            assert!(app.is_idle());
+            for step in steps {
+                match step {
+                    Step::Line(line) => drop(app.submit(line, [1; 16])),
+                    Step::Event(event) => drop(app.event(event, [2; 16])),
+                    Step::Key(_) => unreachable!(),
+                }
+            }
+            assert_eq!(app.is_idle(), idle);
+        };
+        idle(vec![Step::Line("hello")], false);
+        idle(vec![Step::Line("hello"), Step::Event(message(1, 1))], true);
+        idle(vec![Step::Line("/send a.txt")], false);
+        idle(vec![Step::Line("/send a.txt"), Step::Event(Event::Done(Some(1)))], true);
+        idle(vec![Step::Line("/create den")], false);
+        idle(vec![Step::Line("/join den")], false);
+    }
+
+    #[test]
     fn the_next_session_goes_on_where_the_last_one_was() {
         let steps = vec![
             Step::Event(message(7, 9)),
@@ -579,6 +585,7 @@ mod tests {
             assert!(app.notice.contains(text), "{line}: {}", app.notice);
         };
         says("/jump", "there is no command /jump");
+        says("/who", "in lobby: ");
         says("/send", "/send what?");
         says("/save 7", "the number of a message that carries a file");
     }

@@ -1,14 +1,15 @@
 //! The channel to the server, and another one when it is lost.
 
+use std::error::Error;
 use std::time::Duration;
 
-use thalweg::channel::{ChannelBuilder, ConnectError};
+use thalweg::channel::ChannelBuilder;
 use thalweg::tls::{Certificate, ClientTlsConfig};
 use thalweg::{Channel, Code, Keepalive, Status};
 use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
-use crate::app::{Event, Link};
+use crate::events::{Event, Link};
 use crate::options::Options;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ pub(crate) struct Connected {
 
 impl Connection {
     /// Begins to connect, and tells how that goes for as long as somebody listens.
-    pub(crate) fn start(options: &Options, events: mpsc::Sender<Event>) -> Result<Self, ConnectError> {
+    pub(crate) fn start(options: &Options, events: mpsc::Sender<Event>) -> Result<Self, Box<dyn Error>> {
         let builder = channel(options)?;
         let (sender, current) = watch::channel(None);
         let (lost, mut losses) = mpsc::unbounded_channel();
@@ -116,7 +117,7 @@ pub(crate) fn is_lost(status: &Status) -> bool {
 }
 
 /// How the server is reached.
-fn channel(options: &Options) -> Result<ChannelBuilder, ConnectError> {
+fn channel(options: &Options) -> Result<ChannelBuilder, Box<dyn Error>> {
     let mut builder = Channel::builder(&options.target)
         .connect_timeout(CONNECT_TIMEOUT)
         .keepalive(Keepalive::every(KEEPALIVE))
@@ -124,6 +125,13 @@ fn channel(options: &Options) -> Result<ChannelBuilder, ConnectError> {
         // One that writes and reads at the pace of a person.
         .lanes(1);
     if !options.plaintext {
+        if !options.system_roots && !options.ca.exists() {
+            let ca = options.ca.display();
+            return Err(format!(
+                "there is no certificate {ca}; start chat-server in this folder first, or name its ca.pem with --ca"
+            )
+            .into());
+        }
         let tls = ClientTlsConfig::new();
         builder = builder.tls(if options.system_roots {
             tls

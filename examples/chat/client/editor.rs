@@ -27,10 +27,10 @@ impl Editor {
         std::mem::take(&mut self.text)
     }
 
-    /// Line ends become spaces.
+    /// Line ends, which terminals paste as CR, become spaces.
     pub(crate) fn insert(&mut self, text: &str) {
         for c in text.chars() {
-            let c = if c == '\n' || c == '\t' { ' ' } else { c };
+            let c = if matches!(c, '\n' | '\r' | '\t') { ' ' } else { c };
             if !c.is_control() {
                 self.text.insert(self.cursor, c);
                 self.cursor += c.len_utf8();
@@ -92,6 +92,13 @@ mod tests {
             assert!(editor.key(KeyEvent::new(*code, *modifiers)), "{code:?}");
         }
         assert_eq!((editor.text(), editor.before_cursor()), (text, before_cursor), "{keys:?}");
+    }
+
+    #[test]
+    fn what_is_pasted_is_one_line() {
+        let mut editor = Editor::default();
+        editor.insert("one\rtwo\nthree\tfour\u{1b}[2J");
+        assert_eq!(editor.text(), "one two three four[2J");
     }
 
     #[test]

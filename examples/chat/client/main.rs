@@ -3,15 +3,20 @@
 mod app;
 mod connection;
 mod editor;
+mod events;
 mod options;
+mod plain;
 mod proto;
 mod requests;
 mod screen;
 mod terminal;
+mod text;
 mod transfers;
 mod worker;
 
+use std::env;
 use std::error::Error;
+use std::io::{IsTerminal as _, stdin, stdout};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -21,7 +26,8 @@ use options::Options;
 
 fn main() -> ExitCode {
     match run(&Options::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("chat-client: {error}");
             ExitCode::FAILURE
@@ -29,10 +35,19 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether all was done that it was told.
 #[tokio::main]
-async fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+async fn run(options: &Options) -> Result<bool, Box<dyn Error>> {
+    let is_terminal = stdin().is_terminal() && stdout().is_terminal();
+    if !options.plain && !is_terminal {
+        return Err("this is not a terminal; --plain is for pipes".into());
+    }
     let app = App::new(options.target.clone(), options.name.clone().unwrap_or_default());
     let worker = worker::start(options)?;
-    terminal::run(app, worker).await?;
-    Ok(())
+    if options.plain {
+        Ok(plain::run(app, worker, env::var("CHAT_PASSWORD").ok(), options.register).await?)
+    } else {
+        terminal::run(app, worker).await?;
+        Ok(true)
+    }
 }

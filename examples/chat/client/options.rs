@@ -7,6 +7,7 @@ use clap::Parser;
 /// A chat client for a terminal.
 #[derive(Debug, Parser)]
 #[command(name = "chat-client")]
+#[allow(clippy::struct_excessive_bools, reason = "a flag each")]
 pub(crate) struct Options {
     /// The server: HOST:PORT, unix:PATH or another gRPC target
     #[arg(default_value = "localhost:50051")]
@@ -15,6 +16,14 @@ pub(crate) struct Options {
     /// The name to log in with
     #[arg(long)]
     pub(crate) name: Option<String>,
+
+    /// Lines in, lines out, for pipes: logs in with --name and with the password in CHAT_PASSWORD, or in the first line
+    #[arg(long, requires = "name")]
+    pub(crate) plain: bool,
+
+    /// With --plain: make the account first
+    #[arg(long, requires = "plain")]
+    pub(crate) register: bool,
 
     /// Where files are saved
     #[arg(long, value_name = "DIR", default_value = ".")]

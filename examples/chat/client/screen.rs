@@ -6,35 +6,42 @@ use ratatui::style::{Color, Modifier, Style, Stylize as _};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Gauge, Paragraph, Wrap};
 
-use crate::app::{App, Link, Outgoing, Room};
+use crate::app::{App, Room};
 use crate::editor::Editor;
+use crate::events::{Link, Outgoing};
 use crate::proto::Message;
-use crate::proto::message::Body;
 use crate::proto::send_request::Body as SentBody;
+use crate::text::{said, shown, time_of_day};
 
 const SIDE_WIDTH: u16 = 18;
 /// Transfers that are shown.
 const TRANSFERS_MAX: usize = 4;
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+/// Where there is less, lines that frame something are left out.
+const HEIGHT_FOR_FRAMES: u16 = 12;
+const NOTICE_LINES_MAX: usize = 3;
 
-pub(crate) fn draw(app: &App, frame: &mut Frame<'_>) {
-    let [head, body, foot] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)])
-            .areas(frame.area());
+/// Draws it; a room that is scrolled further than there is something goes back to where it begins.
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let notice = Paragraph::new(shown(&app.notice)).fg(Color::Yellow).wrap(Wrap { trim: true });
+    let lines = notice.line_count(area.width).clamp(1, NOTICE_LINES_MAX) as u16;
+    let foot = if area.height < HEIGHT_FOR_FRAMES { 1 } else { lines };
+    let rows = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(foot)];
+    let [head, body, foot] = Layout::vertical(rows).areas(area);
     frame.render_widget(title(app), head);
-    if app.is_logged_in() {
-        chat(app, frame, body);
-    } else {
+    frame.render_widget(notice, foot);
+    if !app.is_logged_in() {
         form(app, frame, body);
+    } else if let Some(scrolled) = chat(app, frame, body) {
+        app.scroll_to(scrolled);
     }
-    frame.render_widget(Paragraph::new(app.notice.as_str()).fg(Color::Yellow), foot);
 }
 
 fn title(app: &App) -> Line<'_> {
     let (state, color) = match &app.link {
         Link::Connecting => ("connecting".to_owned(), Color::Yellow),
         Link::Connected => ("connected".to_owned(), Color::Green),
-        Link::Waiting(why) => (format!("not connected: {why}"), Color::Red),
+        Link::Waiting(why) => (format!("not connected: {}", shown(why)), Color::Red),
     };
     let mut spans = vec![" chat ".bold().reversed(), Span::raw(" ")];
     if app.is_logged_in() {
@@ -46,7 +53,9 @@ fn title(app: &App) -> Line<'_> {
 
 fn form(app: &App, frame: &mut Frame<'_>, area: Rect) {
     let form = &app.form;
-    let rows = [Constraint::Length(3), Constraint::Length(3), Constraint::Length(2), Constraint::Min(0)];
+    let height = field_height(frame);
+    let rows =
+        [Constraint::Length(height), Constraint::Length(height), Constraint::Length(2), Constraint::Min(0)];
     let [area] = Layout::horizontal([Constraint::Max(50)]).areas(area);
     let [name, password, keys, _] = Layout::vertical(rows).areas(area);
     field(frame, name, "Name", &form.name, form.name.text().to_owned(), !form.at_password);
@@ -60,9 +69,13 @@ fn form(app: &App, frame: &mut Frame<'_>, area: Rect) {
     frame.render_widget(Paragraph::new(text).dim(), keys);
 }
 
+fn field_height(frame: &Frame<'_>) -> u16 {
+    if frame.area().height < HEIGHT_FOR_FRAMES { 1 } else { 3 }
+}
+
 /// A line that can be written in; `shown` has as many characters as its text.
 fn field(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &Editor, shown: String, is_current: bool) {
-    let block = Block::bordered().title(title.to_owned());
+    let block = if area.height < 3 { Block::new() } else { Block::bordered().title(title.to_owned()) };
     let inner = block.inner(area);
     let before: String = shown.chars().take(editor.before_cursor().chars().count()).collect();
     let column = Span::raw(before).width() as u16;
@@ -74,17 +87,20 @@ fn field(frame: &mut Frame<'_>, area: Rect, title: &str, editor: &Editor, shown:
     }
 }
 
-fn chat(app: &App, frame: &mut Frame<'_>, area: Rect) {
+/// How far the room is scrolled, at most.
+fn chat(app: &App, frame: &mut Frame<'_>, area: Rect) -> Option<usize> {
+    let mut scrolled = None;
     let transfers = app.transfers.len().min(TRANSFERS_MAX) as u16;
-    let rows = [Constraint::Min(3), Constraint::Length(transfers), Constraint::Length(3)];
+    let line = Constraint::Length(field_height(frame));
+    let rows = [Constraint::Min(1), Constraint::Length(transfers), line];
     let [middle, gauges, line] = Layout::vertical(rows).areas(area);
     let side = if area.width >= 4 * SIDE_WIDTH { SIDE_WIDTH } else { 0 };
     let columns = [Constraint::Length(side), Constraint::Min(10), Constraint::Length(side)];
     let [left, messages, right] = Layout::horizontal(columns).areas(middle);
     rooms(app, frame, left);
     if let Some(room) = app.room() {
-        conversation(app, room, frame, messages);
-        let names = room.present.iter().map(|name| Line::raw(name.as_str()));
+        scrolled = Some(conversation(app, room, frame, messages));
+        let names = room.present.iter().map(|name| Line::raw(shown(name)));
         let block = Block::new().borders(Borders::LEFT).title(format!("here: {}", room.present.len()));
         frame.render_widget(Paragraph::new(names.collect::<Vec<_>>()).block(block), right);
     }
@@ -92,14 +108,19 @@ fn chat(app: &App, frame: &mut Frame<'_>, area: Rect) {
     for (transfer, row) in app.transfers.values().zip(gauge_rows.iter()) {
         let ratio = if transfer.size == 0 { 1.0 } else { transfer.done as f64 / transfer.size as f64 };
         let (done, size) = (transfer.done as f64 / 1e6, transfer.size as f64 / 1e6);
-        let label = format!("{}: {done:.1} of {size:.1} MB, {:.0} %", transfer.what, ratio * 100.0);
+        let label = format!("{}: {done:.1} of {size:.1} MB, {:.0} %", shown(&transfer.what), ratio * 100.0);
         frame.render_widget(
             Gauge::default().gauge_style(Color::Blue).ratio(ratio.min(1.0)).label(label),
             *row,
         );
     }
-    let title = app.room().map_or(String::new(), |room| room.name.clone());
+    let title = match (app.room(), scrolled) {
+        (Some(room), Some(below @ 1..)) => format!("{}, {below} lines further down", room.name),
+        (Some(room), _) => room.name.clone(),
+        (None, _) => String::new(),
+    };
     field(frame, line, &title, &app.line, app.line.text().to_owned(), true);
+    scrolled
 }
 
 /// Those that are watched, and below them the others that there are.
@@ -110,12 +131,13 @@ fn rooms(app: &App, frame: &mut Frame<'_>, area: Rect) {
         Line::styled(format!("{}{unread}", room.name), style)
     });
     let others = app.listed.iter().filter(|listed| app.rooms.iter().all(|room| room.name != listed.name));
-    let others = others.map(|room| Line::styled(room.name.as_str(), Style::new().dim()));
+    let others = others.map(|room| Line::styled(shown(&room.name), Style::new().dim()));
     let block = Block::new().borders(Borders::RIGHT).title("rooms");
     frame.render_widget(Paragraph::new(watched.chain(others).collect::<Vec<_>>()).block(block), area);
 }
 
-fn conversation(app: &App, room: &Room, frame: &mut Frame<'_>, area: Rect) {
+/// How far it is scrolled: up to where it begins.
+fn conversation(app: &App, room: &Room, frame: &mut Frame<'_>, area: Rect) -> usize {
     let outgoing = app.outgoing.iter().filter(|sent| sent.room == room.name).map(|sent| underway(app, sent));
     let outgoing: Vec<Line<'_>> = outgoing.collect();
     let newest_first = outgoing.into_iter().rev().chain(room.messages.values().rev().map(message));
@@ -132,6 +154,7 @@ fn conversation(app: &App, room: &Room, frame: &mut Frame<'_>, area: Rect) {
     lines.reverse();
     let above = height.saturating_sub(wanted);
     frame.render_widget(paragraph(lines).scroll((u16::try_from(above).unwrap_or(u16::MAX), 0)), area);
+    room.scrolled.min(height.saturating_sub(usize::from(area.height)))
 }
 
 fn paragraph(lines: Vec<Line<'_>>) -> Paragraph<'_> {
@@ -139,17 +162,10 @@ fn paragraph(lines: Vec<Line<'_>>) -> Paragraph<'_> {
 }
 
 fn message(message: &Message) -> Line<'_> {
-    let text = match &message.body {
-        Some(Body::Text(text)) => text.replace('\n', " "),
-        Some(Body::File(file)) => {
-            format!("[file {}, {:.1} MB: /save {}]", file.name, file.size as f64 / 1e6, message.number)
-        }
-        None => String::new(),
-    };
     Line::from(vec![
         Span::styled(format!("{:>4} {} ", message.number, time_of_day(message.sent_ms)), Style::new().dim()),
-        Span::styled(format!("{}: ", message.author), color(&message.author)),
-        Span::raw(text),
+        Span::styled(format!("{}: ", shown(&message.author)), color(&message.author)),
+        Span::raw(said(message)),
     ])
 }
 
@@ -158,13 +174,7 @@ fn underway<'a>(app: &'a App, message: &'a Outgoing) -> Line<'a> {
         SentBody::Text(text) => text,
         SentBody::File(file) => &file.name,
     };
-    Line::from(format!(" ... sending {}: {text}", app.me)).dim()
-}
-
-/// Hours and minutes of UTC.
-fn time_of_day(sent_ms: i64) -> String {
-    let minutes = sent_ms.rem_euclid(DAY_MS) / 60_000;
-    format!("{:02}:{:02}", minutes / 60, minutes % 60)
+    Line::from(format!(" ... sending {}: {}", app.me, shown(text))).dim()
 }
 
 /// One for each name.
@@ -173,4 +183,102 @@ fn color(name: &str) -> Color {
         [Color::Cyan, Color::Green, Color::Magenta, Color::Blue, Color::LightRed, Color::LightYellow];
     let sum: usize = name.bytes().map(usize::from).sum();
     COLORS[sum % COLORS.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+    use crate::events::Event;
+    use crate::proto::message::Body;
+    use crate::proto::watch_response::Event as Watched;
+    use crate::proto::{self, Present};
+
+    fn app(events: Vec<Event>) -> App {
+        let mut app = App::new("server".to_owned(), String::new());
+        let logged_in = Event::LoggedIn("ada".to_owned());
+        for event in [Event::Link(Link::Connected), logged_in].into_iter().chain(events) {
+            app.event(event, [0; 16]);
+        }
+        app
+    }
+
+    fn message(number: u64, author: &str, body: Body) -> Event {
+        let (room, author, body) = ("lobby".to_owned(), author.to_owned(), Some(body));
+        let message =
+            proto::Message { room: room.clone(), number, author, body, ..proto::Message::default() };
+        Event::Watched { room, event: Watched::Message(message) }
+    }
+
+    fn text(text: &str) -> Body {
+        Body::Text(text.to_owned())
+    }
+
+    fn screen(app: &mut App, columns: u16, rows: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+        terminal.draw(|frame| draw(app, frame)).unwrap();
+        let cells = terminal.backend().buffer().content().chunks(usize::from(columns));
+        cells.map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect()).collect()
+    }
+
+    #[test]
+    fn nothing_that_others_say_commands_the_terminal() {
+        const BAD: &str = "\x1b]0;title\x07\u{9b}2J\u{202e}";
+        let file = proto::File { hash: Vec::new(), name: BAD.to_owned(), size: 1 };
+        let room = proto::Room { name: BAD.to_owned(), ..proto::Room::default() };
+        let present = Present { names: vec![BAD.to_owned()] };
+        let mut app = app(vec![
+            message(1, BAD, text(BAD)),
+            message(2, "bob", Body::File(file)),
+            Event::Rooms(vec![room]),
+            Event::Watched { room: "lobby".to_owned(), event: Watched::Present(present) },
+            Event::Progress { transfer: 1, what: BAD.to_owned(), done: 1, size: 2 },
+            Event::Link(Link::Waiting(BAD.to_owned())),
+            Event::Notice(BAD.to_owned()),
+        ]);
+        let screen = screen(&mut app, 100, 24).join("\n");
+        let shown = screen.matches("\u{fffd}]0;title\u{fffd}").count();
+        assert!(shown >= 7, "{shown} of 8:\n{screen}");
+        assert!(!screen.contains(['\x1b', '\x07', '\u{9b}', '\u{202e}']), "{screen}");
+    }
+
+    #[test]
+    fn any_size_has_a_line_to_write_in() {
+        let mut app = app(vec![message(1, "bob", text("hello \u{65e5}\u{672c}"))]);
+        app.paste("what I write");
+        for (columns, rows) in [(20, 5), (20, 4), (60, 8), (80, 12), (200, 60)] {
+            let screen = screen(&mut app, columns, rows).join("\n");
+            assert!(
+                screen.contains("what I write") && screen.contains("hello"),
+                "{columns}x{rows}:\n{screen}"
+            );
+        }
+        for (columns, rows) in [(1, 1), (2, 2), (5, 2), (10, 3)] {
+            screen(&mut app, columns, rows);
+        }
+        let mut form = App::new("server".to_owned(), "somebody".to_owned());
+        assert!(screen(&mut form, 20, 5).join("\n").contains("somebody"));
+    }
+
+    #[test]
+    fn nobody_scrolls_beyond_the_beginning() {
+        let mut app =
+            app((1..=20).map(|number| message(number, "bob", text(&format!("no. {number}.")))).collect());
+        for _ in 0..10 {
+            app.key(crossterm::event::KeyCode::PageUp.into(), [0; 16]);
+        }
+        let shown = screen(&mut app, 80, 14).join("\n");
+        assert!(shown.contains("no. 1.") && shown.contains("12 lines further down"), "{shown}");
+        app.key(crossterm::event::KeyCode::Down.into(), [0; 16]);
+        let shown = screen(&mut app, 80, 14).join("\n");
+        assert!(!shown.contains("no. 1.") && shown.contains("no. 2."), "{shown}");
+    }
+
+    #[test]
+    fn a_long_notice_has_more_lines() {
+        let mut app = app(vec![]);
+        assert!(screen(&mut app, 80, 24).join("\n").contains("PgDn: scroll"));
+    }
 }

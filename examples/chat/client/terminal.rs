@@ -5,9 +5,11 @@ use std::thread;
 
 use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, KeyEventKind};
 use crossterm::execute;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::app::{App, Id};
+use crate::app::App;
+use crate::events::new_id;
 use crate::screen;
 use crate::worker::Worker;
 
@@ -16,8 +18,9 @@ pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
     let mut terminal = ratatui::try_init()?;
     execute!(stdout(), EnableBracketedPaste)?;
     let mut keys = keys();
+    let (mut terminate, mut hang_up) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);
     let outcome = loop {
-        if let Err(error) = terminal.draw(|frame| screen::draw(&app, frame)) {
+        if let Err(error) = terminal.draw(|frame| screen::draw(&mut app, frame)) {
             break Err(error);
         }
         let mut commands = Vec::new();
@@ -32,6 +35,8 @@ pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
                 Some(Err(error)) => break Err(error),
                 None => break Ok(()),
             },
+            _ = terminate.recv() => break Ok(()),
+            _ = hang_up.recv() => break Ok(()),
             Some(event) = worker.events.recv() => {
                 commands = app.event(event, new_id()?);
                 // What came with it is shown with it.
@@ -50,6 +55,7 @@ pub(crate) async fn run(mut app: App, mut worker: Worker) -> io::Result<()> {
     };
     let pasted = execute!(stdout(), DisableBracketedPaste);
     ratatui::try_restore()?;
+    worker.end().await;
     outcome.and(pasted)
 }
 
@@ -66,10 +72,4 @@ fn keys() -> mpsc::Receiver<io::Result<event::Event>> {
         }
     });
     receiver
-}
-
-fn new_id() -> io::Result<Id> {
-    let mut id = Id::default();
-    getrandom::fill(&mut id)?;
-    Ok(id)
 }

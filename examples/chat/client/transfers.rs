@@ -2,74 +2,126 @@
 
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use thalweg::{Request, Status};
+use thalweg::{InterceptedChannel, Request, Status};
 use tokio::fs::{self, File};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tokio_stream::wrappers::ReceiverStream;
 
 use crate::connection::{Connection, is_lost};
-use crate::proto::upload_request::{Head, Part};
-use crate::proto::{self, DownloadRequest, UploadRequest};
+use crate::proto::chat_client::ChatClient;
+use crate::proto::upload_request::Part;
+use crate::proto::{self, DownloadRequest, UploadRequest, UploadResponse};
 use crate::requests::Token;
+use crate::text::{file_name, split_extension};
 
 const CHUNK: usize = 64 * 1024;
+/// The server takes no more, and who has more is told before it is read.
+const SIZE_MAX: u64 = 50 * 1024 * 1024;
+/// Before a transfer goes on.
+const PAUSE: Duration = Duration::from_millis(200);
+/// What files are called that are not whole: this, and a number.
+const PARTIAL: &str = ".chat-download-";
+/// Half a file that nobody has written to for so long is nobody's.
+const LEFT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// Under one name and its variants.
 const NAMES_MAX: u32 = 1_000;
 
-/// Sends a file, from its beginning again where the connection was lost. `progress` is told the bytes that have gone
+/// Sends a file; one whose connection was lost goes on where it was. `progress` is told the bytes that the server has
 /// and those there are.
 pub(crate) async fn upload(
     connection: &Connection,
     token: &Token,
     path: &Path,
-    progress: impl Fn(u64, u64) + Clone + Send + 'static,
+    progress: impl Fn(u64, u64),
 ) -> Result<proto::File, String> {
     let named = |error: io::Error| format!("cannot read {}: {error}", path.display());
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.ok_or_else(|| format!("{} has no name that can be sent", path.display()))?;
+    let mut file = File::open(path).await.map_err(named)?;
+    let metadata = file.metadata().await.map_err(named)?;
+    if !metadata.is_file() {
+        return Err(format!("{} is not a file", path.display()));
+    }
+    let size = metadata.len();
+    if size > SIZE_MAX {
+        return Err(format!("{name} has {size} bytes; a file may have {SIZE_MAX} (50 MiB)"));
+    }
+    progress(0, size);
+    let hash = hash(&mut file, size).await.map_err(named)?;
+    let head = proto::File { hash, name: name.to_owned(), size };
     loop {
-        let file = File::open(path).await.map_err(named)?;
-        let metadata = file.metadata().await.map_err(named)?;
-        if !metadata.is_file() {
-            return Err(format!("{} is not a file", path.display()));
-        }
-        let head = Head { name: name.to_owned(), size: metadata.len() };
-        let (sender, parts) = mpsc::channel(2);
-        let reader = tokio::spawn(read(file, head, sender, progress.clone()));
-        let request = Request::new(ReceiverStream::new(parts));
-        let outcome =
-            connection.once(|channel| async move { token.client(channel).upload(request).await }).await;
-        match (outcome, reader.await) {
-            (Ok(file), _) => return Ok(file.into_inner()),
-            (_, Ok(Err(error))) => return Err(named(error)),
-            (Err(status), _) if is_lost(&status) => {}
-            (Err(status), _) => return Err(format!("{name} was not sent: {}", status.message())),
+        let client = |channel| token.client(channel);
+        match connection.once(async |channel| send(&client(channel), &mut file, &head, &progress).await).await
+        {
+            Ok(()) => return Ok(head),
+            // A server that is there and refuses is not asked without a pause.
+            Err(status) if is_lost(&status) => sleep(PAUSE).await,
+            Err(status) => return Err(format!("{name} was not sent: {}", status.message())),
         }
     }
 }
 
-/// Reads the parts of an upload until all have gone, or nobody takes them any more.
-async fn read(
-    mut file: File,
-    head: Head,
-    sender: mpsc::Sender<UploadRequest>,
-    progress: impl Fn(u64, u64),
-) -> io::Result<()> {
-    let (mut sent, size) = (0, head.size);
-    let mut part = Part::Head(head);
-    while sender.send(UploadRequest { part: Some(part) }).await.is_ok() {
-        progress(sent, size);
-        let mut chunk = Vec::with_capacity(CHUNK);
-        if (&mut file).take(CHUNK as u64).read_to_end(&mut chunk).await? == 0 {
-            break;
+/// The SHA-256 of what a file begins with.
+async fn hash(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
+    let mut hash = Sha256::new();
+    file.rewind().await?;
+    let (mut bytes, mut file) = (vec![0; CHUNK], file.take(length));
+    loop {
+        match file.read(&mut bytes).await? {
+            0 => return Ok(hash.finalize().to_vec()),
+            length => hash.update(&bytes[..length]),
         }
-        sent += chunk.len() as u64;
-        part = Part::Chunk(chunk);
     }
-    Ok(())
+}
+
+/// Sends what the server does not have yet.
+async fn send(
+    client: &ChatClient<InterceptedChannel>,
+    file: &mut File,
+    head: &proto::File,
+    progress: impl Fn(u64, u64),
+) -> Result<(), Status> {
+    let (sender, parts) = mpsc::channel(2);
+    // It is empty yet.
+    let _ = sender.try_send(UploadRequest { part: Some(Part::Head(head.clone())) });
+    let mut answers = client.upload(Request::new(ReceiverStream::new(parts))).await?.into_inner();
+    let Some(UploadResponse { received }) = answers.message().await? else {
+        return Err(Status::internal("the server does not say how much of the file it has"));
+    };
+    progress(received, head.size);
+    let confirmed = async {
+        while let Some(UploadResponse { received }) = answers.message().await? {
+            progress(received, head.size);
+        }
+        Ok::<_, Status>(())
+    };
+    tokio::pin!(confirmed);
+    tokio::select! {
+        outcome = &mut confirmed => outcome,
+        read = feed(file, received, sender) => {
+            read.map_err(|error| Status::internal(format!("cannot read it: {error}")))?;
+            confirmed.await
+        }
+    }
+}
+
+/// Reads the chunks of an upload, from an offset on, until all have gone, or nobody takes them any more.
+async fn feed(file: &mut File, offset: u64, sender: mpsc::Sender<UploadRequest>) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset)).await?;
+    loop {
+        let mut chunk = Vec::with_capacity(CHUNK);
+        if (&mut *file).take(CHUNK as u64).read_to_end(&mut chunk).await? == 0 {
+            return Ok(());
+        }
+        if sender.send(UploadRequest { part: Some(Part::Chunk(chunk)) }).await.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 /// Saves the file that a message carries in `folder`, under its own name or one like it: where it is then. A download
@@ -84,9 +136,8 @@ pub(crate) async fn download(
 ) -> Result<PathBuf, String> {
     let failed = |error: io::Error| format!("cannot save {} in {}: {error}", file.name, folder.display());
     fs::create_dir_all(folder).await.map_err(failed)?;
-    // A server of bad intent may say anything.
-    let name = Path::new(&file.name).file_name().and_then(|name| name.to_str()).unwrap_or("file");
-    let partial = PartialFile::create(folder, name).await.map_err(failed)?;
+    let name = &file_name(&file.name);
+    let partial = PartialFile::create(folder).await.map_err(failed)?;
     let (mut saved, mut hash) = (partial.0.1.try_clone().await.map_err(failed)?, Sha256::new());
     let mut offset = 0;
     loop {
@@ -108,7 +159,7 @@ pub(crate) async fn download(
         });
         match outcome.await {
             Ok(()) => break,
-            Err(status) if is_lost(&status) => {}
+            Err(status) if is_lost(&status) => sleep(PAUSE).await,
             Err(status) => return Err(format!("{name} was not saved: {}", status.message())),
         }
     }
@@ -119,25 +170,26 @@ pub(crate) async fn download(
     partial.keep(folder, name).await.map_err(failed)
 }
 
-/// A file that is not whole yet, and is removed if it is dropped so.
+/// A file that is not whole yet, hidden, and removed if it is dropped so.
 struct PartialFile((PathBuf, File));
 
 impl PartialFile {
-    async fn create(folder: &Path, name: &str) -> io::Result<Self> {
-        let (path, file) = create(folder, |number| match number {
-            0 => format!(".{name}.part"),
-            _ => format!(".{name}.{number}.part"),
-        })
-        .await?;
-        Ok(Self((path, file)))
+    /// Removes those that are left of a program that was killed, too.
+    async fn create(folder: &Path) -> io::Result<Self> {
+        let mut entries = fs::read_dir(folder).await?;
+        while let Some(entry) = entries.next_entry().await? {
+            let is_partial = entry.file_name().to_str().is_some_and(is_partial);
+            if is_partial && entry.metadata().await?.modified()?.elapsed().is_ok_and(|age| age > LEFT_MAX) {
+                // Another program may have done so.
+                let _ = fs::remove_file(entry.path()).await;
+            }
+        }
+        create(folder, |number| format!("{PARTIAL}{number}.part")).await.map(Self)
     }
 
     /// Gives it its name, or one with a number where there is such a file already.
     async fn keep(self, folder: &Path, name: &str) -> io::Result<PathBuf> {
-        let (stem, extension) = match name.rsplit_once('.') {
-            Some((stem, extension)) if !stem.is_empty() => (stem, format!(".{extension}")),
-            _ => (name, String::new()),
-        };
+        let (stem, extension) = split_extension(name);
         let (path, _) = create(folder, |number| match number {
             0 => name.to_owned(),
             _ => format!("{stem} ({number}){extension}"),
@@ -155,6 +207,11 @@ impl Drop for PartialFile {
     }
 }
 
+fn is_partial(name: &str) -> bool {
+    let number = name.strip_prefix(PARTIAL).and_then(|name| name.strip_suffix(".part"));
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
 /// The first of the names that is free, taken.
 async fn create(folder: &Path, name: impl Fn(u32) -> String) -> io::Result<(PathBuf, File)> {
     for number in 0..NAMES_MAX {
@@ -165,4 +222,44 @@ async fn create(folder: &Path, name: impl Fn(u32) -> String) -> io::Result<(Path
         }
     }
     Err(ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    /// What is in the folder when a download that begins is whole, or breaks off.
+    async fn check(is_whole: bool, left: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        let old = SystemTime::now() - LEFT_MAX - Duration::from_secs(60);
+        for (name, modified) in [
+            (".chat-download-0.part", old),
+            (".chat-download-1.part", SystemTime::now()),
+            (".chat-download-mine.part", old),
+            ("photo.jpeg", old),
+        ] {
+            std::fs::File::create(folder.path().join(name)).unwrap().set_modified(modified).unwrap();
+        }
+        let partial = PartialFile::create(folder.path()).await.unwrap();
+        assert!(folder.path().join(".chat-download-0.part").exists());
+        if is_whole {
+            partial.keep(folder.path(), "photo.jpeg").await.unwrap();
+        } else {
+            drop(partial);
+        }
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, left);
+    }
+
+    #[tokio::test]
+    async fn half_files_are_hidden_and_do_not_stay() {
+        let others = [".chat-download-1.part", ".chat-download-mine.part"];
+        check(true, &[others[0], others[1], "photo (1).jpeg", "photo.jpeg"]).await;
+        check(false, &[others[0], others[1], "photo.jpeg"]).await;
+    }
 }

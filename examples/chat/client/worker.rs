@@ -1,17 +1,17 @@
 //! What goes on beside the screen: it is told what to do, and tells what has happened.
 
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg::channel::ConnectError;
 use thalweg::{Code, Status};
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-use crate::app::{Command, Event, Outgoing};
 use crate::connection::{Connection, is_lost};
+use crate::events::{Command, Event, Outgoing};
 use crate::options::Options;
 use crate::proto::accounts_client::AccountsClient;
 use crate::proto::watch_request::From;
@@ -30,20 +30,38 @@ const EARLIER: u32 = 100;
 const ROOMS_INTERVAL: Duration = Duration::from_secs(10);
 /// A call is made again after it, where the server could not make it.
 const PAUSE: Duration = Duration::from_secs(1);
+/// For a server that is told that the session is over.
+const GOODBYE: Duration = Duration::from_secs(1);
 const EVENTS: usize = 256;
 
 /// Both ends of it.
 pub(crate) struct Worker {
     pub(crate) commands: mpsc::UnboundedSender<Command>,
     pub(crate) events: mpsc::Receiver<Event>,
+    task: JoinHandle<()>,
 }
 
-pub(crate) fn start(options: &Options) -> Result<Worker, ConnectError> {
+impl Worker {
+    /// Returns when the session is over, on the server, too, if that can be reached: nobody has its token any more.
+    pub(crate) async fn end(self) {
+        let Self { commands, mut events, task } = self;
+        // An error: it has ended.
+        let _ = commands.send(Command::LogOut);
+        drop(commands);
+        tokio::select! {
+            _ = task => (),
+            // It does not wait for anybody who listens.
+            () = async { while events.recv().await.is_some() {} } => (),
+        }
+    }
+}
+
+pub(crate) fn start(options: &Options) -> Result<Worker, Box<dyn Error>> {
     let (events, receiver) = mpsc::channel(EVENTS);
     let (commands, mut received) = mpsc::unbounded_channel();
     let connection = Connection::start(options, events.clone())?;
     let downloads = options.downloads.clone();
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         let mut session: Option<LoggedIn> = None;
         while let Some(command) = received.recv().await {
             match (command, &mut session) {
@@ -75,7 +93,7 @@ pub(crate) fn start(options: &Options) -> Result<Worker, ConnectError> {
             }
         }
     });
-    Ok(Worker { commands, events: receiver })
+    Ok(Worker { commands, events: receiver, task })
 }
 
 async fn log_in(
@@ -144,7 +162,7 @@ impl LoggedIn {
         let Calls { connection, token, .. } = &*self.calls;
         let call = async |channel| token.client(channel).log_out(short(LogOutRequest {})).await;
         // Without a connection it is over for this program alone.
-        let _ = tokio::time::timeout(Duration::from_secs(2), connection.once(call)).await;
+        let _ = tokio::time::timeout(GOODBYE, connection.once(call)).await;
     }
 }
 
@@ -235,9 +253,10 @@ impl Calls {
             self.connection.once(async |channel| self.token.client(channel).create_room(request).await).await;
         self.tell(match created {
             Ok(_) => Event::Created(name),
-            Err(status) => Event::Notice(status.message().to_owned()),
+            Err(status) => Event::Failed(status.message().to_owned()),
         })
         .await;
+        self.tell(Event::Done(None)).await;
     }
 
     async fn earlier(self: Arc<Self>, room: String, before: u64) {
@@ -252,7 +271,7 @@ impl Calls {
             .await;
         self.tell(match history {
             Ok(history) => Event::Earlier { room, messages: history.into_inner().messages },
-            Err(status) => Event::Notice(status.message().to_owned()),
+            Err(status) => Event::Failed(status.message().to_owned()),
         })
         .await;
     }
@@ -261,12 +280,12 @@ impl Calls {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let progress = self.progress(transfer, format!("sending {name}"));
         let sent = transfers::upload(&self.connection, &self.token, &path, progress).await;
-        self.tell(Event::TransferEnded(transfer)).await;
         self.tell(match sent {
             Ok(file) => Event::Uploaded { room, file },
-            Err(why) => Event::Notice(why),
+            Err(why) => Event::Failed(why),
         })
         .await;
+        self.tell(Event::Done(Some(transfer))).await;
     }
 
     async fn save(self: Arc<Self>, transfer: u64, room: String, number: u64, file: crate::proto::File) {
@@ -274,13 +293,16 @@ impl Calls {
         let at = (room.as_str(), number);
         let saved =
             transfers::download(&self.connection, &self.token, at, &file, &self.downloads, progress).await;
-        self.tell(Event::TransferEnded(transfer)).await;
-        let (Ok(text) | Err(text)) = saved.map(|path| format!("saved {}", path.display()));
-        self.tell(Event::Notice(text)).await;
+        self.tell(match saved {
+            Ok(path) => Event::Notice(format!("saved {}", path.display())),
+            Err(why) => Event::Failed(why),
+        })
+        .await;
+        self.tell(Event::Done(Some(transfer))).await;
     }
 
     /// What does not fit into the queue is left out: the next says more.
-    fn progress(&self, transfer: u64, what: String) -> impl Fn(u64, u64) + Clone + Send + 'static {
+    fn progress(&self, transfer: u64, what: String) -> impl Fn(u64, u64) + Send + 'static {
         let events = self.events.clone();
         move |done, size| {
             let _ = events.try_send(Event::Progress { transfer, what: what.clone(), done, size });

@@ -10,6 +10,9 @@ use crate::proto::{self, Credentials, Session};
 use crate::sessions::{Sessions, VALID_FOR};
 use crate::store::{Store, User};
 
+/// Accounts that there may be.
+const USERS_MAX: i64 = 100_000;
+
 pub(crate) struct Accounts {
     pub(crate) store: Arc<Store>,
     pub(crate) sessions: Arc<Sessions>,
@@ -26,6 +29,9 @@ impl proto::accounts_server::Accounts for Accounts {
         let asked = name.clone();
         if self.store.run(move |store| store.user(&asked)).await?.is_some() {
             return Err(taken(&name));
+        }
+        if self.store.run(Store::users).await? >= USERS_MAX {
+            return Err(Status::resource_exhausted(format!("there are {USERS_MAX} users; no more may be")));
         }
         let hash = self.passwords.hash(password).await?;
         let asked = name.clone();

@@ -13,17 +13,17 @@ use crate::proto::send_request::Body as SentBody;
 use crate::proto::watch_request::From;
 use crate::proto::watch_response::Event;
 use crate::proto::{
-    self, CaughtUp, CreateRoomRequest, CreateRoomResponse, DownloadRequest, DownloadResponse, File,
-    HistoryRequest, HistoryResponse, ListRoomsRequest, ListRoomsResponse, LogOutRequest, LogOutResponse,
-    Present, Room, SendRequest, SendResponse, UploadRequest, WatchRequest, WatchResponse,
+    self, CaughtUp, CreateRoomRequest, CreateRoomResponse, DownloadRequest, DownloadResponse, HistoryRequest,
+    HistoryResponse, ListRoomsRequest, ListRoomsResponse, LogOutRequest, LogOutResponse, Present, Room,
+    SendRequest, SendResponse, UploadRequest, UploadResponse, WatchRequest, WatchResponse,
 };
 use crate::rooms::{self, Rooms};
 use crate::sessions::{self, Sessions};
-use crate::store::{Sent, Store, StoredRoom};
+use crate::store::{MESSAGES_A_DAY_MAX, Sent, Store, StoredRoom};
+use crate::uploads::Uploads;
 
 const TEXT_LENGTH_MAX: usize = 4_000;
 const ID_LENGTH: usize = 16;
-const HASH_LENGTH: usize = 32;
 /// Messages that one answer has.
 const PAGE_MAX: u32 = 500;
 const PAGE: u32 = 100;
@@ -35,6 +35,7 @@ const QUEUE: usize = 16;
 pub(crate) struct Chat {
     pub(crate) store: Arc<Store>,
     pub(crate) files: Arc<Files>,
+    pub(crate) uploads: Arc<Uploads>,
     pub(crate) rooms: Arc<Rooms>,
     pub(crate) sessions: Arc<Sessions>,
 }
@@ -73,7 +74,7 @@ impl proto::chat_server::Chat for Chat {
     }
 
     async fn send(&self, request: Request<SendRequest>) -> Result<Response<SendResponse>, Status> {
-        let author = sessions::caller(&request)?;
+        let author = sessions::caller(&request)?.user.id;
         let SendRequest { room, id, body } = request.into_inner();
         if id.len() != ID_LENGTH {
             let length = id.len();
@@ -82,12 +83,15 @@ impl proto::chat_server::Chat for Chat {
         let body = body_of(body)?;
         let room = self.room(room).await?;
         let room_id = room.id;
-        match self.store.run(move |store| store.send(room_id, author.id, &id, &body)).await? {
+        match self.store.run(move |store| store.send(room_id, author, &id, &body)).await? {
             Sent::Stored { number, sent_ms } => {
                 self.rooms.room(room_id).grown(number);
                 Ok(Response::new(SendResponse { number, sent_ms }))
             }
             Sent::IdIsTaken => Err(Status::already_exists("the id is another message's; make a new one")),
+            Sent::TooMany => Err(Status::resource_exhausted(format!(
+                "you have sent {MESSAGES_A_DAY_MAX} messages today (UTC), and may send more tomorrow"
+            ))),
             Sent::NoSuchFile => {
                 Err(Status::failed_precondition("the file is not here, or has another size; upload it first"))
             }
@@ -105,7 +109,7 @@ impl proto::chat_server::Chat for Chat {
     type WatchStream = ReceiverStream<Result<WatchResponse, Status>>;
 
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let user = sessions::caller(&request)?;
+        let caller = sessions::caller(&request)?;
         let WatchRequest { room, from } = request.into_inner();
         let room = self.room(room).await?;
         let after = match from {
@@ -128,10 +132,11 @@ impl proto::chat_server::Chat for Chat {
         tokio::spawn(async move {
             let sender = watcher.sender.clone();
             // He is there before he is told who is.
-            let _presence = live.enter(&user.name);
+            let _presence = live.enter(&caller.user.name);
             let status = tokio::select! {
                 status = watcher.run(live.clone()) => status,
                 () = sender.closed() => None,
+                () = caller.over() => Some(sessions::over()),
                 () = stopped => Some(Status::unavailable("the server stops; connect again")),
             };
             if let Some(status) = status {
@@ -142,8 +147,22 @@ impl proto::chat_server::Chat for Chat {
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
-    async fn upload(&self, request: Request<Streaming<UploadRequest>>) -> Result<Response<File>, Status> {
-        self.files.receive(request.into_inner(), &self.store).await.map(Response::new)
+    type UploadStream = ReceiverStream<Result<UploadResponse, Status>>;
+
+    async fn upload(
+        &self,
+        request: Request<Streaming<UploadRequest>>,
+    ) -> Result<Response<Self::UploadStream>, Status> {
+        let user = sessions::caller(&request)?.user.id;
+        let (answers, receiver) = mpsc::channel(QUEUE);
+        let uploads = self.uploads.clone();
+        tokio::spawn(async move {
+            if let Err(status) = uploads.receive(user, request.into_inner(), &answers).await {
+                // An error: the client has left.
+                let _ = answers.send(Err(status)).await;
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
     type DownloadStream = ReceiverStream<Result<DownloadResponse, Status>>;
@@ -245,10 +264,7 @@ fn body_of(body: Option<SentBody>) -> Result<Body, Status> {
         }
         Some(SentBody::File(file)) => {
             names::check_file(&file.name)?;
-            if file.hash.len() != HASH_LENGTH {
-                let length = file.hash.len();
-                return refused(format!("a file's hash has {HASH_LENGTH} bytes; this has {length}"));
-            }
+            names::check_hash(&file.hash)?;
             Ok(Body::File(file))
         }
         None => refused("the message has neither text nor file".to_owned()),

@@ -7,11 +7,13 @@ mod files;
 mod hex;
 mod names;
 mod options;
+mod partial;
 mod passwords;
 mod proto;
 mod rooms;
 mod sessions;
 mod store;
+mod uploads;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ use thalweg_services::health::HealthReporter;
 use thalweg_services::reflection::Reflection;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::interval;
 
 use accounts::Accounts;
 use chat::Chat;
@@ -35,9 +39,12 @@ use proto::chat_server::ChatServer;
 use rooms::Rooms;
 use sessions::Sessions;
 use store::Store;
+use uploads::Uploads;
 
 /// Clients that are gone without a word are found by it: nobody is shown as there for longer.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+/// How often files are looked for that nobody waits for any more.
+const CLEANING: Duration = Duration::from_secs(60 * 60);
 /// For what is under way when the server stops.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -55,13 +62,15 @@ async fn main() -> ExitCode {
 async fn run(options: Options) -> Result<(), Box<dyn Error>> {
     let store = Arc::new(Store::open(&options.data)?);
     let files = Arc::new(Files::open(&options.data, &store)?);
+    let uploads = Arc::new(Uploads::open(files.clone(), options.quota())?);
+    tokio::spawn(clean(files.clone(), uploads.clone()));
     let sessions = Arc::new(Sessions::load(&store)?);
     let (stop, stopping) = watch::channel(false);
     let rooms = Arc::new(Rooms::new(stopping));
 
     let accounts =
         Accounts { store: store.clone(), sessions: sessions.clone(), passwords: Passwords::new()? };
-    let chat = Chat { store, files, rooms, sessions: sessions.clone() };
+    let chat = Chat { store, files, uploads, rooms, sessions: sessions.clone() };
     let chat = ChatServer::with_interceptor(chat, move |request| sessions.authorize(request));
     // All that asks is told that the server takes calls, and that it does not any more when it stops.
     let health = HealthReporter::new();
@@ -97,4 +106,16 @@ async fn run(options: Options) -> Result<(), Box<dyn Error>> {
         })
         .await?;
     Ok(())
+}
+
+async fn clean(files: Arc<Files>, uploads: Arc<Uploads>) {
+    let mut hours = interval(CLEANING);
+    loop {
+        hours.tick().await;
+        let (files, uploads) = (files.clone(), uploads.clone());
+        let cleaned = spawn_blocking(move || files.clean().and_then(|()| Ok(uploads.clean()?))).await;
+        if let Ok(Err(error)) = cleaned {
+            eprintln!("chat-server: cannot remove old files: {error}");
+        }
+    }
 }

@@ -31,6 +31,14 @@ pub(crate) fn check_file(name: &str) -> Result<(), Status> {
     Err(Status::invalid_argument(format!("the name {name:?} {bad}")))
 }
 
+/// A file's SHA-256.
+pub(crate) fn check_hash(hash: &[u8]) -> Result<[u8; 32], Status> {
+    hash.try_into().map_err(|_| {
+        let length = hash.len();
+        Status::invalid_argument(format!("a file's hash (SHA-256) has 32 bytes; this has {length}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

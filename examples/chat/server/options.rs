@@ -8,6 +8,7 @@ use thalweg::ListenAddress;
 use thalweg::tls::Identity;
 
 use crate::certificate;
+use crate::uploads::Quota;
 
 /// A chat server: rooms, messages and files, kept in one folder.
 #[derive(Debug, Parser)]
@@ -34,12 +35,25 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
+    /// Files that each user may have here, in MiB; beyond it, none is taken from him
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    user_files: u32,
+
+    /// Files that all users together may have here, in MiB
+    #[arg(long, value_name = "MIB", default_value_t = 16 * 1024)]
+    all_files: u32,
+
     /// No TLS: passwords and messages can be read on the way
     #[arg(long)]
     pub(crate) plaintext: bool,
 }
 
 impl Options {
+    pub(crate) fn quota(&self) -> Quota {
+        let bytes = |mib: u32| u64::from(mib) * 1024 * 1024;
+        Quota { of_user: bytes(self.user_files), of_all: bytes(self.all_files) }
+    }
+
     /// What the server shows of itself.
     pub(crate) fn identity(&self) -> Result<Identity, Box<dyn Error>> {
         match (&self.cert, &self.key) {

@@ -109,6 +109,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_flood_is_told_to_come_later() {
+        let passwords = Passwords::new().unwrap();
+        let waiting = passwords.waiting.available_permits();
+        let verify = || passwords.verify("correct horse".to_owned(), None);
+        let all = passwords.waiting.acquire_many(waiting as u32 - 1).await.unwrap();
+        let (first, second) = tokio::join!(verify(), verify());
+        assert!(!first.unwrap());
+        assert_eq!(second.unwrap_err().code(), thalweg::Code::ResourceExhausted);
+        drop(all);
+        assert!(!verify().await.unwrap());
+        // What nobody waits for any more still has its processor until it is done.
+        let processors = passwords.processors.available_permits();
+        let left = tokio::time::timeout(std::time::Duration::from_millis(1), verify()).await;
+        let running = passwords.processors.available_permits();
+        assert!(left.is_ok() || running < processors, "{left:?} {running}");
+    }
+
+    #[tokio::test]
     async fn lengths() {
         let passwords = Passwords::new().unwrap();
         for (length, allowed) in [(7, false), (8, true), (128, true), (129, false)] {

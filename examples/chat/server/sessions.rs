@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use thalweg::{Request, Status};
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::hex::hex;
 use crate::store::{Store, User, now_s};
@@ -15,15 +17,53 @@ pub(crate) const VALID_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const SESSIONS_MAX: u32 = 16;
 
 /// All sessions, as every call asks for one. Tokens are kept as their hashes, here and in the database: who reads that
-/// has none.
+/// has none, and how long it takes to find one says nothing of the token.
 pub(crate) struct Sessions {
     store: Arc<Store>,
-    by_token: RwLock<HashMap<[u8; 32], (User, u64)>>,
+    by_token: RwLock<HashMap<[u8; 32], Session>>,
+}
+
+struct Session {
+    user: User,
+    ends_s: u64,
+    /// Dropped when it is over before its time.
+    alive: watch::Sender<()>,
+}
+
+/// Who makes a call.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub(crate) user: User,
+    ends_s: u64,
+    alive: watch::Receiver<()>,
+}
+
+impl Caller {
+    /// Returns when the session is over: calls that last end with it.
+    pub(crate) async fn over(mut self) {
+        let left = Duration::from_secs(self.ends_s.saturating_sub(now_s().cast_unsigned()));
+        tokio::select! {
+            () = sleep(left) => (),
+            // An error, always: nothing is ever said.
+            _ = self.alive.changed() => (),
+        }
+    }
+}
+
+impl Session {
+    fn new(user: User, ends_s: u64) -> Self {
+        Self { user, ends_s, alive: watch::Sender::new(()) }
+    }
+
+    fn caller(&self) -> Caller {
+        Caller { user: self.user.clone(), ends_s: self.ends_s, alive: self.alive.subscribe() }
+    }
 }
 
 impl Sessions {
     pub(crate) fn load(store: &Arc<Store>) -> Result<Self, rusqlite::Error> {
-        let sessions = store.sessions()?.into_iter().map(|(token, user, ends_s)| (token, (user, ends_s)));
+        let sessions =
+            store.sessions()?.into_iter().map(|(token, user, ends_s)| (token, Session::new(user, ends_s)));
         Ok(Self { store: store.clone(), by_token: RwLock::new(sessions.collect()) })
     }
 
@@ -37,7 +77,7 @@ impl Sessions {
         let id = user.id;
         let ended = self.store.run(move |store| store.add_session(hash, id, ends_s, SESSIONS_MAX)).await?;
         let mut by_token = self.write();
-        by_token.insert(hash, (user, ends_s));
+        by_token.insert(hash, Session::new(user, ends_s));
         for hash in ended {
             by_token.remove(&hash);
         }
@@ -52,26 +92,30 @@ impl Sessions {
 
     /// The interceptor of services that are for users alone: their handlers find out by [`caller`] who calls.
     pub(crate) fn authorize(&self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        let user = match self.read().get(&hash(token(&request)?)) {
-            Some((user, ends_s)) if *ends_s > now_s().cast_unsigned() => user.clone(),
-            _ => return Err(Status::unauthenticated("the session is over; log in again")),
+        let caller = match self.read().get(&hash(token(&request)?)) {
+            Some(session) if session.ends_s > now_s().cast_unsigned() => session.caller(),
+            _ => return Err(over()),
         };
-        request.extensions_mut().insert(user);
+        request.extensions_mut().insert(caller);
         Ok(request)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<[u8; 32], (User, u64)>> {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<[u8; 32], Session>> {
         self.by_token.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<[u8; 32], (User, u64)>> {
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<[u8; 32], Session>> {
         self.by_token.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Who makes a call that was authorized.
-pub(crate) fn caller<T>(request: &Request<T>) -> Result<User, Status> {
+pub(crate) fn caller<T>(request: &Request<T>) -> Result<Caller, Status> {
     request.extensions().get().cloned().ok_or_else(|| Status::internal("nobody asked who calls"))
+}
+
+pub(crate) fn over() -> Status {
+    Status::unauthenticated("the session is over; log in again")
 }
 
 /// Of `authorization: Bearer TOKEN` (RFC 6750 §2.1).
@@ -88,4 +132,46 @@ fn token<T>(request: &Request<T>) -> Result<&str, Status> {
 
 fn hash(token: &str) -> [u8; 32] {
     Sha256::digest(token).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg::Code;
+
+    use super::*;
+
+    fn with(token: &str) -> Request<()> {
+        let mut request = Request::new(());
+        request.metadata_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        request
+    }
+
+    #[tokio::test]
+    async fn a_session_is_over_when_its_time_is_and_when_it_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(folder.path()).unwrap());
+        let ada = store.add_user("ada", "hash").unwrap().unwrap();
+        let sessions = Sessions::load(&store).unwrap();
+        let tokens = [sessions.begin(ada.clone()).await.unwrap(), sessions.begin(ada.clone()).await.unwrap()];
+        let callers =
+            tokens.each_ref().map(|token| caller(&sessions.authorize(with(token)).unwrap()).unwrap());
+        assert_eq!(callers[0].user, ada);
+
+        // Another start finds both; the database has no token as it is.
+        let loaded = Sessions::load(&store).unwrap();
+        assert!(tokens.iter().all(|token| loaded.authorize(with(token)).is_ok()));
+        assert!(
+            store.sessions().unwrap().iter().all(|(stored, ..)| tokens.iter().all(|t| hex(stored) != *t))
+        );
+
+        sessions.write().get_mut(&hash(&tokens[0])).unwrap().ends_s = now_s().cast_unsigned();
+        assert_eq!(sessions.authorize(with(&tokens[0])).unwrap_err().code(), Code::Unauthenticated);
+        sessions.end(&with(&tokens[1])).await.unwrap();
+        assert_eq!(sessions.authorize(with(&tokens[1])).unwrap_err().code(), Code::Unauthenticated);
+        let [first, second] = callers;
+        second.over().await;
+        let ends = Caller { ends_s: now_s().cast_unsigned(), ..first };
+        ends.over().await;
+        assert_eq!(Sessions::load(&store).unwrap().read().len(), 1);
+    }
 }

@@ -1,6 +1,7 @@
 //! The database: users, sessions, rooms, messages and what is known of files.
 
 use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -13,13 +14,22 @@ use crate::proto::{File, Message, message::Body};
 
 /// The room that there always is.
 const FIRST_ROOM: &str = "lobby";
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
+/// Of one user. Beyond it he waits for the next day (UTC).
+pub(crate) const MESSAGES_A_DAY_MAX: i64 = 10_000;
+/// Bytes of the database; it takes nothing more then.
+const SIZE_MAX: i64 = 8 << 30;
+const PAGE_SIZE: i64 = 4096;
+const DAY_S: i64 = 24 * 60 * 60;
 
 const SCHEMA: &str = "
     CREATE TABLE users (
         id INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE COLLATE NOCASE,
-        password TEXT NOT NULL
+        password TEXT NOT NULL,
+        -- Of the last day on which he sent any.
+        sent_day INTEGER NOT NULL DEFAULT 0,
+        sent_count INTEGER NOT NULL DEFAULT 0
     );
     CREATE TABLE sessions (
         token BLOB PRIMARY KEY,
@@ -35,7 +45,9 @@ const SCHEMA: &str = "
     CREATE TABLE files (
         hash BLOB PRIMARY KEY,
         size INTEGER NOT NULL,
-        stored_s INTEGER NOT NULL
+        stored_s INTEGER NOT NULL,
+        -- Whoever sent it first.
+        owner INTEGER NOT NULL REFERENCES users
     ) WITHOUT ROWID;
     CREATE TABLE messages (
         room INTEGER NOT NULL REFERENCES rooms,
@@ -68,7 +80,7 @@ pub(crate) struct Store {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    #[error("cannot make the folder {}: {error}; name another one with --data", path.display())]
+    #[error("cannot write {}: {error}; name another folder with --data", path.display())]
     Folder { path: PathBuf, error: std::io::Error },
     #[error("cannot open the database {}: {error}", path.display())]
     Database { path: PathBuf, error: rusqlite::Error },
@@ -98,6 +110,8 @@ pub(crate) enum Sent {
     IdIsTaken,
     /// The file that it carries has not been uploaded.
     NoSuchFile,
+    /// Its author has sent [`MESSAGES_A_DAY_MAX`].
+    TooMany,
 }
 
 impl Store {
@@ -105,6 +119,9 @@ impl Store {
         fs::create_dir_all(folder).map_err(|error| OpenError::Folder { path: folder.into(), error })?;
         let path = folder.join("chat.sqlite");
         let failed = |error| OpenError::Database { path: path.clone(), error };
+        // Messages and hashes are nobody's but its owner's; SQLite gives its other files the mode of this one.
+        let created = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        created.map_err(|error| OpenError::Folder { path: path.clone(), error })?;
         let mut writer = connect(&path).map_err(failed)?;
         let version = writer.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
         match version {
@@ -127,9 +144,17 @@ impl Store {
         done.map_err(|error| Status::internal(format!("the store's task failed: {error}")))?.map_err(
             |error| {
                 eprintln!("chat-server: the database failed: {error}");
-                Status::internal("the server's database failed; its log says why")
+                match error.sqlite_error_code() {
+                    Some(ErrorCode::DiskFull) => Status::resource_exhausted("the server is full"),
+                    _ => Status::internal("the server's database failed; its log says why"),
+                }
             },
         )
+    }
+
+    /// Accounts that there are; none is ever removed.
+    pub(crate) fn users(&self) -> rusqlite::Result<i64> {
+        self.reader().query_row("SELECT coalesce(max(id), 0) FROM users", [], |row| row.get(0))
     }
 
     /// `None`: the name is taken.
@@ -229,18 +254,24 @@ impl Store {
             Some(_) => return Ok(Sent::IdIsTaken),
             None => {}
         }
-        if let Some(file) = file {
-            let size: Option<i64> = transaction
-                .query_row("SELECT size FROM files WHERE hash = ?1", [&file.hash], |row| row.get(0))
-                .optional()?;
-            if size != Some(file.size.cast_signed()) {
-                return Ok(Sent::NoSuchFile);
-            }
+        if let Some(file) = file
+            && size_of(&transaction, &file.hash)? != Some(file.size)
+        {
+            return Ok(Sent::NoSuchFile);
+        }
+        let sent_ms = since_1970().as_millis() as i64;
+        let sent_today: i64 = transaction
+            .prepare(
+                "UPDATE users SET sent_count = CASE sent_day WHEN ?2 THEN sent_count ELSE 0 END + 1, sent_day = ?2
+                 WHERE id = ?1 RETURNING sent_count",
+            )?
+            .query_row([author, sent_ms / 1000 / DAY_S], |row| row.get(0))?;
+        if sent_today > MESSAGES_A_DAY_MAX {
+            return Ok(Sent::TooMany);
         }
         let number: i64 = transaction
             .prepare("UPDATE rooms SET last = last + 1 WHERE id = ?1 RETURNING last")?
             .query_row([room], |row| row.get(0))?;
-        let sent_ms = since_1970().as_millis() as i64;
         transaction
             .prepare(
                 "INSERT INTO messages (room, number, author, id, sent_ms, text, file, file_name)
@@ -295,10 +326,29 @@ impl Store {
         reader.prepare(query)?.query_map(params![room, number, limit], message)?.collect()
     }
 
-    pub(crate) fn add_file(&self, hash: &[u8], size: u64) -> rusqlite::Result<()> {
-        let added =
-            "INSERT INTO files VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET stored_s = excluded.stored_s";
-        self.writer().execute(added, params![hash, size.cast_signed(), now_s()]).map(drop)
+    pub(crate) fn add_file(&self, hash: &[u8], size: u64, owner: i64) -> rusqlite::Result<()> {
+        let added = "INSERT INTO files VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET stored_s = excluded.stored_s";
+        self.writer().execute(added, params![hash, size.cast_signed(), now_s(), owner]).map(drop)
+    }
+
+    /// The size of a file, if it is here.
+    pub(crate) fn file_size(&self, hash: &[u8]) -> rusqlite::Result<Option<u64>> {
+        size_of(&self.reader(), hash)
+    }
+
+    /// Whether there is such a file, which counts as stored just now then.
+    pub(crate) fn renew_file(&self, hash: &[u8], size: u64) -> rusqlite::Result<bool> {
+        let renewed = "UPDATE files SET stored_s = ?3 WHERE hash = ?1 AND size = ?2";
+        Ok(self.writer().execute(renewed, params![hash, size.cast_signed(), now_s()])? > 0)
+    }
+
+    /// Bytes of the files of one user, and of all; each file counts for `each` more than it has.
+    pub(crate) fn bytes_of_files(&self, owner: i64, each: u64) -> rusqlite::Result<(u64, u64)> {
+        let query =
+            "SELECT coalesce(sum(size + ?2) FILTER (WHERE owner = ?1), 0), coalesce(sum(size + ?2), 0)
+                     FROM files";
+        let bytes = |row: &Row<'_>| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64));
+        self.reader().query_row(query, [owner, each.cast_signed()], bytes)
     }
 
     /// Forgets the files that no message carries a while after they were stored: their hashes.
@@ -336,6 +386,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // What was answered outlives a power cut, too, and not only the process.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "max_page_count", SIZE_MAX / PAGE_SIZE)?;
     connection.busy_timeout(Duration::from_secs(5))?;
     Ok(connection)
 }
@@ -346,6 +397,11 @@ fn create(writer: &mut Connection) -> rusqlite::Result<()> {
     transaction.execute("INSERT INTO rooms (name) VALUES (?1)", [FIRST_ROOM])?;
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
+}
+
+fn size_of(connection: &Connection, hash: &[u8]) -> rusqlite::Result<Option<u64>> {
+    let size = |row: &Row<'_>| row.get::<_, i64>(0).map(i64::cast_unsigned);
+    connection.query_row("SELECT size FROM files WHERE hash = ?1", [hash], size).optional()
 }
 
 /// `None` where a name is there already.
@@ -393,7 +449,7 @@ mod tests {
             let room = store.room(FIRST_ROOM).unwrap().unwrap();
             let number = match store.send(room.id, ada.id, id, body).unwrap() {
                 Sent::Stored { number, .. } => Some(number),
-                Sent::IdIsTaken | Sent::NoSuchFile => None,
+                Sent::IdIsTaken | Sent::NoSuchFile | Sent::TooMany => None,
             };
             assert_eq!(number, *answer, "{body:?}");
         }
@@ -435,6 +491,51 @@ mod tests {
     }
 
     #[test]
+    fn a_user_sends_so_many_messages_a_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path()).unwrap();
+        let ada = store.add_user("ada", "hash").unwrap().unwrap();
+        let room = store.room(FIRST_ROOM).unwrap().unwrap().id;
+        let send = |id: u8| store.send(room, ada.id, &[id], &text("hello")).unwrap();
+        let number = |sent: Sent| match sent {
+            Sent::Stored { number, .. } => number,
+            sent => panic!("{sent:?}"),
+        };
+        assert_eq!(number(send(1)), 1);
+        store.writer().execute("UPDATE users SET sent_count = ?1 - 1", [MESSAGES_A_DAY_MAX]).unwrap();
+        assert_eq!(number(send(2)), 2);
+        assert_eq!(send(3), Sent::TooMany);
+        assert_eq!(number(send(2)), 2, "sent again");
+        store.writer().execute("UPDATE users SET sent_day = sent_day - 1", []).unwrap();
+        assert_eq!(number(send(3)), 3, "on the next day, and without a gap");
+    }
+
+    #[tokio::test]
+    async fn a_database_that_is_full_says_so_and_keeps_what_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(folder.path()).unwrap());
+        let ada = store.add_user("ada", "hash").unwrap().unwrap();
+        let room = store.room(FIRST_ROOM).unwrap().unwrap().id;
+        let pages = |connection: &Connection| -> i64 {
+            connection.pragma_query_value(None, "max_page_count", |row| row.get(0)).unwrap()
+        };
+        assert_eq!(pages(&store.writer()) * PAGE_SIZE, SIZE_MAX);
+        // No more than it has.
+        store.writer().pragma_update(None, "max_page_count", 1).unwrap();
+        let long = "x".repeat(4_000);
+        let mut sent = 0_u8;
+        let status = loop {
+            let body = text(&long);
+            match store.run(move |store| store.send(room, ada.id, &[sent], &body)).await {
+                Ok(_) => sent += 1,
+                Err(status) => break status,
+            }
+        };
+        assert_eq!(status.code(), thalweg::Code::ResourceExhausted);
+        assert_eq!(store.messages_after(room, 0, 500).unwrap().len(), usize::from(sent));
+    }
+
+    #[test]
     fn pages() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
@@ -457,6 +558,7 @@ mod tests {
         let store = Store::open(folder.path()).unwrap();
         assert!(store.add_user("Ada", "hash").unwrap().is_some());
         assert!(store.add_user("aDA", "hash").unwrap().is_none());
+        assert_eq!(store.users().unwrap(), 1);
         assert_eq!(store.user("ADA").unwrap().unwrap().0.name, "Ada");
         assert!(!store.add_room("LOBBY").unwrap());
     }
@@ -480,7 +582,7 @@ mod tests {
         let ada = store.add_user("ada", "hash").unwrap().unwrap();
         let room = store.room(FIRST_ROOM).unwrap().unwrap().id;
         for hash in [[1; 32], [2; 32]] {
-            store.add_file(&hash, 3).unwrap();
+            store.add_file(&hash, 3, ada.id).unwrap();
         }
         let file = File { hash: vec![1; 32], name: "a.txt".to_owned(), size: 3 };
         store.send(room, ada.id, b"1", &Body::File(file)).unwrap();

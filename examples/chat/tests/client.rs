@@ -9,8 +9,12 @@ mod app;
 mod connection;
 #[path = "../client/editor.rs"]
 mod editor;
+#[path = "../client/events.rs"]
+mod events;
 #[path = "../client/options.rs"]
 mod options;
+#[path = "../client/plain.rs"]
+mod plain;
 #[path = "../client/proto.rs"]
 mod proto;
 #[path = "../client/requests.rs"]
@@ -19,6 +23,8 @@ mod requests;
 mod screen;
 #[path = "../client/terminal.rs"]
 mod terminal;
+#[path = "../client/text.rs"]
+mod text;
 #[path = "../client/transfers.rs"]
 mod transfers;
 #[path = "../client/worker.rs"]

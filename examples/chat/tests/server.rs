@@ -17,6 +17,8 @@ mod hex;
 mod names;
 #[path = "../server/options.rs"]
 mod options;
+#[path = "../server/partial.rs"]
+mod partial;
 #[path = "../server/passwords.rs"]
 mod passwords;
 #[path = "../server/proto.rs"]
@@ -27,3 +29,5 @@ mod rooms;
 mod sessions;
 #[path = "../server/store.rs"]
 mod store;
+#[path = "../server/uploads.rs"]
+mod uploads;

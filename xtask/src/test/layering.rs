@@ -55,7 +55,11 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-build", normal: &[], beside: &["thalweg"] },
     Layer { name: "thalweg-sim", normal: &["thalweg", "thalweg-http2", "thalweg-protobuf"], beside: &[] },
     Layer { name: "thalweg-examples", normal: &["thalweg"], beside: &["thalweg-build"] },
-    Layer { name: "thalweg-chat", normal: &[], beside: &["thalweg", "thalweg-services", "thalweg-build"] },
+    Layer {
+        name: "thalweg-chat",
+        normal: &[],
+        beside: &["thalweg", "thalweg-services", "thalweg-build", "thalweg-link"],
+    },
     Layer { name: "xtask", normal: &[], beside: &[] },
 ];
 

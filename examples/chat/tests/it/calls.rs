@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use sha2::{Digest as _, Sha256};
 use thalweg::metadata::{Ascii, MetadataValue};
 use thalweg::tls::{Certificate, ClientTlsConfig};
-use thalweg::{Channel, Code, InterceptedChannel, Request, Response, Status};
+use thalweg::{Channel, Code, InterceptedChannel, Request, Status, Streaming};
 use thalweg_services::health::{self, ServingStatus};
 use thalweg_services::reflection::pb::ServerReflectionRequest;
 use thalweg_services::reflection::pb::server_reflection_client::ServerReflectionClient;
@@ -17,12 +18,12 @@ use crate::proto::accounts_client::AccountsClient;
 use crate::proto::chat_client::ChatClient;
 use crate::proto::message::Body;
 use crate::proto::send_request::Body as SentBody;
-use crate::proto::upload_request::{Head, Part};
+use crate::proto::upload_request::Part;
 use crate::proto::watch_request::From;
 use crate::proto::watch_response::Event;
 use crate::proto::{
     CreateRoomRequest, Credentials, DownloadRequest, File, HistoryRequest, ListRoomsRequest, LogOutRequest,
-    SendRequest, UploadRequest, WatchRequest,
+    SendRequest, UploadRequest, WatchRequest, WatchResponse,
 };
 use crate::server::Server;
 
@@ -52,10 +53,40 @@ impl Chat {
         Ok(self.client.send(message).await?.into_inner().number)
     }
 
-    async fn upload(&self, parts: Vec<Part>) -> Result<File, Status> {
+    /// How much of the file the server said that it has, until it was stored.
+    async fn upload(&self, parts: Vec<Part>) -> Result<Vec<u64>, Status> {
         let parts = parts.into_iter().map(|part| UploadRequest { part: Some(part) }).collect::<Vec<_>>();
-        let request = Request::new(tokio_stream::iter(parts));
-        self.client.upload(request).await.map(Response::into_inner)
+        let mut answers = self.client.upload(Request::new(tokio_stream::iter(parts))).await?.into_inner();
+        let mut received = Vec::new();
+        while let Some(answer) = answers.message().await? {
+            received.push(answer.received);
+        }
+        Ok(received)
+    }
+
+    /// Another user, over another connection.
+    async fn other(&self, name: &str) -> ChatClient<InterceptedChannel> {
+        let channel = connect(self.data.path(), self.server.port).await;
+        let session =
+            AccountsClient::new(channel.clone()).register(credentials(name, "battery staple")).await;
+        let token = session.unwrap().into_inner().token;
+        with_token(&channel, format!("Bearer {token}").parse().unwrap())
+    }
+}
+
+/// From the beginning of the lobby.
+async fn watch(client: &ChatClient<InterceptedChannel>) -> Streaming<WatchResponse> {
+    let request = WatchRequest { room: "lobby".to_owned(), from: Some(From::After(0)) };
+    client.watch(request).await.unwrap().into_inner()
+}
+
+/// Waits until these are there, and nobody else.
+async fn wait_for_present(events: &mut Streaming<WatchResponse>, names: &[&str]) {
+    loop {
+        match events.message().await.unwrap().unwrap().event {
+            Some(Event::Present(present)) if present.names == names => break,
+            _ => {}
+        }
     }
 }
 
@@ -179,13 +210,18 @@ async fn watching_begins_where_one_asks() {
 #[tokio::test]
 async fn files_are_limited() {
     let chat = Chat::start().await;
-    let head = |name: &str, size| Part::Head(Head { name: name.to_owned(), size });
-    let large = chat.upload(vec![head("large", 50 * 1024 * 1024 + 1)]).await;
+    let file = |name: &str, size| File { hash: Sha256::digest("abc").to_vec(), name: name.to_owned(), size };
+    let large = chat.upload(vec![Part::Head(file("large", 50 * 1024 * 1024 + 1))]).await;
     check(large, Code::InvalidArgument, "large has 52428801 bytes; a file may have 52428800 (50 MiB)");
-    let short = chat.upload(vec![head("short", 3), Part::Chunk(b"ab".to_vec())]).await;
+    let short = chat.upload(vec![Part::Head(file("short", 3)), Part::Chunk(b"ab".to_vec())]).await;
     check(short, Code::InvalidArgument, "short was to have 3 bytes, and 2 came");
+    let other = chat.upload(vec![Part::Head(file("other", 3)), Part::Chunk(b"abd".to_vec())]).await;
+    check(other, Code::InvalidArgument, "the SHA-256 of what came is not other's");
 
-    let file = chat.upload(vec![head("a.txt", 3), Part::Chunk(b"abc".to_vec())]).await.unwrap();
+    let file = file("a.txt", 3);
+    let sent = chat.upload(vec![Part::Head(file.clone()), Part::Chunk(b"abc".to_vec())]).await;
+    assert_eq!(sent.unwrap(), [0]);
+    assert_eq!(chat.upload(vec![Part::Head(file.clone())]).await.unwrap(), [3], "it is there");
     assert_eq!(chat.say(1, "lobby", SentBody::File(file)).await.unwrap(), 1);
     assert_eq!(chat.say(2, "lobby", text("no file")).await.unwrap(), 2);
     let download = async |number, offset| {
@@ -202,6 +238,60 @@ async fn files_are_limited() {
     check(download(1, 4).await, Code::OutOfRange, "a.txt has 3 bytes");
     check(download(2, 0).await, Code::FailedPrecondition, "message 2 of lobby carries no file");
     check(download(3, 0).await, Code::NotFound, "there is no message 3 in lobby");
+}
+
+#[tokio::test]
+async fn who_leaves_is_not_there_any_more() {
+    let chat = Chat::start().await;
+    let bob = chat.other("bob").await;
+    let mut events = watch(&chat.client).await;
+    wait_for_present(&mut events, &["ada"]).await;
+    let of_bob = watch(&bob).await;
+    wait_for_present(&mut events, &["ada", "bob"]).await;
+    drop(of_bob);
+    wait_for_present(&mut events, &["ada"]).await;
+}
+
+#[tokio::test]
+async fn a_watch_ends_with_its_session() {
+    let chat = Chat::start().await;
+    let bob = chat.other("bob").await;
+    let (mut of_ada, mut of_bob) = (watch(&chat.client).await, watch(&bob).await);
+    wait_for_present(&mut of_bob, &["ada", "bob"]).await;
+    chat.client.log_out(LogOutRequest {}).await.unwrap();
+    let status = loop {
+        match of_ada.message().await {
+            Ok(event) => assert!(event.is_some(), "it ended without a reason"),
+            Err(status) => break status,
+        }
+    };
+    assert_eq!(
+        (status.code(), status.message()),
+        (Code::Unauthenticated, "the session is over; log in again")
+    );
+    wait_for_present(&mut of_bob, &["bob"]).await;
+}
+
+/// What he does not read stays in the database, and none of it is lost.
+#[tokio::test]
+async fn one_who_does_not_read_holds_up_nobody() {
+    const COUNT: u8 = 250;
+    let chat = Chat::start().await;
+    let (slow, quick) = (chat.other("slow").await, chat.other("quick").await);
+    let (mut of_slow, mut of_quick) = (watch(&slow).await, watch(&quick).await);
+    let long = "x".repeat(4_000);
+    for id in 0..COUNT {
+        chat.say(id, "lobby", text(&long)).await.unwrap();
+    }
+    for events in [&mut of_quick, &mut of_slow] {
+        let mut numbers = Vec::new();
+        while numbers.len() < usize::from(COUNT) {
+            if let Some(Event::Message(message)) = events.message().await.unwrap().unwrap().event {
+                numbers.push(message.number);
+            }
+        }
+        assert_eq!(numbers, (1..=u64::from(COUNT)).collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test]
@@ -223,10 +313,14 @@ async fn health_and_reflection() {
 }
 
 #[tokio::test]
-async fn the_server_speaks_tls_and_its_key_is_its_own() {
+async fn the_server_speaks_tls_and_what_it_keeps_is_its_own() {
     let chat = Chat::start().await;
     let plain = Channel::builder(format!("localhost:{}", chat.server.port)).connect().await;
     assert!(plain.unwrap_err().to_string().contains("TLS"));
-    let key = fs::metadata(chat.data.path().join("server.key")).unwrap();
-    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    for (name, mode) in
+        [("server.key", 0o600), ("chat.sqlite", 0o600), ("chat.sqlite-wal", 0o600), ("files", 0o700)]
+    {
+        let metadata = fs::metadata(chat.data.path().join(name)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{name}");
+    }
 }

@@ -1,9 +1,11 @@
 //! The chat as its users have it: programs, terminals and files.
 
 mod calls;
+mod plain;
 mod resumption;
 mod server;
 mod terminal;
+mod transfers;
 
 mod proto {
     #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]

@@ -55,7 +55,9 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
     };
     for kill in 0..KILLS {
         say(format!("before kill {kill}"));
-        // Whatever is on its way now.
+        // Some have arrived, and others are on their way.
+        bob.wait_for(&format!("ada: ada before kill {kill}, 0"));
+        ada.wait_for(&format!("bob: bob before kill {kill}, 0"));
         server.kill();
         say(format!("without a server {kill}"));
         for terminal in [&ada, &bob] {
@@ -63,6 +65,9 @@ fn no_message_is_lost_or_doubled_when_the_server_is_killed() {
         }
         server = Server::start(data.path(), port);
         say(format!("after kill {kill}"));
+        // The next kill finds both connected again.
+        bob.wait_for(&format!("ada: ada after kill {kill}, {}", EACH - 1));
+        ada.wait_for(&format!("bob: bob after kill {kill}, {}", EACH - 1));
     }
     check([&ada, &bob], &said);
     for terminal in [&ada, &bob] {

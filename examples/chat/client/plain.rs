@@ -1,0 +1,98 @@
+//! The client without a screen, for pipes: lines of standard input are what one would write at the terminal, and
+//! messages are lines of standard output. All else that there is to say goes to standard error.
+
+use std::io::{self, BufRead as _, Write as _, stdin, stdout};
+use std::thread;
+
+use tokio::sync::mpsc;
+
+use crate::app::App;
+use crate::events::{Command, Event, Link, new_id};
+use crate::proto::Message;
+use crate::proto::watch_response::Event as Watched;
+use crate::text::{said, shown, time_of_day};
+use crate::worker::Worker;
+
+/// Until the input has ended and all that it said is done; whether all of it was.
+pub(crate) async fn run(
+    mut app: App,
+    mut worker: Worker,
+    password: Option<String>,
+    register: bool,
+) -> io::Result<bool> {
+    let mut lines = lines();
+    let (mut at_end, mut all_well) = (false, true);
+    let password = match password {
+        Some(password) => password,
+        None => lines.recv().await.transpose()?.unwrap_or_default(),
+    };
+    let name = app.form.name.text().to_owned();
+    // An error: it ends, and says so by its events.
+    let _ = worker.commands.send(Command::LogIn { name, password, register });
+    loop {
+        let is_ready = app.is_logged_in() && app.is_idle();
+        if app.ended || at_end && is_ready {
+            break;
+        }
+        let commands = tokio::select! {
+            // One after the other: what follows `/create den` is meant for the den.
+            line = lines.recv(), if is_ready && !at_end => {
+                let Some(line) = line.transpose()? else {
+                    at_end = true;
+                    continue;
+                };
+                app.submit(line.trim(), new_id()?)
+            }
+            event = worker.events.recv() => {
+                let Some(event) = event else { break };
+                match &event {
+                    Event::Watched { event: Watched::Message(message), .. } => print(message)?,
+                    // Once, and not for each try.
+                    Event::Link(link @ Link::Waiting(why)) if *link != app.link => {
+                        eprintln!("not connected: {}", shown(why));
+                    }
+                    Event::Refused(_) | Event::LoggedOut(_) => app.ended = true,
+                    _ => {}
+                }
+                all_well &= !event.is_failure();
+                let logged_in = matches!(event, Event::LoggedIn(_));
+                let commands = app.event(event, new_id()?);
+                if logged_in {
+                    // The keys that there are.
+                    app.notice.clear();
+                }
+                commands
+            }
+        };
+        if !app.notice.is_empty() {
+            eprintln!("{}", shown(&std::mem::take(&mut app.notice)));
+        }
+        for command in commands {
+            app.ended |= command == Command::LogOut;
+            let _ = worker.commands.send(command);
+        }
+    }
+    worker.end().await;
+    Ok(all_well)
+}
+
+fn print(message: &Message) -> io::Result<()> {
+    let Message { room, number, author, sent_ms, .. } = message;
+    let (room, author, time) = (shown(room), shown(author), time_of_day(*sent_ms));
+    let mut out = stdout().lock();
+    writeln!(out, "{room} {number} {time} {author}: {}", said(message))?;
+    out.flush()
+}
+
+/// A thread that waits for the input, for which there is no better way. It ends with the process.
+fn lines() -> mpsc::Receiver<io::Result<String>> {
+    let (sender, receiver) = mpsc::channel(1);
+    thread::spawn(move || {
+        for line in stdin().lock().lines() {
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,130 @@
+//! Text of others: as it may be shown, and as a file may be called.
+
+use std::borrow::Cow;
+
+use crate::proto::Message;
+use crate::proto::message::Body;
+
+/// Bytes of a file's name, with room for a number where there is one already; most systems allow 255.
+const FILE_NAME_LENGTH_MAX: usize = 240;
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+/// Text that does to a terminal no more than to be read: in one line, without escape sequences, and in the order in
+/// which it was written.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    if text.chars().any(|c| c.is_control() || turns_text(c)) {
+        text.chars().map(harmless).collect::<String>().into()
+    } else {
+        text.into()
+    }
+}
+
+fn harmless(c: char) -> char {
+    match c {
+        '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
+        c if c.is_control() || turns_text(c) => '\u{fffd}',
+        c => c,
+    }
+}
+
+/// Whether it breaks lines or changes the direction of writing, so that `fdp.exe` is read as `exe.pdf` (Unicode UAX 9).
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What a message says.
+pub(crate) fn said(message: &Message) -> Cow<'_, str> {
+    match &message.body {
+        Some(Body::Text(text)) => shown(text),
+        Some(Body::File(file)) => {
+            let (name, megabytes) = (shown(&file.name), file.size as f64 / 1e6);
+            format!("[file {name}, {megabytes:.1} MB: /save {}]", message.number).into()
+        }
+        None => "".into(),
+    }
+}
+
+/// Hours and minutes of UTC.
+pub(crate) fn time_of_day(sent_ms: i64) -> String {
+    let minutes = sent_ms.rem_euclid(DAY_MS) / 60_000;
+    format!("{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+/// The name that a file is saved under, whatever a server says that it is called: one of a file in the folder, not
+/// hidden, and not too long.
+pub(crate) fn file_name(name: &str) -> String {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = name.chars().map(|c| if c.is_control() || turns_text(c) { '_' } else { c }).collect();
+    let visible = name.trim_start_matches('.').trim();
+    if visible.is_empty() {
+        return "file".to_owned();
+    }
+    let (stem, extension) = split_extension(visible);
+    let mut length = stem.len().min(FILE_NAME_LENGTH_MAX.saturating_sub(extension.len()));
+    while !stem.is_char_boundary(length) {
+        length -= 1;
+    }
+    format!("{}{extension}", &stem[..length])
+}
+
+/// `photo` and `.jpeg`.
+pub(crate) fn split_extension(name: &str) -> (&str, &str) {
+    const EXTENSION_LENGTH_MAX: usize = 16;
+    match name.rfind('.') {
+        Some(dot) if dot > 0 && name.len() - dot <= EXTENSION_LENGTH_MAX => name.split_at(dot),
+        _ => (name, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::File;
+
+    #[test]
+    fn what_is_shown() {
+        let check = |text: &str, as_shown: &str| assert_eq!(shown(text), as_shown);
+        check(
+            "h\u{e9}llo \u{65e5}\u{672c} \u{1f468}\u{200d}\u{1f469}",
+            "h\u{e9}llo \u{65e5}\u{672c} \u{1f468}\u{200d}\u{1f469}",
+        );
+        check("two\nlines\tand a tab", "two lines and a tab");
+        check("\x1b[2J\x07\u{9b}1m", "\u{fffd}[2J\u{fffd}\u{fffd}1m");
+        check("\u{202e}fdp.exe\u{2066}", "\u{fffd}fdp.exe\u{fffd}");
+    }
+
+    #[test]
+    fn what_a_message_says() {
+        let check = |body: Body, says: &str| {
+            assert_eq!(said(&Message { number: 7, body: Some(body), ..Message::default() }), says);
+        };
+        check(Body::Text("a\x1bb".to_owned()), "a\u{fffd}b");
+        let file = File { hash: Vec::new(), name: "\x1bc.txt".to_owned(), size: 1_250_000 };
+        check(Body::File(file), "[file \u{fffd}c.txt, 1.2 MB: /save 7]");
+    }
+
+    #[test]
+    fn names_that_files_are_saved_under() {
+        let check = |name: &str, saved: &str| assert_eq!(file_name(name), saved, "{name:?}");
+        check("photo.jpeg", "photo.jpeg");
+        check("\u{fc}ber uns.txt", "\u{fc}ber uns.txt");
+        check("../../etc/passwd", "passwd");
+        check("/etc/passwd", "passwd");
+        check("C:\\autoexec.bat", "autoexec.bat");
+        check(".bashrc", "bashrc");
+        check("...", "file");
+        check("..", "file");
+        check("a/", "file");
+        check("", "file");
+        check("a\x1b[2J\n.txt", "a_[2J_.txt");
+        check("\u{202e}txt.exe", "_txt.exe");
+        check(&format!("{}.txt", "\u{e9}".repeat(200)), &format!("{}.txt", "\u{e9}".repeat(118)));
+        check(&".x".repeat(300), &format!("{}.x", "x.".repeat(119)));
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(time_of_day(((23 * 60 + 59) * 60 + 59) * 1000), "23:59");
+        assert_eq!(time_of_day(DAY_MS + 60_000), "00:01");
+    }
+}

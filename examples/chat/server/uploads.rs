@@ -1,0 +1,562 @@
+//! Files on their way in. One that breaks off goes on where it was; none is there before it is whole.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use std::{error, fs};
+
+use thalweg::{Code, Status, Stream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tokio_stream::StreamExt as _;
+
+use crate::files::{Files, Hash, failed};
+use crate::hex::hex;
+use crate::names;
+use crate::partial::Partial;
+use crate::proto::upload_request::Part;
+use crate::proto::{self, UploadRequest, UploadResponse};
+use crate::store::Store;
+
+/// Bytes of a file.
+const SIZE_MAX: u64 = 50 * 1024 * 1024;
+/// Bytes of one piece.
+const CHUNK_MAX: usize = 1024 * 1024;
+/// After so many bytes the client is told how far the file is.
+const ANSWER_EVERY: u64 = 1024 * 1024;
+/// Of one user, under way at once.
+const OF_USER_MAX: usize = 8;
+/// Whoever sends nothing for so long has left, or is of bad intent.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// What broke off so long ago is not waited for any more.
+const BROKEN_OFF_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// What a file takes beside its bytes: many small ones fill a disk, too.
+pub(crate) const FILE_COST: u64 = 4096;
+
+/// Bytes that files may take, each with [`FILE_COST`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quota {
+    /// Those that one user was the first to send.
+    pub(crate) of_user: u64,
+    pub(crate) of_all: u64,
+}
+
+/// What has come of a file lies under its user and its hash, so that nobody goes on with the bytes of another.
+pub(crate) struct Uploads {
+    folder: PathBuf,
+    files: Arc<Files>,
+    quota: Quota,
+    /// By the names of their files.
+    underway: Mutex<HashMap<String, Underway>>,
+}
+
+struct Underway {
+    size: u64,
+    count: usize,
+    /// Which one may write: the last that began. Those before it are of connections that are lost, mostly.
+    newest: watch::Sender<u64>,
+    /// Held by the one that writes.
+    writing: Arc<tokio::sync::Mutex<()>>,
+}
+
+type Answers = mpsc::Sender<Result<UploadResponse, Status>>;
+
+impl Uploads {
+    pub(crate) fn open(files: Arc<Files>, quota: Quota) -> Result<Self, Box<dyn error::Error>> {
+        let folder = files.folder().join("partial");
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("cannot keep files in {}: {error}", folder.display()))?;
+        Ok(Self { folder, files, quota, underway: Mutex::default() })
+    }
+
+    /// Takes a file in, and returns when it is whole and on the disk.
+    pub(crate) async fn receive(
+        self: &Arc<Self>,
+        user: i64,
+        mut parts: impl Stream<Item = Result<UploadRequest, Status>> + Unpin,
+        answers: &Answers,
+    ) -> Result<(), Status> {
+        let Some(Part::Head(head)) = next(&mut parts).await? else {
+            return Err(Status::invalid_argument("an upload begins with its head"));
+        };
+        let hash = check(&head)?;
+        let mut place = self.place(user, hash, head.size).await?;
+        let writing = place.writing.clone();
+        let _turn = tokio::select! {
+            turn = writing.lock() => turn,
+            () = place.overtaken() => return Err(overtaken()),
+        };
+        if self.files.has(hash, head.size).await? {
+            tell(answers, head.size);
+            return Ok(());
+        }
+        let path = self.folder.join(&place.name);
+        let mut partial = Partial::open(path.clone(), head.size).await?;
+        let mut outcome = write(&mut partial, &head, &mut parts, &mut place, answers).await;
+        // Before the next may write there.
+        outcome = outcome.and(partial.flush().await);
+        if let Ok(()) = outcome {
+            outcome = partial.finish(&head, hash).await;
+        }
+        match outcome {
+            Ok(()) => self.files.keep(path, hash, head.size, user).await,
+            // There is nothing to go on with.
+            Err(status) if status.code() == Code::InvalidArgument => {
+                fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+                Err(status)
+            }
+            Err(status) => Err(status),
+        }
+    }
+
+    /// A place among those that are under way, if there is room for the file.
+    async fn place(self: &Arc<Self>, user: i64, hash: Hash, size: u64) -> Result<Place, Status> {
+        let uploads = self.clone();
+        self.files.store().run(move |store| uploads.admit(store, user, hash, size)).await?
+    }
+
+    fn admit(
+        self: Arc<Self>,
+        store: &Store,
+        user: i64,
+        hash: Hash,
+        size: u64,
+    ) -> rusqlite::Result<Result<Place, Status>> {
+        let of_user = format!("{user}-");
+        let name = format!("{of_user}{}", hex(&hash));
+        let is_known = store.file_size(&hash)? == Some(size);
+        let stored = store.bytes_of_files(user, FILE_COST)?;
+        let mut underway = self.underway();
+        let count: usize = underway
+            .iter()
+            .filter(|(name, _)| name.starts_with(&of_user))
+            .map(|(_, underway)| underway.count)
+            .sum();
+        if count >= OF_USER_MAX {
+            return Ok(Err(Status::resource_exhausted(format!(
+                "you send {OF_USER_MAX} files at this moment; wait for one of them"
+            ))));
+        }
+        if !is_known && !underway.contains_key(&name) {
+            let mut partial = match self.partial() {
+                Ok(partial) => partial,
+                Err(error) => return Ok(Err(failed(&self.folder, &error))),
+            };
+            for (name, underway) in underway.iter() {
+                partial.insert(name.clone(), underway.size);
+            }
+            partial.insert(name.clone(), size);
+            if let Err(status) = self.quota.check(stored, &partial, &of_user) {
+                return Ok(Err(status));
+            }
+        }
+        let underway = underway.entry(name.clone()).or_insert_with(|| Underway {
+            size,
+            count: 0,
+            newest: watch::Sender::new(0),
+            writing: Arc::default(),
+        });
+        underway.count += 1;
+        underway.newest.send_modify(|newest| *newest += 1);
+        let newest = underway.newest.subscribe();
+        let number = *newest.borrow();
+        let writing = underway.writing.clone();
+        Ok(Ok(Place { uploads: self.clone(), name, number, newest, writing }))
+    }
+
+    /// Files of which a part has come, by their names, and how much.
+    fn partial(&self) -> io::Result<HashMap<String, u64>> {
+        fs::read_dir(&self.folder)?
+            .map(|entry| {
+                let entry = entry?;
+                Ok((entry.file_name().to_string_lossy().into_owned(), entry.metadata()?.len()))
+            })
+            .collect()
+    }
+
+    /// Removes what is left of uploads that broke off a while ago.
+    pub(crate) fn clean(&self) -> io::Result<()> {
+        // Nobody begins meanwhile.
+        let underway = self.underway();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            let is_old = entry.metadata()?.modified()?.elapsed().is_ok_and(|age| age > BROKEN_OFF_MAX);
+            if is_old && !underway.contains_key(entry.file_name().to_string_lossy().as_ref()) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn underway(&self) -> MutexGuard<'_, HashMap<String, Underway>> {
+        self.underway.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Quota {
+    fn check(
+        self,
+        (of_user, of_all): (u64, u64),
+        partial: &HashMap<String, u64>,
+        user: &str,
+    ) -> Result<(), Status> {
+        let cost = |user: &str| -> u64 {
+            partial.iter().filter(|(name, _)| name.starts_with(user)).map(|(_, size)| size + FILE_COST).sum()
+        };
+        if of_user + cost(user) > self.of_user {
+            let quota = self.of_user / (1024 * 1024);
+            let text = format!("your files would take more than the {quota} MiB that a user has");
+            return Err(Status::resource_exhausted(text));
+        }
+        if of_all + cost("") > self.of_all {
+            return Err(Status::resource_exhausted("there is no room for more files on this server"));
+        }
+        Ok(())
+    }
+}
+
+/// One upload's, among those that are under way.
+struct Place {
+    uploads: Arc<Uploads>,
+    /// That of its file.
+    name: String,
+    number: u64,
+    newest: watch::Receiver<u64>,
+    writing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Place {
+    /// Returns when the same user has begun to send the same file again.
+    async fn overtaken(&mut self) {
+        // An error: the map has lost it, which it does when this is dropped.
+        let _ = self.newest.wait_for(|newest| *newest != self.number).await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut underway = self.uploads.underway();
+        let Some(entry) = underway.get_mut(&self.name) else { return };
+        entry.count -= 1;
+        if entry.count == 0 {
+            underway.remove(&self.name);
+        }
+    }
+}
+
+/// Writes what comes until there is no more.
+async fn write(
+    partial: &mut Partial,
+    head: &proto::File,
+    mut parts: impl Stream<Item = Result<UploadRequest, Status>> + Unpin,
+    place: &mut Place,
+    answers: &Answers,
+) -> Result<(), Status> {
+    tell(answers, partial.received);
+    loop {
+        let part = tokio::select! {
+            part = next(&mut parts) => part?,
+            () = place.overtaken() => return Err(overtaken()),
+        };
+        let chunk = match part {
+            None => return Ok(()),
+            Some(Part::Chunk(chunk)) => chunk,
+            Some(Part::Head(_)) => {
+                return Err(Status::invalid_argument("an upload has one head, and then chunks"));
+            }
+        };
+        let length = chunk.len();
+        if length > CHUNK_MAX {
+            let text = format!("a chunk has {length} bytes; it may have {CHUNK_MAX}");
+            return Err(Status::invalid_argument(text));
+        }
+        let answered = partial.received / ANSWER_EVERY;
+        partial.write(head, &chunk).await?;
+        if partial.received / ANSWER_EVERY > answered {
+            partial.flush().await?;
+            tell(answers, partial.received);
+        }
+    }
+}
+
+/// The hash of a file that may be sent.
+fn check(head: &proto::File) -> Result<Hash, Status> {
+    let proto::File { hash, name, size } = head;
+    names::check_file(name)?;
+    if *size > SIZE_MAX {
+        let text = format!("{name} has {size} bytes; a file may have {SIZE_MAX} (50 MiB)");
+        return Err(Status::invalid_argument(text));
+    }
+    names::check_hash(hash)
+}
+
+/// The next part; none where there are no more.
+async fn next(
+    mut parts: impl Stream<Item = Result<UploadRequest, Status>> + Unpin,
+) -> Result<Option<Part>, Status> {
+    let Ok(request) = timeout(SILENCE_MAX, parts.next()).await else {
+        let text = format!("nothing came for {} s; send it again", SILENCE_MAX.as_secs());
+        return Err(Status::deadline_exceeded(text));
+    };
+    match request.transpose()? {
+        None => Ok(None),
+        Some(UploadRequest { part: Some(part) }) => Ok(Some(part)),
+        Some(UploadRequest { part: None }) => {
+            Err(Status::invalid_argument("a part has neither head nor chunk"))
+        }
+    }
+}
+
+/// How much has come. Left out where the client does not read: later ones say more.
+fn tell(answers: &Answers, received: u64) {
+    let _ = answers.try_send(Ok(UploadResponse { received }));
+}
+
+fn overtaken() -> Status {
+    Status::aborted("you have begun to send this file again, elsewhere")
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use crate::proto::DownloadResponse;
+
+    const MIB: u64 = 1024 * 1024;
+
+    struct World {
+        uploads: Arc<Uploads>,
+        users: [i64; 2],
+        _folder: tempfile::TempDir,
+    }
+
+    fn world(quota: Quota) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(Store::open(folder.path()).unwrap());
+        let users = ["ada", "bob"].map(|name| store.add_user(name, "hash").unwrap().unwrap().id);
+        let files = Arc::new(Files::open(folder.path(), &store).unwrap());
+        World { uploads: Arc::new(Uploads::open(files, quota).unwrap()), users, _folder: folder }
+    }
+
+    impl World {
+        /// What the server says to the parts, in order.
+        async fn send(&self, user: usize, parts: Vec<Result<Part, Status>>) -> Result<Vec<u64>, Status> {
+            let (answers, mut received) = mpsc::channel(64);
+            let parts = parts.into_iter().map(|part| part.map(|part| UploadRequest { part: Some(part) }));
+            let parts = tokio_stream::iter(parts.collect::<Vec<_>>());
+            self.uploads.receive(self.users[user], parts, &answers).await?;
+            drop(answers);
+            let mut told = Vec::new();
+            while let Some(answer) = received.recv().await {
+                told.push(answer?.received);
+            }
+            Ok(told)
+        }
+
+        fn partial(&self) -> Vec<u64> {
+            self.uploads.partial().unwrap().into_values().collect()
+        }
+    }
+
+    fn roomy() -> World {
+        world(Quota { of_user: 1024 * MIB, of_all: 1024 * MIB })
+    }
+
+    fn head(name: &str, bytes: &[u8]) -> Part {
+        let hash = Sha256::digest(bytes).to_vec();
+        Part::Head(proto::File { hash, name: name.to_owned(), size: bytes.len() as u64 })
+    }
+
+    fn chunk(bytes: &[u8]) -> Part {
+        Part::Chunk(bytes.to_vec())
+    }
+
+    fn bytes(length: usize) -> Vec<u8> {
+        (0..length).map(|at| ((at * at) >> 7) as u8).collect()
+    }
+
+    fn lost() -> Result<Part, Status> {
+        Err(Status::unavailable("the connection is lost"))
+    }
+
+    #[track_caller]
+    fn check(outcome: Result<Vec<u64>, Status>, code: Code, says: &str) {
+        let status = outcome.unwrap_err();
+        assert_eq!(status.code(), code, "{status:?}");
+        assert!(status.message().contains(says), "{status:?}");
+    }
+
+    #[tokio::test]
+    async fn a_file_comes_in_pieces() {
+        for bytes in [bytes(200_000), Vec::new()] {
+            let world = roomy();
+            let head = head("a.bin", &bytes);
+            let mut parts = vec![Ok(head.clone()), Ok(chunk(&[]))];
+            parts.extend(bytes.chunks(70_000).map(|piece| Ok(chunk(piece))));
+            assert_eq!(world.send(0, parts).await.unwrap(), [0]);
+            assert!(world.partial().is_empty());
+            let Part::Head(file) = head else { unreachable!() };
+            for offset in [0, bytes.len() / 2, bytes.len()] {
+                let pieces = world.uploads.files.send(&file, offset as u64).await.unwrap();
+                let pieces: Vec<DownloadResponse> = pieces.map(Result::unwrap).collect().await;
+                let read: Vec<u8> = pieces.into_iter().flat_map(|piece| piece.chunk).collect();
+                assert_eq!(read, bytes[offset..]);
+            }
+            assert!(world.uploads.files.send(&file, bytes.len() as u64 + 1).await.is_err());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_upload_goes_on_where_it_broke_off() {
+        let (world, bytes) = (roomy(), bytes(3_000_000));
+        let head = || Ok(head("a.bin", &bytes));
+        let broken_off = vec![head(), Ok(chunk(&bytes[..1_000_000])), lost()];
+        check(world.send(0, broken_off).await, Code::Unavailable, "the connection is lost");
+        let broken_off = vec![head(), Ok(chunk(&bytes[1_000_000..1_900_000])), lost()];
+        check(world.send(0, broken_off).await, Code::Unavailable, "the connection is lost");
+        assert_eq!(world.partial(), [1_900_000]);
+        // What another user sends begins at the beginning.
+        check(world.send(1, vec![head(), lost()]).await, Code::Unavailable, "");
+        let mut partial = world.partial();
+        partial.sort_unstable();
+        assert_eq!(partial, [0, 1_900_000]);
+        let rest = [&bytes[1_900_000..2_500_000], &bytes[2_500_000..]].map(|piece| Ok(chunk(piece)));
+        let answers = world.send(0, [head()].into_iter().chain(rest).collect()).await.unwrap();
+        assert_eq!(answers, [1_900_000, 2_500_000]);
+        // Whoever has it, too, need not send it.
+        assert_eq!(world.send(1, vec![head()]).await.unwrap(), [3_000_000]);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_file_is_refused_and_forgotten() {
+        let large =
+            || Part::Head(proto::File { hash: vec![7; 32], name: "a".to_owned(), size: SIZE_MAX + 1 });
+        let short = || Part::Head(proto::File { hash: vec![7; 31], name: "a".to_owned(), size: 1 });
+        for (parts, says) in [
+            (vec![], "begins with its head"),
+            (vec![chunk(b"abc")], "begins with its head"),
+            (vec![head("../a", b"abc"), chunk(b"abc")], "has a path"),
+            (vec![large()], "may have 52428800 (50 MiB)"),
+            (vec![short()], "has 32 bytes; this has 31"),
+            (vec![head("a", b"abc"), chunk(b"ab")], "was to have 3 bytes, and 2 came"),
+            (vec![head("a", b"abc"), chunk(b"abcd")], "was to have 3 bytes, and at least 4 came"),
+            (vec![head("a", b"abc"), head("a", b"abc")], "one head"),
+            (vec![head("a", &bytes(2 << 20)), chunk(&bytes(CHUNK_MAX + 1))], "a chunk has 1048577 bytes"),
+            (vec![head("a", b"abc"), chunk(b"abd")], "the SHA-256 of what came is not a's"),
+        ] {
+            let world = roomy();
+            check(world.send(0, parts.into_iter().map(Ok).collect()).await, Code::InvalidArgument, says);
+            assert!(world.partial().is_empty());
+            assert_eq!(fs::read_dir(world.uploads.files.folder()).unwrap().count(), 1, "{says}");
+        }
+    }
+
+    #[tokio::test]
+    async fn bytes_that_broke_off_are_not_trusted() {
+        let world = roomy();
+        let head = || Ok(head("a", b"abcdef"));
+        check(world.send(0, vec![head(), Ok(chunk(b"xyz")), lost()]).await, Code::Unavailable, "");
+        let refused = world.send(0, vec![head(), Ok(chunk(b"def"))]).await;
+        check(refused, Code::InvalidArgument, "the SHA-256 of what came");
+        assert_eq!(world.send(0, vec![head(), Ok(chunk(b"abcdef"))]).await.unwrap(), [0]);
+    }
+
+    #[tokio::test]
+    async fn files_have_a_quota() {
+        let mib = bytes(MIB as usize);
+        let other = vec![0; MIB as usize];
+        let all = |bytes: &[u8]| vec![Ok(head("a", bytes)), Ok(chunk(bytes))];
+        // What is on its way counts, and so does what broke off.
+        let world = world(Quota { of_user: 2 * MIB, of_all: 3 * MIB });
+        check(world.send(0, vec![Ok(head("a", &mib)), Ok(chunk(&mib)), lost()]).await, Code::Unavailable, "");
+        check(world.send(0, all(&other)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
+        world.send(0, vec![Ok(head("a", &mib))]).await.unwrap();
+        check(world.send(0, all(&other)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
+        // What is there already takes nothing.
+        world.send(0, vec![Ok(head("a", &mib))]).await.unwrap();
+        world.send(1, all(&other)).await.unwrap();
+        let third = bytes(MIB as usize - 1);
+        check(world.send(1, all(&third)).await, Code::ResourceExhausted, "the 2 MiB that a user has");
+    }
+
+    #[tokio::test]
+    async fn all_files_have_a_quota() {
+        let world = world(Quota { of_user: 2 * MIB, of_all: 2 * MIB });
+        let all = |bytes: &[u8]| vec![Ok(head("a", bytes)), Ok(chunk(bytes))];
+        world.send(0, all(&bytes(MIB as usize))).await.unwrap();
+        let refused = world.send(1, all(&vec![0; MIB as usize])).await;
+        check(refused, Code::ResourceExhausted, "no room for more files on this server");
+    }
+
+    #[tokio::test]
+    async fn what_broke_off_is_removed_after_a_day() {
+        let world = roomy();
+        check(
+            world.send(0, vec![Ok(head("a", b"abc")), Ok(chunk(b"a")), lost()]).await,
+            Code::Unavailable,
+            "",
+        );
+        world.uploads.clean().unwrap();
+        assert_eq!(world.partial(), [1]);
+        let path = fs::read_dir(&world.uploads.folder).unwrap().next().unwrap().unwrap().path();
+        let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - BROKEN_OFF_MAX - Duration::from_secs(60)).unwrap();
+        world.uploads.clean().unwrap();
+        assert!(world.partial().is_empty());
+    }
+
+    /// Of a client whose connection is lost and that has another, before the server knows of the loss.
+    #[tokio::test]
+    async fn the_last_one_that_begins_goes_on() {
+        let world = roomy();
+        let (sender, receiver) = mpsc::channel(4);
+        let (uploads, user) = (world.uploads.clone(), world.users[0]);
+        let (answers, mut told) = mpsc::channel(4);
+        let silent = tokio::spawn(async move {
+            let parts = tokio_stream::wrappers::ReceiverStream::new(receiver);
+            uploads.receive(user, parts, &answers).await
+        });
+        for part in [head("a", b"abcdef"), chunk(b"abc")] {
+            sender.send(Ok(UploadRequest { part: Some(part) })).await.unwrap();
+        }
+        assert_eq!(told.recv().await.unwrap().unwrap().received, 0);
+        while sender.capacity() < 4 {
+            tokio::task::yield_now().await;
+        }
+        let answers = world.send(0, vec![Ok(head("a", b"abcdef")), Ok(chunk(b"def"))]).await.unwrap();
+        assert_eq!(answers, [3]);
+        check(silent.await.unwrap().map(|()| Vec::new()), Code::Aborted, "elsewhere");
+        assert!(world.uploads.underway().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_user_sends_so_many_files_at_once() {
+        let world = roomy();
+        let begin = async |user: i64, length: usize| {
+            world.uploads.place(user, Sha256::digest(bytes(length)).into(), length as u64).await
+        };
+        let mut places = Vec::new();
+        for length in 0..OF_USER_MAX {
+            places.push(begin(world.users[0], length).await.unwrap());
+        }
+        let refused = begin(world.users[0], 100).await.map(|_| Vec::new());
+        check(refused, Code::ResourceExhausted, "you send 8 files at this moment");
+        begin(world.users[1], 100).await.unwrap();
+        places.pop();
+        begin(world.users[0], 100).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_sends_nothing_is_not_waited_for() {
+        let world = roomy();
+        let (sender, receiver) = mpsc::channel(1);
+        sender.send(Ok(UploadRequest { part: Some(head("a", b"abc")) })).await.unwrap();
+        let parts = tokio_stream::wrappers::ReceiverStream::new(receiver);
+        let (answers, _told) = mpsc::channel(4);
+        let outcome = world.uploads.receive(world.users[0], parts, &answers).await;
+        check(outcome.map(|()| Vec::new()), Code::DeadlineExceeded, "nothing came for 30 s");
+    }
+}
