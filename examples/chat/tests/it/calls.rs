@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 use thalweg::metadata::{Ascii, MetadataValue};
@@ -76,7 +77,13 @@ impl Chat {
 
 /// From the beginning of the lobby.
 async fn watch(client: &ChatClient<InterceptedChannel>) -> Streaming<WatchResponse> {
-    let request = WatchRequest { room: "lobby".to_owned(), from: Some(From::After(0)) };
+    watch_from(client, From::After(0)).await
+}
+
+/// For a minute: an event that does not come fails the test.
+async fn watch_from(client: &ChatClient<InterceptedChannel>, from: From) -> Streaming<WatchResponse> {
+    let mut request = Request::new(WatchRequest { room: "lobby".to_owned(), from: Some(from) });
+    request.set_timeout(Duration::from_secs(60));
     client.watch(request).await.unwrap().into_inner()
 }
 
@@ -184,8 +191,7 @@ async fn watching_begins_where_one_asks() {
         chat.say(id, "lobby", text(&id.to_string())).await.unwrap();
     }
     for (from, first) in [(From::After(0), 1), (From::After(249), 250), (From::Latest(3), 248)] {
-        let watch = WatchRequest { room: "lobby".to_owned(), from: Some(from) };
-        let mut events = chat.client.watch(watch).await.unwrap().into_inner();
+        let mut events = watch_from(&chat.client, from).await;
         let mut numbers = Vec::new();
         loop {
             match events.message().await.unwrap().unwrap().event.unwrap() {
