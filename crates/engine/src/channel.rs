@@ -20,6 +20,7 @@ use crate::lanes::{
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::options::CallOptions;
+use crate::server_address::ServerAddress;
 use crate::random::random_unit;
 use crate::request_heads::RequestHeads;
 #[cfg(feature = "tls")]
@@ -42,6 +43,7 @@ struct Shared {
     heads: RequestHeads,
     measure: ChannelMeasure,
     call_options: CallOptions,
+    server: Arc<ServerAddress>,
 }
 
 /// How a [`Channel`] is set up. A face gives each field the words in which its users know it.
@@ -154,7 +156,13 @@ impl ChannelConfig {
     /// Measures calls, connections and lanes.
     #[cfg(feature = "opentelemetry")]
     pub fn set_metrics(&mut self, metrics: crate::Metrics) {
-        self.measure = Some(metrics);
+        self.measure.metrics = Some(metrics);
+    }
+
+    /// Traces calls.
+    #[cfg(feature = "opentelemetry")]
+    pub fn set_traces(&mut self, traces: crate::Traces) {
+        self.measure.traces = Some(traces);
     }
 }
 
@@ -195,6 +203,7 @@ impl Channel {
             lanes.limit(scaling.max_connections_per_subchannel);
         }
         let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus };
+        let server = Arc::new(target.server());
         let connector = Connector {
             target,
             transport: config.transport,
@@ -215,13 +224,18 @@ impl Channel {
         let lanes = LaneSet::new(&lanes, connector);
         let heads = RequestHeads::default();
         let call_options = config.call_options;
-        let shared = Shared { lanes, scheme, authority, user_agent, heads, measure, call_options };
+        let shared = Shared { lanes, scheme, authority, user_agent, heads, measure, call_options, server };
         Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The options of calls that set none of their own.
     pub fn call_options(&self) -> &CallOptions {
         &self.shared.call_options
+    }
+
+    /// Whom it calls.
+    pub fn server(&self) -> &Arc<ServerAddress> {
+        &self.shared.server
     }
 
     /// Connects the lanes that the channel begins with.

@@ -1,6 +1,7 @@
 //! What a call sends: bytes that write themselves.
 
 use crate::chain::Chain;
+use crate::status::Status;
 
 /// A message to be sent, which knows how to write itself.
 ///
@@ -24,5 +25,13 @@ pub trait Encode {
     /// Whether it may be compressed, where the call's messages are. Only asked then.
     fn may_be_compressed(&self) -> bool {
         true
+    }
+
+    /// It was encoded: to so many bytes on the wire, compressed if need be and without the prefix; or it can't be sent.
+    ///
+    /// # Errors
+    /// What the call ends with instead.
+    fn note_encoded(&self, outcome: Result<usize, &Status>) {
+        let _ = outcome;
     }
 }

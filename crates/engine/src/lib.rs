@@ -43,6 +43,7 @@ mod random;
 mod registry;
 mod request_heads;
 pub mod server;
+mod server_address;
 mod snapshot;
 mod status;
 #[cfg(feature = "tls")]
@@ -67,8 +68,9 @@ pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
 pub use lanes::{Lanes, ServiceConfigError, TargetError};
 #[cfg(feature = "opentelemetry")]
-pub use measure::Metrics;
+pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};
 pub use net::{InvalidAddress, ListenAddress};
 pub use options::{COMPRESSION_THRESHOLD, CallOptions, MAX_DECODING_MESSAGE_SIZE, ServiceOptions};
+pub use server_address::ServerAddress;
 pub use status::{Code, Status, StatusParts};

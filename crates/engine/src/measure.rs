@@ -1,5 +1,5 @@
-//! What is measured of calls, connections and lanes, if the feature `opentelemetry` is on and the application asks for
-//! it.
+//! What is measured of calls, connections and lanes, and traced of calls, if the feature `opentelemetry` is on and the
+//! application asks for it.
 //!
 //! Callers of this module know nothing of the feature: without it the same types hold nothing, and do nothing.
 
@@ -8,6 +8,8 @@ mod call;
 #[cfg(feature = "opentelemetry")]
 mod client;
 #[cfg(feature = "opentelemetry")]
+mod client_trace;
+#[cfg(feature = "opentelemetry")]
 mod connection;
 #[cfg(feature = "opentelemetry")]
 mod instruments;
@@ -15,16 +17,27 @@ mod instruments;
 mod metrics;
 #[cfg(not(feature = "opentelemetry"))]
 mod noop;
+#[cfg(feature = "opentelemetry")]
+mod server_trace;
+#[cfg(feature = "opentelemetry")]
+mod setup;
+#[cfg(feature = "opentelemetry")]
+mod span;
+#[cfg(feature = "opentelemetry")]
+mod traces;
 
 #[cfg(feature = "opentelemetry")]
-pub use metrics::Metrics;
+pub use {metrics::Metrics, traces::Traces};
 
 #[cfg(feature = "opentelemetry")]
 pub(crate) use {
     call::{CallMeasure, ServerMeasure},
     connection::{ChannelMeasure, ConnectionMeasure},
-    metrics::Setup,
+    server_trace::{ServerTrace, ending_with},
+    setup::Setup,
 };
 
 #[cfg(not(feature = "opentelemetry"))]
-pub(crate) use noop::{CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, Setup};
+pub(crate) use noop::{
+    CallMeasure, ChannelMeasure, ConnectionMeasure, ServerMeasure, ServerTrace, Setup, ending_with,
+};

@@ -17,6 +17,9 @@ mod respond;
 mod serve;
 mod streaming_call;
 mod task;
+mod told;
+#[cfg(feature = "opentelemetry")]
+mod traced;
 mod unary;
 mod upkeep;
 
@@ -27,4 +30,6 @@ pub use draining::Draining;
 pub use respond::Answer;
 pub use serve::{BindError, BoundServer, ServeError, ServerConfig, bind, serve_connection, serve_incoming};
 pub use streaming_call::StreamingCall;
+#[cfg(feature = "opentelemetry")]
+pub use traced::{Traced, TracedFuture, TracedOutput};
 pub use unary::UnaryHandler;

@@ -1,6 +1,7 @@
 //! A handle to a service, wherever it runs: [`Channel`].
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{fmt, io};
@@ -8,6 +9,7 @@ use std::{fmt, io};
 use futures_core::Stream;
 use thalweg_engine::{
     self as engine, CallOptions, ChannelConfig, Encode, Encoding, Exchange, Keepalive, Method,
+    ServerAddress,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::MetadataMap;
@@ -60,6 +62,15 @@ impl Channel {
         self.engine.call_options()
     }
 
+    /// Whom it calls, as the target names it.
+    pub fn server(&self) -> &ServerAddress {
+        self.engine.server()
+    }
+
+    pub(crate) fn shared_server(&self) -> Arc<ServerAddress> {
+        Arc::clone(self.engine.server())
+    }
+
     /// The lanes as they are now, in the order of their opening; behind them those that close.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
         self.engine.lanes()
@@ -92,11 +103,11 @@ impl Channel {
         // Responses are large: one is made here, and not handed from future to future.
         match codec::decode_only(reply.message()) {
             Ok(message) => {
-                let metadata = MetadataMap::from_headers(reply.finish(engine::Code::Ok));
+                let metadata = MetadataMap::from_headers(reply.finish());
                 Ok(Response::from_parts(metadata, message, Extensions::default()))
             }
             Err(status) => {
-                reply.finish(status.code());
+                reply.fail(&status);
                 Err(to_tonic(status))
             }
         }
@@ -360,6 +371,13 @@ impl ChannelBuilder {
     #[cfg(feature = "opentelemetry")]
     pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {
         self.config.set_metrics(metrics);
+        self
+    }
+
+    /// Traces calls; not at all by default.
+    #[cfg(feature = "opentelemetry")]
+    pub fn traces(mut self, traces: thalweg_engine::Traces) -> Self {
+        self.config.set_traces(traces);
         self
     }
 

@@ -77,7 +77,8 @@ impl InterceptedChannel {
         request: Request<Messages>,
         last: impl Fn(Channel, Call) -> BoxFuture<Result<Reply, Status>> + Send + Sync + 'static,
     ) -> BoxFuture<Result<Reply, Status>> {
-        let call = Call::new(Arc::new(method.clone()), call_type, Some(options.clone()), request);
+        let (method, options) = (Arc::new(method.clone()), Some(options.clone()));
+        let call = Call::new(method, call_type, options, Some(self.channel.shared_server()), request);
         let channel = self.channel.clone();
         let last: Arc<Last> = Arc::new(move |call| last(channel.clone(), call));
         self.chain.run_behind_heads(call, last)

@@ -70,11 +70,24 @@ pub use streaming::Streaming;
 /// ```
 #[cfg(feature = "opentelemetry")]
 pub use thalweg_engine::Metrics;
+/// ```
+/// use opentelemetry_sdk::propagation::TraceContextPropagator;
+/// use opentelemetry_sdk::trace::SdkTracerProvider;
+/// use thalweg::{Channel, Server, Traces};
+///
+/// fn traced(provider: &SdkTracerProvider) -> Result<Channel, thalweg::channel::ConnectError> {
+///     let traces = Traces::new(provider, TraceContextPropagator::new());
+///     let _server = Server::builder().traces(traces.clone());
+///     Channel::builder("localhost:50051").traces(traces).connect_lazy()
+/// }
+/// ```
+#[cfg(feature = "opentelemetry")]
+pub use thalweg_engine::Traces;
 #[cfg(feature = "testing")]
 pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
     COMPRESSION_THRESHOLD, CallOptions, Chain, ConnectionInfo, Encoding, EncodingSet, ExecutorError,
-    InvalidAddress, InvalidPath, Keepalive, ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServiceOptions,
+    InvalidAddress, InvalidPath, Keepalive, ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServerAddress, ServiceOptions,
     http2, inventory,
 };
 

@@ -5,7 +5,11 @@ mod handler;
 mod intercepted;
 mod intercepted_service;
 mod methods;
+#[cfg(feature = "opentelemetry")]
+mod traced;
 mod trailers;
+#[cfg(not(feature = "opentelemetry"))]
+mod untraced;
 
 use std::fmt;
 use std::future::Future;
@@ -25,6 +29,10 @@ pub use trailers::Trailers;
 
 use crate::interceptor::{Chain, Interceptor};
 use methods::Router;
+#[cfg(feature = "opentelemetry")]
+use traced::Tracing;
+#[cfg(not(feature = "opentelemetry"))]
+use untraced::Tracing;
 
 /// A gRPC server: begin with [`Server::builder`].
 ///
@@ -51,7 +59,14 @@ impl Server {
     pub fn builder() -> ServerBuilder {
         let config = ServerConfig::default();
         let server = ServerHandle::new(config.draining.clone());
-        ServerBuilder { services: Vec::new(), chain: Chain::default(), send_compressed: None, server, config }
+        ServerBuilder {
+            services: Vec::new(),
+            chain: Chain::default(),
+            send_compressed: None,
+            traces: Tracing::default(),
+            server,
+            config,
+        }
     }
 }
 
@@ -64,6 +79,7 @@ pub struct ServerBuilder {
     services: Vec<Box<Register>>,
     chain: Chain,
     send_compressed: Option<Encoding>,
+    traces: Tracing,
     server: ServerHandle,
     config: ServerConfig,
 }
@@ -99,7 +115,7 @@ impl ServerBuilder {
     }
 
     fn into_parts(self) -> (ServerConfig, Arc<Router>) {
-        let mut router = Router::new(self.server, self.send_compressed);
+        let mut router = Router::new(self.server, self.send_compressed, self.traces);
         for register in self.services {
             register(&mut router, self.chain.clone());
         }
@@ -268,6 +284,13 @@ impl ServerBuilder {
     #[cfg(feature = "opentelemetry")]
     pub fn metrics(mut self, metrics: thalweg_engine::Metrics) -> Self {
         self.config.set_metrics(metrics);
+        self
+    }
+
+    /// Traces calls; not at all by default. Interceptors run within the spans.
+    #[cfg(feature = "opentelemetry")]
+    pub fn traces(mut self, traces: thalweg_engine::Traces) -> Self {
+        self.traces = Tracing::by(traces);
         self
     }
 

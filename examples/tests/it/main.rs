@@ -4,4 +4,5 @@ mod generated;
 mod helloworld;
 mod interceptors;
 mod notes;
+mod prometheus;
 mod rich_errors;

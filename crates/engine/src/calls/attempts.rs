@@ -1,13 +1,12 @@
 //! The attempts at one call: on which connection it goes next, and when it is given up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::opening::Refused;
-use super::prepared::WaitsFor;
+use super::prepared::{Prepared, WaitsFor};
 use crate::connection::Connection;
 use crate::lanes::{LaneSet, WaitTicket};
-use crate::measure::CallMeasure;
 use crate::options::CallOptions;
 use crate::status::Status;
 
@@ -21,8 +20,8 @@ const LANES_TRIED_MAX: u32 = 16;
 pub(super) struct Attempts<'a> {
     lanes: &'a LaneSet,
     pub(super) ticket: WaitTicket<'a>,
-    /// What the call waits for, for its deadline's error.
-    waits_for: &'a AtomicU8,
+    /// Is told what it waits for.
+    call: &'a Prepared,
     /// Calls with the same one take the same lane.
     affinity: Option<u64>,
     wait_for_ready: bool,
@@ -33,10 +32,10 @@ pub(super) struct Attempts<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    pub(super) fn new(lanes: &'a LaneSet, options: &CallOptions, waits_for: &'a AtomicU8) -> Self {
+    pub(super) fn new(lanes: &'a LaneSet, options: &CallOptions, call: &'a Prepared) -> Self {
         let (affinity, wait_for_ready) = (options.affinity, options.wait_for_ready);
         let ticket = WaitTicket::new(lanes);
-        Self { lanes, ticket, waits_for, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
+        Self { lanes, ticket, call, affinity, wait_for_ready, is_full: false, retried: 0, lanes_gone: 0 }
     }
 
     /// The connection to try next, if the call need not wait for it.
@@ -52,7 +51,7 @@ impl<'a> Attempts<'a> {
             self.note(WaitsFor::FreeStream);
             let connection = self.ticket.wait(self.wait_for_ready).await;
             self.note(WaitsFor::Answer);
-            return connection;
+            return self.waited(connection);
         }
         if let Some(connection) = self.lanes.pick(self.affinity) {
             return Ok(connection);
@@ -60,11 +59,18 @@ impl<'a> Attempts<'a> {
         self.note(WaitsFor::Connection);
         let connection = self.lanes.connected(self.wait_for_ready).await;
         self.note(WaitsFor::Answer);
+        self.waited(connection)
+    }
+
+    fn waited(&self, connection: Result<Arc<Connection>, Status>) -> Result<Arc<Connection>, Status> {
+        if connection.is_ok() {
+            self.call.measure.waited();
+        }
         connection
     }
 
     fn note(&self, waits_for: WaitsFor) {
-        self.waits_for.store(waits_for as u8, Ordering::Relaxed);
+        self.call.waits_for.store(waits_for as u8, Ordering::Relaxed);
     }
 
     pub(super) fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {
@@ -95,7 +101,6 @@ impl<'a> Attempts<'a> {
         &mut self,
         connection: &Arc<Connection>,
         status: Status,
-        measure: &CallMeasure,
     ) -> Result<usize, Status> {
         if connection.lock().http2.peer_going_away() {
             self.lanes.lost(connection);
@@ -104,6 +109,6 @@ impl<'a> Attempts<'a> {
         if self.retried > TRANSPARENT_RETRIES_MAX {
             return Err(status);
         }
-        Ok(measure.again(status.code()))
+        Ok(self.call.measure.again(&status))
     }
 }

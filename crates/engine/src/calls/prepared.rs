@@ -56,8 +56,12 @@ impl Prepared {
     ) -> Result<Self, Status> {
         let timeout = timeout::from_metadata(metadata)?.or(options.timeout);
         let encoding = options.send_compressed.unwrap_or_default();
+        let measure = channel.measure_call(method);
+        let injected = measure.inject(metadata);
+        let metadata = injected.as_deref().unwrap_or(metadata);
         let mut extra = FieldList::new();
-        request::emit(timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra)?;
+        let emitted = request::emit(timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
+        emitted.map_err(Status::from).inspect_err(|status| measure.fail(status))?;
         let fixed = channel.request_head(method, options.accept_compressed);
         Ok(Self {
             fields: RequestFields { fixed, extra },
@@ -67,9 +71,20 @@ impl Prepared {
                 options.compression_threshold,
             ),
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-            measure: channel.measure_call(method),
+            measure,
             waits_for: AtomicU8::new(WaitsFor::Answer as u8),
         })
+    }
+
+    /// The head of a retry, if it is another than that of the first attempt.
+    pub(super) fn fields_again(&self) -> Option<Box<RequestFields>> {
+        let injected = self.measure.inject_again()?;
+        let timeout = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let mut extra = FieldList::new();
+        let encoding = self.outgoing.encoding;
+        // It fits as the first did: what was injected into that has the same length.
+        request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra).ok()?;
+        Some(Box::new(RequestFields { fixed: Arc::clone(&self.fields.fixed), extra }))
     }
 
     /// The deadline has passed before the call had ended.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::attempts::Attempts;
 use super::opening::{Refused, open_stream};
-use super::prepared::{Prepared, within};
+use super::prepared::{Prepared, RequestFields, within};
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Inbox, Incoming, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
 use crate::encode::Encode;
@@ -42,8 +42,8 @@ impl Channel {
     {
         let call = Prepared::new(self, method, metadata, options)?;
         let begun = async {
-            let mut attempts = Attempts::new(self.lane_set(), options, &call.waits_for);
-            let (mut connection, key) = open(&mut attempts, &call, options).await?;
+            let mut attempts = Attempts::new(self.lane_set(), options, &call);
+            let (mut connection, key) = open(&mut attempts, &call.fields, options).await?;
             let mut exchange = Exchange::new(&connection, key, requests, &call, options);
             loop {
                 match poll_fn(|cx| exchange.poll_head(cx)).await? {
@@ -53,9 +53,11 @@ impl Channel {
                     }
                     Err(End::Lost { status, unprocessed: true }) if exchange.sender.can_restart() => {
                         // All of it is sent again.
-                        call.measure.sent(attempts.unprocessed(&connection, status, &call.measure)?);
+                        call.measure.sent(attempts.unprocessed(&connection, status)?);
+                        let again = call.fields_again();
+                        let fields = again.as_deref().unwrap_or(&call.fields);
                         let key;
-                        (connection, key) = open(&mut attempts, &call, options).await?;
+                        (connection, key) = open(&mut attempts, fields, options).await?;
                         exchange.restart(&connection, key, options);
                     }
                     // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.
@@ -65,20 +67,20 @@ impl Channel {
         };
         // A call that is given up here is dropped before its outcome is known: its measure is held until then.
         let begun = within(call.deadline, begun, || call.too_late(self, method)).await;
-        begun.inspect_err(|status| call.measure.end(status.code()))
+        begun.inspect_err(|status| call.measure.fail(status))
     }
 }
 
 /// Opens a stream whose messages are to follow.
 async fn open(
     attempts: &mut Attempts<'_>,
-    call: &Prepared,
+    fields: &RequestFields,
     options: &CallOptions,
 ) -> Result<(Arc<Connection>, SlotKey), Status> {
     loop {
         let connection = attempts.next_connection().await?;
         let size_max = options.max_decoding_message_size;
-        match open_empty(&connection, &mut attempts.ticket, call, size_max) {
+        match open_empty(&connection, &mut attempts.ticket, fields, size_max) {
             Ok(key) => return Ok((connection, key)),
             Err(refused) => attempts.refused(&refused, &connection)?,
         }
@@ -88,13 +90,13 @@ async fn open(
 fn open_empty(
     connection: &Arc<Connection>,
     ticket: &mut WaitTicket<'_>,
-    call: &Prepared,
+    fields: &RequestFields,
     message_size_max: usize,
 ) -> Result<SlotKey, Refused> {
     let mut state = connection.lock();
     let slot = |stream| Slot::of_client(stream, Inbox::new(message_size_max), WakesOn::Messages);
     let open =
-        |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), call.fields.block(), false);
+        |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), fields.block(), false);
     let key = open_stream(&mut state, ticket, slot, open)?;
     state.notify_driver();
     drop(state);
@@ -205,7 +207,10 @@ where
             Ok((message, self.responses.take_trailers().unwrap_or_default()))
         };
         let outcome = within(deadline, reply, Status::deadline_exceeded).await;
-        measure.end(outcome.as_ref().map_or_else(Status::code, |_| Code::Ok));
+        match &outcome {
+            Ok(_) => measure.end(Code::Ok),
+            Err(status) => measure.fail(status),
+        }
         outcome
     }
 }

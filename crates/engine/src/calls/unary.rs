@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::attempts::Attempts;
 use super::opening::{Refused, open_stream};
-use super::prepared::{Prepared, within};
+use super::prepared::{Prepared, RequestFields, within};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
@@ -19,7 +19,7 @@ use crate::connection::{
     take_scratch,
 };
 use crate::encode::Encode;
-use crate::grpc::codec::{Envelope, Wire};
+use crate::grpc::codec::{self, Envelope, Wire};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::response::ResponseHead;
@@ -57,7 +57,7 @@ impl Channel {
                 measure: call.measure,
             }),
             Err(status) => {
-                call.measure.end(status.code());
+                call.measure.fail(&status);
                 Err(status)
             }
         }
@@ -70,8 +70,9 @@ async fn attempts<M: Encode>(
     message: &M,
     options: &CallOptions,
 ) -> Result<Arrived, Status> {
-    let mut attempts = Attempts::new(channel.lane_set(), options, &call.waits_for);
+    let mut attempts = Attempts::new(channel.lane_set(), options, call);
     let mut large = None;
+    let mut fields_again = None;
     loop {
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
@@ -81,6 +82,7 @@ async fn attempts<M: Encode>(
             connection: &connection,
             ticket: &mut attempts.ticket,
             call,
+            fields: fields_again.as_deref().unwrap_or(&call.fields),
             message,
             large: &mut large,
             message_size_max: options.max_decoding_message_size,
@@ -91,7 +93,8 @@ async fn attempts<M: Encode>(
             Attempt::Done(outcome) => return outcome,
             Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
-                attempts.unprocessed(&connection, status, &call.measure)?;
+                attempts.unprocessed(&connection, status)?;
+                fields_again = call.fields_again();
             }
         }
     }
@@ -125,6 +128,7 @@ struct UnaryAttempt<'a, 'b, Req> {
     connection: &'a Arc<Connection>,
     ticket: &'a mut WaitTicket<'b>,
     call: &'a Prepared,
+    fields: &'a RequestFields,
     message: &'a Req,
     /// The message encoded, if it is large and has not been sent.
     large: &'a mut Option<Box<Chain>>,
@@ -170,7 +174,7 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
             slot.receiver = waker.take();
             slot
         };
-        let head = self.call.fields.block();
+        let head = self.fields.block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
             send_request(http2, key.into(), head, &mut message, scratch)
         });
@@ -188,7 +192,7 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         state.notify_driver();
         let is_timed = key.is_each(state.timed_each);
         drop(state);
-        self.call.measure.sent(len);
+        self.call.measure.sent_message(len, || self.message.encoded_len());
         self.ticket.served();
         self.connection.call_started();
         if is_timed {
@@ -296,8 +300,14 @@ impl UnaryReply {
     #[inline]
     pub fn message(&mut self) -> Envelope<'_> {
         let Arrived { head, body, .. } = &mut self.arrived;
-        self.measure.received(body.len().saturating_sub(PREFIX_LEN));
         let encoding = head.as_ref().map_or(Encoding::Identity, |head| head.encoding);
+        let (wire, is_compressed) = (body.len().saturating_sub(PREFIX_LEN), encoding.compresses());
+        self.measure.received_message(wire, is_compressed && body.first().is_some_and(|flag| *flag == 1));
+        if is_compressed && self.measure.is_traced() {
+            codec::decompress_in_place(body, encoding, self.message_size_max, |plain| {
+                self.measure.decompressed(plain, wire);
+            });
+        }
         let wire = if body.capacity() <= SPARE_INBOX_LEN_MAX {
             Wire::Lent(body)
         } else {
@@ -306,12 +316,19 @@ impl UnaryReply {
         Envelope::new(wire, encoding, self.message_size_max)
     }
 
-    /// The call ends: with OK, or with why its message can't be read. The metadata, trailers behind the head's.
+    /// The call ends because its message can't be read.
+    #[cold]
+    pub fn fail(self, status: &Status) {
+        self.measure.fail(status);
+        self.finish();
+    }
+
+    /// The call ends with OK. The metadata, trailers behind the head's.
     ///
     /// Inlined, so that the metadata is made where the response keeps it.
     #[expect(clippy::inline_always, reason = "16 instructions of a call")]
     #[inline(always)]
-    pub fn finish(self, code: Code) -> HeaderMap {
+    pub fn finish(self) -> HeaderMap {
         let Arrived { head, body, trailers } = self.arrived;
         if body.capacity() <= SPARE_INBOX_LEN_MAX {
             keep_inbox(body);
@@ -323,7 +340,7 @@ impl UnaryReply {
         if let Some(trailers) = trailers {
             metadata.extend(*trailers);
         }
-        self.measure.end(code);
+        self.measure.end(Code::Ok);
         metadata
     }
 }

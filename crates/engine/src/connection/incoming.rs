@@ -166,7 +166,7 @@ impl Incoming {
     /// The status to [`fail`](Self::fail) the call with, if the message can't be decompressed.
     #[inline]
     pub fn take(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
-        self.measure.received(prefix.len);
+        self.measure.received_message(prefix.len, prefix.compressed);
         if prefix.compressed || codec::keeps_buffer(prefix.len) {
             return self.take_large_or_compressed(prefix);
         }
@@ -183,10 +183,13 @@ impl Incoming {
         if start == 0 && codec::keeps_buffer(prefix.len) && self.buffer.len() - end <= TAIL_MAX {
             let tail = self.buffer[end..].to_vec();
             let wire = std::mem::replace(&mut self.buffer, tail);
-            return codec::open_gathered(prefix, wire, self.encoding, self.message_size_max);
+            let opened = codec::open_gathered(prefix, wire, self.encoding, self.message_size_max);
+            return note_decompressed(&self.measure, prefix, opened);
         }
         self.position = end;
-        codec::open_lent(prefix, &self.buffer[start..end], self.encoding, self.message_size_max)
+        let opened =
+            codec::open_lent(prefix, &self.buffer[start..end], self.encoding, self.message_size_max);
+        note_decompressed(&self.measure, prefix, opened)
     }
 
     /// A message that was taken is not what was expected: the call ends with `status`, and the peer hears of it.
@@ -294,7 +297,10 @@ impl Incoming {
     fn finish(&mut self, ended: Result<HeaderMap, Status>) -> Result<(), Status> {
         self.is_finished = true;
         if self.side == Side::Client {
-            self.measure.end(ended.as_ref().map_or_else(Status::code, |_| Code::Ok));
+            match &ended {
+                Ok(_) => self.measure.end(Code::Ok),
+                Err(status) => self.measure.fail(status),
+            }
         }
         self.stop();
         self.trailers = Some(ended?);
@@ -321,6 +327,20 @@ impl Incoming {
             }
         }
     }
+}
+
+/// Tells how large a message is that came compressed.
+fn note_decompressed<'a>(
+    measure: &CallMeasure,
+    prefix: Prefix,
+    opened: Result<Payload<'a>, Status>,
+) -> Result<Payload<'a>, Status> {
+    if prefix.compressed
+        && let Ok(payload) = &opened
+    {
+        measure.decompressed(payload.as_bytes().len(), prefix.len);
+    }
+    opened
 }
 
 impl Drop for Incoming {

@@ -60,12 +60,14 @@ impl Outgoing {
 
     /// Appends one message with its prefix.
     pub(crate) fn encode<T: Encode>(&self, message: &T, out: &mut Chain) -> Result<(), Status> {
-        let mark = out.mark();
+        let (mark, before) = (out.mark(), out.len());
         let encoded = guarded(|| {
             let len = self.permit(message.encoded_len())?;
             codec::encode_chained(message, len, self.encoding_of(message, len), out).map_err(Status::from)
         });
-        encoded.and_then(|encoded| encoded).inspect_err(|_| out.truncate(mark))
+        let encoded = encoded.and_then(|encoded| encoded).inspect_err(|_| out.truncate(mark));
+        message.note_encoded(encoded.as_ref().map(|()| out.len() - before - PREFIX_LEN));
+        encoded
     }
 
     /// Encodes the one message of a stream: a small one behind what is in `scratch`, any other for itself.
@@ -78,7 +80,7 @@ impl Outgoing {
         message: &T,
         scratch: &mut Vec<u8>,
     ) -> Result<Single, Status> {
-        let len = self.check(message)?;
+        let len = self.check(message).inspect_err(|status| message.note_encoded(Err(status)))?;
         if len > COPY_MAX || len >= self.compressed_from as usize {
             let mut wire = Chain::default();
             self.encode(message, &mut wire)?;
@@ -89,12 +91,15 @@ impl Outgoing {
         let encoded = guarded(|| message.encode(scratch));
         let end = start + PREFIX_LEN + len;
         if encoded.is_ok() && scratch.len() == end {
+            message.note_encoded(Ok(len));
             return Ok(Single::Small(start..end));
         }
         let found = scratch.len().saturating_sub(start + PREFIX_LEN);
         scratch.truncate(start);
-        encoded?;
-        Err(Status::internal(format!("the message announced {len} bytes and encoded {found}")))
+        let wrong = || Status::internal(format!("the message announced {len} bytes and encoded {found}"));
+        let status = encoded.err().unwrap_or_else(wrong);
+        message.note_encoded(Err(&status));
+        Err(status)
     }
 
     /// The encoded length, if the message may be sent.

@@ -87,11 +87,13 @@ where
     /// Keeps what it hands over, within a bound, until it is told that nobody needs it again.
     pub(crate) fn keep_handed_over(&mut self) {
         self.handed_over = Some(Vec::new());
+        self.measure.keep_sent();
     }
 
     /// From now on the call stays where it is.
     pub(crate) fn drop_handed_over(&mut self) {
         self.handed_over = None;
+        self.measure.drop_sent();
     }
 
     /// Whether all that was handed over is still there.
@@ -146,7 +148,10 @@ where
                 Poll::Ready(Some(Ok(message))) => {
                     let before = self.batch.len();
                     match self.outgoing.encode(&message, &mut self.batch) {
-                        Ok(()) => self.measure.sent(self.batch.len() - before - PREFIX_LEN),
+                        Ok(()) => {
+                            let wire = self.batch.len() - before - PREFIX_LEN;
+                            self.measure.sent_message(wire, || message.encoded_len());
+                        }
                         Err(status) => self.ended = Some(Err(status)),
                     }
                 }

@@ -127,6 +127,20 @@ impl<'a> Envelope<'a> {
         }
     }
 
+    /// The message decompressed, if it is compressed. `note` is told how many bytes it has on the wire, and how many
+    /// otherwise. What can't be opened is left as it is.
+    #[cfg(feature = "opentelemetry")]
+    pub(crate) fn decompressed(self, note: impl FnOnce(usize, usize)) -> Self {
+        let Ok(prefix) = self.prefix() else { return self };
+        if !prefix.compressed {
+            note(prefix.len, prefix.len);
+            return self;
+        }
+        let mut wire = self.wire.as_bytes().to_vec();
+        decompress_in_place(&mut wire, self.encoding, self.message_size_max, |plain| note(prefix.len, plain));
+        Self::new(Wire::Gathered(wire), self.encoding, self.message_size_max)
+    }
+
     #[inline]
     fn prefix(&self) -> Result<Prefix, Status> {
         let received = self.wire.as_bytes().len();
@@ -168,6 +182,25 @@ pub(crate) fn open_gathered(
         return decompress(&wire[span], encoding, message_size_max).map(Payload::Kept);
     }
     Ok(Payload::Kept(buffers::lend(wire).slice(span)))
+}
+
+/// Decompresses the message whose envelope `wire` is, if it is one that is compressed, and tells its length. One that
+/// can't be decompressed is left as it is: whoever opens it finds out.
+#[cold]
+pub(crate) fn decompress_in_place(
+    wire: &mut Vec<u8>,
+    encoding: Encoding,
+    message_size_max: usize,
+    note_len: impl FnOnce(usize),
+) {
+    let Ok(Some(prefix)) = Prefix::parse(wire, message_size_max) else { return };
+    if !prefix.compressed || prefix.envelope_len() != wire.len() {
+        return;
+    }
+    let Ok(message) = decompress(&wire[PREFIX_LEN..], encoding, message_size_max) else { return };
+    let Ok(prefix) = envelope::prefix(false, message.len()) else { return };
+    note_len(message.len());
+    *wire = [&prefix, &message[..]].concat();
 }
 
 #[cold]

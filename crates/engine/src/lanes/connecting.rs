@@ -103,7 +103,12 @@ impl Connector {
             return self.measured(outcome);
         }
         let endpoints = match timeout_at(deadline, self.target.resolve()).await {
-            Ok(Ok(endpoints)) => endpoints,
+            Ok(Ok(endpoints)) => {
+                if self.target.is_name() {
+                    self.measure.resolved();
+                }
+                endpoints
+            }
             Ok(Err(error)) => {
                 return Err(Status::unavailable(format!("can't resolve {}: {error}", self.target)));
             }

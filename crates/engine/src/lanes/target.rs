@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::net::Endpoint;
+use crate::server_address::ServerAddress;
 
 /// A parsed gRPC target, in the syntax of gRPC's [naming document].
 ///
@@ -98,6 +99,28 @@ impl Target {
                 // gRFC and the other implementations say so for UNIX sockets.
                 _ => "localhost".to_owned(),
             },
+        }
+    }
+
+    /// Whom it names.
+    pub(crate) fn server(&self) -> ServerAddress {
+        let (address, port) = match &self.addresses {
+            Addresses::Dns { host, port } => (host.clone(), Some(*port)),
+            Addresses::Fixed(endpoints) => match endpoints.first() {
+                Some(Endpoint::Tcp(address)) => (address.ip().to_string(), Some(address.port())),
+                Some(Endpoint::Unix(path)) => (path.display().to_string(), None),
+                Some(Endpoint::UnixAbstract(name)) => (name.clone(), None),
+                None => (self.text.clone(), None),
+            },
+        };
+        ServerAddress { address, port }
+    }
+
+    /// Whether there is a name to be resolved.
+    pub(crate) fn is_name(&self) -> bool {
+        match &self.addresses {
+            Addresses::Fixed(_) => false,
+            Addresses::Dns { host, .. } => host.parse::<std::net::IpAddr>().is_err(),
         }
     }
 

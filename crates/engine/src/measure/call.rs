@@ -4,13 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use http::HeaderMap;
 use opentelemetry::{KeyValue, Value};
 use tokio::time::Instant;
 
-use super::client::{ClientMetrics, OTHER};
+use super::client::{ClientMetrics, OTHER, Observed};
+use super::client_trace::ClientTrace;
 use super::instruments::{Each, server_calls};
-use super::metrics::Setup;
-use crate::status::Code;
+use super::server_trace::ServerTrace;
+use super::setup::Setup;
+use super::span::Sizes;
+use crate::status::{Code, Status};
 
 /// A call that is measured, if it is. Clones are of the same call: one that is dropped with the last of them before its
 /// end was cancelled.
@@ -27,12 +31,27 @@ struct Measured {
     /// Bytes of the present attempt's messages.
     sent: AtomicU64,
     received: AtomicU64,
+    /// How often the call was retried by itself.
+    retries: AtomicU64,
     is_over: AtomicBool,
+    trace: Option<Trace>,
 }
 
+/// Whose call it is, and what counts it.
 enum Side {
     Client(Arc<ClientMetrics>),
     Server(Arc<Each>),
+    /// It is only traced.
+    Uncounted,
+}
+
+enum Trace {
+    Client(ClientTrace, Arc<Observed>),
+    /// `counted` is what the server's metrics have of the same call.
+    Server {
+        trace: Arc<ServerTrace>,
+        counted: CallMeasure,
+    },
 }
 
 /// What is measured of a server's calls, if anything is.
@@ -41,7 +60,7 @@ pub(crate) struct ServerMeasure(Option<Arc<Each>>);
 
 impl ServerMeasure {
     pub(crate) fn new(setup: &Setup) -> Self {
-        Self(setup.as_ref().map(|metrics| Arc::new(server_calls(&metrics.meter))))
+        Self(setup.metrics.as_ref().map(|metrics| Arc::new(server_calls(&metrics.meter))))
     }
 
     /// A call has come, which is yet to be [counted](CallMeasure::count). `method` is `package.Service/Method`, if the
@@ -49,7 +68,7 @@ impl ServerMeasure {
     pub(crate) fn call(&self, method: Option<&Arc<str>>) -> CallMeasure {
         let Some(instruments) = &self.0 else { return CallMeasure(None) };
         let method: Value = method.map_or(OTHER.into(), |method| Arc::clone(method).into());
-        CallMeasure::begin(Side::Server(Arc::clone(instruments)), method)
+        CallMeasure::begin(Side::Server(Arc::clone(instruments)), method, None)
     }
 }
 
@@ -58,12 +77,25 @@ const STATUS: &str = "grpc.status";
 
 impl CallMeasure {
     /// A client's call, and its first attempt.
-    pub(super) fn of_client(metrics: &Arc<ClientMetrics>, method: Value) -> Self {
-        metrics.attempt_started(KeyValue::new(METHOD, method.clone()));
-        Self::begin(Side::Client(Arc::clone(metrics)), method)
+    pub(super) fn of_client(observed: &Arc<Observed>, method: Value, path: &str) -> Self {
+        let side = match &observed.metrics {
+            None => Side::Uncounted,
+            Some(metrics) => {
+                metrics.attempt_started(KeyValue::new(METHOD, method.clone()));
+                Side::Client(Arc::clone(metrics))
+            }
+        };
+        let trace = observed.traces.as_ref().map(|traces| ClientTrace::begin(traces, path));
+        Self::begin(side, method, trace.map(|trace| Trace::Client(trace, Arc::clone(observed))))
     }
 
-    fn begin(side: Side, method: Value) -> Self {
+    /// The same call at a server, whose messages `trace` is told of.
+    pub(crate) fn traced(self, trace: &Arc<ServerTrace>) -> Self {
+        let trace = Trace::Server { trace: Arc::clone(trace), counted: self };
+        Self::begin(Side::Uncounted, OTHER.into(), Some(trace))
+    }
+
+    fn begin(side: Side, method: Value, trace: Option<Trace>) -> Self {
         Self(Some(Arc::new(Measured {
             side,
             method,
@@ -71,7 +103,9 @@ impl CallMeasure {
             attempt_ns: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
+            trace,
         })))
     }
 
@@ -105,15 +139,132 @@ impl CallMeasure {
         }
     }
 
+    /// One message of `wire` bytes has been handed over, which has `plain` bytes when it is not compressed.
+    #[inline]
+    pub(crate) fn sent_message(&self, wire: usize, plain: impl FnOnce() -> usize) {
+        if let Some(measured) = &self.0 {
+            measured.sent.fetch_add(wire as u64, Ordering::Relaxed);
+            match &measured.trace {
+                None => {}
+                Some(Trace::Client(trace, _)) => trace.sent(Sizes::of(plain(), wire)),
+                Some(Trace::Server { trace, counted }) => {
+                    trace.sent(plain(), wire);
+                    counted.sent(wire);
+                }
+            }
+        }
+    }
+
+    /// One message of `wire` bytes has come. Of one that is compressed its size is told of later
+    /// ([`decompressed`](Self::decompressed)).
+    #[inline]
+    pub(crate) fn received_message(&self, wire: usize, is_compressed: bool) {
+        if let Some(measured) = &self.0 {
+            measured.received.fetch_add(wire as u64, Ordering::Relaxed);
+            match &measured.trace {
+                None => {}
+                Some(Trace::Client(trace, _)) if !is_compressed => trace.received(Sizes::of(wire, wire)),
+                Some(Trace::Client(..)) => {}
+                Some(Trace::Server { trace, counted }) => {
+                    if !is_compressed {
+                        trace.received(wire, wire);
+                    }
+                    counted.received(wire);
+                }
+            }
+        }
+    }
+
+    /// A message that came compressed has `plain` bytes.
+    pub(crate) fn decompressed(&self, plain: usize, wire: usize) {
+        match self.trace() {
+            None => {}
+            Some(Trace::Client(trace, _)) => trace.received(Sizes::of(plain, wire)),
+            Some(Trace::Server { trace, .. }) => trace.received(plain, wire),
+        }
+    }
+
+    /// Whether the sizes of messages are wanted that come compressed.
+    #[inline]
+    pub(crate) fn is_traced(&self) -> bool {
+        self.trace().is_some()
+    }
+
+    /// The metadata of a client's request with what its first attempt propagates; `None` if that is nothing.
+    #[inline]
+    pub(crate) fn inject(&self, metadata: &HeaderMap) -> Option<Box<HeaderMap>> {
+        Some(Box::new(self.client_trace()?.inject(metadata)))
+    }
+
+    /// As [`inject`](Self::inject), for a retry.
+    #[inline]
+    pub(crate) fn inject_again(&self) -> Option<Box<HeaderMap>> {
+        Some(Box::new(self.client_trace()?.injected()))
+    }
+
+    /// A client's attempt has waited for a connection, or for a free stream of one.
+    pub(crate) fn waited(&self) {
+        if let Some(Trace::Client(trace, observed)) = self.trace() {
+            trace.waited(observed.resolved_at());
+        }
+    }
+
+    /// What a client's attempt sends from now on a retry would send again.
+    pub(crate) fn keep_sent(&self) {
+        if let Some(trace) = self.client_trace() {
+            trace.keep_sent();
+        }
+    }
+
+    /// There will be no retry.
+    pub(crate) fn drop_sent(&self) {
+        if let Some(trace) = self.client_trace() {
+            trace.drop_sent();
+        }
+    }
+
+    /// A server's handler has answered with this, where its calls are traced.
+    pub(crate) fn answered(&self, outcome: Result<(), &Status>) {
+        if let Some(trace) = self.server_trace() {
+            trace.answered(outcome);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn server_trace(&self) -> Option<&ServerTrace> {
+        match self.trace()? {
+            Trace::Server { trace, .. } => Some(trace),
+            Trace::Client(..) => None,
+        }
+    }
+
+    #[inline]
+    fn trace(&self) -> Option<&Trace> {
+        self.0.as_ref()?.trace.as_ref()
+    }
+
+    #[inline]
+    fn client_trace(&self) -> Option<&ClientTrace> {
+        match self.trace()? {
+            Trace::Client(trace, _) => Some(trace),
+            Trace::Server { .. } => None,
+        }
+    }
+
     /// A client's attempt has ended with this, and another begins. How many bytes it had sent.
-    pub(crate) fn again(&self, code: Code) -> usize {
+    pub(crate) fn again(&self, status: &Status) -> usize {
         let Some(measured) = &self.0 else { return 0 };
-        let Side::Client(metrics) = &measured.side else { return 0 };
-        measured.record_attempt(code);
+        measured.retries.fetch_add(1, Ordering::Relaxed);
+        measured.record_attempt(status.code());
         measured.attempt_ns.store(measured.begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
         let sent = measured.sent.swap(0, Ordering::Relaxed);
         measured.received.store(0, Ordering::Relaxed);
-        metrics.attempt_started(KeyValue::new(METHOD, measured.method.clone()));
+        if let Side::Client(metrics) = &measured.side {
+            metrics.attempt_started(KeyValue::new(METHOD, measured.method.clone()));
+        }
+        if let Some(Trace::Client(trace, _)) = &measured.trace {
+            trace.again(status);
+        }
         sent as usize
     }
 
@@ -121,13 +272,20 @@ impl CallMeasure {
     #[inline]
     pub(crate) fn end(&self, code: Code) {
         if let Some(measured) = &self.0 {
-            measured.end(code);
+            measured.end(code, None);
+        }
+    }
+
+    /// As [`end`](Self::end), with a status that is an error.
+    pub(crate) fn fail(&self, status: &Status) {
+        if let Some(measured) = &self.0 {
+            measured.end(status.code(), Some(status));
         }
     }
 }
 
 impl Measured {
-    fn end(&self, code: Code) {
+    fn end(&self, code: Code, status: Option<&Status>) {
         if self.is_over.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -135,11 +293,24 @@ impl Measured {
         if let Side::Client(metrics) = &self.side {
             let labels = self.labels(code, metrics.target.clone());
             metrics.instruments.call_duration.record(self.begun.elapsed().as_secs_f64(), &labels);
+            // gRFC A96: of a call without retries none is reported.
+            let retries = self.retries.load(Ordering::Relaxed);
+            if retries > 0 {
+                let [method, target, _] = labels;
+                metrics.instruments.transparent_retries.record(retries, &[method, target]);
+            }
+        }
+        if let Some(Trace::Client(trace, _)) = &self.trace {
+            match status {
+                Some(status) => trace.end(Err(status)),
+                None if code == Code::Ok => trace.end(Ok(())),
+                None => trace.end(Err(&Status::new(code, ""))),
+            }
         }
     }
 
     fn labels(&self, code: Code, target: KeyValue) -> [KeyValue; 3] {
-        [KeyValue::new(METHOD, self.method.clone()), target, KeyValue::new(STATUS, code_name(code))]
+        [KeyValue::new(METHOD, self.method.clone()), target, KeyValue::new(STATUS, code.name())]
     }
 
     fn record_attempt(&self, code: Code) {
@@ -155,9 +326,10 @@ impl Measured {
             Side::Client(metrics) => {
                 record(&metrics.instruments.attempt, &self.labels(code, metrics.target.clone()));
             }
+            Side::Uncounted => {}
             Side::Server(each) => {
                 let method = KeyValue::new(METHOD, self.method.clone());
-                record(each, &[method, KeyValue::new(STATUS, code_name(code))]);
+                record(each, &[method, KeyValue::new(STATUS, code.name())]);
             }
         }
     }
@@ -165,35 +337,12 @@ impl Measured {
 
 impl Drop for Measured {
     fn drop(&mut self) {
-        self.end(Code::Cancelled);
+        self.end(Code::Cancelled, None);
     }
 }
 
 impl fmt::Debug for CallMeasure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("CallMeasure").field(&self.0.is_some()).finish()
-    }
-}
-
-/// gRPC's name of a status code.
-fn code_name(code: Code) -> &'static str {
-    match code {
-        Code::Ok => "OK",
-        Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN",
-        Code::InvalidArgument => "INVALID_ARGUMENT",
-        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
-        Code::NotFound => "NOT_FOUND",
-        Code::AlreadyExists => "ALREADY_EXISTS",
-        Code::PermissionDenied => "PERMISSION_DENIED",
-        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
-        Code::FailedPrecondition => "FAILED_PRECONDITION",
-        Code::Aborted => "ABORTED",
-        Code::OutOfRange => "OUT_OF_RANGE",
-        Code::Unimplemented => "UNIMPLEMENTED",
-        Code::Internal => "INTERNAL",
-        Code::Unavailable => "UNAVAILABLE",
-        Code::DataLoss => "DATA_LOSS",
-        Code::Unauthenticated => "UNAUTHENTICATED",
     }
 }

@@ -1,11 +1,24 @@
 //! What all calls, connections and lanes of a channel are measured with.
 
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
 use opentelemetry::KeyValue;
 
 use super::instruments::ClientInstruments;
+use super::traces::Traces;
 
 /// Instead of names that are not to be told.
 pub(super) const OTHER: &str = "other";
+
+/// What is told of a channel.
+#[derive(Debug)]
+pub(super) struct Observed {
+    pub(super) metrics: Option<Arc<ClientMetrics>>,
+    pub(super) traces: Option<Traces>,
+    /// When the name of its target was first resolved.
+    resolved_at: OnceLock<SystemTime>,
+}
 
 #[derive(Debug)]
 pub(super) struct ClientMetrics {
@@ -13,6 +26,20 @@ pub(super) struct ClientMetrics {
     /// `grpc.target`.
     pub(super) target: KeyValue,
     pub(super) names_all_methods: bool,
+}
+
+impl Observed {
+    pub(super) fn new(metrics: Option<Arc<ClientMetrics>>, traces: Option<Traces>) -> Self {
+        Self { metrics, traces, resolved_at: OnceLock::new() }
+    }
+
+    pub(super) fn note_resolved(&self) {
+        self.resolved_at.get_or_init(SystemTime::now);
+    }
+
+    pub(super) fn resolved_at(&self) -> Option<SystemTime> {
+        self.resolved_at.get().copied()
+    }
 }
 
 impl ClientMetrics {

@@ -8,49 +8,72 @@ use opentelemetry::KeyValue;
 use thalweg_http2::ErrorCode;
 
 use super::call::CallMeasure;
-use super::client::{ClientMetrics, OTHER};
+use super::client::{ClientMetrics, OTHER, Observed};
 use super::instruments::ClientInstruments;
-use super::metrics::Setup;
+use super::setup::Setup;
 use crate::method::Method;
 
 /// What is measured of a channel, if anything is.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ChannelMeasure(Option<Arc<ClientMetrics>>);
+pub(crate) struct ChannelMeasure(Option<Arc<Observed>>);
 
 impl ChannelMeasure {
     /// `target` is the canonical target: with its scheme.
     pub(crate) fn new(setup: &Setup, target: impl FnOnce() -> String) -> Self {
-        Self(setup.as_ref().map(|metrics| {
+        let metrics = setup.metrics.as_ref().map(|metrics| {
             let target: Arc<str> = if metrics.names_target { target().into() } else { OTHER.into() };
             Arc::new(ClientMetrics {
                 instruments: ClientInstruments::new(&metrics.meter),
                 target: KeyValue::new("grpc.target", target),
                 names_all_methods: metrics.names_all_methods,
             })
-        }))
+        });
+        if metrics.is_none() && setup.traces.is_none() {
+            return Self(None);
+        }
+        Self(Some(Arc::new(Observed::new(metrics, setup.traces.clone()))))
+    }
+
+    fn metrics(&self) -> Option<&Arc<ClientMetrics>> {
+        self.0.as_ref()?.metrics.as_ref()
     }
 
     /// A call begins.
+    #[inline]
     pub(crate) fn call(&self, method: &Method) -> CallMeasure {
-        let Some(metrics) = &self.0 else { return CallMeasure::default() };
+        match &self.0 {
+            None => CallMeasure::default(),
+            Some(observed) => Self::observed_call(observed, method),
+        }
+    }
+
+    fn observed_call(observed: &Arc<Observed>, method: &Method) -> CallMeasure {
+        let names_all = observed.metrics.as_ref().is_some_and(|metrics| metrics.names_all_methods);
         let name = match method.static_path() {
             Some(path) => Cow::Borrowed(path.trim_start_matches('/')),
-            None if metrics.names_all_methods => Cow::Owned(method.path().trim_start_matches('/').to_owned()),
+            None if names_all => Cow::Owned(method.path().trim_start_matches('/').to_owned()),
             None => OTHER.into(),
         };
-        CallMeasure::of_client(metrics, name.into())
+        CallMeasure::of_client(observed, name.into(), method.path())
+    }
+
+    /// The name of the target has been resolved.
+    pub(crate) fn resolved(&self) {
+        if let Some(observed) = &self.0 {
+            observed.note_resolved();
+        }
     }
 
     /// An address could not be connected to.
     pub(crate) fn attempt_failed(&self) {
-        if let Some(metrics) = &self.0 {
+        if let Some(metrics) = self.metrics() {
             metrics.instruments.attempts_failed.add(1, metrics.target());
         }
     }
 
     /// There are so many lanes more.
     pub(crate) fn lanes(&self, change: isize) {
-        if let Some(metrics) = &self.0 {
+        if let Some(metrics) = self.metrics() {
             metrics.instruments.lanes.add(change as i64, metrics.target());
         }
     }
@@ -72,7 +95,7 @@ struct Life {
 impl ConnectionMeasure {
     /// The connection takes calls from now on; or it would have, if it were not over already.
     pub(crate) fn opened(&self, channel: &ChannelMeasure) {
-        let Some(metrics) = &channel.0 else { return };
+        let Some(metrics) = channel.metrics() else { return };
         metrics.instruments.attempts_succeeded.add(1, metrics.target());
         metrics.instruments.open_connections.add(1, metrics.target());
         let is_over = {
@@ -121,7 +144,7 @@ impl ConnectionMeasure {
             life.is_over = true;
             (std::mem::take(&mut life.channel), life.why.clone())
         };
-        let Some(metrics) = channel.0 else { return };
+        let Some(metrics) = channel.metrics() else { return };
         let why = why.unwrap_or("unknown".into());
         let labels = [metrics.target.clone(), KeyValue::new("grpc.disconnect_error", why)];
         metrics.instruments.disconnections.add(1, &labels);

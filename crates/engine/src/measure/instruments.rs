@@ -1,4 +1,4 @@
-//! The instruments of gRFC A66 and A94.
+//! The instruments of gRFC A66, A94 and A96.
 
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 
@@ -27,6 +27,9 @@ const SIZE_BYTES: [f64; 14] = [
     4_294_967_296.0,
 ];
 
+/// Histogram boundaries of A96.
+const TRANSPARENT_RETRIES: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 10.0];
+
 /// What is measured of each call at a server, and of each attempt at one at a client.
 #[derive(Debug)]
 pub(super) struct Each {
@@ -40,6 +43,7 @@ pub(super) struct Each {
 pub(super) struct ClientInstruments {
     pub(super) call_duration: Histogram<f64>,
     pub(super) attempt: Each,
+    pub(super) transparent_retries: Histogram<u64>,
     pub(super) disconnections: Counter<u64>,
     pub(super) attempts_succeeded: Counter<u64>,
     pub(super) attempts_failed: Counter<u64>,
@@ -83,6 +87,12 @@ impl ClientInstruments {
                     "Bytes of an attempt's response messages, compressed and without framing.",
                 ),
             },
+            transparent_retries: meter
+                .u64_histogram("grpc.client.call.transparent_retries")
+                .with_unit("{transparent_retry}")
+                .with_description("Transparent retries of calls that had any.")
+                .with_boundaries(TRANSPARENT_RETRIES.to_vec())
+                .build(),
             disconnections: counter(
                 "grpc.subchannel.disconnections",
                 "{disconnection}",

@@ -18,8 +18,6 @@ pub struct Metrics {
     pub(super) names_all_methods: bool,
 }
 
-pub(crate) type Setup = Option<Metrics>;
-
 impl Metrics {
     /// By a meter of this provider, which is called `thalweg` and has this crate's version.
     pub fn new(provider: &dyn MeterProvider) -> Self {

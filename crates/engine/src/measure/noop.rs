@@ -9,10 +9,11 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use http::HeaderMap;
 use thalweg_http2::ErrorCode;
 
 use crate::method::Method;
-use crate::status::Code;
+use crate::status::{Code, Status};
 
 pub(crate) type Setup = ();
 
@@ -28,6 +29,8 @@ impl ChannelMeasure {
     pub(crate) fn call(&self, _method: &Method) -> CallMeasure {
         CallMeasure(())
     }
+
+    pub(crate) fn resolved(&self) {}
 
     pub(crate) fn attempt_failed(&self) {}
 
@@ -63,6 +66,23 @@ impl ServerMeasure {
     }
 }
 
+/// There is none.
+pub(crate) enum ServerTrace {}
+
+impl ServerTrace {
+    pub(crate) fn sent(&self, _plain: usize, _wire: usize) {
+        match *self {}
+    }
+
+    pub(crate) fn answered(&self, _outcome: Result<(), &Status>) {
+        match *self {}
+    }
+}
+
+pub(crate) fn ending_with<T>(_status: &Status, left: T) {
+    drop(left);
+}
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallMeasure(());
 
@@ -80,10 +100,54 @@ impl CallMeasure {
     #[inline]
     pub(crate) fn received(&self, _bytes: usize) {}
 
-    pub(crate) fn again(&self, _code: Code) -> usize {
+    #[inline]
+    pub(crate) fn sent_message(&self, _wire: usize, _plain: impl FnOnce() -> usize) {}
+
+    #[inline]
+    pub(crate) fn received_message(&self, _wire: usize, _is_compressed: bool) {}
+
+    #[inline]
+    pub(crate) fn decompressed(&self, _plain: usize, _wire: usize) {}
+
+    #[inline]
+    pub(crate) fn is_traced(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    pub(crate) fn inject(&self, _metadata: &HeaderMap) -> Option<Box<HeaderMap>> {
+        None
+    }
+
+    #[inline]
+    pub(crate) fn inject_again(&self) -> Option<Box<HeaderMap>> {
+        None
+    }
+
+    #[inline]
+    pub(crate) fn waited(&self) {}
+
+    #[inline]
+    pub(crate) fn keep_sent(&self) {}
+
+    #[inline]
+    pub(crate) fn drop_sent(&self) {}
+
+    #[inline]
+    pub(crate) fn answered(&self, _outcome: Result<(), &Status>) {}
+
+    #[inline]
+    pub(crate) fn server_trace(&self) -> Option<&ServerTrace> {
+        None
+    }
+
+    pub(crate) fn again(&self, _status: &Status) -> usize {
         0
     }
 
     #[inline]
     pub(crate) fn end(&self, _code: Code) {}
+
+    #[inline]
+    pub(crate) fn fail(&self, _status: &Status) {}
 }

@@ -49,6 +49,13 @@ pub struct Answer<'a, M> {
     pub trailers: Option<&'a HeaderMap>,
 }
 
+impl<'a, M> Answer<'a, M> {
+    /// The same with another message.
+    pub(super) fn map<T>(self, map: impl FnOnce(M) -> T) -> Answer<'a, T> {
+        Answer { metadata: self.metadata, message: map(self.message), trailers: self.trailers }
+    }
+}
+
 /// What a call is answered with, encoded: nothing of the user's runs when it is sent.
 pub(super) enum Response<'a> {
     /// A message, and nothing of the user's beside it.

@@ -120,7 +120,7 @@ impl ServerConfig {
     /// Measures calls.
     #[cfg(feature = "opentelemetry")]
     pub fn set_metrics(&mut self, metrics: crate::Metrics) {
-        self.measure = Some(metrics);
+        self.measure.metrics = Some(metrics);
     }
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {

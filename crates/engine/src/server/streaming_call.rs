@@ -7,6 +7,7 @@ use futures_core::Stream;
 use http::HeaderMap;
 
 use super::respond::{self, Answer, Reply};
+use super::told::Told;
 use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, Slot};
 use crate::encode::Encode;
 use crate::grpc::compression::Encoding;
@@ -20,7 +21,7 @@ pub struct StreamingCall {
     reply: Reply,
     message_size_max: usize,
     encoding: Encoding,
-    measure: CallMeasure,
+    pub(super) measure: CallMeasure,
 }
 
 impl StreamingCall {
@@ -47,12 +48,18 @@ impl StreamingCall {
     }
 
     /// Answers with one message, or with a status.
-    pub fn answer<M: Encode>(self, result: &Result<Answer<'_, M>, Status>) {
-        respond::answer(&self.connection, &self.reply, result);
+    pub fn answer<M: Encode>(self, result: Result<Answer<'_, M>, Status>) {
+        self.measure.answered(result.as_ref().map(|_| ()));
+        let Some(trace) = self.measure.server_trace() else {
+            return respond::answer(&self.connection, &self.reply, &result);
+        };
+        let told = result.map(|answer| answer.map(|message| Told::new(message, trace)));
+        respond::answer(&self.connection, &self.reply, &told);
     }
 
     /// Answers with a status alone.
     pub fn fail(self, status: &Status) {
+        self.measure.answered(Err(status));
         respond::fail(&self.connection, &self.reply, status);
     }
 
@@ -67,9 +74,15 @@ impl StreamingCall {
             return self.fail(&status);
         }
         let Self { connection, reply, measure, .. } = self;
+        let told = measure.clone();
         let mut sender =
             SendLoop::new(Arc::clone(&connection), reply.key, messages, reply.outgoing, false, measure);
         let outcome = poll_fn(|cx| sender.poll_send(cx)).await;
+        match &outcome {
+            SendOutcome::Done => told.answered(Ok(())),
+            SendOutcome::Failed(status) => told.answered(Err(status)),
+            SendOutcome::Gone => {}
+        }
         let mut state = connection.lock();
         match outcome {
             SendOutcome::Done => respond::send_trailers(&mut state, &reply, Ok(trailers.as_ref())),

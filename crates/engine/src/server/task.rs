@@ -12,6 +12,7 @@ use tokio::time::{Instant, Sleep};
 use super::dispatch::Route;
 use super::respond::{self, Reply};
 use crate::connection::{Connection, End, Slot, look};
+use crate::measure;
 use crate::status::Status;
 
 type CallFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -122,7 +123,7 @@ impl Future for CallTask {
                 Poll::Ready(())
             }
             Poll::Ready(Err(status)) => {
-                this.future = None;
+                measure::ending_with(&status, this.future.take());
                 let mut state = this.connection.lock();
                 respond::end_with(&mut state, &this.reply, &status);
                 state.notify_driver();

@@ -11,14 +11,16 @@
 //! slow handler would do something else. `cargo xtask test --only costs` compares the counts with those that were
 //! recorded.
 //!
-//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call: what that costs is the
-//! difference.
+//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call, and with `--features traces` of its
+//! spans: what that costs is the difference.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "metrics")]
 mod metrics;
 mod pipe;
 mod service;
+#[cfg(feature = "traces")]
+mod traces;
 
 use std::process::ExitCode;
 
@@ -83,6 +85,8 @@ fn run(case: &'static Case, count: usize) -> Result<(), Status> {
     let builder = Server::builder().add_service(Script);
     #[cfg(feature = "metrics")]
     let builder = builder.metrics(metrics::metrics());
+    #[cfg(feature = "traces")]
+    let builder = builder.traces(traces::traces());
     server.spawn(builder.serve_connection(server_end.clone()));
     let work = client.spawn(work(client_end.clone(), case, count));
     while !work.is_finished() {
@@ -127,6 +131,8 @@ async fn work(end: Pipe, case: &'static Case, count: usize) -> Result<(), Status
     let builder = Channel::builder("memory:1").connector(connect);
     #[cfg(feature = "metrics")]
     let builder = builder.metrics(metrics::metrics());
+    #[cfg(feature = "traces")]
+    let builder = builder.traces(traces::traces());
     let channel = builder.connect().await;
     let channel = channel.map_err(|error| Status::unavailable(error.to_string()))?;
     drive(&channel, case, count).await

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_engine::{CallOptions, Method};
+use thalweg_engine::{CallOptions, Method, ServerAddress};
 use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
@@ -15,6 +15,8 @@ pub struct Call {
     kind: CallType,
     /// At a client.
     options: Option<CallOptions>,
+    /// At a client.
+    server: Option<Arc<ServerAddress>>,
     request: Request<Messages>,
 }
 
@@ -61,9 +63,10 @@ impl Call {
         method: Arc<Method>,
         kind: CallType,
         options: Option<CallOptions>,
+        server: Option<Arc<ServerAddress>>,
         request: Request<Messages>,
     ) -> Self {
-        Self { method, kind, options, request }
+        Self { method, kind, options, server, request }
     }
 
     /// Which side this is.
@@ -121,7 +124,7 @@ impl Call {
     pub fn with_messages(&self, messages: Messages) -> Self {
         let (metadata, extensions) = (self.metadata().clone(), self.extensions().clone());
         let request = Request::from_parts(metadata, extensions, messages);
-        Self::new(Arc::clone(&self.method), self.kind, self.options.clone(), request)
+        Self::new(Arc::clone(&self.method), self.kind, self.options.clone(), self.server.clone(), request)
     }
 
     /// How the call is made; at a client only.
@@ -132,6 +135,11 @@ impl Call {
     /// How the call is made, to be changed; at a client only.
     pub fn options_mut(&mut self) -> Option<&mut CallOptions> {
         self.options.as_mut()
+    }
+
+    /// Whom the channel calls; at a client only.
+    pub fn server(&self) -> Option<&ServerAddress> {
+        self.server.as_deref()
     }
 
     pub(crate) fn into_request(self) -> Request<Messages> {

@@ -1,6 +1,9 @@
 //! Spans of `tracing` around calls: [`Spans`].
 
-use tonic::{Code, Status};
+use std::sync::Arc;
+
+use thalweg_engine::{self as engine, ConnectionInfo};
+use tonic::{Code, Extensions, Status};
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
@@ -8,13 +11,22 @@ use super::around::Interceptor;
 use super::call::{Call, Reply, Side};
 use super::next::Next;
 
-/// An interceptor that has each call in a span of `tracing`, of the level INFO: `grpc_call`, with the fields
-/// `rpc.system` (`grpc`), `rpc.service`, `rpc.method`, `otel.kind` (`client` or `server`), `otel.name`
-/// (`package.Service/Method`) and, once the call has ended, `rpc.grpc.status_code`, its number. A failure has
-/// `error.message`, too.
+/// An interceptor that has each call in a span of `tracing`, of the level INFO, by OpenTelemetry's semantic
+/// [conventions] for gRPC (1.45). The span is called `grpc_call` and has the fields
+///
+/// - `rpc.system.name` (`grpc`) and `rpc.method` (`package.Service/Method`);
+/// - `server.address` and `server.port`: of a client's call what the channel's target names, of a server's where the
+///   client has connected to, and `client.address` and `client.port` where it came from, if the server
+///   [tells](crate::server::ServerBuilder::connection_info);
+/// - once the call has ended, `rpc.response.status_code` (`OK`, `NOT_FOUND`), and `error.type`, the same, where that is
+///   an error: at a client all but OK, at a server UNKNOWN, DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and
+///   DATA_LOSS, since the others are the client's;
+/// - for `tracing-opentelemetry`: `otel.name` (as `rpc.method`), `otel.kind` (`client` or `server`), and of errors
+///   `otel.status_code` (`ERROR`) and `otel.status_description`.
 ///
 /// What a handler logs is within its call's span. A stream's span ends with its last message. Where no subscriber is
-/// interested, nothing is made of a call.
+/// interested, nothing is made of a call. Traces that go from one process to the next are those of `Traces`, with the
+/// feature `opentelemetry`.
 ///
 /// ```
 /// use thalweg::Server;
@@ -22,40 +34,89 @@ use super::next::Next;
 ///
 /// let server = Server::builder().interceptor(Spans);
 /// ```
+///
+/// [conventions]: https://opentelemetry.io/docs/specs/semconv/rpc/grpc/
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spans;
 
 impl Interceptor for Spans {
     async fn intercept(&self, call: Call, next: Next) -> Result<Reply, Status> {
-        let method = call.method();
+        let (side, name) = (call.side(), call.method().path().trim_start_matches('/'));
         let span = info_span!(
             "grpc_call",
-            rpc.system = "grpc",
-            rpc.service = method.service(),
-            rpc.method = method.name(),
-            otel.kind = if call.side() == Side::Client { "client" } else { "server" },
-            otel.name = method.path().trim_start_matches('/'),
-            rpc.grpc.status_code = Empty,
-            error.message = Empty,
+            rpc.system.name = "grpc",
+            rpc.method = name,
+            rpc.response.status_code = Empty,
+            server.address = Empty,
+            server.port = Empty,
+            client.address = Empty,
+            client.port = Empty,
+            "error.type" = Empty,
+            otel.kind = if side == Side::Client { "client" } else { "server" },
+            otel.name = name,
+            otel.status_code = Empty,
+            otel.status_description = Empty,
         );
         if span.is_disabled() {
             return next.run(call).await;
         }
+        match call.server() {
+            Some(server) => note_address(&span, "server", &server.address, server.port),
+            None => note_connection(&span, call.extensions()),
+        }
         match next.run(call).instrument(span.clone()).await {
-            Ok(reply) => Ok(reply.map(|messages| messages.on_end(move |end| note(&span, end.err())))),
+            Ok(reply) => Ok(reply.map(|messages| messages.on_end(move |end| note_end(&span, side, end.err())))),
             Err(status) => {
-                note(&span, Some(&status));
+                note_end(&span, side, Some(&status));
                 Err(status)
             }
         }
     }
 }
 
+/// Whose connection a server's call came by, if that is told.
+fn note_connection(span: &Span, extensions: &Extensions) {
+    let Some(connection) = extensions.get::<Arc<ConnectionInfo>>() else { return };
+    for (end, address) in [("server", connection.local_addr()), ("client", connection.remote_addr())] {
+        if let Some(address) = address {
+            note_address(span, end, &address.ip().to_string(), Some(address.port()));
+        }
+    }
+}
+
+fn note_address(span: &Span, end: &str, address: &str, port: Option<u16>) {
+    span.record(&*format!("{end}.address"), address);
+    if let Some(port) = port {
+        span.record(&*format!("{end}.port"), port);
+    }
+}
+
 /// The call has ended.
-fn note(span: &Span, status: Option<&Status>) {
+fn note_end(span: &Span, side: Side, status: Option<&Status>) {
     let code = status.map_or(Code::Ok, Status::code);
-    span.record("rpc.grpc.status_code", code as i32);
-    if let Some(status) = status {
-        span.record("error.message", status.message());
+    let name = engine::Code::from_number(code as u32).name();
+    span.record("rpc.response.status_code", name);
+    if let Some(status) = status
+        && is_error(side, code)
+    {
+        span.record("error.type", name);
+        span.record("otel.status_code", "ERROR");
+        span.record("otel.status_description", status.message());
+    }
+}
+
+/// Whether the conventions take a code for an error.
+fn is_error(side: Side, code: Code) -> bool {
+    match side {
+        Side::Client => code != Code::Ok,
+        Side::Server => matches!(
+            code,
+            Code::Unknown
+                | Code::DeadlineExceeded
+                | Code::Unimplemented
+                | Code::Internal
+                | Code::Unavailable
+                | Code::DataLoss
+        ),
     }
 }

@@ -238,7 +238,7 @@ where
         let future = (self.call)(Arc::clone(&self.service), request.map(|()| requests));
         Box::pin(async move {
             let result = future.await;
-            call.answer(&answer(&result));
+            call.answer(answer(&result));
         })
     }
 }

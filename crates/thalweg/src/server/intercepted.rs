@@ -34,7 +34,7 @@ impl<Req> Intercepted<Req> {
     }
 
     fn call(&self, request: Request<Messages>) -> Call {
-        Call::new(Arc::clone(&self.method), self.call_type, None, request)
+        Call::new(Arc::clone(&self.method), self.call_type, None, None, request)
     }
 }
 
@@ -79,7 +79,7 @@ impl<Req: Message> StreamingHandler for Intercepted<Req> {
                     Ok(reply) => only(reply).await,
                     Err(status) => Err(status),
                 };
-                call.answer(&answer(&response));
+                call.answer(answer(&response));
             } else {
                 answer_stream(call, reply).await;
             }

@@ -16,6 +16,10 @@ use super::handler::{
     StreamingMethod, UnaryMethod,
 };
 use super::intercepted::{Intercepted, many_to_many, many_to_one, one_to_many, one_to_one};
+#[cfg(feature = "opentelemetry")]
+use super::traced::Tracing;
+#[cfg(not(feature = "opentelemetry"))]
+use super::untraced::Tracing;
 use crate::interceptor::{CallType, Chain, Last, Link};
 use crate::message::Message;
 use crate::streaming::Streaming;
@@ -56,8 +60,7 @@ impl<'a> Methods<'a> {
         call_type: CallType,
         last: Arc<Last>,
     ) -> Intercepted<Req> {
-        let path = format!("/{}/{name}", self.service);
-        let method = Method::from_path(&path).unwrap_or_else(|error| panic!("{error}"));
+        let method = Method::from_path(&self.path(name)).unwrap_or_else(|error| panic!("{error}"));
         Intercepted::new(self.chain.clone(), method, call_type, last)
     }
 
@@ -72,11 +75,26 @@ impl<'a> Methods<'a> {
     }
 
     fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
-        let path = format!("/{}/{name}", self.service);
+        let path = self.path(name);
         let mut options = options.clone();
         options.send_compressed = options.send_compressed.or(self.router.send_compressed);
         let method = ServerMethod::new(&path[1..], options, handler);
         self.router.methods.insert(path.into_bytes(), Arc::new(method));
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("/{}/{name}", self.service)
+    }
+
+    /// Whether nothing sees the messages of a call but the handler.
+    fn sees_heads_alone(&self) -> bool {
+        self.chain.sees_heads_alone() && !self.router.tracing.is_on()
+    }
+
+    /// For a streaming method whose messages are seen on their way to and from the handler.
+    fn seen<Req: Message>(&self, name: &str, call_type: CallType, last: Arc<Last>) -> Handler {
+        let method = self.intercepted::<Req>(name, call_type, last);
+        self.router.tracing.streaming(method, &self.path(name))
     }
 
     /// For a streaming method whose messages no interceptor sees.
@@ -103,7 +121,10 @@ impl<'a> Methods<'a> {
         Res: Message,
     {
         let service = Arc::clone(service);
-        let handler = if self.chain.is_empty() {
+        let handler = if self.router.tracing.is_on() {
+            let method = self.intercepted::<Req>(name, CallType::Unary, one_to_one(service, call));
+            self.router.tracing.unary(method, &self.path(name))
+        } else if self.chain.is_empty() {
             Handler::unary(UnaryMethod::new(service, call))
         } else if self.chain.sees_heads_alone() {
             Handler::unary(HeadedUnaryMethod::new(self.chain.clone(), service, call))
@@ -128,11 +149,10 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let handler = if self.chain.sees_heads_alone() {
+        let handler = if self.sees_heads_alone() {
             self.streaming(ClientStreamingMethod::new(Arc::clone(service), call))
         } else {
-            let last = many_to_one(Arc::clone(service), call);
-            Handler::streaming(self.intercepted::<Req>(name, CallType::ClientStreaming, last))
+            self.seen::<Req>(name, CallType::ClientStreaming, many_to_one(Arc::clone(service), call))
         };
         self.insert(name, handler, options);
     }
@@ -152,11 +172,10 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let handler = if self.chain.sees_heads_alone() {
+        let handler = if self.sees_heads_alone() {
             self.streaming(ServerStreamingMethod::new(Arc::clone(service), call))
         } else {
-            let last = one_to_many(Arc::clone(service), call);
-            Handler::streaming(self.intercepted::<Req>(name, CallType::ServerStreaming, last))
+            self.seen::<Req>(name, CallType::ServerStreaming, one_to_many(Arc::clone(service), call))
         };
         self.insert(name, handler, options);
     }
@@ -176,11 +195,10 @@ impl<'a> Methods<'a> {
         Req: Message,
         Res: Message,
     {
-        let handler = if self.chain.sees_heads_alone() {
+        let handler = if self.sees_heads_alone() {
             self.streaming(BidiMethod::new(Arc::clone(service), call))
         } else {
-            let last = many_to_many(Arc::clone(service), call);
-            Handler::streaming(self.intercepted::<Req>(name, CallType::BidiStreaming, last))
+            self.seen::<Req>(name, CallType::BidiStreaming, many_to_many(Arc::clone(service), call))
         };
         self.insert(name, handler, options);
     }
@@ -191,12 +209,31 @@ pub(super) struct Router {
     pub(super) server: ServerHandle,
     /// Of services that do not say how they compress.
     send_compressed: Option<Encoding>,
+    tracing: Tracing,
     methods: HashMap<Vec<u8>, Arc<ServerMethod>>,
 }
 
 impl Router {
-    pub(super) fn new(server: ServerHandle, send_compressed: Option<Encoding>) -> Self {
-        Self { server, send_compressed, methods: HashMap::new() }
+    pub(super) fn new(
+        server: ServerHandle,
+        send_compressed: Option<Encoding>,
+        tracing: Tracing,
+    ) -> Self {
+        Self { server, send_compressed, tracing, methods: HashMap::new() }
+    }
+}
+
+impl Router {
+    /// Why there is nothing to call at `path`.
+    fn refusal(&self, path: &str) -> engine::Status {
+        let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
+            return unimplemented(format!("malformed method name: {path:?}"));
+        };
+        unimplemented(if self.server.has_service(service) {
+            format!("unknown method {name} for service {service}")
+        } else {
+            format!("unknown service {service}")
+        })
     }
 }
 
@@ -208,14 +245,7 @@ impl engine::server::Router for Router {
             return Ok(Arc::clone(method));
         }
         let path = String::from_utf8_lossy(path);
-        let Some((service, name)) = path.strip_prefix('/').and_then(|path| path.rsplit_once('/')) else {
-            return Err(unimplemented(format!("malformed method name: {path:?}")));
-        };
-        Err(unimplemented(if self.server.has_service(service) {
-            format!("unknown method {name} for service {service}")
-        } else {
-            format!("unknown service {service}")
-        }))
+        self.tracing.refused(&path, self.refusal(&path))
     }
 }
 

@@ -27,5 +27,7 @@ mod stalls;
 mod support;
 mod threads;
 mod tls;
+#[cfg(feature = "opentelemetry")]
+mod traces;
 mod upkeep;
 mod users_code;

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use thalweg::interceptor::Spans;
-use thalweg::{CallOptions, Caller, Raw, Request, Server};
+use thalweg::interceptor::{Spans, head};
+use thalweg::{CallOptions, Caller, Raw, Request, Server, Status};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -51,17 +51,21 @@ impl Subscriber for Recorded {
 }
 
 impl Recorded {
-    /// `kind name code message` of each span that has ended.
+    /// `kind method code error description` of each span that has ended.
     fn ended(&self) -> Vec<String> {
         let spans = self.0.lock().expect("no panic");
         let of = |Fields(fields): &Fields, name: &str| fields.get(name).cloned();
         let mut all: Vec<String> = spans
             .values()
             .filter_map(|span| {
-                let code = of(span, "rpc.grpc.status_code")?;
+                let code = of(span, "rpc.response.status_code")?;
                 let field = |name| of(span, name).unwrap_or_default();
-                let (kind, name, message) = (field("otel.kind"), field("otel.name"), field("error.message"));
-                Some(format!("{kind} {name} {code} {message}").trim_end().to_owned())
+                let (kind, method, error) = (field("otel.kind"), field("rpc.method"), field("error.type"));
+                assert_eq!(field("otel.name"), method);
+                assert_eq!(field("rpc.system.name"), "grpc");
+                assert_eq!(field("otel.status_code"), if error.is_empty() { "" } else { "ERROR" });
+                let described = field("otel.status_description");
+                Some(format!("{kind} {method} {code} {error} {described}").trim_end().to_owned())
             })
             .collect();
         all.sort_unstable();
@@ -69,28 +73,59 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// The address and port of `end`, of each span of the side `kind`.
+    fn addresses(&self, kind: &str, end: &str) -> Vec<String> {
+        let spans = self.0.lock().expect("no panic");
+        let of = |Fields(fields): &Fields, name: String| fields.get(&name).cloned().unwrap_or_default();
+        let of_kind = spans.values().filter(|span| of(span, "otel.kind".to_owned()) == kind);
+        of_kind
+            .map(|span| format!("{}:{}", of(span, format!("{end}.address")), of(span, format!("{end}.port"))))
+            .collect()
+    }
+}
+
 #[tokio::test]
 async fn spans_have_name_side_and_status() {
     let recorded = Recorded::default();
     let _subscriber = tracing::subscriber::set_default(recorded.clone());
-    let target = start(Server::builder().add_service(Echo::default()).interceptor(Spans)).await;
+    let broken = |request: Request<()>| match request.metadata().get("x-broken") {
+        Some(_) => Err(Status::internal("tired")),
+        None => Ok(request),
+    };
+    let server = Server::builder().interceptor(Spans).interceptor(head(broken)).connection_info(true);
+    let target = start(server.add_service(Echo::default())).await;
     let channel = connect(&target).await.with_interceptor(Spans);
     let options = CallOptions::default();
     for order in ["a", "fail"] {
         let _ = channel.unary::<Raw, Raw>(&ECHO, Request::new(raw(order)), &options).await;
     }
+    let mut request = Request::new(raw("a"));
+    request.metadata_mut().insert("x-broken", "yes".parse().expect("ASCII"));
+    channel.unary::<Raw, Raw>(&ECHO, request, &options).await.expect_err("it is");
     let order = Request::new(raw("2 1"));
     let mut repeat =
         channel.server_streaming::<Raw, Raw>(&REPEAT, order, &options).await.expect("a stream").into_inner();
     while repeat.message().await.expect("no error").is_some() {}
     let expected = [
-        "client test.Echo/Echo 0",
-        "client test.Echo/Echo 5 nichts: ü %",
-        "client test.Echo/Repeat 0",
-        "server test.Echo/Echo 0",
-        "server test.Echo/Echo 5 nichts: ü %",
-        "server test.Echo/Repeat 0",
+        "client test.Echo/Echo INTERNAL INTERNAL tired",
+        "client test.Echo/Echo NOT_FOUND NOT_FOUND nichts: ü %",
+        "client test.Echo/Echo OK",
+        "client test.Echo/Repeat OK",
+        "server test.Echo/Echo INTERNAL INTERNAL tired",
+        // A client that asks for what is not there is no error of the server's.
+        "server test.Echo/Echo NOT_FOUND",
+        "server test.Echo/Echo OK",
+        "server test.Echo/Repeat OK",
     ];
     until(|| recorded.ended().len() == expected.len()).await;
     assert_eq!(recorded.ended(), expected);
+    for side in ["client", "server"] {
+        for address in recorded.addresses(side, "server") {
+            assert_eq!(address, target);
+        }
+    }
+    let (from, none) = (recorded.addresses("server", "client"), recorded.addresses("client", "client"));
+    assert!(from.iter().all(|address| address.starts_with("127.0.0.1:") && *address != target), "{from:?}");
+    assert!(none.iter().all(|address| address == ":"), "{none:?}");
 }

@@ -5,6 +5,8 @@ pub(crate) mod peer;
 #[cfg(feature = "opentelemetry")]
 pub(crate) mod recorded;
 pub(crate) mod servers;
+#[cfg(feature = "opentelemetry")]
+pub(crate) mod spans;
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,0 +1,143 @@
+//! The spans of a client's call: one of its own, and one for each attempt.
+
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use http::HeaderMap;
+use opentelemetry::trace::{SpanKind, TraceContextExt};
+use opentelemetry::{Context, KeyValue};
+
+use super::span::{self, MessageSpan, Sizes};
+use super::traces::{Traces, span_name};
+use crate::status::Status;
+
+pub(super) struct ClientTrace {
+    traces: Traces,
+    /// The span of the call.
+    call: Context,
+    begun: SystemTime,
+    /// What attempts are called.
+    name: String,
+    attempts: Mutex<Attempts>,
+}
+
+struct Attempts {
+    /// The present one.
+    span: Arc<MessageSpan>,
+    /// The present attempt has waited, and that is told.
+    has_waited: bool,
+    /// The metadata of the request.
+    metadata: HeaderMap,
+    /// What the present attempt has sent, as long as a retry may send it again by itself.
+    kept: Option<Vec<Sizes>>,
+}
+
+/// So many messages that are sent again are told of anew: spans have limits of their own, of 128 events by default.
+const KEPT_MAX: usize = 1024;
+
+impl ClientTrace {
+    /// A call begins, a child of the context that is current; and so does its first attempt.
+    pub(super) fn begin(traces: &Traces, path: &str) -> Self {
+        let call = traces.start(span_name("Sent", path), SpanKind::Client, Vec::new(), &Context::current());
+        let name = span_name("Attempt", path);
+        let span = attempt(traces, &name, &call, false);
+        let attempts = Attempts { span, has_waited: false, metadata: HeaderMap::new(), kept: None };
+        let (traces, attempts) = (traces.clone(), Mutex::new(attempts));
+        Self { traces, call, begun: SystemTime::now(), name, attempts }
+    }
+
+    /// The metadata of the request, with the context of the first attempt.
+    pub(super) fn inject(&self, metadata: &HeaderMap) -> HeaderMap {
+        self.attempts().metadata = metadata.clone();
+        self.injected()
+    }
+
+    /// The metadata of the request, with the context of the present attempt.
+    pub(super) fn injected(&self) -> HeaderMap {
+        let (mut metadata, span) = {
+            let attempts = self.attempts();
+            (attempts.metadata.clone(), Arc::clone(&attempts.span))
+        };
+        self.traces.inject(&span.context, &mut metadata);
+        metadata
+    }
+
+    /// The present attempt has waited for a connection or for a free stream. `resolved_at` is when the name of the
+    /// target was first known.
+    pub(super) fn waited(&self, resolved_at: Option<SystemTime>) {
+        let (span, told) = {
+            let mut attempts = self.attempts();
+            (Arc::clone(&attempts.span), mem::replace(&mut attempts.has_waited, true))
+        };
+        if told {
+            return;
+        }
+        if let Some(resolved_at) = resolved_at.filter(|at| *at >= self.begun) {
+            let name = "Delayed name resolution complete";
+            self.call.span().add_event_with_timestamp(name, resolved_at, Vec::new());
+        }
+        span.context.span().add_event("Delayed LB pick complete", Vec::new());
+    }
+
+    pub(super) fn sent(&self, sizes: Sizes) {
+        let span = {
+            let mut attempts = self.attempts();
+            if let Some(kept) = attempts.kept.as_mut().filter(|kept| kept.len() < KEPT_MAX) {
+                kept.push(sizes);
+            }
+            Arc::clone(&attempts.span)
+        };
+        span.sent(sizes);
+    }
+
+    pub(super) fn received(&self, sizes: Sizes) {
+        let span = Arc::clone(&self.attempts().span);
+        span.received(sizes);
+    }
+
+    /// A retry sends again what was sent, without encoding it anew.
+    pub(super) fn keep_sent(&self) {
+        self.attempts().kept = Some(Vec::new());
+    }
+
+    /// There will be no retry.
+    pub(super) fn drop_sent(&self) {
+        let kept = self.attempts().kept.take();
+        drop(kept);
+    }
+
+    /// The present attempt has ended with this, and a transparent retry begins.
+    pub(super) fn again(&self, status: &Status) {
+        let fresh = attempt(&self.traces, &self.name, &self.call, true);
+        let (ended, sent_again) = {
+            let mut attempts = self.attempts();
+            attempts.has_waited = false;
+            (mem::replace(&mut attempts.span, Arc::clone(&fresh)), attempts.kept.clone())
+        };
+        span::end(&ended.context, Err(status));
+        for sizes in sent_again.unwrap_or_default() {
+            fresh.sent(sizes);
+        }
+    }
+
+    /// The call has ended, and its attempt with it.
+    pub(super) fn end(&self, outcome: Result<(), &Status>) {
+        let attempt = Arc::clone(&self.attempts().span);
+        span::end(&attempt.context, outcome);
+        span::end(&self.call, outcome);
+    }
+
+    fn attempts(&self) -> MutexGuard<'_, Attempts> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Begins an attempt. Attempts before it that were transparent are not counted (A72), and there are no others: a call
+/// is not retried once an application has seen it.
+fn attempt(traces: &Traces, name: &str, call: &Context, transparent: bool) -> Arc<MessageSpan> {
+    let attributes =
+        vec![KeyValue::new("previous-rpc-attempts", 0), KeyValue::new("transparent-retry", transparent)];
+    let context = traces.start(name.to_owned(), SpanKind::Internal, attributes, call);
+    Arc::new(MessageSpan::new(context))
+}

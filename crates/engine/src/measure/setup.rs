@@ -1,0 +1,12 @@
+//! What an application has asked for: [`Setup`].
+
+use super::metrics::Metrics;
+use super::traces::Traces;
+
+/// What is to be measured and traced.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Setup {
+    pub(crate) metrics: Option<Metrics>,
+    /// Of a channel; a server's go with its methods.
+    pub(crate) traces: Option<Traces>,
+}

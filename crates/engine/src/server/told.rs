@@ -1,0 +1,43 @@
+//! A message whose trace is told how it was encoded: [`Told`].
+
+use crate::chain::Chain;
+use crate::encode::Encode;
+use crate::measure::ServerTrace;
+use crate::status::Status;
+
+/// The one message of an answer.
+pub(super) struct Told<'a, M> {
+    message: M,
+    trace: &'a ServerTrace,
+}
+
+impl<'a, M> Told<'a, M> {
+    pub(super) fn new(message: M, trace: &'a ServerTrace) -> Self {
+        Self { message, trace }
+    }
+}
+
+impl<M: Encode> Encode for Told<'_, M> {
+    fn encoded_len(&self) -> usize {
+        self.message.encoded_len()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.message.encode(out);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        self.message.encode_chained(out);
+    }
+
+    fn may_be_compressed(&self) -> bool {
+        self.message.may_be_compressed()
+    }
+
+    fn note_encoded(&self, outcome: Result<usize, &Status>) {
+        match outcome {
+            Ok(wire) => self.trace.sent(self.message.encoded_len(), wire),
+            Err(status) => self.trace.answered(Err(status)),
+        }
+    }
+}

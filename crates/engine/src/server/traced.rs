@@ -1,0 +1,142 @@
+//! Handlers whose calls are traced: [`Traced`].
+//!
+//! They are other handlers than those that are not, which have no branch for it. Spans begin and end where the handler
+//! runs, where no connection is locked.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::dispatch::StreamingHandler;
+use super::respond::Answer;
+use super::streaming_call::StreamingCall;
+use super::told::Told;
+use super::unary::UnaryHandler;
+use crate::encode::Encode;
+use crate::grpc::codec::Envelope;
+use crate::grpc::request::RequestHead;
+use crate::measure::{ServerTrace, Traces};
+use crate::status::Status;
+
+/// A handler with a span around each call, whose context is the current one while the handler runs.
+pub struct Traced<H> {
+    handler: H,
+    traces: Traces,
+    /// `/package.Service/Method`.
+    path: String,
+}
+
+impl<H> Traced<H> {
+    /// The handler of the method at `path`, `/package.Service/Method`.
+    pub fn new(handler: H, traces: Traces, path: impl Into<String>) -> Self {
+        Self { handler, traces, path: path.into() }
+    }
+
+    fn begin(&self, head: &RequestHead) -> Arc<ServerTrace> {
+        Arc::new(ServerTrace::begin(&self.traces, &self.path, &head.metadata))
+    }
+}
+
+impl<H> UnaryHandler for Traced<H>
+where
+    H: UnaryHandler<Future: Unpin>,
+{
+    type Future = TracedFuture<H::Future>;
+    type Output = TracedOutput<H::Output>;
+
+    fn start(&self, head: &RequestHead, request: Envelope<'_>) -> Result<Self::Future, Status> {
+        let trace = Ending(self.begin(head));
+        let request = request.decompressed(|wire, plain| trace.0.received(plain, wire));
+        let started = trace.run(|| self.handler.start(head, request));
+        let future = started.inspect_err(|status| trace.0.answered(Err(status)))?;
+        Ok(TracedFuture { future: Some(future), trace: Some(trace) })
+    }
+
+    fn answer(output: &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+        let trace = &output.trace.0;
+        let answer = H::answer(&output.output);
+        trace.answered(answer.as_ref().map(|_| ()));
+        Ok(answer?.map(|message| Told::new(message, trace)))
+    }
+}
+
+impl<H: StreamingHandler> StreamingHandler for Traced<H> {
+    fn start(
+        &self,
+        head: &RequestHead,
+        mut call: StreamingCall,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let trace = Ending(self.begin(head));
+        call.measure = call.measure.traced(&trace.0);
+        let future = trace.run(|| self.handler.start(head, call));
+        let traced = TracedFuture { future: Some(future), trace: Some(trace) };
+        Box::pin(async move { drop(traced.await) })
+    }
+}
+
+/// Ends the span where the call is dropped.
+struct Ending(Arc<ServerTrace>);
+
+impl Ending {
+    /// Runs code of the handler's within the call's context.
+    fn run<R>(&self, run: impl FnOnce() -> R) -> R {
+        let current = self.0.attach();
+        let outcome = catch_unwind(AssertUnwindSafe(run));
+        drop(current);
+        outcome.unwrap_or_else(|panic| {
+            self.0.answered(Err(&Status::panicked()));
+            resume_unwind(panic)
+        })
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A handler's future, polled and dropped within the call's context.
+pub struct TracedFuture<F> {
+    /// None once it was ready.
+    future: Option<F>,
+    trace: Option<Ending>,
+}
+
+/// What a traced handler comes to. The span ends when this is dropped: when it has been answered with.
+pub struct TracedOutput<T> {
+    output: T,
+    trace: Ending,
+}
+
+impl<F: Future + Unpin> Future for TracedFuture<F> {
+    type Output = TracedOutput<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let Some(trace) = &this.trace else { return Poll::Pending };
+        let polled = trace.run(|| {
+            let Some(future) = &mut this.future else { return Poll::Pending };
+            let polled = Pin::new(future).poll(cx);
+            if polled.is_ready() {
+                this.future = None;
+            }
+            polled
+        });
+        match (polled, this.trace.take()) {
+            (Poll::Ready(output), Some(trace)) => Poll::Ready(TracedOutput { output, trace }),
+            (_, trace) => {
+                this.trace = trace;
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<F> Drop for TracedFuture<F> {
+    fn drop(&mut self) {
+        let _current = self.trace.as_ref().map(|trace| trace.0.attach());
+        self.future = None;
+    }
+}

@@ -1,0 +1,60 @@
+//! How the calls of a server are traced, if they are: [`Tracing`].
+
+use std::future::ready;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use thalweg_engine::server::{Handler, ServerMethod, StreamingCall, StreamingHandler, Traced};
+use thalweg_engine::{RequestHead, ServiceOptions, Status, Traces};
+
+use super::intercepted::Intercepted;
+use crate::message::Message;
+
+/// Makes the handlers of a server's methods, with spans or without.
+#[derive(Clone, Default)]
+pub(super) struct Tracing(Option<Traces>);
+
+impl Tracing {
+    pub(super) fn by(traces: Traces) -> Self {
+        Self(Some(traces))
+    }
+
+    pub(super) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// For a unary method.
+    pub(super) fn unary<Req: Message>(&self, method: Intercepted<Req>, path: &str) -> Handler {
+        match &self.0 {
+            None => Handler::unary(method),
+            Some(traces) => Handler::unary(Traced::new(method, traces.clone(), path)),
+        }
+    }
+
+    /// For a method of one of the other call types.
+    pub(super) fn streaming<Req: Message>(&self, method: Intercepted<Req>, path: &str) -> Handler {
+        match &self.0 {
+            None => Handler::streaming(method),
+            Some(traces) => Handler::streaming(Traced::new(method, traces.clone(), path)),
+        }
+    }
+
+    /// What there is at `path`, where there is no method: where calls are traced, one that refuses them all.
+    ///
+    /// # Errors
+    /// `status`, where they are not.
+    pub(super) fn refused(&self, path: &str, status: Status) -> Result<Arc<ServerMethod>, Status> {
+        let Some(traces) = &self.0 else { return Err(status) };
+        let handler = Handler::streaming(Traced::new(Refusing(status), traces.clone(), path));
+        Ok(Arc::new(ServerMethod::new("other", ServiceOptions::default(), handler)))
+    }
+}
+
+struct Refusing(Status);
+
+impl StreamingHandler for Refusing {
+    fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        call.fail(&self.0);
+        Box::pin(ready(()))
+    }
+}

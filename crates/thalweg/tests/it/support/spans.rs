@@ -1,0 +1,157 @@
+//! The spans that an OpenTelemetry SDK would send away, as text.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use opentelemetry::trace::Status;
+use opentelemetry::{Context, Key, Value};
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::propagation::TraceContextPropagator;
+use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanProcessor};
+use thalweg::Traces;
+
+use super::until;
+
+/// A provider of the SDK that keeps all spans that end, and counts those that are open.
+#[derive(Clone)]
+pub(crate) struct Spans {
+    pub(crate) provider: SdkTracerProvider,
+    kept: Kept,
+}
+
+#[derive(Clone, Default)]
+struct Kept {
+    ended: Arc<Mutex<Vec<SpanData>>>,
+    open: Arc<AtomicIsize>,
+    meddle: Arc<Mutex<Option<Meddle>>>,
+}
+
+/// What a processor does on the side whenever a span begins or ends.
+type Meddle = Arc<dyn Fn() + Send + Sync>;
+
+impl Spans {
+    pub(crate) fn new() -> Self {
+        Self::sampled_by(Sampler::AlwaysOn)
+    }
+
+    pub(crate) fn sampled_by(sampler: Sampler) -> Self {
+        let kept = Kept::default();
+        let provider = SdkTracerProvider::builder().with_sampler(sampler);
+        Self { provider: provider.with_span_processor(kept.clone()).build(), kept }
+    }
+
+    pub(crate) fn traces(&self) -> Traces {
+        Traces::new(&self.provider, TraceContextPropagator::new())
+    }
+
+    /// Has `meddle` run whenever a span begins or ends from now on.
+    pub(crate) fn meddle(&self, meddle: impl Fn() + Send + Sync + 'static) {
+        *self.kept.meddle.lock().unwrap() = Some(Arc::new(meddle));
+    }
+
+    /// How many spans have begun, and not ended.
+    pub(crate) fn open(&self) -> isize {
+        self.kept.open.load(Ordering::SeqCst)
+    }
+
+    /// The spans so far, once none of them is open.
+    pub(crate) async fn ended(&self) -> Vec<SpanData> {
+        until(|| self.open() == 0).await;
+        self.kept.ended.lock().unwrap().clone()
+    }
+
+    /// All spans, once `count` have ended and none is open, as a tree: those of one parent in the order of their
+    /// beginning.
+    pub(crate) async fn tree(&self, count: usize) -> String {
+        until(|| self.kept.ended.lock().unwrap().len() >= count).await;
+        let mut spans = self.ended().await;
+        spans.sort_by_key(|span| span.start_time);
+        let known: Vec<_> = spans.iter().map(|span| span.span_context.span_id()).collect();
+        let mut children: BTreeMap<_, Vec<&SpanData>> = BTreeMap::new();
+        for span in &spans {
+            let parent = known.iter().position(|id| *id == span.parent_span_id);
+            children.entry(parent).or_default().push(span);
+        }
+        let mut text = String::new();
+        let mut next: Vec<_> = children.remove(&None).unwrap_or_default();
+        next.reverse();
+        let mut stack: Vec<_> = next.into_iter().map(|span| (0, span)).collect();
+        while let Some((depth, span)) = stack.pop() {
+            describe(span, depth, &mut text);
+            let position = known.iter().position(|id| *id == span.span_context.span_id());
+            let below = children.remove(&position).unwrap_or_default();
+            stack.extend(below.into_iter().rev().map(|span| (depth + 1, span)));
+        }
+        text
+    }
+}
+
+/// `name KIND status attributes`, and a line for each event. What is compressed is called so: how well it is, is
+/// another matter.
+fn describe(span: &SpanData, depth: usize, out: &mut String) {
+    let indent = "  ".repeat(depth);
+    let status = match &span.status {
+        Status::Unset => "unset".to_owned(),
+        Status::Ok => "OK".to_owned(),
+        Status::Error { description } => format!("[{description}]"),
+    };
+    let _ = write!(out, "{indent}{} {:?} {status}", span.name, span.span_kind);
+    for attribute in &span.attributes {
+        let _ = write!(out, " {}={}", attribute.key, attribute.value);
+    }
+    out.push('\n');
+    for event in span.events.iter() {
+        let _ = write!(out, "{indent}  - {}", event.name);
+        let of = |key: &'static str| {
+            let found = event.attributes.iter().find(|attribute| attribute.key == Key::from(key));
+            found.map(|attribute| &attribute.value)
+        };
+        if let (Some(number), Some(size)) = (of("sequence-number"), of("message-size")) {
+            let _ = write!(out, " {number}: {size}");
+            if let (Some(Value::I64(compressed)), Value::I64(size)) = (of("message-size-compressed"), size) {
+                assert!(compressed < size, "{compressed} of {size}");
+                out.push_str(" compressed");
+            }
+        }
+        out.push('\n');
+    }
+}
+
+impl Kept {
+    fn run_meddle(&self) {
+        let meddle = self.meddle.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(meddle) = meddle {
+            meddle();
+        }
+    }
+}
+
+impl SpanProcessor for Kept {
+    fn on_start(&self, _: &mut Span, _: &Context) {
+        self.open.fetch_add(1, Ordering::SeqCst);
+        self.run_meddle();
+    }
+
+    fn on_end(&self, span: SpanData) {
+        self.run_meddle();
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push(span);
+        self.open.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").field("open", &self.open).finish_non_exhaustive()
+    }
+}
