@@ -16,6 +16,7 @@ use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Respon
 const CALL_DURATION: &str = "grpc.client.call.duration";
 const STARTED: &str = "grpc.client.attempt.started";
 const DURATION: &str = "grpc.client.attempt.duration";
+const RETRIES: &str = "grpc.client.call.transparent_retries";
 const SENT: &str = "grpc.client.attempt.sent_total_compressed_message_size";
 const RECEIVED: &str = "grpc.client.attempt.rcvd_total_compressed_message_size";
 const SERVER_STARTED: &str = "grpc.server.call.started";
@@ -233,6 +234,10 @@ async fn a_transparent_retry_is_another_attempt() {
     assert_eq!((point(SENT, "OK"), point(RECEIVED, "OK")), (Some((1, 7.0)), Some((1, 3.0))));
     assert_eq!(point(CALL_DURATION, "OK").map(|(count, _)| count), Some(1));
     assert_eq!(point(CALL_DURATION, "UNAVAILABLE"), None);
+    // gRFC A96: of calls without retries nothing is told.
+    let retries: Vec<_> = all[RETRIES].points.values().map(|point| (point.count, point.sum)).collect();
+    assert_eq!(retries, [(1, 1.0)]);
+    assert_eq!(all[RETRIES].unit, "{transparent_retry}");
 }
 
 #[tokio::test]

@@ -282,6 +282,47 @@ async fn calls_that_are_given_up_are_cancelled() {
     assert!(tree.matches("[CANCELLED").count() >= 5, "{tree}");
 }
 
+/// Tells the span that is current when it is dropped.
+struct Last;
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        Context::current().span().set_attribute(KeyValue::new("dropped", "here"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_handler_drops_is_within_its_span() {
+    let spans = Spans::new();
+    let server = Server::builder().interceptor(|call: Call, next: Next| async move {
+        let _last = Last;
+        next.run(call).await
+    });
+    let target = start(server.add_service(Echo::default()).traces(spans.traces())).await;
+    let channel = Channel::builder(&target).connect().await.expect("a server");
+    for order in ["sleep", "a"] {
+        let channel = channel.clone();
+        let call = tokio::spawn(async move { echo(&channel, raw(order)).await });
+        if order == "sleep" {
+            until(|| spans.open() == 1).await;
+            call.abort();
+        } else {
+            soon(call).await.expect("no panic").expect("an echo");
+        }
+    }
+    check(
+        &spans,
+        &[
+            "Recv.test.Echo.Echo Server [CANCELLED, the call was cancelled] dropped=here",
+            "  - Inbound message 0: 5",
+            "Recv.test.Echo.Echo Server OK dropped=here",
+            "  - Inbound message 0: 1",
+            "  - Outbound message 0: 1",
+        ],
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn a_deadline_is_told_on_both_sides() {
     let traced = Traced::new().await;
