@@ -20,9 +20,9 @@ use crate::lanes::{
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::options::CallOptions;
-use crate::server_address::ServerAddress;
 use crate::random::random_unit;
 use crate::request_heads::RequestHeads;
+use crate::server_address::ServerAddress;
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTlsConfig, TlsError};
 

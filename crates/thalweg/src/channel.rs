@@ -8,8 +8,7 @@ use std::{fmt, io};
 
 use futures_core::Stream;
 use thalweg_engine::{
-    self as engine, CallOptions, ChannelConfig, Encode, Encoding, Exchange, Keepalive, Method,
-    ServerAddress,
+    self as engine, CallOptions, ChannelConfig, Encode, Encoding, Exchange, Keepalive, Method, ServerAddress,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::MetadataMap;

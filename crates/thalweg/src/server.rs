@@ -333,6 +333,7 @@ impl fmt::Debug for ServerBuilder {
             .field("services", &self.services.len())
             .field("chain", &self.chain)
             .field("send_compressed", &self.send_compressed)
+            .field("traces", &self.traces)
             .field("server", &self.server)
             .field("config", &self.config)
             .finish()

@@ -48,7 +48,8 @@ async fn metrics_are_scraped() {
     assert_eq!(status, "HTTP/1.1 200 OK");
     assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
     let samples = samples(&body);
-    let check = |name: &str, expected: f64| assert_eq!(samples.get(name), Some(&expected), "{name} in {samples:#?}");
+    let check =
+        |name: &str, expected: f64| assert_eq!(samples.get(name), Some(&expected), "{name} in {samples:#?}");
     let method = "grpc_method=\"helloworld.Greeter/SayHello\"";
     check(&format!("grpc_server_call_started_total{{{method}}}"), 3.0);
     check(&format!("grpc_server_call_duration_seconds_count{{{method},grpc_status=\"OK\"}}"), 2.0);

@@ -95,8 +95,7 @@ fn open_empty(
 ) -> Result<SlotKey, Refused> {
     let mut state = connection.lock();
     let slot = |stream| Slot::of_client(stream, Inbox::new(message_size_max), WakesOn::Messages);
-    let open =
-        |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), fields.block(), false);
+    let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), fields.block(), false);
     let key = open_stream(&mut state, ticket, slot, open)?;
     state.notify_driver();
     drop(state);

@@ -187,8 +187,7 @@ impl Incoming {
             return note_decompressed(&self.measure, prefix, opened);
         }
         self.position = end;
-        let opened =
-            codec::open_lent(prefix, &self.buffer[start..end], self.encoding, self.message_size_max);
+        let opened = codec::open_lent(prefix, &self.buffer[start..end], self.encoding, self.message_size_max);
         note_decompressed(&self.measure, prefix, opened)
     }
 

@@ -233,6 +233,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn servers() {
+        let check = |target: &str, address: &str, port: Option<u16>, is_name: bool| {
+            let target = Target::parse(target).unwrap();
+            assert_eq!(target.server(), ServerAddress { address: address.to_owned(), port });
+            assert_eq!(target.is_name(), is_name, "{target}");
+        };
+        check("localhost:50051", "localhost", Some(50051), true);
+        check("dns:///a.test", "a.test", Some(443), true);
+        check("127.0.0.1:80", "127.0.0.1", Some(80), false);
+        check("[::1]:80", "::1", Some(80), false);
+        check("ipv4:1.2.3.4:80,1.2.3.5:81", "1.2.3.4", Some(80), false);
+        check("unix:///run/a.sock", "/run/a.sock", None, false);
+        check("unix-abstract:a", "a", None, false);
+    }
+
+    #[test]
     fn targets() {
         let check = |text: &str, expected: Result<(&str, usize), &str>| match (Target::parse(text), expected)
         {

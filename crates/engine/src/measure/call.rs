@@ -45,6 +45,7 @@ enum Side {
     Uncounted,
 }
 
+#[expect(clippy::large_enum_variant, reason = "it is on the heap already")]
 enum Trace {
     Client(ClientTrace, Arc<Observed>),
     /// `counted` is what the server's metrics have of the same call.
@@ -162,9 +163,8 @@ impl CallMeasure {
         if let Some(measured) = &self.0 {
             measured.received.fetch_add(wire as u64, Ordering::Relaxed);
             match &measured.trace {
-                None => {}
                 Some(Trace::Client(trace, _)) if !is_compressed => trace.received(Sizes::of(wire, wire)),
-                Some(Trace::Client(..)) => {}
+                None | Some(Trace::Client(..)) => {}
                 Some(Trace::Server { trace, counted }) => {
                     if !is_compressed {
                         trace.received(wire, wire);

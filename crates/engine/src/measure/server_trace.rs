@@ -20,10 +20,15 @@ pub(crate) struct ServerTrace {
 }
 
 impl ServerTrace {
-    /// A call of the method at `path` begins, a child of what its metadata says.
-    pub(crate) fn begin(traces: &Traces, path: &str, metadata: &HeaderMap) -> Self {
+    /// How the spans of the method at `path` are called.
+    pub(crate) fn name(path: &str) -> String {
+        span_name("Recv", path)
+    }
+
+    /// A call begins, a child of what its metadata says.
+    pub(crate) fn begin(traces: &Traces, name: &str, metadata: &HeaderMap) -> Self {
         let parent = traces.extract(metadata);
-        let context = traces.start(span_name("Recv", path), SpanKind::Server, Vec::new(), &parent);
+        let context = traces.start(name.to_owned(), SpanKind::Server, Vec::new(), &parent);
         Self { span: MessageSpan::new(context), outcome: Mutex::new(None) }
     }
 
@@ -54,7 +59,10 @@ impl ServerTrace {
             let ended = ENDING_WITH.try_with(|status| status.borrow().clone()).ok().flatten();
             Err(ended.unwrap_or_else(|| Status::new(Code::Cancelled, "the call was cancelled")))
         });
-        span::end(&self.span.context, outcome.as_ref().map(|()| ()));
+        match outcome {
+            Ok(()) => span::end(&self.span.context, Ok(())),
+            Err(status) => span::end(&self.span.context, Err(&status)),
+        }
     }
 
     fn outcome(&self) -> MutexGuard<'_, Option<Result<(), Status>>> {

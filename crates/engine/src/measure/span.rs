@@ -47,9 +47,9 @@ impl MessageSpan {
         let number = count.fetch_add(1, Ordering::Relaxed);
         let mut attributes = Vec::with_capacity(3);
         attributes.push(KeyValue::new("sequence-number", number));
-        attributes.push(KeyValue::new("message-size", sizes.plain as i64));
+        attributes.push(KeyValue::new("message-size", bytes(sizes.plain)));
         if let Some(compressed) = sizes.compressed {
-            attributes.push(KeyValue::new("message-size-compressed", compressed as i64));
+            attributes.push(KeyValue::new("message-size-compressed", bytes(compressed)));
         }
         self.context.span().add_event(name, attributes);
     }
@@ -65,6 +65,11 @@ pub(super) fn end(context: &Context, outcome: Result<(), &Status>) {
         });
     }
     span.end();
+}
+
+/// A size as OpenTelemetry has numbers.
+fn bytes(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
 }
 
 fn described(code: Code, message: &str) -> String {

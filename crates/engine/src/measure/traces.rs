@@ -76,7 +76,9 @@ impl Traces {
         match &self.0.propagator {
             Propagator::Given(propagator) => propagator.inject_context(context, &mut carrier),
             Propagator::Global => {
-                global::get_text_map_propagator(|propagator| propagator.inject_context(context, &mut carrier));
+                global::get_text_map_propagator(|propagator| {
+                    propagator.inject_context(context, &mut carrier);
+                });
             }
         }
     }
@@ -86,9 +88,9 @@ impl Traces {
         let (carrier, current) = (Received(metadata), Context::current());
         match &self.0.propagator {
             Propagator::Given(propagator) => propagator.extract_with_context(&current, &carrier),
-            Propagator::Global => {
-                global::get_text_map_propagator(|propagator| propagator.extract_with_context(&current, &carrier))
-            }
+            Propagator::Global => global::get_text_map_propagator(|propagator| {
+                propagator.extract_with_context(&current, &carrier)
+            }),
         }
     }
 }
@@ -101,7 +103,14 @@ impl fmt::Debug for Traces {
 
 /// The name of a span, of a method's path: `Sent.package.Service.Method`.
 pub(super) fn span_name(prefix: &str, path: &str) -> String {
-    format!("{prefix}.{}", path.trim_start_matches('/').replace('/', "."))
+    let path = path.trim_start_matches('/');
+    let mut name = String::with_capacity(prefix.len() + 1 + path.len());
+    name.push_str(prefix);
+    for part in path.split('/') {
+        name.push('.');
+        name.push_str(part);
+    }
+    name
 }
 
 /// The metadata of a request that is to be sent. Keys or values that metadata can't have are left out, and so are

@@ -23,18 +23,18 @@ use crate::status::Status;
 pub struct Traced<H> {
     handler: H,
     traces: Traces,
-    /// `/package.Service/Method`.
-    path: String,
+    /// Of the spans.
+    name: String,
 }
 
 impl<H> Traced<H> {
     /// The handler of the method at `path`, `/package.Service/Method`.
-    pub fn new(handler: H, traces: Traces, path: impl Into<String>) -> Self {
-        Self { handler, traces, path: path.into() }
+    pub fn new(handler: H, traces: Traces, path: &str) -> Self {
+        Self { handler, traces, name: ServerTrace::name(path) }
     }
 
     fn begin(&self, head: &RequestHead) -> Arc<ServerTrace> {
-        Arc::new(ServerTrace::begin(&self.traces, &self.path, &head.metadata))
+        Arc::new(ServerTrace::begin(&self.traces, &self.name, &head.metadata))
     }
 }
 
@@ -62,11 +62,7 @@ where
 }
 
 impl<H: StreamingHandler> StreamingHandler for Traced<H> {
-    fn start(
-        &self,
-        head: &RequestHead,
-        mut call: StreamingCall,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn start(&self, head: &RequestHead, mut call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let trace = Ending(self.begin(head));
         call.measure = call.measure.traced(&trace.0);
         let future = trace.run(|| self.handler.start(head, call));

@@ -11,8 +11,8 @@
 //! slow handler would do something else. `cargo xtask test --only costs` compares the counts with those that were
 //! recorded.
 //!
-//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call, and with `--features traces` of its
-//! spans: what that costs is the difference.
+//! Built with `--features metrics`, both sides tell OpenTelemetry's SDK of each call, with `--features traces` they
+//! give it the spans of each: what that costs is the difference.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "metrics")]

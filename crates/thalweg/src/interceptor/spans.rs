@@ -65,7 +65,9 @@ impl Interceptor for Spans {
             None => note_connection(&span, call.extensions()),
         }
         match next.run(call).instrument(span.clone()).await {
-            Ok(reply) => Ok(reply.map(|messages| messages.on_end(move |end| note_end(&span, side, end.err())))),
+            Ok(reply) => {
+                Ok(reply.map(|messages| messages.on_end(move |end| note_end(&span, side, end.err()))))
+            }
             Err(status) => {
                 note_end(&span, side, Some(&status));
                 Err(status)

@@ -214,11 +214,7 @@ pub(super) struct Router {
 }
 
 impl Router {
-    pub(super) fn new(
-        server: ServerHandle,
-        send_compressed: Option<Encoding>,
-        tracing: Tracing,
-    ) -> Self {
+    pub(super) fn new(server: ServerHandle, send_compressed: Option<Encoding>, tracing: Tracing) -> Self {
         Self { server, send_compressed, tracing, methods: HashMap::new() }
     }
 }
@@ -259,6 +255,7 @@ impl fmt::Debug for Router {
             .field("services", &self.server.services())
             .field("methods", &self.methods.len())
             .field("send_compressed", &self.send_compressed)
+            .field("tracing", &self.tracing)
             .finish()
     }
 }

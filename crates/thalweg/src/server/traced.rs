@@ -11,7 +11,7 @@ use super::intercepted::Intercepted;
 use crate::message::Message;
 
 /// Makes the handlers of a server's methods, with spans or without.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tracing(Option<Traces>);
 
 impl Tracing {

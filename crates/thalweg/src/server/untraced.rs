@@ -1,6 +1,10 @@
 //! Instead of what traces the calls of a server, where the feature `opentelemetry` is off.
 
-#![allow(clippy::unused_self, clippy::trivially_copy_pass_by_ref, reason = "this stands for what has a state")]
+#![allow(
+    clippy::unused_self,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "this stands for what has a state"
+)]
 
 use std::sync::Arc;
 
@@ -10,7 +14,7 @@ use thalweg_engine::server::{Handler, ServerMethod};
 use super::intercepted::Intercepted;
 use crate::message::Message;
 
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Tracing(());
 
 impl Tracing {

@@ -28,6 +28,8 @@ mod support;
 mod threads;
 mod tls;
 #[cfg(feature = "opentelemetry")]
+mod trace_context;
+#[cfg(feature = "opentelemetry")]
 mod traces;
 mod upkeep;
 mod users_code;

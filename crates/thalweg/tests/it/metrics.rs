@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::support::peer::{HEAD, OK, Peer, channel_to_test};
 use crate::support::recorded::{Metric, Recorded};
 use crate::support::servers::{Port, Running};
+use crate::support::spans::Spans;
 use crate::support::{CHAT, COUNT, ECHO, Echo, Items, REPEAT, items, raw, soon, start, until};
 use thalweg::channel::Lanes;
 use thalweg::http2::ErrorCode;
 use thalweg::http2::frame::Kind;
-use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, Status};
+use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, Status, Traces};
 
 const CALL_DURATION: &str = "grpc.client.call.duration";
 const STARTED: &str = "grpc.client.attempt.started";
@@ -39,10 +40,20 @@ struct Measured {
 
 impl Measured {
     async fn new() -> Self {
+        Self::with(None).await
+    }
+
+    async fn with(traces: Option<Traces>) -> Self {
         let recorded = Recorded::new();
-        let server = Server::builder().add_service(Echo::default()).metrics(recorded.metrics());
+        let mut server = Server::builder().add_service(Echo::default()).metrics(recorded.metrics());
+        if let Some(traces) = traces.clone() {
+            server = server.traces(traces);
+        }
         let target = start(server).await;
-        let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(recorded.metrics());
+        let mut channel = Channel::builder(&target).lanes(Lanes::fixed(1)).metrics(recorded.metrics());
+        if let Some(traces) = traces {
+            channel = channel.traces(traces);
+        }
         let channel = channel.connect().await.expect("a server");
         Self { recorded, channel, target: format!("dns:///{target}") }
     }
@@ -97,6 +108,7 @@ async fn unary_calls_are_counted_on_both_sides() {
 
     measured.unary(&ECHO, raw("fail"), &options).await.expect_err("asked to");
     measured.check("test.Echo/Echo", "NOT_FOUND", 1, 4, 0);
+    assert!(!measured.recorded.all().contains_key(RETRIES));
     assert_eq!(measured.started("test.Echo/Echo"), (6, 6));
 }
 
@@ -114,7 +126,19 @@ async fn sizes_are_those_of_what_is_compressed() {
 
 #[tokio::test]
 async fn streams_are_one_call_with_all_their_messages() {
-    let measured = Measured::new().await;
+    check_streams(Measured::new().await).await;
+}
+
+#[tokio::test]
+async fn traces_leave_the_metrics_as_they_are() {
+    let measured = Measured::with(Some(Spans::new().traces())).await;
+    measured.unary(&ECHO, raw("12345"), &CallOptions::default()).await.expect("an answer");
+    measured.check("test.Echo/Echo", "OK", 1, 5, 5);
+    assert_eq!(measured.started("test.Echo/Echo"), (1, 1));
+    check_streams(measured).await;
+}
+
+async fn check_streams(measured: Measured) {
     let options = CallOptions::default();
     let requests: Items<Raw> = items(["a", "bc", "def"].map(raw).into());
     let replies = measured.channel.bidi_streaming::<_, Raw>(&CHAT, Request::new(requests), &options).await;
@@ -234,7 +258,6 @@ async fn a_transparent_retry_is_another_attempt() {
     assert_eq!((point(SENT, "OK"), point(RECEIVED, "OK")), (Some((1, 7.0)), Some((1, 3.0))));
     assert_eq!(point(CALL_DURATION, "OK").map(|(count, _)| count), Some(1));
     assert_eq!(point(CALL_DURATION, "UNAVAILABLE"), None);
-    // gRFC A96: of calls without retries nothing is told.
     let retries: Vec<_> = all[RETRIES].points.values().map(|point| (point.count, point.sum)).collect();
     assert_eq!(retries, [(1, 1.0)]);
     assert_eq!(all[RETRIES].unit, "{transparent_retry}");

@@ -1,77 +1,23 @@
-//! The spans of real calls: gRFC A72, and what goes from one process to the next.
+//! The spans of real calls, by gRFC A72.
 
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use opentelemetry::baggage::BaggageExt;
-use opentelemetry::propagation::TextMapCompositePropagator;
-use opentelemetry::trace::{FutureExt, TraceContextExt, Tracer, TracerProvider};
+use opentelemetry::trace::TraceContextExt;
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_sdk::propagation::{BaggagePropagator, TraceContextPropagator};
-use opentelemetry_sdk::trace::{Sampler, SpanData};
-use thalweg::channel::Lanes;
+use opentelemetry_sdk::trace::SpanData;
 use thalweg::http2::ErrorCode;
 use thalweg::http2::frame::Kind;
 use thalweg::interceptor::{Call, Next};
-use thalweg::server::{Methods, Service};
-use thalweg::{
-    CallOptions, Channel, Code, Encoding, Method, Raw, Request, Response, Server, ServiceOptions, Status,
-    Streaming, Traces,
-};
+use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Server};
 
 use crate::support::peer::{HEAD, OK, Peer, channel_to_test, connected_by};
-use crate::support::spans::Spans;
+use crate::support::spans::{Spans, Traced, check, read_all, traceparent};
 use crate::support::{
     CHAT, COUNT, ECHO, Echo, Items, REPEAT, chat, echo, items, poll_once, raw, soon, start, until,
 };
-
-/// A client and a server that tell the same provider.
-struct Traced {
-    spans: Spans,
-    target: String,
-    channel: Channel,
-}
-
-impl Traced {
-    async fn new() -> Self {
-        Self::with(Spans::new(), Echo::default()).await
-    }
-
-    async fn with(spans: Spans, service: impl Service) -> Self {
-        let target = start(Server::builder().add_service(service).traces(spans.traces())).await;
-        let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).traces(spans.traces());
-        let channel = channel.connect().await.expect("a server");
-        Self { spans, target, channel }
-    }
-
-    async fn check(&self, expected: &[&str]) {
-        check(&self.spans, expected).await;
-    }
-}
-
-const FIRST: &str = "previous-rpc-attempts=0 transparent-retry=false";
-const RETRY: &str = "previous-rpc-attempts=0 transparent-retry=true";
-
-/// That the spans are these: a line for each span and event, where `FIRST` and `RETRY` stand for the attributes of
-/// attempts.
-async fn check(spans: &Spans, expected: &[&str]) {
-    let expected: Vec<String> =
-        expected.iter().map(|line| line.replace("FIRST", FIRST).replace("RETRY", RETRY)).collect();
-    let count = expected.iter().filter(|line| !line.trim_start().starts_with("- ")).count();
-    let tree = soon(spans.tree(count)).await;
-    // In short.
-    let refused = "the stream was reset with REFUSED_STREAM: the peer reset the stream";
-    let tree = tree.replace(refused, "REFUSED_STREAM");
-    assert_eq!(tree.lines().collect::<Vec<_>>(), expected, "\n{tree}");
-}
-
-async fn read_all(responses: Response<Streaming<Raw>>) -> Result<(), Status> {
-    let mut responses = responses.into_inner();
-    while soon(responses.message()).await?.is_some() {}
-    Ok(())
-}
 
 #[tokio::test]
 async fn a_unary_call_has_three_spans() {
@@ -270,8 +216,12 @@ async fn calls_that_are_given_up_are_cancelled() {
     let traced = Traced::new().await;
     let options = CallOptions::default();
     let order = Request::new(raw("1000 100000"));
-    let mut responses =
-        traced.channel.server_streaming::<_, Raw>(&REPEAT, order, &options).await.expect("a stream").into_inner();
+    let mut responses = traced
+        .channel
+        .server_streaming::<_, Raw>(&REPEAT, order, &options)
+        .await
+        .expect("a stream")
+        .into_inner();
     soon(responses.message()).await.expect("a message");
     drop(responses);
     let mut begun = Box::pin(chat(&traced.channel, items(vec![raw("a")])));
@@ -332,13 +282,6 @@ async fn a_deadline_is_told_on_both_sides() {
     assert_eq!(call.await.expect_err("it sleeps").code(), Code::DeadlineExceeded);
     let tree = soon(traced.spans.tree(3)).await;
     assert_eq!(tree.matches("[DEADLINE_EXCEEDED, ").count(), 3, "{tree}");
-}
-
-/// The trace and the span that a request's `traceparent` names.
-fn traceparent(head: &str) -> (String, String) {
-    let line = head.lines().find(|line| line.starts_with("traceparent")).expect("a traceparent");
-    let mut parts = line.split('-').skip(1).map(str::to_owned);
-    (parts.next().expect("a trace"), parts.next().expect("a span"))
 }
 
 #[tokio::test]
@@ -451,210 +394,6 @@ async fn waiting_for_a_name_and_a_connection_is_told() {
     echo(&channel, raw("")).await.expect("an echo");
     let tree = soon(spans.tree(2)).await;
     assert!(tree.contains("Delayed LB pick") && !tree.contains("Delayed name"), "{tree}");
-}
-
-/// Calls the service behind it for each call, and once more for each message of its stream.
-struct Relay {
-    behind: Channel,
-    /// Of the baggage that came: `user`.
-    users: Arc<Mutex<Vec<String>>>,
-}
-
-impl Service for Relay {
-    const NAME: &'static str = "test.Relay";
-
-    fn register(self, methods: &mut Methods<'_>) {
-        let (service, options) = (Arc::new(self), ServiceOptions::default());
-        methods.unary("Unary", &service, &options, |relay: Arc<Self>, request: Request<Raw>| async move {
-            if let Some(user) = Context::current().baggage().get("user") {
-                relay.users.lock().unwrap().push(user.to_string());
-            }
-            tokio::task::yield_now().await;
-            echo(&relay.behind, request.into_inner()).await.map(Response::new)
-        });
-        methods.server_streaming("Stream", &service, &options, |relay: Arc<Self>, request: Request<Raw>| {
-            let message = request.into_inner();
-            async move { Ok(Response::new(Relayed { relay, message, call: None })) }
-        });
-    }
-}
-
-/// A stream of one message, asked for where it is polled.
-struct Relayed {
-    relay: Arc<Relay>,
-    message: Raw,
-    call: Option<Calling>,
-}
-
-type Calling = std::pin::Pin<Box<dyn Future<Output = Result<Raw, Status>> + Send>>;
-
-impl thalweg::Stream for Relayed {
-    type Item = Result<Raw, Status>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        let (relay, message) = (Arc::clone(&self.relay), self.message.clone());
-        if message.0.is_empty() {
-            return std::task::Poll::Ready(None);
-        }
-        let call =
-            self.call.get_or_insert_with(|| Box::pin(async move { echo(&relay.behind, message).await }));
-        let polled = call.as_mut().poll(cx).map(Some);
-        if polled.is_ready() {
-            self.message = raw("");
-        }
-        polled
-    }
-}
-
-#[tokio::test]
-async fn calls_within_a_handler_go_on_with_its_trace() {
-    let spans = Spans::new();
-    let behind = Traced::with(spans.clone(), Echo::default()).await;
-    let relay = Relay { behind: behind.channel.clone(), users: Arc::default() };
-    let front = Traced::with(spans.clone(), relay).await;
-    static UNARY: Method = Method::new("/test.Relay/Unary");
-    static STREAM: Method = Method::new("/test.Relay/Stream");
-    let options = CallOptions::default();
-    let root = spans.provider.tracer("test").start("the application");
-    let root = Context::current_with_span(root);
-    let calls = async {
-        let reply = front.channel.unary::<_, Raw>(&UNARY, Request::new(raw("a")), &options).await;
-        reply.expect("an echo");
-        let responses = front.channel.server_streaming(&STREAM, Request::new(raw("bc")), &options).await;
-        read_all(responses.expect("a stream")).await.expect("a message");
-    };
-    calls.with_context(root.clone()).await;
-    root.span().end();
-    front
-        .check(&[
-            "the application Internal unset",
-            "  Sent.test.Relay.Unary Client OK",
-            "    Attempt.test.Relay.Unary Internal OK FIRST",
-            "      - Outbound message 0: 1",
-            "      - Inbound message 0: 1",
-            "      Recv.test.Relay.Unary Server OK",
-            "        - Inbound message 0: 1",
-            "        - Outbound message 0: 1",
-            "        Sent.test.Echo.Echo Client OK",
-            "          Attempt.test.Echo.Echo Internal OK FIRST",
-            "            - Outbound message 0: 1",
-            "            - Inbound message 0: 1",
-            "            Recv.test.Echo.Echo Server OK",
-            "              - Inbound message 0: 1",
-            "              - Outbound message 0: 1",
-            "  Sent.test.Relay.Stream Client OK",
-            "    Attempt.test.Relay.Stream Internal OK FIRST",
-            "      - Outbound message 0: 2",
-            "      - Inbound message 0: 2",
-            "      Recv.test.Relay.Stream Server OK",
-            "        - Inbound message 0: 2",
-            "        - Outbound message 0: 2",
-            "        Sent.test.Echo.Echo Client OK",
-            "          Attempt.test.Echo.Echo Internal OK FIRST",
-            "            - Outbound message 0: 2",
-            "            - Inbound message 0: 2",
-            "            Recv.test.Echo.Echo Server OK",
-            "              - Inbound message 0: 2",
-            "              - Outbound message 0: 2",
-        ])
-        .await;
-}
-
-#[tokio::test]
-async fn state_and_baggage_go_along() {
-    let spans = Spans::new();
-    let propagator = || {
-        TextMapCompositePropagator::new(vec![
-            Box::new(TraceContextPropagator::new()),
-            Box::new(BaggagePropagator::new()),
-        ])
-    };
-    let traces = Traces::new(&spans.provider, propagator());
-    let (builder, mut accepted) = channel_to_test();
-    let behind = builder.traces(traces.clone()).connect_lazy().expect("a target");
-    let users = Arc::default();
-    let relay = Relay { behind, users: Arc::clone(&users) };
-    let target = start(Server::builder().add_service(relay).traces(traces)).await;
-    // A client of another make: it has no spans, but says where its call belongs.
-    let client = Channel::builder(&target).connect().await.expect("a server");
-    let mut request = Request::new(raw("a"));
-    let trace = "0af7651916cd43dd8448eb211c80319c";
-    let metadata = request.metadata_mut();
-    metadata.insert("traceparent", format!("00-{trace}-b7ad6b7169203331-01").parse().unwrap());
-    metadata.insert("tracestate", "congo=t61rcWkgMzE".parse().unwrap());
-    metadata.insert("baggage", "user=ada".parse().unwrap());
-    let call = tokio::spawn(async move {
-        static UNARY: Method = Method::new("/test.Relay/Unary");
-        client.unary::<_, Raw>(&UNARY, request, &CallOptions::default()).await
-    });
-    let mut peer = Peer::server(soon(accepted.recv()).await.expect("it connects"), &[]).await;
-    let head = soon(peer.next_of(Kind::Headers)).await;
-    assert_eq!(traceparent(&head.text()).0, trace);
-    assert!(head.text().contains("congo=t61rcWkgMzE"), "{}", head.text());
-    assert!(head.text().contains("user=ada"), "{}", head.text());
-    peer.headers(head.stream, true, OK).send().await;
-    soon(call).await.expect("no panic").expect_err("it got no message");
-    assert_eq!(*users.lock().unwrap(), ["ada"]);
-    let spans = spans.ended().await;
-    let received = spans.iter().find(|span| span.name == "Recv.test.Relay.Unary").expect("its span");
-    assert_eq!(received.parent_span_id.to_string(), "b7ad6b7169203331");
-    assert!(received.parent_span_is_remote);
-}
-
-#[tokio::test]
-async fn what_is_not_sampled_is_passed_on() {
-    let spans = Spans::sampled_by(Sampler::ParentBased(Box::new(Sampler::AlwaysOff)));
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let note = Arc::clone(&seen);
-    let look = move |call: Call, next: Next| {
-        let context = Context::current().span().span_context().clone();
-        note.lock().unwrap().push((context.trace_id(), context.is_sampled(), context.is_valid()));
-        next.run(call)
-    };
-    let server = Server::builder().add_service(Echo::default()).traces(spans.traces()).interceptor(look);
-    let target = start(server).await;
-    let channel = Channel::builder(&target).traces(spans.traces()).connect().await.expect("a server");
-    echo(&channel, raw("not sampled")).await.expect("an echo");
-    // An application that samples by itself.
-    let sampling = Spans::new();
-    let root = Context::current_with_span(sampling.provider.tracer("test").start("the application"));
-    let trace = root.span().span_context().trace_id();
-    echo(&channel, raw("sampled")).with_context(root.clone()).await.expect("an echo");
-    let seen = seen.lock().unwrap().clone();
-    assert_eq!((seen[0].1, seen[0].2), (false, true));
-    assert_eq!(seen[1], (trace, true, true));
-    let names: Vec<_> = spans.ended().await.into_iter().map(|span| span.name).collect();
-    assert_eq!(names.len(), 3, "{names:?}");
-}
-
-#[tokio::test]
-async fn interceptors_run_within_the_span_and_may_refuse() {
-    let spans = Spans::new();
-    let name = Arc::new(Mutex::new(None));
-    let (seen, refuse) = (Arc::clone(&name), |_: Request<()>| Err(Status::unauthenticated("who are you?")));
-    let server = Server::builder()
-        .interceptor(move |call: Call, next: Next| {
-            Context::current().span().set_attribute(KeyValue::new("x-tenant", "42"));
-            *seen.lock().unwrap() = Some(call.method().name().to_owned());
-            next.run(call)
-        })
-        .interceptor(thalweg::interceptor::head(refuse))
-        .add_service(Echo::default())
-        .traces(spans.traces());
-    let channel = Channel::builder(start(server).await).connect().await.expect("a server");
-    assert_eq!(echo(&channel, raw("a")).await.expect_err("refused").code(), Code::Unauthenticated);
-    assert_eq!(name.lock().unwrap().as_deref(), Some("Echo"));
-    check(
-        &spans,
-        &[
-            "Recv.test.Echo.Echo Server [UNAUTHENTICATED, who are you?] x-tenant=42",
-            "  - Inbound message 0: 1",
-        ],
-    )
-    .await;
 }
 
 #[tokio::test]

@@ -11,9 +11,65 @@ use opentelemetry::{Context, Key, Value};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, Span, SpanData, SpanProcessor};
-use thalweg::Traces;
+use thalweg::channel::Lanes;
+use thalweg::server::Service;
+use thalweg::{Channel, Raw, Response, Server, Status as CallStatus, Streaming, Traces};
 
-use super::until;
+use super::{Echo, soon, start, until};
+
+/// A client and a server that tell the same provider.
+pub(crate) struct Traced {
+    pub(crate) spans: Spans,
+    pub(crate) target: String,
+    pub(crate) channel: Channel,
+}
+
+impl Traced {
+    pub(crate) async fn new() -> Self {
+        Self::with(Spans::new(), Echo::default()).await
+    }
+
+    pub(crate) async fn with(spans: Spans, service: impl Service) -> Self {
+        let target = start(Server::builder().add_service(service).traces(spans.traces())).await;
+        let channel = Channel::builder(&target).lanes(Lanes::fixed(1)).traces(spans.traces());
+        let channel = channel.connect().await.expect("a server");
+        Self { spans, target, channel }
+    }
+
+    pub(crate) async fn check(&self, expected: &[&str]) {
+        check(&self.spans, expected).await;
+    }
+}
+
+const FIRST: &str = "previous-rpc-attempts=0 transparent-retry=false";
+const RETRY: &str = "previous-rpc-attempts=0 transparent-retry=true";
+
+/// That the spans are these: a line for each span and event, where `FIRST` and `RETRY` stand for the attributes of
+/// attempts.
+pub(crate) async fn check(spans: &Spans, expected: &[&str]) {
+    let expected: Vec<String> =
+        expected.iter().map(|line| line.replace("FIRST", FIRST).replace("RETRY", RETRY)).collect();
+    let count = expected.iter().filter(|line| !line.trim_start().starts_with("- ")).count();
+    let tree = soon(spans.tree(count)).await;
+    // In short.
+    let refused = "the stream was reset with REFUSED_STREAM: the peer reset the stream";
+    let tree = tree.replace(refused, "REFUSED_STREAM");
+    assert_eq!(tree.lines().collect::<Vec<_>>(), expected, "\n{tree}");
+}
+
+/// Reads a stream to its end.
+pub(crate) async fn read_all(responses: Response<Streaming<Raw>>) -> Result<(), CallStatus> {
+    let mut responses = responses.into_inner();
+    while soon(responses.message()).await?.is_some() {}
+    Ok(())
+}
+
+/// The trace and the span that a request's `traceparent` names.
+pub(crate) fn traceparent(head: &str) -> (String, String) {
+    let line = head.lines().find(|line| line.starts_with("traceparent")).expect("a traceparent");
+    let mut parts = line.split('-').skip(1).map(str::to_owned);
+    (parts.next().expect("a trace"), parts.next().expect("a span"))
+}
 
 /// A provider of the SDK that keeps all spans that end, and counts those that are open.
 #[derive(Clone)]
