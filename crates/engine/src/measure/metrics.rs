@@ -7,8 +7,8 @@ use opentelemetry::metrics::{Meter, MeterProvider};
 ///
 /// Names, units, labels and histogram boundaries are gRPC's: calls and attempts of gRFC [A66], connections of [A94],
 /// retries of [A96]. `thalweg.channel.lanes` has no name there. Without them nothing is measured: there is no global
-/// meter provider that a channel would take by itself, as A66 wants it; `opentelemetry::global::meter_provider()` can be
-/// given here.
+/// meter provider that a channel would take by itself, as A66 wants it; `opentelemetry::global::meter_provider()` can
+/// be given here.
 ///
 /// [A66]: https://github.com/grpc/proposal/blob/master/A66-otel-stats.md
 /// [A94]: https://github.com/grpc/proposal/blob/master/A94-subchannel-otel-metrics.md
