@@ -28,16 +28,25 @@ bool WaitForConnection(grpc::Channel& channel, Deadline deadline) {
   }
 }
 
+std::shared_ptr<grpc::ChannelCredentials> Credentials(const LoadOptions& options) {
+  if (!options.authority) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = *options.authority;
+  return grpc::SslCredentials(tls);
+}
+
 }  // namespace
 
 Stubs Connect(const LoadOptions& options) {
   grpc::ChannelArguments arguments;
   ApplySettings(arguments);
+  if (options.authority) arguments.SetSslTargetNameOverride("localhost");
   if (options.variant == ClientVariant::kOwn) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const std::shared_ptr<grpc::ChannelCredentials> credentials = Credentials(options);
   const uint32_t count = options.variant == ClientVariant::kOne ? 1 : options.connections;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (uint32_t i = 0; i < count; ++i) {
-    channels.push_back(grpc::CreateCustomChannel(options.target, grpc::InsecureChannelCredentials(), arguments));
+    channels.push_back(grpc::CreateCustomChannel(options.target, credentials, arguments));
     // Begins to connect.
     channels.back()->GetState(true);
   }

@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <fstream>
+#include <sstream>
 
 #include "misuse.h"
 
@@ -39,6 +41,14 @@ uint64_t ParseNumber(const std::string& flag, const std::string& text, uint64_t 
                  " is wanted");
   }
   return number;
+}
+
+std::string ReadFile(const std::string& flag, const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  if (!file || content.str().empty()) throw Misuse("`" + flag + " " + path + "`: there is nothing to read");
+  return content.str();
 }
 
 uint64_t ParseDuration(const std::string& flag, const std::string& text) {

@@ -27,6 +27,9 @@ class Flags {
 // A plain decimal number from `min` to `max`.
 uint64_t ParseNumber(const std::string& flag, const std::string& text, uint64_t min, uint64_t max);
 
+// What the file has, which is to be PEM.
+std::string ReadFile(const std::string& flag, const std::string& path);
+
 // `200ms`, `300us`, `1.5s`, up to a year; in ns.
 uint64_t ParseDuration(const std::string& flag, const std::string& text);
 

@@ -59,6 +59,8 @@ LoadOptions ParseLoad(Flags flags) {
       options.timeout_ns = duration();
     } else if (flag == "--variant") {
       options.variant = static_cast<ClientVariant>(choice(kClientVariants));
+    } else if (flag == "--cacert") {
+      options.authority = ReadFile(flag, flags.Value(flag));
     } else if (flag == "--announce") {
       options.announce = true;
     } else if (flag == "-O") {

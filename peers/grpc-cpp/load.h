@@ -23,6 +23,8 @@ struct LoadOptions {
   std::string target;
   CallType call = CallType::kUnary;
   int size = 0;
+  // Whom TLS trusts, in PEM, where it is used; the server's name is localhost.
+  std::optional<std::string> authority;
   uint32_t in_flight = 0;  // Over all connections.
   uint32_t connections = 1;
   uint32_t threads = 1;

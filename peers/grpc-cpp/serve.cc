@@ -27,6 +27,13 @@ std::unique_ptr<Service> MakeService(const ServeOptions& options) {
   return MakeCompletionQueueService(options.threads.value_or(ProcessorsAllowed()));
 }
 
+std::shared_ptr<grpc::ServerCredentials> Credentials(const ServeOptions& options) {
+  if (options.certificate.empty()) return grpc::InsecureServerCredentials();
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs.push_back({options.key, options.certificate});
+  return grpc::SslServerCredentials(tls);
+}
+
 bool IsUnixPath(const std::string& address) { return address.rfind(kUnix, 0) == 0; }
 
 // gRPC removes the socket that it finds at a path, be it another server's that listens. So it is looked at first.
@@ -77,15 +84,20 @@ ServeOptions ParseServe(Flags flags) {
       CheckAddress(options.listen.back());
     } else if (*flag == "--variant") {
       options.variant = ParseChoice(*flag, flags.Value(*flag), kServerVariants);
+    } else if (*flag == "--cert") {
+      options.certificate = ReadFile(*flag, flags.Value(*flag));
+    } else if (*flag == "--key") {
+      options.key = ReadFile(*flag, flags.Value(*flag));
     } else if (*flag == "--threads") {
       options.threads = static_cast<uint32_t>(ParseNumber(*flag, flags.Value(*flag), 1, kThreadsMax));
     } else {
-      throw Misuse("`" + *flag + "` is not understood: serve knows --listen, --variant and --threads");
+      throw Misuse("`" + *flag + "` is not understood: serve knows --listen, --variant, --cert, --key and --threads");
     }
   }
   if (options.threads && kServerVariants[options.variant] != kCompletionQueues) {
     throw Misuse("`--threads` is not understood by this variant of the server, whose threads are gRPC's: take `cq`");
   }
+  if (options.certificate.empty() != options.key.empty()) throw Misuse("`--cert` and `--key` go together");
   if (options.listen.empty()) throw Misuse("serve wants --listen ADDR");
   return options;
 }
@@ -98,11 +110,12 @@ int Serve(const ServeOptions& options) {
 
   grpc::ServerBuilder builder;
   ApplySettings(builder);
+  const std::shared_ptr<grpc::ServerCredentials> credentials = Credentials(options);
   // The builder writes the real ports here.
   std::vector<int> ports(options.listen.size());
   for (size_t i = 0; i < ports.size(); ++i) {
     if (IsUnixPath(options.listen[i])) RefuseTakenPath(options.listen[i]);
-    builder.AddListeningPort(options.listen[i], grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(options.listen[i], credentials, &ports[i]);
   }
   service->Register(builder);
   grpc::Server* const server = builder.BuildAndStart().release();

@@ -33,6 +33,9 @@ inline const std::vector<std::string_view> kServerVariants = {kCompletionQueues,
 struct ServeOptions {
   std::vector<std::string> listen;
   size_t variant = 0;  // Of kServerVariants.
+  // Served over TLS with these, in PEM, where they are given: both or neither.
+  std::string certificate;
+  std::string key;
   // Of completion queues, each with its thread.
   std::optional<uint32_t> threads;
 };

@@ -94,7 +94,7 @@ const std::vector<Untold>& Defaults() {
       {"both", "payload copies", "one to encode, one to decode",
        "Protobuf of C++ has bytes fields as std::string, without cords in this version"},
       {"both", "messages", "those of a run, and of the server's calls, made once and used again", ""},
-      {"both", "transport", "plain HTTP/2, no TLS", "as in all stacks"},
+      {"both", "transport", "plain HTTP/2; TLS with --cert and --cacert", "as in all stacks; TLS is Debian's OpenSSL, not BoringSSL"},
       {"both", "allocator", "the system's", "the default"},
       {"both", "build", Versions(), "Debian's own flags for gRPC and Protobuf"},
   };

@@ -71,7 +71,7 @@ fn lines() -> Vec<Told> {
             },
             "one for each processor of the process; --threads says otherwise",
         ),
-        both("transport", "plain HTTP/2, no TLS".to_owned(), "as in all stacks"),
+        both("transport", "plain HTTP/2; TLS with --cert and --cacert".to_owned(), "as in all stacks"),
         both(
             "payload copies",
             "one to encode, none to decode".to_owned(),
