@@ -19,6 +19,7 @@ mod explain;
 mod handshake;
 mod identity;
 mod info;
+mod names;
 mod pem;
 mod provider;
 mod reload;

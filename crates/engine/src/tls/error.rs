@@ -52,6 +52,23 @@ pub enum TlsError {
     /// A server without a certificate.
     #[error("a server needs a certificate and its key: give its TLS an identity")]
     NoIdentity,
+    /// A name that no client asks for.
+    #[error(
+        "`{name}` is not a name that clients ask for: write a DNS name, or `*.` and one, without a port and no IP \
+         address"
+    )]
+    ServerName {
+        /// As it was given.
+        name: String,
+    },
+    /// An identity that is to be shown under a name which its certificate does not have.
+    #[error("{place}: the certificate is not for `{name}`, under which it is to be shown")]
+    OtherName {
+        /// Where it comes from.
+        place: String,
+        /// As it was given.
+        name: String,
+    },
     /// The platform has no roots, and no others were given.
     #[error(
         "the platform's root certificates: {reason}; install them (on Debian the package ca-certificates), or give \

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -59,6 +60,8 @@ where
     });
     match outcome.await {
         Ok(()) if needs_alpn && stream.session().alpn_protocol() != Some(ALPN_H2) => {
+            // With close_notify, so that the peer sees that nobody cut the connection.
+            let _ = poll_fn(|cx| Pin::new(&mut stream).poll_shutdown(cx)).await;
             Err(HandshakeError::NoAlpn { is_client })
         }
         Ok(()) => Ok(stream),

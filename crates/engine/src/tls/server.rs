@@ -10,15 +10,16 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::{
     ClientHello, ProducesTickets, ResolvesServerCert, UnbufferedServerConnection, WebPkiClientVerifier,
 };
-use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::sign::CertifiedKey;
 use rustls::{KeyLogFile, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::error::TlsError;
 use super::explain::explain;
 use super::handshake::{self, ALPN_H2, HandshakeError};
-use super::identity::{Certificate, Changes, Identity, Pair};
+use super::identity::{Certificate, Changes, Identity};
 use super::info::TlsInfo;
+use super::names::{Identities, Pairs};
 use super::provider::{TlsVersion, provider};
 use super::reload::{self, Recipe, Reloaded};
 use super::roots;
@@ -51,7 +52,7 @@ enum Source {
 
 #[derive(Clone, Debug)]
 struct ServerRecipe {
-    identity: Option<Identity>,
+    identities: Identities,
     client_authorities: Vec<Certificate>,
     is_client_auth_optional: bool,
     ignores_client_order: bool,
@@ -67,11 +68,12 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const HANDSHAKES_MAX: usize = 1024;
 
 impl ServerTlsConfig {
-    /// Asks clients for no certificate. It needs an [`identity`](Self::identity).
+    /// Asks clients for no certificate. It needs an [`identity`](Self::identity), or one
+    /// [for a name](Self::identity_for).
     pub fn new() -> Self {
         Self {
             recipe: Source::Ours(ServerRecipe {
-                identity: None,
+                identities: Identities::default(),
                 client_authorities: Vec::new(),
                 is_client_auth_optional: false,
                 ignores_client_order: false,
@@ -84,8 +86,8 @@ impl ServerTlsConfig {
         }
     }
 
-    /// From a configuration of rustls's own, for what is not said here: another provider, certificates by name, a
-    /// verifier of the application's. Its ALPN protocols become `h2`. Of the methods here, [`timeout`](Self::timeout)
+    /// From a configuration of rustls's own, for what is not said here: another provider, certificates that the
+    /// application chooses, a verifier of its own. Its ALPN protocols become `h2`. Of the methods here, [`timeout`](Self::timeout)
     /// and [`max_handshakes`](Self::max_handshakes) count beside it.
     pub fn from_rustls(config: Arc<ServerConfig>) -> Self {
         let mut config = Arc::unwrap_or_clone(config);
@@ -101,10 +103,32 @@ impl ServerTlsConfig {
         self
     }
 
-    /// What the server shows of itself.
+    /// What the server shows of itself: to clients that ask for no name, and for one of which nothing else is
+    /// [said](Self::identity_for).
     pub fn identity(self, identity: impl Into<Identity>) -> Self {
         let identity = identity.into();
-        self.ours(|recipe| recipe.identity = Some(identity))
+        self.ours(|recipe| recipe.identities.default = Some(identity))
+    }
+
+    /// What the server shows to clients that ask for this name (SNI, RFC 6066 §3): a DNS name, for which the
+    /// certificate must be valid, or one like `*.example.com` for all names with one label in that place. The name
+    /// itself goes before `*`. Said again of the same name, it replaces.
+    ///
+    /// Clients that ask for another name, or for none, see [`identity`](Self::identity); without that, their
+    /// handshakes fail with the alert `access_denied`.
+    ///
+    /// ```
+    /// use thalweg_engine::tls::{Identity, ServerTlsConfig};
+    ///
+    /// let _tls = ServerTlsConfig::new()
+    ///     .identity_for("shop.example", Identity::from_files("shop.pem", "shop.key"))
+    ///     .identity_for("*.api.example", Identity::from_files("api.pem", "api.key"));
+    /// ```
+    pub fn identity_for(self, name: impl Into<String>, identity: impl Into<Identity>) -> Self {
+        let (name, identity) = (name.into().to_ascii_lowercase(), identity.into());
+        self.ours(|recipe| {
+            recipe.identities.by_name.insert(name, identity);
+        })
     }
 
     /// Takes clients alone that show a certificate which this authority issued (mTLS). Called again, it adds another
@@ -246,7 +270,7 @@ impl ServerTls {
 /// What a server's recipe reads.
 #[derive(PartialEq)]
 pub(super) struct Material {
-    identity: Pair,
+    identities: Pairs,
     client_authorities: Vec<(String, Vec<CertificateDer<'static>>)>,
 }
 
@@ -256,7 +280,7 @@ impl Recipe for ServerRecipe {
 
     fn read(&self) -> Result<Material, TlsError> {
         Ok(Material {
-            identity: self.identity.as_ref().ok_or(TlsError::NoIdentity)?.read()?,
+            identities: self.identities.read()?,
             client_authorities: self
                 .client_authorities
                 .iter()
@@ -285,8 +309,8 @@ impl Recipe for ServerRecipe {
             let verifier = verifier.build().map_err(|error| rustls::Error::General(error.to_string()))?;
             builder.with_client_cert_verifier(verifier)
         };
-        let key = SingleCertAndKey::from(material.identity.certified_key()?);
-        let mut config = builder.with_cert_resolver(Arc::new(NoteServerName(Arc::new(key))));
+        let certificates = Arc::new(material.identities.certificates()?);
+        let mut config = builder.with_cert_resolver(Arc::new(NoteServerName(certificates)));
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
         config.ignore_client_order = self.ignores_client_order;
         config.ticketer = match former {
@@ -303,9 +327,9 @@ impl Recipe for ServerRecipe {
     }
 
     fn may_change(&self) -> Changes {
-        let identity = self.identity.as_ref().map(Identity::may_change).unwrap_or_default();
-        let has_files = identity.has_files || self.client_authorities.iter().any(Certificate::has_file);
-        Changes { has_files, ..identity }
+        let identities = self.identities.may_change();
+        let has_files = identities.has_files || self.client_authorities.iter().any(Certificate::has_file);
+        Changes { has_files, ..identities }
     }
 
     fn interval(&self) -> Duration {

@@ -12,6 +12,10 @@ use rcgen::{
     KeyUsagePurpose, date_time_ymd,
 };
 use thalweg::server::{Methods, ServerBuilder, Service};
+use thalweg::tls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use thalweg::tls::rustls::crypto::aws_lc_rs;
 use thalweg::tls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use thalweg::tls::{
     Certificate, CertificateDer, ClientTlsConfig, Identity, LiveIdentity, PrivateKeyDer, ServerTlsConfig,
@@ -337,6 +341,14 @@ fn identities_that_can_not_be_used_are_named() {
     let unfit = Identity::from_pem(pem("CERTIFICATE", b"hello"), pem("PRIVATE KEY", b"hello"));
     check(unfit.into(), "the identity (PEM)");
     server().tls(pair(&one, &one)).expect("a pair");
+
+    let named = |name: &str| ServerTlsConfig::new().identity_for(name, one.identity());
+    check(named("b"), "the certificate is not for `b`");
+    check(named("*.a"), "the certificate is not for `*.a`");
+    for name in ["", "a:443", "127.0.0.1", "a b", "*"] {
+        check(named(name), &format!("`{name}` is not a name that clients ask for"));
+    }
+    server().tls(named("a")).expect("a name of the certificate");
 }
 
 #[tokio::test]
@@ -397,6 +409,138 @@ async fn certificates_are_renewed_without_a_restart() {
     std::fs::remove_dir_all(folder).expect("the folder");
 }
 
+/// The certificate that a client is shown which asks for this name, or for none.
+fn shown(target: &str, asks_for: Option<&str>) -> Result<CertificateDer<'static>, String> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(BelievesAll))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let socket = TcpStream::connect(target).expect("a listener");
+    // RFC 6066 §3: an IP address is asked for by nobody.
+    let name = asks_for.unwrap_or("127.0.0.1").to_owned().try_into().expect("a name");
+    let mut stream =
+        StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("a configuration"), socket);
+    stream.conn.complete_io(&mut stream.sock).map_err(|error| error.to_string())?;
+    let chain = stream.conn.peer_certificates().expect("certificates");
+    Ok(chain[0].clone())
+}
+
+#[derive(Debug)]
+struct BelievesAll;
+
+impl ServerCertVerifier for BelievesAll {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &rustls::pki_types::ServerName<'_>,
+        _ocsp: &[u8],
+        _now: rustls::pki_types::UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &rustls::DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+        aws_lc_rs::default_provider().signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
+    let authority = Authority::new();
+    let issue = |name: &str| authority.issue(name, |_| ());
+    let (default, shop, apis, one_api) =
+        (issue("localhost"), issue("shop.test"), issue("*.api.test"), issue("one.api.test"));
+    let named = || {
+        ServerTlsConfig::new()
+            .identity_for("Shop.test", shop.identity())
+            .identity_for("*.api.test", apis.identity())
+            .identity_for("one.api.test", one_api.identity())
+    };
+    let strict = secure(named()).await;
+    let lenient = secure(named().identity(default.identity())).await;
+    let check = |asks_for: Option<&str>, of_strict: Option<&Issued>, of_lenient: &Issued| {
+        let certificate = |issued: &Issued| issued.certificate.clone();
+        assert_eq!(shown(&lenient, asks_for), Ok(certificate(of_lenient)), "{asks_for:?}");
+        match (of_strict, shown(&strict, asks_for)) {
+            (Some(issued), found) => assert_eq!(found, Ok(certificate(issued)), "{asks_for:?}"),
+            (None, Err(error)) => assert!(error.contains("AccessDenied"), "{asks_for:?}: {error}"),
+            (None, Ok(_)) => panic!("{asks_for:?} is shown a certificate"),
+        }
+    };
+    check(Some("shop.test"), Some(&shop), &shop);
+    check(Some("SHOP.TEST"), Some(&shop), &shop);
+    check(Some("one.api.test"), Some(&one_api), &one_api);
+    check(Some("two.api.test"), Some(&apis), &apis);
+    check(Some("a.two.api.test"), None, &default);
+    check(Some("api.test"), None, &default);
+    check(Some("elsewhere.test"), None, &default);
+    check(None, None, &default);
+
+    // And ours, which believes nothing else.
+    for (name, may) in [("shop.test", true), ("two.api.test", true), ("elsewhere.test", false)] {
+        let tls = ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name(name);
+        match connect(&lenient, tls).await {
+            Ok(channel) => {
+                let said = who(&channel).await.expect("an answer");
+                assert!(may && said.contains(&format!("h2 {name} ")), "{name}: {said}");
+            }
+            Err(error) => assert!(!may && error.to_string().contains("localhost"), "{name}: {error}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_of_names_are_renewed_each_for_itself() {
+    let authority = Authority::new();
+    let folder = std::env::temp_dir().join(format!("thalweg-tls-names-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let issue = |name: &str| authority.issue(name, |_| ());
+    let (first, second) = (issue("files.test"), issue("live.test"));
+    let live = LiveIdentity::new(second.identity());
+    let tls = ServerTlsConfig::new()
+        .identity_for("files.test", first.write(&folder))
+        .identity_for("live.test", &live)
+        .reload_interval(Duration::ZERO);
+    let target = secure(tls).await;
+    let check = |of_files: &Issued, of_live: &Issued| {
+        assert_eq!(shown(&target, Some("files.test")).as_ref(), Ok(&of_files.certificate));
+        assert_eq!(shown(&target, Some("live.test")).as_ref(), Ok(&of_live.certificate));
+    };
+    check(&first, &second);
+    let next = issue("live.test");
+    live.replace(next.identity());
+    check(&first, &next);
+    // One that is not for the name changes nothing.
+    issue("elsewhere.test").write(&folder);
+    check(&first, &next);
+    let renewed = issue("files.test");
+    renewed.write(&folder);
+    check(&renewed, &next);
+    std::fs::remove_dir_all(folder).expect("the folder");
+}
+
 /// A client of rustls's own, on a blocking socket.
 fn foreign(target: &str, config: ClientConfig) -> StreamOwned<ClientConnection, TcpStream> {
     let socket = TcpStream::connect(target).expect("a listener");
@@ -439,7 +583,13 @@ async fn servers_want_http2_by_alpn() {
     check(&["h2"], None);
     check(&["http/1.1", "h2"], None);
     check(&["http/1.1"], Some("NoApplicationProtocol"));
-    check(&[], Some(""));
+    // Nothing offered, nothing to agree on: the connection is closed in order (RFC 8446 §6.1).
+    let mut stream = foreign(&target, config(&authority, &[]));
+    while stream.conn.is_handshaking() {
+        stream.conn.complete_io(&mut stream.sock).expect("a handshake");
+    }
+    let (said, error) = rest(stream);
+    assert!(said.is_empty() && error.is_none(), "{said:?} {error:?}");
 }
 
 /// Accepts one TLS connection with a rustls of its own, and hands it to `serve`.
@@ -707,6 +857,11 @@ async fn old_versions_and_weak_ciphers_are_refused() {
     for suite in [0x0005, 0x000a, 0x002f, 0x0035, 0xc009, 0xc013, 0xc027, 0x009c, 0x009e, 0x0002, 0xc018] {
         check(&target, 0x0303, &[suite], (21, Some(HANDSHAKE_FAILURE)));
     }
+    // All that TLS 1.2 and older have numbers for, but ECDHE with AES-GCM and with ChaCha20-Poly1305.
+    let taken = [0xc02b, 0xc02c, 0xc02f, 0xc030, 0xcca8, 0xcca9];
+    let numbers = (0x0001..=0x00c7).chain(0xc001..=0xc0b5).chain(0xcca8..=0xccae).chain(0xd001..=0xd005);
+    let weak: Vec<u16> = numbers.filter(|number| !taken.contains(number)).collect();
+    check(&target, 0x0303, &weak, (21, Some(HANDSHAKE_FAILURE)));
 }
 
 /// RFC 4648 §4, of 48 bytes at most.
