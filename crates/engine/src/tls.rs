@@ -31,6 +31,7 @@ mod stream;
 pub use rustls;
 pub use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+pub(crate) use buffers::Held;
 pub(crate) use client::ClientTls;
 pub use client::ClientTlsConfig;
 pub use error::TlsError;

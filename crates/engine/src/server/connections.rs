@@ -20,6 +20,8 @@ use crate::net::ListenAddress;
 use crate::random::random_unit;
 use crate::registry::{self, Registry};
 use crate::snapshot::{Counts, ServerSnapshot, SocketSnapshot};
+#[cfg(feature = "tls")]
+use crate::tls::Held;
 
 /// How many connections a server has, how much they hold, and how long they stay.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +67,9 @@ struct Open {
     upkeep: Mutex<Upkeep>,
     /// Where it was accepted.
     local: Option<Arc<ListenAddress>>,
+    /// What TLS takes below it.
+    #[cfg(feature = "tls")]
+    tls: Held,
 }
 
 /// The servers of the process.
@@ -185,7 +190,14 @@ impl Connections {
     ) -> Registered {
         let upkeep = Upkeep::new(&self.limits.times, random_unit(), Instant::now());
         let connection = Arc::clone(connection);
-        let open = Arc::new(Open { connection, address, upkeep: Mutex::new(upkeep), local });
+        let open = Arc::new(Open {
+            connection,
+            address,
+            upkeep: Mutex::new(upkeep),
+            local,
+            #[cfg(feature = "tls")]
+            tls: Held::default(),
+        });
         let mut list = self.lock();
         let index = list.open.insert(Arc::clone(&open));
         if let Some(address) = address {
@@ -195,7 +207,7 @@ impl Connections {
         if self.draining.has_begun() {
             open.drain();
         }
-        Registered { connections: Arc::clone(self), connection: Arc::clone(&open.connection), index }
+        Registered { connections: Arc::clone(self), open, index }
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {
@@ -226,6 +238,8 @@ impl Connections {
             let mut upkeep = open.upkeep.lock().unwrap_or_else(PoisonError::into_inner);
             let held = upkeep.look(&open.connection, &self.limits.times, now);
             drop(upkeep);
+            #[cfg(feature = "tls")]
+            let held = held + open.tls.bytes();
             total += held;
             if held > 0 {
                 holding.push((held, open));
@@ -314,18 +328,26 @@ impl Open {
 /// A connection's entry in the list, given up when it is over.
 pub(super) struct Registered {
     connections: Arc<Connections>,
-    connection: Arc<Connection>,
+    open: Arc<Open>,
     index: usize,
+}
+
+#[cfg(feature = "tls")]
+impl Registered {
+    /// Where TLS says what it takes.
+    pub(super) fn tls(&self) -> Held {
+        self.open.tls.clone()
+    }
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        let traffic = self.connection.lock().traffic();
+        let traffic = self.open.connection.lock().traffic();
         let mut list = self.connections.lock();
-        let open = list.open.remove(self.index);
+        list.open.remove(self.index);
         list.calls += traffic.calls;
         list.last_call = list.last_call.max(traffic.last_stream);
-        if let Some(address) = open.address
+        if let Some(address) = self.open.address
             && let Some(count) = list.by_address.get_mut(&address)
         {
             *count -= 1;

@@ -3,6 +3,8 @@
 
 use std::cell::Cell;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Bytes with a beginning and an end in a block: appended behind, taken in front.
 #[derive(Debug, Default)]
@@ -15,6 +17,21 @@ pub(super) struct Buffer {
 /// Eight records of the largest size with all that goes around them: a read or a write of 128 KiB.
 pub(super) const BLOCK_LEN: usize = 8 * (16 * 1024 + 64) + 1024;
 
+/// How many bytes of memory the buffers of one connection take, for whoever sees to it that all together take no more
+/// than they may.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held(Arc<AtomicUsize>);
+
+impl Held {
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note(&self, bytes: usize) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+}
+
 impl Buffer {
     pub(super) fn is_empty(&self) -> bool {
         self.filled.is_empty()
@@ -22,6 +39,11 @@ impl Buffer {
 
     pub(super) fn len(&self) -> usize {
         self.filled.len()
+    }
+
+    /// What it takes of memory.
+    pub(super) fn block_len(&self) -> usize {
+        self.block.len()
     }
 
     pub(super) fn bytes(&self) -> &[u8] {

@@ -11,6 +11,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::buffers::Held;
 use super::error::TlsError;
 use super::explain::explain;
 use super::handshake::{self, ALPN_H2, HandshakeError};
@@ -261,7 +262,7 @@ impl ClientTls {
         };
         let session = UnbufferedClientConnection::new(config, self.0.server.clone())
             .map_err(|error| HandshakeError::Tls(explain(&error)))?;
-        let shaking = handshake::shake(io, session, self.0.needs_alpn, true);
+        let shaking = handshake::shake(io, session, Held::default(), self.0.needs_alpn, true);
         match self.0.timeout {
             Some(time) => {
                 let outcome = tokio::time::timeout(time, shaking).await;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustls::{AlertDescription, Error};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::buffers::Held;
 use super::explain::explain;
 use super::session::Session;
 use super::stream::{Broken, TlsStream};
@@ -39,10 +40,11 @@ pub(crate) enum HandshakeError {
     TimedOut(Duration),
 }
 
-/// Shakes hands over `io`.
+/// Shakes hands over `io`; `held` is told of what the stream's buffers take.
 pub(super) async fn shake<IO, S>(
     io: IO,
     session: S,
+    held: Held,
     needs_alpn: bool,
     is_client: bool,
 ) -> Result<TlsStream<IO, S>, HandshakeError>
@@ -50,7 +52,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Session,
 {
-    let mut stream = TlsStream::new(io, session);
+    let mut stream = TlsStream::new(io, session, held);
     let outcome = poll_fn(|cx| {
         let outcome = stream.poll_handshake(cx);
         if let Poll::Ready(Err(Broken::Tls(_))) = outcome {

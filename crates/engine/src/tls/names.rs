@@ -80,9 +80,10 @@ impl Pair {
         let dns_name =
             DnsName::try_from(example).map_err(|_| TlsError::ServerName { name: name.to_owned() })?;
         let key = self.certified_key()?;
-        let is_for_it = key.end_entity_cert().and_then(ParsedCertificate::try_from).and_then(|certificate| {
-            verify_server_name(&certificate, &ServerName::DnsName(dns_name))
-        });
+        let is_for_it = key
+            .end_entity_cert()
+            .and_then(ParsedCertificate::try_from)
+            .and_then(|certificate| verify_server_name(&certificate, &ServerName::DnsName(dns_name)));
         let place = self.place.clone();
         is_for_it.map_err(|_| TlsError::OtherName { place, name: name.to_owned() })?;
         Ok(key)

@@ -14,6 +14,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{KeyLogFile, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::buffers::Held;
 use super::error::TlsError;
 use super::explain::explain;
 use super::handshake::{self, ALPN_H2, HandshakeError};
@@ -87,8 +88,8 @@ impl ServerTlsConfig {
     }
 
     /// From a configuration of rustls's own, for what is not said here: another provider, certificates that the
-    /// application chooses, a verifier of its own. Its ALPN protocols become `h2`. Of the methods here, [`timeout`](Self::timeout)
-    /// and [`max_handshakes`](Self::max_handshakes) count beside it.
+    /// application chooses, a verifier of its own. Its ALPN protocols become `h2`. Of the methods here,
+    /// [`timeout`](Self::timeout) and [`max_handshakes`](Self::max_handshakes) count beside it.
     pub fn from_rustls(config: Arc<ServerConfig>) -> Self {
         let mut config = Arc::unwrap_or_clone(config);
         config.alpn_protocols = vec![ALPN_H2.to_vec()];
@@ -241,10 +242,12 @@ impl ServerTls {
         self.0.max_handshakes
     }
 
-    /// Shakes hands with a client, within the time there is for it.
+    /// Shakes hands with a client, within the time there is for it. `held` is told of what the stream's buffers take,
+    /// from now on.
     pub(crate) async fn accept<IO>(
         &self,
         io: IO,
+        held: Held,
     ) -> Result<(TlsStream<IO, UnbufferedServerConnection>, TlsInfo), HandshakeError>
     where
         IO: AsyncRead + AsyncWrite + Unpin,
@@ -257,7 +260,7 @@ impl ServerTls {
             UnbufferedServerConnection::new(config).map_err(|error| HandshakeError::Tls(explain(&error)))?;
         let mut server_name = None;
         // The name is noted while the client's first message is handled, which is one poll.
-        let shaking = noting(&mut server_name, handshake::shake(io, session, true, false));
+        let shaking = noting(&mut server_name, handshake::shake(io, session, held, true, false));
         let stream = match tokio::time::timeout(self.0.timeout, shaking).await {
             Ok(outcome) => outcome?,
             Err(_) => return Err(HandshakeError::TimedOut(self.0.timeout)),

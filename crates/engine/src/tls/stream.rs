@@ -8,7 +8,7 @@ use rustls::CommonState;
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, WriteTraffic};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::buffers::{self, BLOCK_LEN, Buffer};
+use super::buffers::{self, BLOCK_LEN, Buffer, Held};
 use super::explain::explain;
 use super::session::Session;
 
@@ -33,6 +33,8 @@ pub(crate) struct TlsStream<IO, S> {
     accepted: usize,
     /// The peer has said that nothing more comes (close_notify).
     is_ended: bool,
+    /// What the three buffers take.
+    held: Held,
 }
 
 /// The most plain bytes in a record (RFC 8446 §5.1).
@@ -52,7 +54,7 @@ where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Session,
 {
-    pub(super) fn new(io: IO, session: S) -> Self {
+    pub(super) fn new(io: IO, session: S, held: Held) -> Self {
         Self {
             io,
             session: Box::new(session),
@@ -62,7 +64,12 @@ where
             outgoing: Buffer::default(),
             accepted: 0,
             is_ended: false,
+            held,
         }
+    }
+
+    fn note_held(&self) {
+        self.held.note(self.incoming.block_len() + self.decrypted.block_len() + self.outgoing.block_len());
     }
 
     pub(super) fn session(&self) -> &CommonState {
@@ -76,6 +83,12 @@ where
 
     /// Shakes hands until bytes can be written. Its last messages may wait for the first write.
     pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let outcome = self.shake(cx);
+        self.note_held();
+        outcome
+    }
+
+    fn shake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
         loop {
             match self.step(|_, _| ())? {
                 Step::Went => {}
@@ -210,6 +223,34 @@ where
             Poll::Pending => {
                 self.incoming.rest();
                 Poll::Pending
+            }
+        }
+    }
+
+    /// Plain bytes for `buf`: those that are decrypted already, else those of the records that have come.
+    fn read(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        loop {
+            if !self.decrypted.is_empty() {
+                let fits = self.decrypted.len().min(buf.remaining());
+                buf.put_slice(&self.decrypted.bytes()[..fits]);
+                self.decrypted.consume(fits);
+            }
+            if self.decrypted.is_empty()
+                && let Err(error) = self.decrypt(buf)
+            {
+                self.tell_error(cx);
+                return Poll::Ready(Err(io_error(&error)));
+            }
+            if buf.filled().len() > before || self.is_ended {
+                return Poll::Ready(Ok(()));
+            }
+            // What rustls has to say of what it read waits for nobody to write.
+            if let Poll::Ready(outcome) = self.poll_flush_outgoing(cx) {
+                outcome?;
+            }
+            if ready!(self.poll_fill(cx))? == 0 {
+                return Poll::Ready(Err(truncated()));
             }
         }
     }
@@ -365,30 +406,9 @@ where
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        loop {
-            if !self.decrypted.is_empty() {
-                let fits = self.decrypted.len().min(buf.remaining());
-                buf.put_slice(&self.decrypted.bytes()[..fits]);
-                self.decrypted.consume(fits);
-            }
-            if self.decrypted.is_empty()
-                && let Err(error) = self.decrypt(buf)
-            {
-                self.tell_error(cx);
-                return Poll::Ready(Err(io_error(&error)));
-            }
-            if buf.filled().len() > before || self.is_ended {
-                return Poll::Ready(Ok(()));
-            }
-            // What rustls has to say of what it read waits for nobody to write.
-            if let Poll::Ready(outcome) = self.poll_flush_outgoing(cx) {
-                outcome?;
-            }
-            if ready!(self.poll_fill(cx))? == 0 {
-                return Poll::Ready(Err(truncated()));
-            }
-        }
+        let outcome = self.read(cx, buf);
+        self.note_held();
+        outcome
     }
 }
 
@@ -409,7 +429,9 @@ where
         if self.accepted == 0 {
             self.accepted = self.encrypt(slices)?;
         }
-        ready!(self.poll_flush_outgoing(cx))?;
+        let flushed = self.poll_flush_outgoing(cx);
+        self.note_held();
+        ready!(flushed)?;
         Poll::Ready(Ok(std::mem::take(&mut self.accepted)))
     }
 

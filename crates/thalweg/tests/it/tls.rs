@@ -12,9 +12,7 @@ use rcgen::{
     KeyUsagePurpose, date_time_ymd,
 };
 use thalweg::server::{Methods, ServerBuilder, Service};
-use thalweg::tls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
+use thalweg::tls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use thalweg::tls::rustls::crypto::aws_lc_rs;
 use thalweg::tls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use thalweg::tls::{
@@ -714,6 +712,42 @@ async fn handshakes_that_do_not_end_are_cut() {
     assert_eq!(waiting[0].read(&mut [0]).expect("the end"), 0);
     waiting[1].set_nonblocking(true).expect("an option");
     assert_eq!(waiting[1].read(&mut [0]).expect_err("it waits").kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// What lies in TLS's buffers counts for what all connections may hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn handshakes_that_hold_too_much_are_cut() {
+    let authority = Authority::new();
+    let tls = || ServerTlsConfig::new().identity(authority.identity("localhost"));
+    // A ClientHello of 64 KiB without its last bytes: three records that are whole, and a part of the fourth.
+    let record = |first: &[u8]| [&[22, 3, 1, 0x40, 0], first, &vec![0; (16 << 10) - first.len()]].concat();
+    let hello =
+        [record(&[1, 0, 0xff, 0xf0]), record(&[]), record(&[]), record(&[])[..15 << 10].to_vec()].concat();
+    let cut_of = async |max_memory: usize| {
+        let timeout = Duration::from_secs(3600);
+        let target =
+            start(server().max_memory(max_memory).tls(tls().timeout(timeout)).expect("a configuration"))
+                .await;
+        let mut hoards: Vec<TcpStream> = Vec::new();
+        for _ in 0..40 {
+            let mut socket = TcpStream::connect(&target).expect("a listener");
+            socket.write_all(&hello).expect("a server");
+            socket.set_nonblocking(true).expect("an option");
+            hoards.push(socket);
+        }
+        // Connections are looked at once a second.
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        let channel = connect(&target, trusting(&authority)).await.expect("one that is honest");
+        who(&channel).await.expect("an answer");
+        let waits = |socket: &mut TcpStream| {
+            socket.read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        };
+        hoards.iter_mut().filter_map(|socket| (!waits(socket)).then_some(())).count()
+    };
+    assert_eq!(cut_of(64 << 20).await, 0);
+    // 40 × 63 KiB are held, so that 24 and no more than necessary have to go.
+    let cut = cut_of(1 << 20).await;
+    assert!((20..=26).contains(&cut), "{cut} were cut");
 }
 
 #[tokio::test(flavor = "multi_thread")]
