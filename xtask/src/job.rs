@@ -79,6 +79,7 @@ pub(crate) struct Job {
     words: Vec<OsString>,
     environment: Vec<(String, OsString)>,
     directory: PathBuf,
+    input: Option<PathBuf>,
     limit: Duration,
     is_build: bool,
 }
@@ -92,6 +93,7 @@ impl Job {
             words: vec![program.as_ref().to_owned()],
             environment: Vec::new(),
             directory: workspace::root().to_owned(),
+            input: None,
             limit: LIMIT_DEFAULT,
             is_build: false,
         }
@@ -130,6 +132,12 @@ impl Job {
         self
     }
 
+    /// Gives it this file as its standard input, which is empty otherwise.
+    pub(crate) fn stdin(mut self, path: impl Into<PathBuf>) -> Self {
+        self.input = Some(path.into());
+        self
+    }
+
     pub(crate) fn minutes(mut self, minutes: u64) -> Self {
         self.limit = Duration::from_secs(60 * minutes);
         self
@@ -155,7 +163,7 @@ impl Job {
     /// Runs to the end and gives the exit status, whatever it is.
     pub(crate) fn status(&self, log: &Log) -> Result<ExitStatus, Failure> {
         log.line(format_args!("$ {self}"))?;
-        let mut command = self.bounded();
+        let mut command = self.bounded()?;
         command.stdout(log.appending()?).stderr(log.appending()?);
         let start = Instant::now();
         let status = command.status();
@@ -169,7 +177,7 @@ impl Job {
     pub(crate) fn output(&self, log: &Log) -> Result<Output, Failure> {
         log.line(format_args!("$ {self}"))?;
         let output =
-            self.bounded().stderr(Stdio::piped()).output().map_err(|error| self.unstarted(&error))?;
+            self.bounded()?.stderr(Stdio::piped()).output().map_err(|error| self.unstarted(&error))?;
         let mut file = log.appending()?;
         file.write_all(&output.stdout)?;
         file.write_all(&output.stderr)?;
@@ -187,7 +195,7 @@ impl Job {
     pub(crate) fn quiet_text(&self, log: &Log) -> Result<String, Failure> {
         log.line(format_args!("$ {self}"))?;
         let output =
-            self.bounded().stderr(log.appending()?).output().map_err(|error| self.unstarted(&error))?;
+            self.bounded()?.stderr(log.appending()?).output().map_err(|error| self.unstarted(&error))?;
         self.check(output.status)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -196,7 +204,7 @@ impl Job {
     /// program.
     pub(crate) fn run_into(&self, path: &Path, log: &Log) -> Result<(), Failure> {
         log.line(format_args!("$ {self} > {}", path.display()))?;
-        let mut command = self.bounded();
+        let mut command = self.bounded()?;
         command.stdout(fs::File::create(path)?).stderr(log.appending()?);
         let status = command.status().map_err(|error| self.unstarted(&error))?;
         self.check(status)
@@ -207,10 +215,14 @@ impl Job {
         self.command(&[])
     }
 
-    fn bounded(&self) -> Command {
+    fn bounded(&self) -> Result<Command, Failure> {
         // `timeout` gives the program a group of its own and ends all of the group: what a build starts ends with it.
         let seconds = self.limit.as_secs().to_string();
-        self.command(&["timeout", "--kill-after=10", &seconds])
+        let mut command = self.command(&["timeout", "--kill-after=10", &seconds]);
+        if let Some(path) = &self.input {
+            command.stdin(File::open(path)?);
+        }
+        Ok(command)
     }
 
     fn command(&self, wrapper: &[&str]) -> Command {

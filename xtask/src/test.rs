@@ -20,6 +20,7 @@ pub(crate) mod rust;
 mod schedule;
 mod services;
 mod steps;
+mod tls;
 mod tokens;
 
 use std::fs;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     conformance, costs, dependencies, grpcio, h2spec, interop, layering, negative, peers, rebuild, report,
-    rust, services,
+    rust, services, tls,
 };
 use crate::job::{Failure, Log};
 
@@ -157,6 +157,16 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["release"],
         run: services::check,
+    },
+    Step {
+        name: "tls",
+        proves: "`openssl s_client` and curl get on with our server over TLS 1.2 and 1.3: ALPN, resumption, client \
+                 certificates, a call; older versions, renegotiation, compression and every cipher suite but \
+                 ECDHE with AES-GCM and ChaCha20-Poly1305 are refused",
+        needs: "openssl, curl",
+        sequence: Suites,
+        after: &["release"],
+        run: tls::check,
     },
     Step {
         name: "negative",
