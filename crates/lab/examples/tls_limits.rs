@@ -2,7 +2,8 @@
 //! it.
 //!
 //! ```text
-//! tls_limits records CA CHAIN KEY                 records of 16 KiB: in memory and over a socket, processors 0 and 1
+//! tls_limits memory CA CHAIN KEY                  records of 16 KiB, sealed and opened in memory
+//! tls_limits socket WRITER READER CA CHAIN KEY    the same from one processor to another, over a socket
 //! tls_limits handshakes TARGET CA full|resumed    connections a second, one call on each
 //! tls_limits idle TARGET CA COUNT                 so many connections, a call on each, until stdin ends
 //! ```
@@ -34,7 +35,12 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
-        ["records", authority, chain, key] => records(Path::new(authority), Path::new(chain), Path::new(key)),
+        ["memory", authority, chain, key] => {
+            in_memory(Path::new(authority), Path::new(chain), Path::new(key))
+        }
+        ["socket", writer, reader, authority, chain, key] => {
+            over_socket(writer, reader, Path::new(authority), Path::new(chain), Path::new(key))
+        }
         ["handshakes", target, authority, kind @ ("full" | "resumed")] => {
             handshakes(target, Path::new(authority), *kind == "resumed")
         }
@@ -42,7 +48,9 @@ fn main() -> ExitCode {
             count.parse().map_err(Into::into).and_then(|count| idle(target, Path::new(authority), count))
         }
         _ => {
-            Err("say records CA CHAIN KEY, handshakes TARGET CA full|resumed, or idle TARGET CA COUNT".into())
+            let known =
+                "memory CA CHAIN KEY, socket WRITER READER CA CHAIN KEY, handshakes TARGET CA full|resumed";
+            Err(format!("say {known}, or idle TARGET CA COUNT").into())
         }
     };
     match outcome {
@@ -55,7 +63,7 @@ fn main() -> ExitCode {
 }
 
 /// How long each thing is measured.
-const WINDOW: Duration = Duration::from_secs(2);
+const WINDOW: Duration = Duration::from_secs(1);
 /// As much as the engine reads and writes at once.
 const CHUNK_LEN: usize = 128 * 1024;
 
@@ -92,7 +100,13 @@ macro_rules! shake {
         }
     };
 }
-fn records(authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
+
+/// Two sessions that have shaken hands.
+fn sessions(
+    authority: &Path,
+    chain: &Path,
+    key: &Path,
+) -> Outcome<(UnbufferedClientConnection, UnbufferedServerConnection)> {
     let chain = CertificateDer::pem_file_iter(chain)?.collect::<Result<Vec<_>, _>>()?;
     let server = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()?
@@ -107,6 +121,11 @@ fn records(authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
         shake!(client, to_client, to_server);
         shake!(server, to_server, to_client);
     }
+    Ok((client, server))
+}
+
+fn in_memory(authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
+    let (mut client, mut server) = sessions(authority, chain, key)?;
     let (plain, mut sealed) = (vec![7; CHUNK_LEN], vec![0; 2 * CHUNK_LEN]);
     let (mut sealing, mut opening, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
     while sealing + opening < WINDOW {
@@ -117,31 +136,23 @@ fn records(authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
         bytes += open(&mut server, &mut sealed[..len])?.1;
         opening += begun.elapsed();
     }
-    let over_socket = over_socket(client, server)?;
     let mb_per_s = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e6;
-    println!(
-        "{{\"seal_mb_per_s\": {:.0}, \"open_mb_per_s\": {:.0}, \"socket_mb_per_s\": {:.0}}}",
-        mb_per_s(sealing),
-        mb_per_s(opening),
-        over_socket / 1e6
-    );
+    println!("{{\"seal_mb_per_s\": {:.0}, \"open_mb_per_s\": {:.0}}}", mb_per_s(sealing), mb_per_s(opening));
     Ok(())
 }
 
-/// Bytes a second from a thread that seals and writes to one that reads and opens.
-fn over_socket(
-    mut client: UnbufferedClientConnection,
-    mut server: UnbufferedServerConnection,
-) -> Outcome<f64> {
+/// From a thread that seals and writes to one that reads and opens, each on its processor.
+fn over_socket(on_writer: &str, on_reader: &str, authority: &Path, chain: &Path, key: &Path) -> Outcome<()> {
+    let (mut client, mut server) = sessions(authority, chain, key)?;
+    let (on_writer, on_reader): (CpuList, CpuList) = (on_writer.parse()?, on_reader.parse()?);
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut writer = TcpStream::connect(listener.local_addr()?)?;
     let (mut reader, _) = listener.accept()?;
     writer.set_nodelay(true)?;
     let (read, is_over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let (counted, ends) = (Arc::clone(&read), Arc::clone(&is_over));
-    let pin = |cpu: &str| cpu.parse::<CpuList>().map(|cpus| cpus.pin_this_thread());
     std::thread::spawn(move || {
-        let _ = pin("1");
+        let _ = on_writer.pin_this_thread();
         let (plain, mut sealed) = (vec![7; CHUNK_LEN], vec![0; 2 * CHUNK_LEN]);
         while !ends.load(Ordering::Relaxed) {
             let Ok(len) = seal(&mut client, &plain, &mut sealed) else { break };
@@ -151,7 +162,7 @@ fn over_socket(
         }
     });
     std::thread::spawn(move || {
-        let _ = pin("0");
+        let _ = on_reader.pin_this_thread();
         let mut buffer = vec![0; 2 * CHUNK_LEN];
         let mut end = 0;
         while let Ok(more) = reader.read(&mut buffer[end..])
@@ -170,7 +181,8 @@ fn over_socket(
     let bytes = read.load(Ordering::Relaxed) - before;
     let elapsed = begun.elapsed();
     is_over.store(true, Ordering::Relaxed);
-    Ok(bytes as f64 / elapsed.as_secs_f64())
+    println!("{{\"mb_per_s\": {:.0}}}", bytes as f64 / elapsed.as_secs_f64() / 1e6);
+    Ok(())
 }
 
 fn seal(client: &mut UnbufferedClientConnection, plain: &[u8], sealed: &mut [u8]) -> Outcome<usize> {
