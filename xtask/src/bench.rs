@@ -43,7 +43,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "alignment", run: alignment::run, peers: &[] },
     Bench { name: "same", run: same::run, peers: &["thalweg"] },
     Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },
-    Bench { name: "tls", run: tls::run, peers: &["thalweg", "tonic"] },
+    Bench { name: "tls", run: tls::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 

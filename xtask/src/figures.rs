@@ -27,6 +27,7 @@ const PAGES: &[&str] = &[
     "docs/lab-statistics.md",
     "docs/codec-study.md",
     "docs/security.md",
+    "docs/tls.md",
 ];
 
 /// What a table must say while its results files are missing.
@@ -57,6 +58,7 @@ const FIGURES: &[Figure] = &[
             "polling",
             "beside",
             "idle",
+            "tls",
         ],
         render: render::goals,
     },
@@ -74,6 +76,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "allocations", from: &["allocations"], render: render::allocations },
     Figure { name: "memory", from: &["memory"], render: render::memory },
     Figure { name: "idle", from: &["idle"], render: render::idle },
+    Figure { name: "tls", from: &["tls"], render: render::tls },
     Figure { name: "beside", from: &["beside"], render: render::beside },
     Figure { name: "same", from: &["same"], render: render::same },
     Figure { name: "slowed", from: &["slowed"], render: render::slowed },
@@ -241,6 +244,25 @@ mod tests {
                     ["spinning socket", "thalweg busy", "tonic", "grpc-cpp"].map(|name| row(name, &["4.2"]));
                 json!([table(&["", "p50 µs"], &rows), table(&["", "p50 µs"], &rows)])
             }
+            "tls" => {
+                let unary = table(
+                    &["", "calls/s", "range", "ours over TLS ÷ it", "its range"],
+                    &[
+                        row("tonic TLS", &["9", "8–9", "6.10", "5.90–6.30"]),
+                        row("grpc-cpp TLS", &["9", "8–9", "9.20", "9.00–9.40"]),
+                    ],
+                );
+                let stream = table(
+                    &["", "calls/s", "range", "ours over TLS ÷ it", "its range"],
+                    &[row("rustls alone", &["9", "8–9", "0.90", "0.88–0.92"])],
+                );
+                let idle = table(
+                    &["stack", "B per idle connection after a call"],
+                    &[row("thalweg TLS", &["9,700"])],
+                );
+                let other = || table(&["", "MB/s"], &[row("sealing", &["1"])]);
+                json!([unary.clone(), unary, stream.clone(), stream, other(), other(), idle])
+            }
             "beside" => {
                 let rows = [row("on another connection", &["0.45 (0.31–0.95)"])];
                 json!(vec![table(&["stream", "same's p99 ÷ this"], &rows); 4])
@@ -270,6 +292,14 @@ mod tests {
             ),
             "{goals}"
         );
+        let expected = [
+            "| ≥ 5 × tonic and gRPC C++ over TLS | 6.10 × (5.90–6.30); 9.20 × (9.00–9.40) | yes |",
+            "| ≥ 85 % of rustls alone | 0.90 (0.88–0.92), 0.90 (0.88–0.92) | yes |",
+            "| an idle TLS connection that has made a call | ≤ 20 KB | 9.7 KB | yes |",
+        ];
+        for line in expected {
+            assert!(goals.contains(line), "{goals}");
+        }
     }
 
     #[test]

@@ -20,15 +20,38 @@ use crate::test::rust;
 use crate::workspace;
 
 const ROUNDS: usize = 5;
-/// Title, flags, and bytes of a message where bytes are what counts.
-const LOADS: &[(&str, &str, Option<f64>)] = &[
-    ("Empty unary calls, 64 in flight", "-c 64 -z 1s --warmup 300ms", None),
-    (
-        "One stream of 1.5 MB messages",
-        "--call server-stream --size 1500000 -z 1s --warmup 300ms",
-        Some(1.5e6),
-    ),
+
+/// What the stacks are given to do.
+struct Load {
+    title: &'static str,
+    flags: &'static str,
+    stream: Option<Stream>,
+}
+
+/// Where bytes are what counts: rustls alone takes its turn, too.
+struct Stream {
+    message_len: f64,
+    /// The processors of who writes and who reads.
+    writer_and_reader: &'static str,
+}
+
+const LOADS: &[Load] = &[
+    Load { title: "Empty unary calls, 64 in flight", flags: "-c 64", stream: None },
+    Load { title: "Unary calls of 1 KiB, 64 in flight", flags: "-c 64 --size 1024", stream: None },
+    Load {
+        title: "One stream of 1.5 MB messages from the server",
+        flags: "--call server-stream --size 1500000",
+        stream: Some(Stream { message_len: 1.5e6, writer_and_reader: "1 0" }),
+    },
+    Load {
+        title: "One stream of 1.5 MB messages from the client",
+        flags: "--call client-stream --size 1500000",
+        stream: Some(Stream { message_len: 1.5e6, writer_and_reader: "0 1" }),
+    },
 ];
+const WINDOW: &str = "-z 1s --warmup 300ms";
+/// The row that rustls has beside the stacks.
+const RUSTLS: &str = "rustls alone";
 const IDLE: usize = 2_000;
 const IDLE_BEFORE: usize = 100;
 /// For the server to do what it does after a connection fell idle.
@@ -57,22 +80,18 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure>
         rows.push(Row::start(peer, Some(&certs), log)?);
     }
     let mut tables = Vec::new();
-    for (title, words, bytes) in LOADS {
+    for load in LOADS {
         let round = || {
-            let mut rates = round(&rows, words, log)?;
-            if let Some(bytes) = bytes {
-                rates.push(
-                    json(&records_job(&limits, &certs), log)?["socket_mb_per_s"].as_f64().unwrap_or(0.0)
-                        * 1e6
-                        / bytes,
-                );
+            let mut rates = round(&rows, load.flags, log)?;
+            if let Some(stream) = &load.stream {
+                rates.push(stream.rustls_alone(&limits, &certs, log)?);
             }
             Ok(rates)
         };
         let rounds = (0..ROUNDS).map(|_| round()).collect::<Result<Vec<_>, Failure>>()?;
         let mut names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-        names.extend(bytes.map(|_| "rustls alone"));
-        tables.push(table(title, *bytes, &names, &rounds));
+        names.extend(load.stream.as_ref().map(|_| RUSTLS));
+        tables.push(table(load, &names, &rounds));
     }
     drop(rows);
     tables.push(records(&limits, &certs, log)?);
@@ -100,10 +119,18 @@ fn with_identity(serve: Job, certs: &Path) -> Job {
     serve.arg("--cert").arg(certs.join("server.pem")).arg("--key").arg(certs.join("server.key"))
 }
 
+impl Stream {
+    /// The messages a second that its bytes would be.
+    fn rustls_alone(&self, limits: &Path, certs: &Path, log: &Log) -> Result<f64, Failure> {
+        let job = Job::new(limits).arg("socket").words(self.writer_and_reader);
+        Ok(number(&json(&with_certs(job, certs), log)?, "mb_per_s")? * 1e6 / self.message_len)
+    }
+}
+
 /// The mean rate of each row over its two windows of one round.
-fn round(rows: &[Row<'_>], words: &str, log: &Log) -> Result<Vec<f64>, Failure> {
+fn round(rows: &[Row<'_>], flags: &str, log: &Log) -> Result<Vec<f64>, Failure> {
     let window = |row: &Row<'_>| {
-        let load = row.peer.load(row.port, words).words(&row.flags);
+        let load = row.peer.load(row.port, flags).words(WINDOW).words(&row.flags);
         Ok(measure(load.under(cores::CLIENT), log)?.rate_per_s)
     };
     let there = rows.iter().map(window).collect::<Result<Vec<_>, Failure>>()?;
@@ -112,13 +139,13 @@ fn round(rows: &[Row<'_>], words: &str, log: &Log) -> Result<Vec<f64>, Failure> 
 }
 
 /// Ours over TLS is the second row; ratios are ours over the row.
-fn table(title: &str, bytes: Option<f64>, names: &[&str], rounds: &[Vec<f64>]) -> Table {
+fn table(load: &Load, names: &[&str], rounds: &[Vec<f64>]) -> Table {
     let cells = |(index, name): (usize, &&str)| {
         let (rate, least, greatest) = median_and_range(rounds.iter().map(|round| round[index]).collect());
         let (ratio, low, high) =
             median_and_range(rounds.iter().map(|round| round[1] / round[index]).collect());
-        let shown = |rate: f64| match bytes {
-            Some(bytes) => grouped(rate * bytes / 1e6),
+        let shown = |rate: f64| match &load.stream {
+            Some(stream) => grouped(rate * stream.message_len / 1e6),
             None => grouped(rate),
         };
         vec![
@@ -129,31 +156,28 @@ fn table(title: &str, bytes: Option<f64>, names: &[&str], rounds: &[Vec<f64>]) -
             format!("{low:.2}–{high:.2}"),
         ]
     };
-    let unit = if bytes.is_some() { "MB/s" } else { "calls/s" };
+    let unit = if load.stream.is_some() { "MB/s" } else { "calls/s" };
     let lines: Vec<Vec<String>> = names.iter().enumerate().map(cells).collect();
-    let title = format!("{title}, client on core 0, server on core 1; {ROUNDS} rounds, there and back:");
-    Table::new(title, &["", unit, "range", "ours over TLS ÷ it", "range"], lines)
+    let title =
+        format!("{}, client on core 0, server on core 1; {ROUNDS} rounds, there and back:", load.title);
+    Table::new(title, &["", unit, "range", "ours over TLS ÷ it", "its range"], lines)
 }
 
-fn records_job(limits: &Path, certs: &Path) -> Job {
-    let job = Job::new(limits).arg("records").arg(certs.join("ca.pem"));
-    job.arg(certs.join("server.pem")).arg(certs.join("server.key"))
+fn with_certs(job: Job, certs: &Path) -> Job {
+    ["ca.pem", "server.pem", "server.key"].iter().fold(job, |job, name| job.arg(certs.join(name)))
 }
 
 fn records(limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
-    let rounds =
-        (0..ROUNDS).map(|_| json(&records_job(limits, certs), log)).collect::<Result<Vec<_>, _>>()?;
+    let job = with_certs(Job::new(limits).arg("memory"), certs);
+    let rounds = (0..ROUNDS).map(|_| json(&job, log)).collect::<Result<Vec<_>, _>>()?;
     let row = |name: &str, key: &str| {
-        let (speed, least, greatest) =
-            median_and_range(rounds.iter().filter_map(|round| round[key].as_f64()).collect());
-        vec![name.to_owned(), grouped(speed), format!("{}–{}", grouped(least), grouped(greatest))]
+        let speeds = rounds.iter().map(|round| number(round, key)).collect::<Result<Vec<_>, _>>()?;
+        let (speed, least, greatest) = median_and_range(speeds);
+        Ok(vec![name.to_owned(), grouped(speed), format!("{}–{}", grouped(least), grouped(greatest))])
     };
-    let rows = vec![
-        row("sealing in memory", "seal_mb_per_s"),
-        row("opening in memory", "open_mb_per_s"),
-        row("from a writer to a reader over TCP", "socket_mb_per_s"),
-    ];
-    Ok(Table::new("rustls alone, records of 16 KiB, AES-128-GCM:", &["", "MB/s", "range"], rows))
+    let rows: Result<Vec<_>, Failure> =
+        [row("sealing", "seal_mb_per_s"), row("opening", "open_mb_per_s")].into_iter().collect();
+    Ok(Table::new("rustls alone in memory, records of 16 KiB, AES-128-GCM:", &["", "MB/s", "range"], rows?))
 }
 
 fn handshakes(ours: &BuiltPeer, limits: &Path, certs: &Path, log: &Log) -> Result<Table, Failure> {
@@ -161,7 +185,7 @@ fn handshakes(ours: &BuiltPeer, limits: &Path, certs: &Path, log: &Log) -> Resul
     let rate = |kind: &str| {
         let job = Job::new(limits).words(&format!("handshakes 127.0.0.1:{}", row.port));
         let job = job.arg(certs.join("ca.pem")).arg(kind).under(cores::CLIENT);
-        json(&job, log)?["per_s"].as_f64().ok_or_else(|| Failure::failed("tls_limits told no rate"))
+        number(&json(&job, log)?, "per_s")
     };
     let mut rows = Vec::new();
     for kind in ["full", "resumed"] {
@@ -204,6 +228,10 @@ fn idle(ours: &BuiltPeer, limits: &Path, certs: &Path, log: &Log) -> Result<Tabl
     let each = (after - before) / IDLE as f64;
     let rows = vec![vec!["thalweg TLS".to_owned(), grouped(each)]];
     Ok(Table::new("Memory of the server (RSS):", &["stack", "B per idle connection after a call"], rows))
+}
+
+fn number(value: &Value, key: &str) -> Result<f64, Failure> {
+    value[key].as_f64().ok_or_else(|| Failure::failed(format!("tls_limits told no {key}")))
 }
 
 fn json(job: &Job, log: &Log) -> Result<Value, Failure> {

@@ -86,6 +86,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
     bench("allocations", ALL),
     bench("memory", ALL),
     bench("idle", "thalweg"),
+    bench("tls", ALL),
     bench("beside", "thalweg"),
     Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
     Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },

@@ -68,6 +68,9 @@ impl<'a> Tables<'a> {
 
 /// A stack's name as people write it.
 pub(super) fn shown(cell: &str) -> String {
+    if let Some(stack) = cell.strip_suffix(" TLS") {
+        return format!("{} over TLS", shown(stack));
+    }
     match cell {
         "thalweg" => "Thalweg".to_owned(),
         "thalweg busy" => "Thalweg, busy polling".to_owned(),
@@ -90,6 +93,10 @@ pub(in crate::figures) fn memory(results: &Results) -> Result<String, Failure> {
 
 pub(in crate::figures) fn idle(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "idle")?.as_they_are(results))
+}
+
+pub(in crate::figures) fn tls(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "tls")?.as_they_are(results))
 }
 
 pub(in crate::figures) fn polling(results: &Results) -> Result<String, Failure> {

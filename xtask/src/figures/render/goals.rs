@@ -121,6 +121,17 @@ const GOALS: &[Goal] = &[
         asked: "≤ 10 KB each; one active within 10 % of alone",
         reached: idle,
     },
+    Goal {
+        work: "empty unary over TLS, 64 in flight, TCP",
+        asked: "≥ 5 × tonic and gRPC C++ over TLS",
+        reached: unary_over_tls,
+    },
+    Goal {
+        work: "one stream of 1.5 MB over TLS, from the server, from the client",
+        asked: "≥ 85 % of rustls alone",
+        reached: streams_over_tls,
+    },
+    Goal { work: "an idle TLS connection that has made a call", asked: "≤ 20 KB", reached: idle_over_tls },
 ];
 
 pub(in crate::figures) fn goals(results: &Results) -> Result<String, Failure> {
@@ -233,4 +244,31 @@ fn idle(results: &Results) -> Result<Reached, Failure> {
     let range = tables.cell(1, "thalweg", "range")?;
     let text = format!("{:.1} KB; {rate:.2} × ({range})", bytes / 1000.0);
     Ok((text, bytes <= 10_000.0 && rate >= 0.9))
+}
+
+/// Ours over TLS ÷ another row of a table of the measurement `tls`, and its range.
+fn over_tls<'a>(tables: &'a Tables<'_>, table: usize, row: &str) -> Result<(f64, &'a str), Failure> {
+    Ok((tables.number(table, row, "ours over TLS ÷ it")?, tables.cell(table, row, "its range")?))
+}
+
+fn unary_over_tls(results: &Results) -> Result<Reached, Failure> {
+    let tables = Tables::of(results, "tls")?;
+    let (tonic, cpp) = (over_tls(&tables, 0, "tonic TLS")?, over_tls(&tables, 0, "grpc-cpp TLS")?);
+    let text = [tonic, cpp].map(|(ratio, range)| format!("{ratio:.2} × ({range})")).join("; ");
+    Ok((text, tonic.0 >= 5.0 && cpp.0 >= 5.0))
+}
+
+/// The third table is from the server, the fourth from the client.
+fn streams_over_tls(results: &Results) -> Result<Reached, Failure> {
+    let tables = Tables::of(results, "tls")?;
+    let shares = [over_tls(&tables, 2, "rustls alone")?, over_tls(&tables, 3, "rustls alone")?];
+    let text = shares.map(|(share, range)| format!("{share:.2} ({range})")).join(", ");
+    Ok((text, shares.iter().all(|(share, _)| *share >= 0.85)))
+}
+
+/// The last table.
+fn idle_over_tls(results: &Results) -> Result<Reached, Failure> {
+    let tables = Tables::of(results, "tls")?;
+    let bytes = tables.number(6, "thalweg TLS", "B per idle connection after a call")?;
+    Ok((format!("{:.1} KB", bytes / 1000.0), bytes <= 20_000.0))
 }
