@@ -309,10 +309,10 @@ impl Connection {
         if data_len < self.config.limits.tiny_data_len && !end_stream {
             self.budget.glitch(Violation::TinyDataExceeded, now)?;
         }
-        self.budget.pay_for_control_frames(head.len as usize);
         let Some((key, stream)) = self.streams.find_mut(head.stream) else {
             return self.data_on_absent(head.stream).map(|()| None);
         };
+        self.budget.pay_for_control_frames(head.len as usize);
         // Nothing comes behind the last frame, and its owner uses it up without saying so.
         let is_allowed = if end_stream {
             stream.receive_window.takes(head.len)

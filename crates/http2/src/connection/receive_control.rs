@@ -95,8 +95,15 @@ impl Connection {
         } else {
             self.budget.control_frame(Violation::SettingsExceeded, now)?;
         }
+        let mut moves_windows = false;
         for &entry in entries {
-            self.apply_setting(Setting::parse(entry))?;
+            let setting = Setting::parse(entry);
+            // To move the windows of all streams is the dearest thing that so few bytes can ask for. Nobody needs it
+            // twice in a frame.
+            if matches!(setting, Setting::InitialWindowSize(_)) && std::mem::replace(&mut moves_windows, true) {
+                self.budget.glitch(Violation::SettingsExceeded, now)?;
+            }
+            self.apply_setting(setting)?;
         }
         self.budget.count_reply()?;
         frame::settings_ack(self.sending.output.buffer());

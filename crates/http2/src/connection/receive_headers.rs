@@ -99,7 +99,6 @@ impl Connection {
         let Some((key, stream)) = self.streams.find_mut(head.stream) else {
             return self.block_on_absent(head.stream, block, now).map(|()| None);
         };
-        self.budget.pay_for_control_frames(block.len());
         match stream.state.remote {
             Remote::AwaitingHead => self.receive_response(key, head, block, now),
             Remote::Open | Remote::Ended => self.receive_trailers(key, head, block, now),
@@ -238,12 +237,14 @@ impl Connection {
             Some(100..=199) if head.end_stream => {
                 return Err(StreamError::protocol(Violation::InformationalEndsStream).into());
             }
+            // There may be any number of them before a head (RFC 9113 §8.1): they pay for nothing.
             Some(100..=199) => {
                 self.budget.control_frame(Violation::InformationalExceeded, now)?;
                 return Ok(Some(Event::Informational { stream: id, tag }));
             }
             _ => {}
         }
+        self.budget.pay_for_control_frames(block.len());
         stream.state.remote = Remote::Open;
         if head.end_stream {
             // A response to HEAD, 204 and 304 may say a length and have no body (RFC 9113 §8.1.1).
@@ -279,6 +280,7 @@ impl Connection {
         if stream.body_left.is_some_and(|left| left > 0) {
             return Err(WRONG_LENGTH.into());
         }
+        self.budget.pay_for_control_frames(block.len());
         self.end_received(key);
         Ok(Some(Event::Trailers { stream: id, tag }))
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{Frames, OK, POST, Subject, TRAILERS, block, fields, id};
-use thalweg_http2::frame::{Flags, Kind};
+use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg_http2::{Config, ConnectionError, ErrorCode, Limits};
 
 /// Feeds `frames` again and again, all of it one batch of input, until the connection ends or `times` is
@@ -60,6 +60,33 @@ fn floods_are_cut_off() {
     check(|f, _| f.data(1, false, b""), 1000);
     check(|f, _| f.data(1, false, b"tiny"), 1000);
     check(|f, _| f.padded_data(1, false, b"", 3), 1000);
+}
+
+/// One more for each time that a frame moves the windows of all streams anew.
+#[test]
+fn windows_that_are_moved_to_and_fro_are_cut_off() {
+    let moves = [Setting::InitialWindowSize(0), Setting::InitialWindowSize(65_535)].repeat(16);
+    check(move |f, _| f.settings(&moves), 1000 / 32);
+    check(|f, _| f.settings(&[Setting::InitialWindowSize(0), Setting::MaxFrameSize(16_384)]), 1000);
+}
+
+/// What does no work pays for nothing: a server's informational heads, and DATA on a stream that is forgotten.
+#[test]
+fn what_does_no_work_pays_for_nothing() {
+    let limits = || Limits { glitches: 1000, ..Limits::default() };
+    let mut client = Subject::client(Config { limits: limits(), ..Config::default() });
+    let stream = client.open().get();
+    let passed = let_pass(&mut client, 5000, |f, _| f.headers(stream, false, &[(":status", "103")]));
+    assert_eq!(passed, 1002, "1,000, and two that the request has paid for");
+
+    let mut server = Subject::server(Config { limits: limits(), ..Config::default() });
+    let mut frames = (0..100).fold(Frames::new(), |frames, n| frames.request(1 + 2 * n));
+    server.feed(&mut frames).unwrap();
+    (0..100).for_each(|n| server.connection.reset(id(1 + 2 * n), ErrorCode::Cancel));
+    server.sent();
+    // What the requests have paid for, and 1,000.
+    let passed = let_pass(&mut server, 5000, |f, _| f.data(1, false, &[0; 5]).ping(false, [0; 8]));
+    assert!((1000..2000).contains(&passed), "{passed} were let pass");
 }
 
 #[test]
