@@ -43,15 +43,20 @@ const BENCHES: &[Bench] = &[
     Bench { name: "alignment", run: alignment::run, peers: &[] },
     Bench { name: "same", run: same::run, peers: &["thalweg"] },
     Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },
-    Bench { name: "tls", run: tls::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
+    Bench { name: "tls", run: tls::run, peers: tls::PEERS },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 
 /// `cargo xtask attacks`.
 pub(crate) fn attacks(mut arguments: Arguments) -> Result<ExitCode, Ended> {
-    let peers = arguments.value("--peers")?;
+    let (peers, classes) = (arguments.value("--peers")?, arguments.value("--classes")?);
     arguments.finish()?;
-    run_named(Some("attacks"), peers.as_deref())
+    let Some(classes) = classes else { return run_named(Some("attacks"), peers.as_deref()) };
+    let log = Log::create("bench-attacks")?;
+    let peers = peers::named(&peers.as_deref().unwrap_or("thalweg").split(',').collect::<Vec<_>>())?;
+    let built = peers.iter().map(|peer| peer.build(&log)).collect::<Result<Vec<_>, _>>()?;
+    print(&attacks::run_classes(&built, &classes.split(',').collect::<Vec<_>>(), &log)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
@@ -85,12 +90,16 @@ impl Bench {
     fn tables(&self, peers: &[Peer], log: &Log) -> Result<Vec<Table>, Failure> {
         let built: Result<Vec<_>, _> = peers.iter().map(|peer| peer.build(log)).collect();
         let tables = (self.run)(&built?, log)?;
-        for (index, table) in tables.iter().enumerate() {
-            if index > 0 {
-                println!();
-            }
-            table.print();
-        }
+        print(&tables);
         Ok(tables)
+    }
+}
+
+fn print(tables: &[Table]) {
+    for (index, table) in tables.iter().enumerate() {
+        if index > 0 {
+            println!();
+        }
+        table.print();
     }
 }

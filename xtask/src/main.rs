@@ -38,7 +38,7 @@ Commands:
                           Build the other stacks that we measure against, and try each
   bench instructions|allocations|memory|polling|alignment|idle|beside [--peers NAME,...]
                           What a call costs, ours beside theirs
-  attacks [--peers NAME,...]
+  attacks [--peers NAME,...] [--classes NAME,...]
                           What hostile clients of many kinds do to a server, ours beside theirs
   bench same|slowed       What the lab says of our stack against itself
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,

@@ -24,6 +24,8 @@ mod stream_wait_queue;
 mod unlocked;
 mod work;
 
+#[cfg(feature = "tls")]
+pub(crate) use driver::give_way;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use inbox::Inbox;
 pub use incoming::Incoming;

@@ -2,6 +2,7 @@
 //! honest client beside it feels.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::bench::cores;
 use crate::bench::memory::status_bytes;
 use crate::bench::table::{Table, grouped};
+use crate::bench::tls;
 use crate::job::{Failure, Job, Log};
 use crate::peers::BuiltPeer;
 use crate::server::{Server, free_port};
@@ -20,6 +22,8 @@ const FLOOD_S: u64 = 3;
 const HOLD_S: u64 = 25;
 /// Longer than a request may take to come by our server's default.
 const SLOW_S: u64 = 36;
+/// Longer than a handshake may take by our server's default.
+const HANDSHAKE_S: u64 = 14;
 /// The honest client begins so much earlier, and ends so much later.
 const HONEST_LEAD: Duration = Duration::from_millis(500);
 
@@ -45,121 +49,179 @@ const ATTACKS: &[(&str, usize, u64)] = &[
     ("name-copies", 1, FLOOD_S),
     ("large-lists", 1, FLOOD_S),
     ("gzip-bomb", 1, FLOOD_S),
+    ("gzip-small", 1, FLOOD_S),
+    ("gzip-streams", 1, FLOOD_S),
     ("gzip-members", 1, FLOOD_S),
     ("unfinished", 4, HOLD_S),
     ("unread", 4, HOLD_S),
-    ("half-block", 300, HOLD_S),
+    ("half-block", 200, HOLD_S),
+    ("large-heads", 4, HOLD_S),
     ("idle", 300, FLOOD_S),
     ("slow-request", 50, SLOW_S),
     ("slow-reader", 4, HOLD_S),
 ];
 
+/// The same, of those that need a server with TLS.
+const TLS_ATTACKS: &[(&str, usize, u64)] = &[
+    ("tls-silent", 300, HANDSHAKE_S),
+    ("tls-half-hello", 300, HANDSHAKE_S),
+    ("tls-no-finish", 300, HANDSHAKE_S),
+    ("tls-handshakes", 1, FLOOD_S),
+    ("tls-garbage", 1, FLOOD_S),
+    ("tls-plain", 1, FLOOD_S),
+    ("tls-fragments", 1, FLOOD_S),
+    ("tls-renegotiation", 1, FLOOD_S),
+    ("tls-alerts", 1, FLOOD_S),
+    ("tls-key-updates", 1, FLOOD_S),
+    ("tls-empty-records", 1, FLOOD_S),
+    ("tls-tiny-records", 1, FLOOD_S),
+];
+
+type Attack = (&'static str, usize, u64);
+
 pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure> {
-    let attacker = rust::lab_example("attack", log)?;
-    let load = crate::lab::program(log)?;
-    let mut tables = Vec::new();
-    for peer in peers {
-        let alone = honest_alone(peer, load, log)?;
+    run_classes(peers, &[], log)
+}
+
+/// The attacks of these names, or all of them.
+pub(super) fn run_classes(peers: &[BuiltPeer], classes: &[&str], log: &Log) -> Result<Vec<Table>, Failure> {
+    let all = || ATTACKS.iter().chain(TLS_ATTACKS).copied();
+    if let Some(unknown) = classes.iter().find(|class| !all().any(|(known, ..)| known == **class)) {
+        let known: Vec<&str> = all().map(|(class, ..)| class).collect();
+        return Err(Failure::failed(format!("there is no attack `{unknown}`, but {}", known.join(", "))));
+    }
+    let attacks: Vec<Attack> =
+        all().filter(|(class, ..)| classes.is_empty() || classes.contains(class)).collect();
+    let field = Field { attacker: rust::lab_example("attack", log)?, certs: tls::certificates(log)? };
+    peers.iter().map(|peer| field.table(peer, &attacks, log)).collect()
+}
+
+const HEADS: [&str; 7] = ["attack", "cut", "ended", "MB sent", "server's CPU, s", "memory, MB", "honest p99"];
+
+/// What attacks are made with.
+struct Field {
+    /// It is the honest client, too.
+    attacker: PathBuf,
+    certs: PathBuf,
+}
+
+impl Field {
+    fn table(&self, peer: &BuiltPeer, attacks: &[Attack], log: &Log) -> Result<Table, Failure> {
+        let alone = self.honest_alone(peer, log)?;
         let mut rows = Vec::new();
-        for &attack in ATTACKS {
+        for &attack in attacks {
             let (class, ..) = attack;
-            eprintln!("{}: {class}", peer.name);
-            let row = attacked(peer, load, Job::new(&attacker), attack, log);
-            rows.push(row.unwrap_or_else(|failure| {
-                let mut row = vec![class.to_owned(), failure.to_string()];
-                row.resize(HEADS.len(), "–".to_owned());
-                row
-            }));
+            let mut row = vec![class.to_owned()];
+            if needs_tls(class) && !tls::is_spoken_by(peer) {
+                row.push("not run".to_owned());
+            } else {
+                eprintln!("{}: {class}", peer.name);
+                match self.attacked(peer, attack, log) {
+                    Ok(cells) => row.extend(cells),
+                    Err(failure) => row.push(failure.to_string()),
+                }
+            }
+            row.resize(HEADS.len(), "–".to_owned());
+            rows.push(row);
         }
         let title = format!(
-            "{}: attacks of {FLOOD_S} s, {HOLD_S} s where something is held, {SLOW_S} s of slow requests; server on \
-             core 1, attacker and honest client on core 0. Alone, the honest client's lone calls have a p99 of {alone}",
+            "{}: attacks of {FLOOD_S} s, {HOLD_S} s where something is held, {SLOW_S} s of slow requests, \
+             {HANDSHAKE_S} s of handshakes that stand still; server on core 1, attacker and honest client on core 0. \
+             Alone, the honest client has a p99 of {alone}",
             peer.version
         );
-        tables.push(Table::new(title, &HEADS, rows));
+        Ok(Table::new(title, &HEADS, rows))
     }
-    Ok(tables)
-}
 
-const HEADS: [&str; 7] =
-    ["attack", "cut", "connections cut", "MB sent", "server's CPU, s", "memory, MB", "honest p99"];
-
-/// The p99 of a client beside nobody.
-fn honest_alone(peer: &BuiltPeer, load: &std::path::Path, log: &Log) -> Result<String, Failure> {
-    let port = free_port()?;
-    let server = Server::start(&peer.serve(port).under(cores::SERVER), port, log)?;
-    let text = honest(load, port, Duration::from_secs(2)).text(log)?;
-    server.stop()?;
-    Ok(p99(&text))
-}
-
-/// One call after the other, for so long.
-fn honest(load: &std::path::Path, port: u16, duration: Duration) -> Job {
-    let words = format!(
-        "load 127.0.0.1:{port} -c 1 -z {}ms --warmup 100ms --timeout 30s -O json",
-        duration.as_millis()
-    );
-    Job::new(load).words(&words).under(cores::CLIENT)
-}
-
-fn p99(text: &str) -> String {
-    let result: Value = serde_json::from_str(text).unwrap_or_default();
-    let failed = result["errors"].as_object().is_none_or(|errors| !errors.is_empty());
-    match result["latency_ns"]["p99"].as_f64() {
-        Some(ns) if !failed => format!("{} µs", grouped(ns / 1e3)),
-        Some(ns) => format!("{} µs, and errors", grouped(ns / 1e3)),
-        None => "no call succeeded".to_owned(),
+    /// The p99 of a client beside nobody.
+    fn honest_alone(&self, peer: &BuiltPeer, log: &Log) -> Result<String, Failure> {
+        let port = free_port()?;
+        let server = Server::start(&peer.serve(port).under(cores::SERVER), port, log)?;
+        let text = self.honest(port, None, Duration::from_secs(2)).text(log)?;
+        server.stop()?;
+        Ok(p99(&text))
     }
-}
 
-fn attacked(
-    peer: &BuiltPeer,
-    load: &std::path::Path,
-    attacker: Job,
-    (class, connections, seconds): (&str, usize, u64),
-    log: &Log,
-) -> Result<Vec<String>, Failure> {
-    let port = free_port()?;
-    // As many files as a service has by default, or fewer: connections are not for nothing.
-    let serve = peer.serve(port).under("prlimit --nofile=256").under(cores::SERVER);
-    let server = Server::start(&serve, port, log)?;
-    let before = Used::of(&server)?;
-    let beside = honest(load, port, HONEST_LEAD * 2 + Duration::from_secs(seconds));
-    let (text, outcome, peak) = thread::scope(|scope| {
-        let honest = scope.spawn(|| beside.text(log));
-        thread::sleep(HONEST_LEAD);
-        let words = format!("127.0.0.1:{port} {class} --for {seconds}s --connections {connections}");
-        let attack = attacker.words(&words).under("nice -n 19").under(cores::CLIENT);
-        let outcome = attack.text(log);
-        let peak = Used::of(&server);
-        let honest =
-            honest.join().unwrap_or_else(|_| Err(Failure::failed("the honest client's thread panicked")));
-        (honest, outcome, peak)
-    });
-    let used = peak?;
-    let outcome = outcome?;
-    let last = outcome.lines().last().unwrap_or_default();
-    let found: Value = serde_json::from_str(last)
-        .map_err(|why| Failure::failed(format!("the attacker printed no JSON: {why}")))?;
-    let stopped = Instant::now();
-    // One that was attacked may take its time.
-    drop(server);
-    log.line(format_args!("the server ended after {:?}", stopped.elapsed()))?;
-    let cut = match (found["cut_after_ms"].as_u64(), found["cut_by"].as_str()) {
-        (Some(after), Some(how)) => {
-            format!("{:.2} s, {}", after as f64 / 1e3, how.split(':').next().unwrap_or(how))
+    /// 200 calls a second, for so long.
+    fn honest(&self, port: u16, authority: Option<&Path>, duration: Duration) -> Job {
+        let words = format!("127.0.0.1:{port} honest --for {}ms", duration.as_millis());
+        let job = Job::new(&self.attacker).words(&words);
+        with_authority(job, authority).under(cores::CLIENT)
+    }
+
+    /// All cells of a row but the first.
+    fn attacked(&self, peer: &BuiltPeer, attack: Attack, log: &Log) -> Result<Vec<String>, Failure> {
+        let (class, connections, seconds) = attack;
+        let port = free_port()?;
+        let mut serve = peer.serve(port);
+        let authority = self.certs.join("ca.pem");
+        let authority = needs_tls(class).then_some(&*authority);
+        if authority.is_some() {
+            serve = tls::with_identity(serve, &self.certs);
         }
-        _ => "no".to_owned(),
-    };
-    Ok(vec![
-        class.to_owned(),
-        cut,
-        format!("{} of {connections}", found["ended_connections"]),
-        format!("{:.1}", found["sent_bytes"].as_f64().unwrap_or_default() / 1e6),
-        format!("{:.2}", used.cpu_s - before.cpu_s),
-        format!("{:.0}", (used.peak_bytes - before.peak_bytes) / 1e6),
-        text.map_or_else(|_| "failed".to_owned(), |text| p99(&text)),
-    ])
+        // As many files as a service has by default, or fewer: connections are not for nothing.
+        let serve = serve.under("prlimit --nofile=256").under(cores::SERVER);
+        let server = Server::start(&serve, port, log)?;
+        let before = Used::of(&server)?;
+        let beside = self.honest(port, authority, HONEST_LEAD * 2 + Duration::from_secs(seconds));
+        let (honest, outcome, used) = thread::scope(|scope| {
+            let honest = scope.spawn(|| beside.text(log));
+            thread::sleep(HONEST_LEAD);
+            let words = format!("127.0.0.1:{port} {class} --for {seconds}s --connections {connections}");
+            let attack = with_authority(Job::new(&self.attacker).words(&words), authority);
+            let outcome = attack.under("nice -n 19").under(cores::CLIENT).text(log);
+            let used = Used::of(&server);
+            let honest = honest.join();
+            let honest =
+                honest.unwrap_or_else(|_| Err(Failure::failed("the honest client's thread panicked")));
+            (honest, outcome, used)
+        });
+        let (used, outcome) = (used?, outcome?);
+        let last = outcome.lines().last().unwrap_or_default();
+        let found: Value = serde_json::from_str(last)
+            .map_err(|why| Failure::failed(format!("the attacker printed no JSON: {why}")))?;
+        let stopped = Instant::now();
+        // One that was attacked may take its time.
+        drop(server);
+        log.line(format_args!("the server ended after {:?}", stopped.elapsed()))?;
+        let cut = match (found["cut_after_ms"].as_u64(), found["cut_by"].as_str()) {
+            (Some(after), Some(how)) => {
+                format!("{:.2} s, {}", after as f64 / 1e3, how.split(':').next().unwrap_or(how))
+            }
+            _ => "no".to_owned(),
+        };
+        let count = |name: &str| grouped(found[name].as_f64().unwrap_or_default());
+        Ok(vec![
+            cut,
+            format!("{} of {}", count("ended"), count("connections")),
+            format!("{:.1}", found["sent_bytes"].as_f64().unwrap_or_default() / 1e6),
+            format!("{:.2}", used.cpu_s - before.cpu_s),
+            format!("{:.0}", (used.peak_bytes - before.peak_bytes) / 1e6),
+            honest.map_or_else(|_| "failed".to_owned(), |text| p99(&text)),
+        ])
+    }
+}
+
+fn needs_tls(class: &str) -> bool {
+    TLS_ATTACKS.iter().any(|(of_tls, ..)| *of_tls == class)
+}
+
+fn with_authority(job: Job, authority: Option<&Path>) -> Job {
+    match authority {
+        Some(authority) => job.arg("--cacert").arg(authority),
+        None => job,
+    }
+}
+
+/// Of what an honest client prints.
+fn p99(text: &str) -> String {
+    let result: Value = serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default();
+    let p99 = |ns: f64| format!("{} µs", grouped(ns / 1e3));
+    match (result["calls"].as_u64(), result["failed"].as_u64(), result["p99_ns"].as_f64()) {
+        (Some(1..), Some(0), Some(ns)) => p99(ns),
+        (Some(1..), Some(failed), Some(ns)) => format!("{}, {failed} failed", p99(ns)),
+        _ => "no call succeeded".to_owned(),
+    }
 }
 
 /// What a server has used so far.

@@ -4,7 +4,7 @@
 //! The stacks take turns in short windows, there and back again: medians, and ratios of windows of the same round.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -18,6 +18,9 @@ use crate::peers::{BuiltPeer, measure};
 use crate::server::{Server, free_port};
 use crate::test::rust;
 use crate::workspace;
+
+/// The stacks whose servers and clients have flags for TLS.
+pub(super) const PEERS: &[&str] = &["thalweg", "tonic", "grpc-cpp"];
 
 const ROUNDS: usize = 5;
 
@@ -70,10 +73,8 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure>
     open_files::allow(2 * (IDLE + IDLE_BEFORE) + 100)?;
     let limits = rust::lab_example("tls_limits", log)?;
     let ours = peers.iter().find(|peer| peer.name == "thalweg");
-    let ours =
-        ours.ok_or_else(|| Failure::failed("certificates are made by `thalweg`: name it among the peers"))?;
-    let certs = workspace::output().join("bench-certs");
-    Job::new(&ours.program).words("certs --force --out").arg(&certs).run(log)?;
+    let ours = ours.ok_or_else(|| Failure::failed("the others are compared with thalweg: name it, too"))?;
+    let certs = certificates(log)?;
 
     let mut rows = vec![Row::start(ours, None, log)?];
     for peer in peers {
@@ -115,7 +116,19 @@ impl<'p> Row<'p> {
     }
 }
 
-fn with_identity(serve: Job, certs: &Path) -> Job {
+/// Makes certificates for `localhost`, and the authority's, in a folder.
+pub(super) fn certificates(log: &Log) -> Result<PathBuf, Failure> {
+    let certs = workspace::output().join("bench-certs");
+    Job::new(crate::lab::program(log)?).words("certs --force --out").arg(&certs).run(log)?;
+    Ok(certs)
+}
+
+/// Whether the stack's server has flags for TLS.
+pub(super) fn is_spoken_by(peer: &BuiltPeer) -> bool {
+    PEERS.contains(&peer.name)
+}
+
+pub(super) fn with_identity(serve: Job, certs: &Path) -> Job {
     serve.arg("--cert").arg(certs.join("server.pem")).arg("--key").arg(certs.join("server.key"))
 }
 

@@ -3,11 +3,12 @@
 //! The driver does not spin: after each try it gives way to the other tasks of its thread, which may be the very ones
 //! that would make the next call.
 
-use std::pin::pin;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
+
+use super::driver::give_way;
 
 /// Busy polling of one connection; none at all for a duration of zero.
 #[derive(Debug)]
@@ -62,8 +63,7 @@ impl BusyPoll {
         }
         self.tries = self.tries.wrapping_add(1);
         if self.tries.is_multiple_of(self.tries_per_runtime_poll) {
-            // Polled once it has the runtime wake this task after its poll.
-            let _ = pin!(tokio::task::yield_now()).poll(cx);
+            let _: Poll<()> = give_way(cx);
         } else {
             cx.waker().wake_by_ref();
         }

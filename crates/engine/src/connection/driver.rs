@@ -387,10 +387,7 @@ where
             self.work.gave_way_at = Some(Instant::now());
             self.work.is_due = true;
         }
-        // Behind the runtime's own poll: a task that wakes itself is polled 60 times more before other sockets are
-        // looked at. Polled once, this has the runtime wake the task then.
-        let _ = pin!(tokio::task::yield_now()).poll(cx);
-        Poll::Pending
+        give_way(cx)
     }
 }
 
@@ -448,6 +445,14 @@ impl<IO, E> Drop for Driver<IO, E> {
         drop(state);
         buffers::shrink();
     }
+}
+
+/// Ends this poll of a task that goes on, for others to have their turn: behind the runtime's own poll, since one that
+/// wakes itself is polled 60 times more before other sockets are looked at.
+pub(crate) fn give_way<T>(cx: &mut Context<'_>) -> Poll<T> {
+    // Polled once, this has the runtime wake the task then.
+    let _ = pin!(tokio::task::yield_now()).poll(cx);
+    Poll::Pending
 }
 
 /// Names what is at the other end, if its first bytes are not HTTP/2's but well known.

@@ -9,6 +9,7 @@ use http::HeaderMap;
 use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
+use super::driver::give_way;
 use super::slot::{End, SlotKey, WakesOn};
 use super::state::Connection;
 use super::unlocked::{NeedsClone, Sleeper, look};
@@ -43,7 +44,13 @@ pub struct Incoming {
     is_finished: bool,
     trailers: Option<HeaderMap>,
     deadline: Option<Pin<Box<Sleep>>>,
+    /// Bytes that compressed messages have become since others had their turn.
+    inflated: usize,
 }
+
+/// Compressed messages become so many bytes, and others of the thread have their turn: some hundred microseconds. A
+/// reader whose messages lie ready, each a thousand times what came of it, would keep the thread for long.
+const INFLATED_AT_ONCE: usize = 256 * 1024;
 
 /// Who reads, which decides what dropping means.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,6 +103,7 @@ impl Incoming {
             is_finished: false,
             trailers: None,
             deadline: None,
+            inflated: 0,
         }
     }
 
@@ -129,6 +137,10 @@ impl Incoming {
     pub fn poll_prefix(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
         if self.is_finished {
             return Poll::Ready(None);
+        }
+        if self.inflated >= INFLATED_AT_ONCE {
+            self.inflated = 0;
+            return give_way(cx);
         }
         let ended = loop {
             match self.find_whole() {
@@ -178,6 +190,14 @@ impl Incoming {
     /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
+        if prefix.compressed {
+            let start = self.position;
+            self.position += prefix.envelope_len();
+            let compressed = &self.buffer[start + PREFIX_LEN..self.position];
+            let message = codec::decompress(compressed, self.encoding, self.message_size_max)?;
+            self.inflated += message.len();
+            return Ok(Payload::Kept(message));
+        }
         let start = self.position;
         let end = start + prefix.envelope_len();
         if start == 0 && codec::keeps_buffer(prefix.len) && self.buffer.len() - end <= TAIL_MAX {

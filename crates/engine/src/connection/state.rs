@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use slab::Slab;
 use thalweg_http2::{self as http2, ErrorCode, Tag};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::load::{Load, nanoseconds};
@@ -42,7 +43,14 @@ pub(crate) struct Connection {
     pub(crate) measure: ConnectionMeasure,
     /// What the other end is called in messages, such as `127.0.0.1:50051`.
     pub(crate) peer: String,
+    /// Server: a permit for each request that is large or compressed and is being decoded.
+    pub(crate) decoding: Semaphore,
 }
+
+/// How many requests of a connection that are large or compressed are decoded beside each other. A request of 4 KiB may
+/// become one of 4 MiB, which takes milliseconds: with all of a connection's calls at it, those of other connections
+/// would wait behind hundreds of them.
+const DECODING_MAX: usize = 4;
 
 impl Connection {
     /// A server's connection has no gate.
@@ -79,6 +87,7 @@ impl Connection {
             round_trip: OnceLock::new(),
             measure: ConnectionMeasure::default(),
             peer,
+            decoding: Semaphore::new(DECODING_MAX),
         })
     }
 

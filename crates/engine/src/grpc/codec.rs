@@ -203,8 +203,13 @@ pub(crate) fn decompress_in_place(
     *wire = [&prefix, &message[..]].concat();
 }
 
+/// A compressed message's own bytes.
 #[cold]
-fn decompress(compressed: &[u8], encoding: Encoding, message_size_max: usize) -> Result<Bytes, Status> {
+pub(crate) fn decompress(
+    compressed: &[u8],
+    encoding: Encoding,
+    message_size_max: usize,
+) -> Result<Bytes, Status> {
     if !encoding.compresses() {
         return Err(EnvelopeError::UnexpectedCompression.into());
     }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use thalweg_http2::ErrorCode;
 use tokio::time::{Instant, Sleep};
 
-use super::dispatch::Route;
+use super::dispatch::ServerMethod;
 use super::respond::{self, Reply};
 use crate::connection::{Connection, End, Slot, look};
 use crate::measure;
@@ -29,12 +29,12 @@ pub(super) struct CallTask {
 }
 
 impl CallTask {
-    /// `running` is the handler's future, which was not ready at once, or was not polled yet.
-    /// `respond` answers with what it comes to.
+    /// `running` is the handler's future, which was not ready at once, or was not polled yet; what its polls take is
+    /// noted of `method`. `respond` answers with what it comes to.
     pub(super) fn unary<Fut>(
         connection: &Arc<Connection>,
         reply: Reply,
-        route: &Arc<Route>,
+        method: Option<&Arc<ServerMethod>>,
         mut running: Pin<Box<Option<Fut>>>,
         respond: fn(&Connection, &Reply, &Fut::Output),
     ) -> Self
@@ -42,13 +42,15 @@ impl CallTask {
         Fut: Future<Output: Send> + Send + 'static,
     {
         let shared = Arc::clone(connection);
-        let handler = Arc::clone(route);
+        let method = method.cloned();
         let future = Box::pin(async move {
             let output = poll_fn(|cx| {
                 let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
                 let mut clock = Instant::now();
                 let polled = future.poll(cx);
-                handler.method.cost.note(&mut clock);
+                if let Some(method) = &method {
+                    method.cost.note(&mut clock);
+                }
                 polled
             })
             .await;

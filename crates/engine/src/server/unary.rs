@@ -84,8 +84,12 @@ impl<H: UnaryHandler> Runner<H> {
     #[cold]
     fn defer(&self, connection: &Arc<Connection>, reply: Reply, route: &Arc<Route>, wire: Vec<u8>) {
         let (handler, own_route, deferred_at) = (Arc::clone(&self.0), Arc::clone(route), Instant::now());
+        let shared = Arc::clone(connection);
         let call = async move {
             let size_max = own_route.method.options.max_decoding_message_size;
+            // The semaphore is never closed. Other sockets of the thread have their turn before the next is decoded.
+            let decoding = shared.decoding.acquire().await;
+            tokio::task::yield_now().await;
             let request = Envelope::new(Wire::Gathered(wire), own_route.head.encoding, size_max);
             let shortened;
             let head = match own_route.head.timeout {
@@ -98,6 +102,7 @@ impl<H: UnaryHandler> Runner<H> {
                 }
             };
             let call = handler.start(head, request)?;
+            drop(decoding);
             Ok(call.await)
         };
         let respond =
@@ -105,7 +110,9 @@ impl<H: UnaryHandler> Runner<H> {
                 Ok(output) => respond::answer(connection, reply, &H::answer(output)),
                 Err(status) => respond::fail(connection, reply, status),
             };
-        tokio::spawn(CallTask::unary(connection, reply, route, Box::pin(Some(call)), respond));
+        // What it takes to decode says nothing of the handler.
+        let cost = None;
+        tokio::spawn(CallTask::unary(connection, reply, cost, Box::pin(Some(call)), respond));
     }
 }
 
@@ -135,7 +142,8 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
                     let respond = |connection: &Connection, reply: &Reply, output: &H::Output| {
                         respond::answer(connection, reply, &H::answer(output));
                     };
-                    tokio::spawn(CallTask::unary(batch.connection, reply, &route, running, respond));
+                    let noted = Some(&route.method);
+                    tokio::spawn(CallTask::unary(batch.connection, reply, noted, running, respond));
                 }
                 Err(_) => {
                     place.set(None);

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::buffers::{self, BLOCK_LEN, Buffer, Held};
 use super::explain::explain;
 use super::session::Session;
+use crate::connection::give_way;
 
 /// Plain bytes in, records out, and back, over `IO`.
 ///
@@ -45,6 +46,12 @@ const RECORD_EXTRA: usize = 30;
 const WRITE_MAX: usize = 8 * RECORD_LEN;
 /// For messages of rustls's own beside them: a key update, two tickets.
 const BESIDE: usize = 512;
+/// So many records are opened for one read, unless it has its bytes before. A full read of the largest has eight; one of
+/// records with a byte each has thousands, which take milliseconds.
+const RECORDS_AT_ONCE: usize = 64;
+/// Bytes that a handshake reads before others have their turn: more than most clients send in all of it, who may send
+/// them in records with a byte each.
+const HANDSHAKE_READ_LEN: usize = 8 * 1024;
 /// The most that may lie in the buffer without a record, or a message of the handshake, being whole: such a message has
 /// 64 KiB at most, in records of which each has some bytes of its own.
 const UNFINISHED_MAX: usize = BLOCK_LEN;
@@ -89,6 +96,7 @@ where
     }
 
     fn shake(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let mut read = 0;
         loop {
             match self.step(|_, _| ())? {
                 Step::Went => {}
@@ -99,8 +107,12 @@ where
                     if let Poll::Ready(flushed) = self.poll_flush_outgoing(cx) {
                         flushed?;
                     }
-                    if ready!(self.poll_fill(cx))? == 0 {
-                        return Poll::Ready(Err(Broken::Closed));
+                    if read >= HANDSHAKE_READ_LEN {
+                        return give_way(cx);
+                    }
+                    match ready!(self.poll_fill(cx, HANDSHAKE_READ_LEN))? {
+                        0 => return Poll::Ready(Err(Broken::Closed)),
+                        more => read += more,
                     }
                 }
             }
@@ -158,13 +170,14 @@ where
         Ok(step)
     }
 
-    /// Decrypts what has arrived, until `buf` is full.
+    /// Decrypts what has arrived, until `buf` is full or has the bytes of [`RECORDS_AT_ONCE`].
     fn decrypt(&mut self, buf: &mut ReadBuf<'_>) -> Result<(), rustls::Error> {
         let Self { session, incoming, decrypted, outgoing, is_stopped, is_ended, .. } = self;
         if buf.remaining() == 0 {
             return Ok(());
         }
         *is_stopped = false;
+        let mut records = 0;
         while !incoming.is_empty() && !*is_ended && !*is_stopped {
             let status = session.process(incoming.bytes_mut());
             let mut discard = status.discard;
@@ -173,13 +186,14 @@ where
                     while let Some(record) = traffic.next_record() {
                         let record = record?;
                         discard += record.discard;
+                        records += usize::from(!record.payload.is_empty());
                         let (fits, rest) = record.payload.split_at(record.payload.len().min(buf.remaining()));
                         buf.put_slice(fits);
                         if !rest.is_empty() {
                             append(decrypted, rest);
                         }
                     }
-                    *is_stopped = buf.remaining() == 0;
+                    *is_stopped = buf.remaining() == 0 || records >= RECORDS_AT_ONCE;
                     true
                 }
                 ConnectionState::EncodeTlsData(mut message) => {
@@ -204,14 +218,16 @@ where
         Ok(())
     }
 
-    /// Reads once from `io`, behind what is unfinished. How many bytes came: none at the end of the stream.
-    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Reads once from `io`, at most `len_max` bytes, behind what is unfinished. How many bytes came: none at the end of
+    /// the stream.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, len_max: usize) -> Poll<io::Result<usize>> {
         let unfinished = self.incoming.len();
         if unfinished >= UNFINISHED_MAX {
             return Poll::Ready(Err(invalid("a TLS message is too large".to_owned())));
         }
         let space = self.incoming.space(BLOCK_LEN - unfinished);
-        let mut unread = ReadBuf::new(space);
+        let end = space.len().min(len_max);
+        let mut unread = ReadBuf::new(&mut space[..end]);
         let outcome = Pin::new(&mut self.io).poll_read(cx, &mut unread);
         let read = unread.filled().len();
         match outcome {
@@ -249,7 +265,7 @@ where
             if let Poll::Ready(outcome) = self.poll_flush_outgoing(cx) {
                 outcome?;
             }
-            if ready!(self.poll_fill(cx))? == 0 {
+            if ready!(self.poll_fill(cx, BLOCK_LEN))? == 0 {
                 return Poll::Ready(Err(truncated()));
             }
         }

@@ -100,7 +100,8 @@ impl Connection {
             let setting = Setting::parse(entry);
             // To move the windows of all streams is the dearest thing that so few bytes can ask for. Nobody needs it
             // twice in a frame.
-            if matches!(setting, Setting::InitialWindowSize(_)) && std::mem::replace(&mut moves_windows, true) {
+            if matches!(setting, Setting::InitialWindowSize(_)) && std::mem::replace(&mut moves_windows, true)
+            {
                 self.budget.glitch(Violation::SettingsExceeded, now)?;
             }
             self.apply_setting(setting)?;

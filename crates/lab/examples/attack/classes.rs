@@ -6,9 +6,11 @@ use std::sync::LazyLock;
 use clap::ValueEnum;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use thalweg::http2::frame::{Flags, Kind, Setting};
+use thalweg::http2::frame::{Flags, Kind, PREFACE, Setting};
+use thalweg::tls::rustls::{ContentType, SupportedProtocolVersion};
 
 use super::frames::Frames;
+use super::tls::{Records, TLS12, TLS13, TlsWork};
 
 /// A way to attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,20 +53,50 @@ pub(crate) enum Class {
     LargeLists,
     /// Messages that become a thousand times as large when decompressed
     GzipBomb,
+    /// Messages of 4 KiB that become 4 MiB, the most that is taken
+    GzipSmall,
+    /// Streams of a dozen of them
+    GzipStreams,
     /// Messages of gzip members that are all empty
     GzipMembers,
     /// Requests of which one byte is missing, on as many streams as there may be
     Unfinished,
     /// Large answers that nobody reads: the window is 0
     Unread,
-    /// Half a header block
+    /// Half a header block, of less than any server takes for too long
     HalfBlock,
+    /// Calls with metadata of 16 KiB that a table's indices name in 500 bytes, and no message
+    LargeHeads,
     /// Connections that shake hands and then do nothing
     Idle,
     /// Requests that come a byte at a time
     SlowRequest,
     /// Calls whose answers are not read off the socket
     SlowReader,
+    /// TLS: connections that say nothing
+    TlsSilent,
+    /// TLS: half a ClientHello
+    TlsHalfHello,
+    /// TLS: a ClientHello, and nothing behind it
+    TlsNoFinish,
+    /// TLS: one whole handshake after the other
+    TlsHandshakes,
+    /// TLS: garbage, on one connection after the other
+    TlsGarbage,
+    /// TLS: HTTP without TLS, on one connection after the other
+    TlsPlain,
+    /// TLS: a message of the handshake that never ends, a byte a record
+    TlsFragments,
+    /// TLS 1.2: the client wants another handshake, again and again
+    TlsRenegotiation,
+    /// TLS 1.2: alerts that are warnings
+    TlsAlerts,
+    /// TLS 1.3: KeyUpdates, which want to be answered
+    TlsKeyUpdates,
+    /// TLS: records of nothing
+    TlsEmptyRecords,
+    /// TLS: an honest call's messages, a byte a record
+    TlsTinyRecords,
 }
 
 /// What an attacker does.
@@ -72,7 +104,16 @@ pub(crate) enum Work {
     /// On one connection, as much as it takes.
     Flood { settings: &'static [Setting], acks: bool, first: fn(&mut Frames), round: fn(&mut Frames, u64) },
     /// On some connections something, and a little more ten times a second.
-    Hold { settings: &'static [Setting], reads: bool, first: fn(&mut Frames), drip: fn(&mut Frames) },
+    Hold {
+        settings: &'static [Setting],
+        reads: bool,
+        /// The end of a call counts as that of a connection does.
+        counts_calls: bool,
+        first: fn(&mut Frames),
+        drip: fn(&mut Frames),
+    },
+    /// On TLS.
+    Tls(TlsWork),
 }
 
 /// A head that is all there is to a request.
@@ -90,7 +131,15 @@ fn flood(first: fn(&mut Frames), round: fn(&mut Frames, u64)) -> Work {
 }
 
 fn hold(first: fn(&mut Frames), drip: fn(&mut Frames)) -> Work {
-    Work::Hold { settings: &[], reads: true, first, drip }
+    Work::Hold { settings: &[], reads: true, counts_calls: false, first, drip }
+}
+
+fn records(
+    version: &'static SupportedProtocolVersion,
+    first: fn(&mut Records),
+    round: fn(&mut Records, u64),
+) -> Work {
+    Work::Tls(TlsWork::Records { version, first, round })
 }
 
 impl Class {
@@ -176,6 +225,15 @@ impl Class {
                 it.frame(Kind::Headers, WHOLE, stream, &[GET; FRAME_LEN]);
             }),
             Self::GzipBomb => flood(NOTHING, |it, _| it.unary(&[("grpc-encoding", "gzip")], true, &BOMB)),
+            Self::GzipSmall => {
+                flood(NOTHING, |it, _| it.unary(&[("grpc-encoding", "gzip")], true, &SMALL_BOMB))
+            }
+            Self::GzipStreams => flood(NOTHING, |it, _| {
+                let stream = it.call_with("StreamingFromClient", &[("grpc-encoding", "gzip")]);
+                let len = (SMALL_BOMB.len() as u32).to_be_bytes();
+                let envelope = [&[1][..], &len, &SMALL_BOMB].concat();
+                (1..=12).for_each(|number| it.data(stream, number == 12, &envelope));
+            }),
             Self::GzipMembers => flood(NOTHING, |it, _| {
                 let members = EMPTY_MEMBER.repeat((4 << 20) / EMPTY_MEMBER.len() - 1);
                 it.unary(&[("grpc-encoding", "gzip")], true, &members);
@@ -196,6 +254,7 @@ impl Class {
             Self::Unread => Work::Hold {
                 settings: &[Setting::InitialWindowSize(0)],
                 reads: true,
+                counts_calls: false,
                 first: |it| {
                     for _ in 0..STREAMS {
                         // SimpleRequest { response_size: 4 MiB - 64 }
@@ -207,27 +266,37 @@ impl Class {
             Self::HalfBlock => hold(
                 |it| {
                     let stream = it.stream();
-                    it.frame(Kind::Headers, Flags::NONE, stream, &[GET; FRAME_LEN]);
-                    for _ in 0..7 {
-                        it.frame(Kind::Continuation, Flags::NONE, stream, &[GET; FRAME_LEN]);
+                    it.frame(Kind::Headers, Flags::NONE, stream, &[GET; HALF_BLOCK_LEN]);
+                    it.frame(Kind::Continuation, Flags::NONE, stream, &[GET; HALF_BLOCK_LEN]);
+                },
+                NOTHING,
+            ),
+            Self::LargeHeads => hold(
+                |it| {
+                    for _ in 0..STREAMS {
+                        it.call_with("StreamingFromClient", &[("a", ""); FIELDS]);
                     }
                 },
                 NOTHING,
             ),
             Self::Idle => hold(NOTHING, NOTHING),
-            Self::SlowRequest => hold(
-                |it| {
+            Self::SlowRequest => Work::Hold {
+                settings: &[],
+                reads: true,
+                counts_calls: true,
+                first: |it| {
                     call(it);
                     it.data(1, false, &[0, 0, 0, 0xff, 0xff]);
                 },
-                |it| {
+                drip: |it| {
                     it.data(1, false, b"x");
                     it.is_urgent = true;
                 },
-            ),
+            },
             Self::SlowReader => Work::Hold {
                 settings: &[Setting::InitialWindowSize(i32::MAX as u32)],
                 reads: false,
+                counts_calls: false,
                 first: |it| {
                     it.window_update(0, i32::MAX as u32 / 2);
                     for _ in 0..STREAMS {
@@ -240,8 +309,55 @@ impl Class {
                     it.is_urgent = true;
                 },
             },
+            Self::TlsSilent => Work::Tls(TlsWork::Stall(|_| b"")),
+            Self::TlsHalfHello => Work::Tls(TlsWork::Stall(|hello| &hello[..hello.len() / 2])),
+            Self::TlsNoFinish => Work::Tls(TlsWork::Stall(|hello| hello)),
+            Self::TlsHandshakes => Work::Tls(TlsWork::Handshakes),
+            Self::TlsGarbage => Work::Tls(TlsWork::Knock(|| b"SSH-2.0-OpenSSH_9.9\r\n".repeat(50))),
+            Self::TlsPlain => Work::Tls(TlsWork::Knock(|| PREFACE.to_vec())),
+            Self::TlsFragments => Work::Tls(TlsWork::Knock(|| {
+                // A ClientHello of 64 KiB less one; each byte in a record of its own.
+                let message = [&[1, 0, 0xff, 0xff][..], &[3; 0xfff0]].concat();
+                message.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect()
+            })),
+            Self::TlsRenegotiation => records(&TLS12, |_| (), |it, _| it.hello_again()),
+            Self::TlsAlerts => {
+                // The level of a warning, and `no_renegotiation`.
+                records(&TLS12, |_| (), |it, _| it.record(ContentType::Alert, &[1, 100]))
+            }
+            Self::TlsKeyUpdates => Work::Tls(TlsWork::KeyUpdates),
+            Self::TlsEmptyRecords => {
+                records(&TLS13, |_| (), |it, _| it.record(ContentType::ApplicationData, b""))
+            }
+            Self::TlsTinyRecords => records(&TLS13, begin_tiny, |it, number| {
+                let mut frames = Frames::new();
+                if number.is_multiple_of(PARTS) {
+                    let len = (PARTS * PART_LEN as u64) as u32;
+                    frames.data(1, false, &[&[0][..], &len.to_be_bytes()].concat());
+                }
+                frames.data(1, false, &[0; PART_LEN]);
+                it.byte_by_byte(&frames.out);
+            }),
         }
     }
+}
+
+/// Less than half of what gRPC C++ takes of a header block, and with a CONTINUATION.
+const HALF_BLOCK_LEN: usize = 7_000;
+/// A list of 16 KiB at most, of fields that count 33 bytes each.
+const FIELDS: usize = 470;
+/// A message in so many DATA frames of this length.
+const PARTS: u64 = 4000;
+const PART_LEN: usize = 1000;
+
+/// HTTP/2 begins, and a call whose messages will come.
+fn begin_tiny(records: &mut Records) {
+    let mut frames = Frames::new();
+    frames.raw(PREFACE);
+    frames.settings(&[]);
+    frames.settings_ack();
+    call(&mut frames);
+    records.record(ContentType::ApplicationData, &frames.out);
 }
 
 /// A call that takes a stream of messages, on the first stream.
@@ -253,8 +369,19 @@ fn call(frames: &mut Frames) {
 const EMPTY_MEMBER: [u8; 20] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// A gzip member of 256 MiB of zeros.
-static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&vec![0; 256 << 20]).expect("a Vec takes all");
-    encoder.finish().expect("a Vec takes all")
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![0; 256 << 20]));
+
+/// One of 4 MiB: a SimpleRequest with a field of so many bytes that nobody knows.
+static SMALL_BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    // Field 100, of bytes; a varint of four bytes for its length.
+    let len = (4 << 20) - 6;
+    let head =
+        [0xa2, 0x06, len as u8 | 0x80, (len >> 7) as u8 | 0x80, (len >> 14) as u8 | 0x80, (len >> 21) as u8];
+    gzip(&[&head[..], &vec![0; len]].concat())
 });
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).expect("a Vec takes all");
+    encoder.finish().expect("a Vec takes all")
+}

@@ -2,45 +2,83 @@
 //!
 //! ```text
 //! cargo run --release -p thalweg-lab --example attack -- 127.0.0.1:50051 ping --for 10s
+//! cargo run --release -p thalweg-lab --example attack -- 127.0.0.1:50051 tls-silent --cacert certs/ca.pem
+//! cargo run --release -p thalweg-lab --example attack -- 127.0.0.1:50051 honest
 //! ```
 //!
-//! The server must offer `grpc.testing.BenchmarkService`. Says `attacking` when it is at work, and prints a line of
-//! JSON when it is over: what was sent, and when and how the server put an end to it.
+//! The server must offer `grpc.testing.BenchmarkService`, and show a certificate for `localhost` where TLS is attacked.
+//! Says `attacking` when it is at work, and prints a line of JSON when it is over: what was sent, and when and how the
+//! server put an end to it. `honest` calls as an honest client does, 200 times a second, and tells its latencies.
 
 mod classes;
 mod frames;
+mod honest;
+mod outcome;
+mod tls;
 mod wire;
 
 use std::error::Error;
+use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
-use serde_json::json;
+use clap::{Parser, ValueEnum};
 
 use classes::{Class, Work};
-use wire::{End, Wire};
+use outcome::{End, Outcome};
+use tls::Siege;
+use wire::Wire;
 
 /// Attacks a gRPC server in one way
 #[derive(Debug, Parser)]
 struct Args {
     /// HOST:PORT of a server that offers `grpc.testing.BenchmarkService`
     target: String,
-    /// In which way
-    #[arg(value_enum)]
-    class: Class,
+    /// In which way, or `honest`
+    #[arg(value_parser = what)]
+    what: What,
     /// For how long, if the server does not put an end to it
     #[arg(long = "for", default_value = "10s", value_parser = humantime::parse_duration)]
     duration: Duration,
     /// How many connections hold something, in the classes that hold
     #[arg(long, default_value_t = 1)]
     connections: usize,
+    /// The authority that issued the server's certificate: for what attacks TLS, and an honest client beside it
+    #[arg(long)]
+    cacert: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    Honest,
+    Attack(Class),
+}
+
+fn what(word: &str) -> Result<What, String> {
+    if word == "honest" {
+        return Ok(What::Honest);
+    }
+    let known = || {
+        let all = Class::value_variants().iter().filter_map(Class::to_possible_value);
+        all.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(", ")
+    };
+    Class::from_str(word, false).map(What::Attack).map_err(|_| format!("say honest, or one of {}", known()))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
+    let printed = match args.what {
+        What::Honest => honest::run(&args.target, args.duration, args.cacert.as_deref())?,
+        What::Attack(class) => attack(&args, class)?.json(&format!("{class:?}")),
+    };
+    println!("{printed}");
+    Ok(())
+}
+
+fn attack(args: &Args, class: Class) -> Result<Outcome, Box<dyn Error>> {
     let began = Instant::now();
     let until = began + args.duration;
-    let outcome = match args.class.work() {
+    let wires = match class.work() {
         Work::Flood { settings, acks, first, round } => {
             let mut wire = Wire::connect(&args.target, settings, acks)?;
             println!("attacking");
@@ -50,15 +88,18 @@ fn main() -> Result<(), Box<dyn Error>> {
                     break;
                 }
             }
-            Outcome::of(&[wire], began)
+            vec![wire]
         }
-        Work::Hold { settings, reads, first, drip } => {
+        Work::Hold { settings, reads, counts_calls, first, drip } => {
             let mut wires = Vec::new();
             for _ in 0..args.connections {
                 // A server that takes no more of them has put an end to it, too.
                 let Ok(mut wire) = Wire::connect(&args.target, settings, true) else { break };
                 if !reads {
                     wire.stop_reading();
+                }
+                if counts_calls {
+                    wire.count_calls();
                 }
                 wire.send(|frames| {
                     first(frames);
@@ -68,56 +109,32 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             println!("attacking");
             while Instant::now() < until && wires.iter().any(|wire| wire.end().is_none()) {
-                std::thread::sleep(Duration::from_millis(100));
-                for wire in &mut wires {
+                thread::sleep(Duration::from_millis(100));
+                for wire in wires.iter_mut().filter(|wire| wire.end().is_none()) {
                     wire.send(drip);
                 }
             }
-            Outcome::of(&wires, began)
+            wires
+        }
+        Work::Tls(work) => {
+            let Some(authority) = &args.cacert else { return Err("attacks on TLS need --cacert".into()) };
+            let connections = args.connections;
+            return work.run(&Siege { target: &args.target, authority, connections, until });
         }
     };
-    println!("{}", outcome.json(&args));
-    Ok(())
+    Ok(outcome(&wires, began))
 }
 
-/// What came of it.
-struct Outcome {
-    connections: usize,
-    sent_bytes: u64,
-    sent_frames: u64,
-    /// The first connection that was ended: when, and how.
-    first_end: Option<(Duration, String)>,
-    ended: usize,
-    lasted: Duration,
-}
-
-impl Outcome {
-    fn of(wires: &[Wire], began: Instant) -> Self {
-        // What the server says last may still be on its way.
-        std::thread::sleep(Duration::from_millis(200));
-        let lasted = began.elapsed();
-        let ends: Vec<End> = wires.iter().filter_map(Wire::end).collect();
-        let first = ends.iter().min_by_key(|end| end.at);
-        Self {
-            connections: wires.len(),
-            sent_bytes: wires.iter().map(|wire| wire.sent_bytes).sum(),
-            sent_frames: wires.iter().map(|wire| wire.sent_frames).sum(),
-            first_end: first.map(|end| (end.at.saturating_duration_since(began), end.how.clone())),
-            ended: ends.len(),
-            lasted,
-        }
-    }
-
-    fn json(&self, args: &Args) -> serde_json::Value {
-        json!({
-            "class": format!("{:?}", args.class),
-            "connections": self.connections,
-            "sent_bytes": self.sent_bytes,
-            "sent_frames": self.sent_frames,
-            "ended_connections": self.ended,
-            "cut_after_ms": self.first_end.as_ref().map(|(after, _)| after.as_millis()),
-            "cut_by": self.first_end.as_ref().map(|(_, how)| how),
-            "lasted_ms": self.lasted.as_millis(),
-        })
+fn outcome(wires: &[Wire], began: Instant) -> Outcome {
+    // What the server says last may still be on its way.
+    thread::sleep(Duration::from_millis(200));
+    let ends: Vec<End> = wires.iter().filter_map(Wire::end).collect();
+    Outcome {
+        began,
+        connections: wires.len(),
+        sent_bytes: wires.iter().map(|wire| wire.sent_bytes).sum(),
+        sent_frames: wires.iter().map(|wire| wire.sent_frames).sum(),
+        ends,
+        lasted: began.elapsed(),
     }
 }

@@ -2,14 +2,16 @@
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use thalweg::http2::frame::{FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg::http2::ErrorCode;
+use thalweg::http2::frame::{Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
 
 use super::frames::Frames;
+use super::outcome::{End, Seen};
 
 /// What is gathered before it is written: many frames a system call.
 const WRITE_LEN: usize = 32 * 1024;
@@ -22,29 +24,16 @@ pub(crate) struct Wire {
     frames: Frames,
     pub(crate) sent_bytes: u64,
     pub(crate) sent_frames: u64,
-    seen: Arc<Seen>,
+    watched: Arc<Watched>,
 }
 
-/// What the reading thread has seen.
+/// What the reading thread is told, and has seen.
 #[derive(Default)]
-struct Seen {
-    end: Mutex<Option<End>>,
+struct Watched {
+    seen: Seen,
     is_paused: AtomicBool,
-}
-
-/// How the server ended a connection.
-#[derive(Clone)]
-pub(crate) struct End {
-    pub(crate) at: Instant,
-    pub(crate) how: String,
-}
-
-impl Seen {
-    /// The first thing that is seen counts: GOAWAY comes before the end of the stream.
-    fn note(&self, how: impl FnOnce() -> String) {
-        let mut end = self.end.lock().expect("nobody panics with it");
-        end.get_or_insert_with(|| End { at: Instant::now(), how: how() });
-    }
+    /// The end of a call is one, too.
+    counts_calls: AtomicBool,
 }
 
 impl Wire {
@@ -53,10 +42,10 @@ impl Wire {
         let stream = TcpStream::connect(target)?;
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(WRITE_PATIENCE))?;
-        let seen = Arc::<Seen>::default();
-        let (reader, watched) = (stream.try_clone()?, Arc::clone(&seen));
-        thread::spawn(move || watch(reader, &watched));
-        let mut wire = Self { stream, frames: Frames::new(), sent_bytes: 0, sent_frames: 0, seen };
+        let watched = Arc::<Watched>::default();
+        let (reader, shared) = (stream.try_clone()?, Arc::clone(&watched));
+        thread::spawn(move || watch(reader, &shared));
+        let mut wire = Self { stream, frames: Frames::new(), sent_bytes: 0, sent_frames: 0, watched };
         wire.frames.raw(PREFACE);
         wire.frames.settings(settings);
         if acks {
@@ -68,11 +57,16 @@ impl Wire {
 
     /// From now on nothing is read: the kernel's buffers fill.
     pub(crate) fn stop_reading(&self) {
-        self.seen.is_paused.store(true, Ordering::Relaxed);
+        self.watched.is_paused.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on the end of a call counts as the connection's.
+    pub(crate) fn count_calls(&self) {
+        self.watched.counts_calls.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn end(&self) -> Option<End> {
-        self.seen.end.lock().expect("nobody panics with it").clone()
+        self.watched.seen.end()
     }
 
     /// Sends what `add` adds, perhaps with what comes next; whether the connection still stands.
@@ -86,7 +80,7 @@ impl Wire {
 
     fn flush(&mut self) -> bool {
         if let Err(error) = self.stream.write_all(&self.frames.out) {
-            self.seen.note(|| format!("writing failed: {error}"));
+            self.watched.seen.note(|| format!("writing failed: {error}"));
         } else {
             self.sent_bytes += self.frames.out.len() as u64;
             self.sent_frames += self.frames.count;
@@ -98,11 +92,12 @@ impl Wire {
 }
 
 /// Reads and throws away until the connection is over.
-fn watch(mut stream: TcpStream, seen: &Seen) {
+fn watch(mut stream: TcpStream, watched: &Watched) {
+    let seen = &watched.seen;
     let mut head = [0; HEAD_LEN];
     let mut payload = Vec::new();
     loop {
-        while seen.is_paused.load(Ordering::Relaxed) {
+        while watched.is_paused.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(50));
         }
         if let Err(error) = stream.read_exact(&mut head) {
@@ -117,12 +112,28 @@ fn watch(mut stream: TcpStream, seen: &Seen) {
         if stream.read_exact(&mut payload).is_err() {
             return seen.note(|| "closed".to_owned());
         }
+        if watched.counts_calls.load(Ordering::Relaxed)
+            && let Some(how) = end_of_call(head, &payload)
+        {
+            seen.note(|| how);
+        }
         if head.kind == Kind::GoAway
             && let Some((goaway, debug)) = GoAway::parse(&payload)
-            && goaway.code != thalweg::http2::ErrorCode::NoError
+            && goaway.code != ErrorCode::NoError
         {
             let debug = String::from_utf8_lossy(debug).into_owned();
             seen.note(|| format!("GOAWAY {:?}: {debug}", goaway.code));
         }
+    }
+}
+
+fn end_of_call(head: FrameHead, payload: &[u8]) -> Option<String> {
+    match head.kind {
+        Kind::RstStream => {
+            let code = payload.try_into().map_or(0, u32::from_be_bytes);
+            Some(format!("RST_STREAM {:?}", ErrorCode::from(code)))
+        }
+        Kind::Headers if head.flags.contains(Flags::END_STREAM) => Some("a status".to_owned()),
+        _ => None,
     }
 }

@@ -1,7 +1,11 @@
 //! Which messages are compressed, how, and what is refused.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use thalweg::http2::frame::Kind;
-use thalweg::server::ServerBuilder;
+use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::{
     CallOptions, Caller, Channel, Code, Encoding, EncodingSet, Raw, Request, Response, Server,
     ServiceOptions, Status, Uncompressed,
@@ -9,7 +13,7 @@ use thalweg::{
 use tokio::io::duplex;
 
 use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST, channel_to_test, connected};
-use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, items, raw, serve};
+use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, items, poll_once, raw, serve, soon, until};
 
 /// All ways to compress.
 fn encodings() -> Vec<Encoding> {
@@ -286,4 +290,83 @@ async fn a_response_in_an_encoding_that_nobody_asked_for() {
     let status = call.await.expect("no panic").expect_err("snappy is not known");
     assert_eq!(status.code(), Code::Internal);
     assert!(status.message().contains("\"snappy\" is not supported"), "{status}");
+}
+
+/// Counts its calls.
+struct Counted(AtomicUsize);
+
+impl Counted {
+    #[expect(clippy::unused_async, reason = "handlers are async")]
+    async fn count(self: Arc<Self>, _: Request<Raw>) -> Result<Response<Raw>, Status> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Response::new(raw("")))
+    }
+}
+
+struct CountedService(Arc<Counted>);
+
+impl Service for CountedService {
+    const NAME: &'static str = "test.Counted";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        methods.unary("Count", &self.0, &ServiceOptions::default(), Counted::count);
+    }
+}
+
+/// 64 requests of one client, each of some KiB that become 2 MiB, lie ready at once. The calls of others that share the
+/// thread wait for some of them to be decompressed, and not for all.
+#[tokio::test]
+async fn others_have_their_turn_between_requests_that_are_decompressed() {
+    let (channel, mut peer, _accepted) = connected(&[]).await;
+    let large = Request::new(raw(vec![0; 2 << 20]));
+    let compressing =
+        tokio::spawn(async move { channel.unary::<Raw, Raw>(&ECHO, large, &options(Encoding::Gzip)).await });
+    let (_, bomb) = first_message(&mut peer).await;
+    compressing.abort();
+
+    let (near, far) = duplex(1 << 20);
+    let counted = Arc::new(Counted(AtomicUsize::new(0)));
+    let server = Server::builder().add_service(CountedService(Arc::clone(&counted)));
+    tokio::spawn(server.serve_connection(far));
+    let other = connect(&serve(Echo::default()).await).await;
+    let mut peer = Peer::client(near).await;
+    let mut head: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
+    head.insert(0, (":path", "/test.Counted/Count"));
+    head.push(("grpc-encoding", "gzip"));
+    for number in 0..64 {
+        peer.headers(1 + 2 * number, false, &head).data(1 + 2 * number, true, &bomb.payload);
+    }
+    peer.send().await;
+    soon(crate::support::echo(&other, raw("x"))).await.expect("an answer");
+    let waited_for = counted.0.load(Ordering::SeqCst);
+    assert!(waited_for <= 32, "{waited_for}");
+    until(|| counted.0.load(Ordering::SeqCst) == 64).await;
+}
+
+/// Messages that lie ready are read in a row, but those that became large only some of them.
+#[tokio::test]
+async fn a_reader_gives_way_after_some_decompressed_messages() {
+    const LEN: usize = 100_000;
+    let target = serve(echo(|options| options.send_compressed = Some(Encoding::Gzip))).await;
+    let channel = connect(&target).await;
+    let sent = Request::new(items(vec![raw(vec![7; LEN]); 40]));
+    let replies = channel.bidi_streaming::<_, Raw>(&CHAT, sent, &options(Encoding::Gzip)).await;
+    let mut replies = replies.expect("a stream").into_inner();
+    // All that may come has come.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut rows = vec![0];
+    while rows.iter().sum::<usize>() < 40 {
+        match poll_once(Box::pin(replies.message()).as_mut()) {
+            Some(message) => {
+                assert_eq!(message.expect("no error"), Some(raw(vec![7; LEN])));
+                *rows.last_mut().expect("there is one") += 1;
+            }
+            None => {
+                rows.push(0);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+    // 256 KiB, and what the last one is more.
+    assert!(rows.iter().all(|row| *row <= 3) && rows.contains(&3), "{rows:?}");
 }

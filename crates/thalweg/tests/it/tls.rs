@@ -3,8 +3,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use rcgen::{
@@ -911,4 +913,63 @@ fn base64(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+/// A client that always has more to say, of which the test is told how much is read at once.
+struct Torrent {
+    bytes: std::io::Cursor<Vec<u8>>,
+    read: Arc<AtomicUsize>,
+}
+
+impl tokio::io::AsyncRead for Torrent {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buf.filled().len();
+        let mut cx = Context::from_waker(Waker::noop());
+        let read = tokio::io::AsyncRead::poll_read(Pin::new(&mut self.bytes), &mut cx, buf);
+        self.read.fetch_add(buf.filled().len() - before, Ordering::SeqCst);
+        read
+    }
+}
+
+impl tokio::io::AsyncWrite for Torrent {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A ClientHello of 64 KiB with a record for each byte: to take it apart is some work, between which others go on.
+#[tokio::test]
+async fn a_handshake_gives_way_to_others() {
+    let authority = Authority::new();
+    let hello = [&[1, 0, 0xff, 0xff][..], &[3; 0xfff0]].concat();
+    let bytes = hello.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect::<Vec<u8>>();
+    let read = Arc::new(AtomicUsize::new(0));
+    let torrent = Torrent { bytes: std::io::Cursor::new(bytes), read: Arc::clone(&read) };
+    let server = server().tls(authority.identity("localhost")).expect("a configuration");
+    let serving = tokio::spawn(server.serve_connection(torrent));
+    let (seen, at_once) = tokio::spawn(async move {
+        let (mut seen, mut at_once) = (0, 0);
+        while !serving.is_finished() {
+            tokio::task::yield_now().await;
+            let now = read.load(Ordering::SeqCst);
+            (seen, at_once) = (now, at_once.max(now - seen));
+        }
+        (seen, at_once)
+    })
+    .await
+    .expect("no panic");
+    assert!(seen > 64 << 10, "{seen} bytes in all");
+    assert!(at_once <= 16 << 10, "{at_once} bytes at once");
 }

@@ -121,8 +121,9 @@ pub(in crate::figures) fn attacks(results: &Results) -> Result<String, Failure> 
         let mut cells = vec![format!("`{attack}`")];
         for table in 0..titles.len() {
             let cell = |head| tables.cell(table, attack, head);
-            cells.push(match cell("server's CPU, s") {
-                Ok("–") => "failed".to_owned(),
+            cells.push(match (cell("cut"), cell("server's CPU, s")) {
+                (Ok("not run"), _) => "–".to_owned(),
+                (_, Ok("–")) => "failed".to_owned(),
                 _ => format!(
                     "{}; {} s; {} MB; {}",
                     cell("cut")?,

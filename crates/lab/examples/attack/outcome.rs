@@ -1,0 +1,72 @@
+//! What came of an attack.
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// What the server says last may still be on its way for so long.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// What came of an attack.
+pub(crate) struct Outcome {
+    pub(crate) began: Instant,
+    pub(crate) connections: usize,
+    pub(crate) sent_bytes: u64,
+    /// HTTP/2's, or TLS's records.
+    pub(crate) sent_frames: u64,
+    /// Of connections, or of the calls on them.
+    pub(crate) ends: Vec<End>,
+    pub(crate) lasted: Duration,
+}
+
+/// How the server ended a connection, or a call.
+#[derive(Clone)]
+pub(crate) struct End {
+    pub(crate) at: Instant,
+    pub(crate) how: String,
+}
+
+/// What the thread that reads a connection has seen of its end.
+#[derive(Default)]
+pub(crate) struct Seen(Mutex<Option<End>>);
+
+impl Seen {
+    /// The first thing that is seen counts: GOAWAY comes before the end of the stream.
+    pub(crate) fn note(&self, how: impl FnOnce() -> String) {
+        let mut end = self.0.lock().expect("nobody panics with it");
+        end.get_or_insert_with(|| End { at: Instant::now(), how: how() });
+    }
+
+    pub(crate) fn end(&self) -> Option<End> {
+        self.0.lock().expect("nobody panics with it").clone()
+    }
+
+    /// The same, when the last words have come.
+    pub(crate) fn end_in_time(&self) -> Option<End> {
+        thread::sleep(LAST_WORDS);
+        self.end()
+    }
+}
+
+impl Outcome {
+    pub(crate) fn new() -> Self {
+        let (began, lasted) = (Instant::now(), Duration::ZERO);
+        Self { began, connections: 0, sent_bytes: 0, sent_frames: 0, ends: Vec::new(), lasted }
+    }
+
+    pub(crate) fn json(&self, class: &str) -> Value {
+        let first = self.ends.iter().min_by_key(|end| end.at);
+        json!({
+            "class": class,
+            "connections": self.connections,
+            "sent_bytes": self.sent_bytes,
+            "sent_frames": self.sent_frames,
+            "ended": self.ends.len(),
+            "cut_after_ms": first.map(|end| end.at.saturating_duration_since(self.began).as_millis()),
+            "cut_by": first.map(|end| &end.how),
+            "lasted_ms": self.lasted.as_millis(),
+        })
+    }
+}
