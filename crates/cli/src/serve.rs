@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use thalweg::ListenAddress;
-use thalweg::server::{BoundServer, Server};
+use thalweg::server::{BoundServer, Server, ServerBuilder};
+use thalweg::{Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
 use thalweg_lab::services::{BenchmarkWorker, InteropServer, proto};
@@ -47,6 +47,23 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
     work: Duration,
 
+    #[command(flatten)]
+    connections: ConnectionArgs,
+
+    /// How long calls may take to end after the server was told to stop
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
+    grace: Duration,
+
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+
+    #[command(flatten)]
+    tls: ServerTlsArgs,
+}
+
+/// How many connections there may be, how long they live, and what they may hold.
+#[derive(Debug, Args)]
+struct ConnectionArgs {
     /// Connections there may be at once [default: any number]
     #[arg(long, value_name = "N")]
     max_connections: Option<usize>,
@@ -59,15 +76,66 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     max_connection_idle: Option<Duration>,
 
-    /// How long calls may take to end after the server was told to stop
-    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = humantime::parse_duration)]
-    grace: Duration,
+    /// How long a connection may be there before its client is asked to go [default: for ever]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    max_connection_age: Option<Duration>,
 
-    #[command(flatten)]
-    runtime: RuntimeArgs,
+    /// How long calls may go on then [default: as long as they take]
+    #[arg(long, value_name = "DURATION", requires = "max_connection_age", value_parser = humantime::parse_duration)]
+    max_connection_age_grace: Option<Duration>,
 
-    #[command(flatten)]
-    tls: ServerTlsArgs,
+    /// How long a client may be silent before it is asked whether it is still there, by a PING [default: 2h]
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    keepalive_time: Option<Duration>,
+
+    /// How long it may take to answer then: one that is silent for longer is disconnected [default: 20s]
+    #[arg(long, value_name = "DURATION", requires = "keepalive_time", value_parser = humantime::parse_duration)]
+    keepalive_timeout: Option<Duration>,
+
+    /// The least time between two PINGs of a client: beyond two too many it is sent away with too_many_pings
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = humantime::parse_duration)]
+    keepalive_min_time: Duration,
+
+    /// Permit as many PINGs while there is no call [default: one in two hours]
+    #[arg(long)]
+    keepalive_permit_without_calls: bool,
+
+    /// Bytes that all connections together may hold [default: a quarter of the memory]
+    #[arg(long, value_name = "SIZE")]
+    max_memory: Option<ByteSize>,
+}
+
+impl ConnectionArgs {
+    fn apply(&self, mut server: ServerBuilder) -> ServerBuilder {
+        if let Some(connections) = self.max_connections {
+            server = server.max_connections(connections);
+        }
+        if let Some(connections) = self.max_connections_per_address {
+            server = server.max_connections_per_address(connections);
+        }
+        if let Some(idle) = self.max_connection_idle {
+            server = server.max_connection_idle(idle);
+        }
+        if let Some(age) = self.max_connection_age {
+            server = server.max_connection_age(age);
+        }
+        if let Some(grace) = self.max_connection_age_grace {
+            server = server.max_connection_age_grace(grace);
+        }
+        if let Some(size) = self.max_memory {
+            server = server.max_memory(usize::try_from(size.0).unwrap_or(usize::MAX));
+        }
+        if let Some(interval) = self.keepalive_time {
+            // As grpc-go's server does it, a client without calls is asked, too.
+            let mut keepalive = Keepalive::every(interval).without_calls(true);
+            if let Some(timeout) = self.keepalive_timeout {
+                keepalive = keepalive.timeout(timeout);
+            }
+            server = server.keepalive(keepalive);
+        }
+        let policy = KeepalivePolicy::every(self.keepalive_min_time);
+        server.keepalive_policy(policy.without_calls(self.keepalive_permit_without_calls))
+    }
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -105,15 +173,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     if let Some(streams) = args.max_concurrent_streams {
         server = server.max_concurrent_streams(streams);
     }
-    if let Some(connections) = args.max_connections {
-        server = server.max_connections(connections);
-    }
-    if let Some(connections) = args.max_connections_per_address {
-        server = server.max_connections_per_address(connections);
-    }
-    if let Some(idle) = args.max_connection_idle {
-        server = server.max_connection_idle(idle);
-    }
+    server = args.connections.apply(server);
     if let Some(tls) = args.tls.config()? {
         server = server.tls(tls).map_err(Failure::bad_arguments)?;
     }

@@ -14,8 +14,8 @@ use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
 use crate::grpc::user_agent::{self, InvalidUserAgent};
 use crate::lanes::{
-    ConnectionOptions, Connector, Lane, LaneSet, Lanes, Security, ServiceConfig, ServiceConfigError, Target,
-    TargetError, Tended, Transport, Upkeep,
+    Backoff, ConnectionOptions, Connector, Lane, LaneSet, Lanes, Security, ServiceConfig, ServiceConfigError,
+    Target, TargetError, Tended, Transport, Upkeep,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
@@ -57,6 +57,8 @@ pub struct ChannelConfig {
     /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s, as gRPC's
     /// connection backoff has it.
     pub connect_timeout: Duration,
+    /// How long it waits between two attempts to connect that fail.
+    pub backoff: Backoff,
     /// Put before Thalweg's own in the `user-agent` of calls; empty.
     pub user_agent: String,
     /// The `:authority` of calls, if it is not to follow from the target.
@@ -116,6 +118,7 @@ impl Default for ChannelConfig {
             lanes: Lanes::default(),
             service_config: None,
             connect_timeout: CONNECT_TIMEOUT,
+            backoff: Backoff::default(),
             user_agent: String::new(),
             authority: None,
             http2: thalweg_http2::Config::default(),
@@ -146,7 +149,7 @@ impl ChannelConfig {
         self.transport = Transport::custom(connect);
     }
 
-    /// Where in 0..=1 each pause between two attempts to connect lies in its range of ±20 %, in place of a random
+    /// Where in 0..=1 each pause between two attempts to connect lies in its range (of ±20 %), in place of a random
     /// number: for simulations that must replay.
     #[cfg(feature = "testing")]
     pub fn set_backoff_jitter(&mut self, unit: fn() -> f64) {
@@ -205,10 +208,10 @@ impl Channel {
         let executor = ExecutorOptions { threads: config.threads, cpus: config.cpus };
         let server = Arc::new(target.server());
         let connector = Connector {
-            target,
             transport: config.transport,
             timeout: config.connect_timeout,
             connection: ConnectionOptions {
+                target: target.to_string().into(),
                 http2: connection::fit(config.http2),
                 busy_poll: config.busy_poll,
                 executor: executor.start("thalweg-channel")?.map(Arc::new),
@@ -217,7 +220,9 @@ impl Channel {
                 #[cfg(feature = "tls")]
                 tls,
             },
+            backoff: config.backoff,
             jitter: config.jitter,
+            target,
             measure: measure.clone(),
             calls: Mutex::default(),
         };
@@ -245,6 +250,12 @@ impl Channel {
     pub async fn connect(&self) -> Result<(), ConnectError> {
         let connected = self.shared.lanes.connect_all().await;
         connected.map_err(|status| ConnectError::Unavailable(status.message().to_owned()))
+    }
+
+    /// Has the next attempt to connect come at once where one has failed, and the pauses begin anew: for those who know
+    /// that the network is there again. Calls that wait ([`CallOptions::wait_for_ready`]) go on with it.
+    pub fn reset_connect_backoff(&self) {
+        self.shared.lanes.reset_backoff();
     }
 
     /// The lanes as they are now, in the order of their opening; behind them those that close.

@@ -29,14 +29,14 @@ pub(crate) use driver::give_way;
 pub(crate) use driver::{Driver, Endpoint};
 pub(crate) use inbox::Inbox;
 pub use incoming::Incoming;
-pub use keepalive::Keepalive;
 pub(crate) use keepalive::{Asked, Asking, end_silent};
+pub use keepalive::{Keepalive, KeepalivePolicy};
 pub(crate) use load::Load;
 pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
 #[cfg(feature = "testing")]
 pub use read_chunks::settle_alone;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
 pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn};
-pub(crate) use state::{Connection, OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
+pub(crate) use state::{Connection, HowFar, OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
 pub(crate) use stream_wait_queue::{Gate, StreamWaitQueue};
 pub(crate) use unlocked::{NeedsClone, Sleeper, look};

@@ -19,6 +19,7 @@ mod ticker;
 mod upkeep;
 mod wait_ticket;
 
+pub use backoff::Backoff;
 pub(crate) use connecting::{ConnectionOptions, Connector, Transport};
 pub(crate) use lane::Lane;
 pub use number::Lanes;

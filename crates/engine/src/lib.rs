@@ -25,6 +25,7 @@
 //! 7. `lanes/endpoint.rs`: head, message and trailers come to the call's slot, and its caller is woken.
 
 mod buffers;
+mod call_context;
 mod calls;
 mod chain;
 mod channel;
@@ -56,7 +57,7 @@ pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, ConnectError, LaneSnapshot};
 #[cfg(feature = "testing")]
 pub use connection::settle_alone;
-pub use connection::{Incoming, Keepalive};
+pub use connection::{Incoming, Keepalive, KeepalivePolicy};
 pub use connection_info::ConnectionInfo;
 pub use encode::Encode;
 pub use executor::ExecutorError;
@@ -66,7 +67,7 @@ pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
 pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
-pub use lanes::{Lanes, ServiceConfigError, TargetError};
+pub use lanes::{Backoff, Lanes, ServiceConfigError, TargetError};
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};

@@ -50,6 +50,11 @@ impl Method {
         &self.path
     }
 
+    /// The same, to keep.
+    pub(crate) fn path_to_keep(&self) -> Cow<'static, str> {
+        self.path.clone()
+    }
+
     /// The path of a method that was known when the program was written.
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn static_path(&self) -> Option<&'static str> {

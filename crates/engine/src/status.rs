@@ -91,7 +91,14 @@ impl Code {
 ///
 /// In a box, so that results which mostly hold none stay small.
 #[derive(Clone)]
-pub struct Status(Box<StatusParts>);
+pub struct Status(Box<Stated>);
+
+#[derive(Clone)]
+struct Stated {
+    parts: StatusParts,
+    /// This side has made it, and it does not say yet of which call it is.
+    is_local: bool,
+}
 
 /// What a [`Status`] consists of.
 #[derive(Clone, Debug)]
@@ -118,53 +125,91 @@ impl Status {
         })
     }
 
+    /// A status that this side of a call has made by itself, without a word of the other's: a client adds to it which
+    /// call it is of, and how far that was.
+    #[cold]
+    pub fn local(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+        let mut status = Self::new(code, message);
+        status.0.is_local = true;
+        status
+    }
+
     /// What kind of failure it is.
     pub fn code(&self) -> Code {
-        self.0.code
+        self.0.parts.code
     }
 
     /// What happened, for people.
     pub fn message(&self) -> &str {
-        &self.0.message
+        &self.0.parts.message
     }
 
     /// What happened, for programs.
     pub fn details(&self) -> &[u8] {
-        &self.0.details
+        &self.0.parts.details
     }
 
     /// The metadata that came, or goes, with it.
     pub fn metadata(&self) -> &HeaderMap {
-        &self.0.metadata
+        &self.0.parts.metadata
     }
 
     /// All of it.
     pub fn into_parts(self) -> StatusParts {
-        *self.0
+        self.0.parts
     }
 
     pub(crate) fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::Unavailable, message)
+        Self::local(Code::Unavailable, message)
     }
 
     pub(crate) fn internal(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::Internal, message)
+        Self::local(Code::Internal, message)
     }
 
     pub(crate) fn unimplemented(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::Unimplemented, message)
+        Self::local(Code::Unimplemented, message)
     }
 
     pub(crate) fn unknown(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::Unknown, message)
+        Self::local(Code::Unknown, message)
     }
 
     pub(crate) fn resource_exhausted(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(Code::ResourceExhausted, message)
+        Self::local(Code::ResourceExhausted, message)
     }
 
     pub(crate) fn deadline_exceeded() -> Self {
-        Self::new(Code::DeadlineExceeded, "the deadline of the call has passed")
+        Self::local(Code::DeadlineExceeded, "the deadline of the call has passed")
+    }
+
+    /// The deadline, and what was not done by then.
+    #[cold]
+    pub(crate) fn too_late(what: impl fmt::Display) -> Self {
+        Self::local(Code::DeadlineExceeded, format!("the deadline of the call has passed: {what}"))
+    }
+
+    /// Whether this side has made it, and it does not say yet of which call it is.
+    pub(crate) fn is_local(&self) -> bool {
+        self.0.is_local
+    }
+
+    /// The same with something more to know.
+    #[cold]
+    pub(crate) fn and(mut self, more: Option<impl fmt::Display>) -> Self {
+        if let Some(more) = more {
+            self.0.parts.message = format!("{}; {more}", self.message()).into();
+        }
+        self
+    }
+
+    /// The same with the call that it is of, where that is not said yet and this side has made the status.
+    #[cold]
+    pub(crate) fn of_call(mut self, call: impl fmt::Display) -> Self {
+        if std::mem::take(&mut self.0.is_local) {
+            self.0.parts.message = format!("{} [{call}]", self.message()).into();
+        }
+        self
     }
 
     /// This status of a call that had to end by `deadline`. A server whose own clock runs out first resets the stream,
@@ -186,13 +231,13 @@ impl Status {
 
 impl From<StatusParts> for Status {
     fn from(parts: StatusParts) -> Self {
-        Self(Box::new(parts))
+        Self(Box::new(Stated { parts, is_local: false }))
     }
 }
 
 impl fmt::Debug for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.parts.fmt(f)
     }
 }
 

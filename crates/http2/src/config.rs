@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::limits::Limits;
+use crate::ping_policy::PingPolicy;
 
 /// The settings of one connection. Sizes are in bytes.
 #[derive(Clone, Debug)]
@@ -37,6 +38,9 @@ pub struct Config {
     pub settings_timeout: Duration,
     /// How long the second GOAWAY of a drain waits for the PING's acknowledgement.
     pub drain_timeout: Duration,
+    /// How often a server's client may send PINGs: beyond it the connection ends with ENHANCE_YOUR_CALM and
+    /// `too_many_pings`. Without one, PINGs are bounded by [`limits`](Self::limits) alone.
+    pub ping_policy: Option<PingPolicy>,
     /// Bounds against abusive peers.
     pub limits: Limits,
 }
@@ -55,6 +59,7 @@ impl Default for Config {
             send_queue_low_water: 128 << 10,
             settings_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(5),
+            ping_policy: None,
             limits: Limits::default(),
         }
     }

@@ -22,6 +22,7 @@ use crate::frame::{self, Setting};
 use crate::handshake::Handshake;
 use crate::headers::Head;
 use crate::hpack::{DEFAULT_TABLE_SIZE, Decoder};
+use crate::ping_policy::Pings;
 use crate::receiving::{Expect, Receiving};
 use crate::sending::Sending;
 use crate::shutdown::Shutdown;
@@ -47,6 +48,8 @@ pub struct Connection {
     /// The owner waits for `StreamsFree`.
     free_stream_wanted: bool,
     budget: AbuseBudget,
+    /// Server: those of the client.
+    pings: Pings,
     shutdown: Shutdown,
 }
 
@@ -97,6 +100,7 @@ impl Connection {
             pending: VecDeque::new(),
             free_stream_wanted: false,
             budget: AbuseBudget::new(&config, now),
+            pings: Pings::new(config.ping_policy.filter(|_| role == Role::Server)),
             shutdown: Shutdown::NONE,
             config,
         }

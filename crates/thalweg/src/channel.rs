@@ -19,7 +19,7 @@ use crate::message::Message;
 use crate::status::to_tonic;
 use crate::streaming::Streaming;
 
-pub use thalweg_engine::{ConnectError, LaneSnapshot, Lanes, ServiceConfigError, TargetError};
+pub use thalweg_engine::{Backoff, ConnectError, LaneSnapshot, Lanes, ServiceConfigError, TargetError};
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
 ///
@@ -70,6 +70,13 @@ impl Channel {
         Arc::clone(self.engine.server())
     }
 
+    /// Has the next attempt to connect come at once where one has failed, and the pauses between attempts
+    /// ([`ChannelBuilder::connect_backoff`]) begin anew: for a program that knows that the network is there again.
+    /// Calls that [wait](CallOptions::wait_for_ready) go on with it.
+    pub fn reset_connect_backoff(&self) {
+        self.engine.reset_connect_backoff();
+    }
+
     /// The lanes as they are now, in the order of their opening; behind them those that close.
     pub fn lanes(&self) -> Vec<LaneSnapshot> {
         self.engine.lanes()
@@ -105,10 +112,7 @@ impl Channel {
                 let metadata = MetadataMap::from_headers(reply.finish());
                 Ok(Response::from_parts(metadata, message, Extensions::default()))
             }
-            Err(status) => {
-                reply.fail(&status);
-                Err(to_tonic(status))
-            }
+            Err(status) => Err(to_tonic(reply.fail(status, &self.engine, method))),
         }
     }
 
@@ -238,6 +242,22 @@ impl ChannelBuilder {
     /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s by default.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.config.connect_timeout = timeout;
+        self
+    }
+
+    /// How long the channel waits between two attempts to connect that fail; by gRPC's connection backoff unless said
+    /// otherwise: 1 s, then 1.6 times as long each time, 120 s at most, and a fifth more or less by chance.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use thalweg::{Channel, channel::Backoff};
+    ///
+    /// let backoff = Backoff::default().base_delay(Duration::from_millis(100)).max_delay(Duration::from_secs(5));
+    /// let builder = Channel::builder("localhost:50051").connect_backoff(backoff);
+    /// # drop(builder);
+    /// ```
+    pub fn connect_backoff(mut self, backoff: Backoff) -> Self {
+        self.config.backoff = backoff;
         self
     }
 

@@ -140,5 +140,5 @@ pub(crate) fn decode<M: Message>(payload: Payload<'_>) -> Result<M, engine::Stat
 
 #[cold]
 fn undecodable(error: &DecodeError) -> engine::Status {
-    engine::Status::new(engine::Code::Internal, error.to_string())
+    engine::Status::local(engine::Code::Internal, error.to_string())
 }

@@ -87,8 +87,8 @@ pub use thalweg_engine::Traces;
 pub use thalweg_engine::settle_alone;
 pub use thalweg_engine::{
     COMPRESSION_THRESHOLD, CallOptions, Chain, ConnectionInfo, Encoding, EncodingSet, ExecutorError,
-    InvalidAddress, InvalidPath, Keepalive, ListenAddress, MAX_DECODING_MESSAGE_SIZE, Method, ServerAddress,
-    ServiceOptions, http2, inventory,
+    InvalidAddress, InvalidPath, Keepalive, KeepalivePolicy, ListenAddress, MAX_DECODING_MESSAGE_SIZE,
+    Method, ServerAddress, ServiceOptions, http2, inventory,
 };
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.

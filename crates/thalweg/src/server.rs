@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use futures_core::Stream;
 use thalweg_engine::server::ServerConfig;
-use thalweg_engine::{self as engine, Encoding, Keepalive, ListenAddress};
+use thalweg_engine::{self as engine, Encoding, Keepalive, KeepalivePolicy, ListenAddress};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use handle::ServerHandle;
@@ -177,6 +177,24 @@ impl ServerBuilder {
         self
     }
 
+    /// How often clients may ask whether the server is still there, by PINGs (gRFC A8, as grpc-go's
+    /// `EnforcementPolicy`); by default every five minutes, and every two hours without a call. Who asks more often,
+    /// while nothing is answered, is sent away with GOAWAY, ENHANCE_YOUR_CALM and `too_many_pings`, and pings half as
+    /// often when it comes again. Set it to what the clients' own [`Keepalive`] has.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use thalweg::{KeepalivePolicy, Server};
+    ///
+    /// let policy = KeepalivePolicy::every(Duration::from_secs(30)).without_calls(true);
+    /// let builder = Server::builder().keepalive_policy(policy);
+    /// # drop(builder);
+    /// ```
+    pub fn keepalive_policy(mut self, policy: KeepalivePolicy) -> Self {
+        self.config.keepalive_policy = policy;
+        self
+    }
+
     /// How long a header block, and any frame but DATA, may take from its first byte to its last; 10 s by default. Its
     /// connection is ended then.
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
@@ -216,7 +234,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Windows, frame size and limits of the connections.
+    /// Windows, frame size and limits of the connections; all but their `ping_policy`, which is that of
+    /// [`keepalive_policy`](Self::keepalive_policy).
     pub fn http2(mut self, config: thalweg_engine::http2::Config) -> Self {
         self.config.http2 = config;
         self

@@ -2,6 +2,7 @@
 
 mod codec;
 mod completions;
+mod connections;
 mod disturbed;
 mod errors;
 mod inspect;

@@ -1,10 +1,10 @@
 //! The attempts at one call: on which connection it goes next, and when it is given up.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::opening::Refused;
-use super::prepared::{Prepared, WaitsFor};
+use super::prepared::Prepared;
+use crate::call_context::Phase;
 use crate::connection::Connection;
 use crate::lanes::{LaneSet, WaitTicket};
 use crate::options::CallOptions;
@@ -20,7 +20,7 @@ const LANES_TRIED_MAX: u32 = 16;
 pub(super) struct Attempts<'a> {
     lanes: &'a LaneSet,
     pub(super) ticket: WaitTicket<'a>,
-    /// Is told what it waits for.
+    /// Is told how far it is.
     call: &'a Prepared,
     /// Calls with the same one take the same lane.
     affinity: Option<u64>,
@@ -48,29 +48,29 @@ impl<'a> Attempts<'a> {
     pub(super) async fn next_connection(&mut self) -> Result<Arc<Connection>, Status> {
         if self.is_full {
             self.is_full = false;
-            self.note(WaitsFor::FreeStream);
+            self.note(Phase::FreeStream);
             let connection = self.ticket.wait(self.wait_for_ready).await;
-            self.note(WaitsFor::Answer);
             return self.waited(connection);
         }
         if let Some(connection) = self.lanes.pick(self.affinity) {
             return Ok(connection);
         }
-        self.note(WaitsFor::Connection);
+        self.note(Phase::Connection);
         let connection = self.lanes.connected(self.wait_for_ready).await;
-        self.note(WaitsFor::Answer);
         self.waited(connection)
     }
 
+    /// The phase of one that failed stays, for its error.
     fn waited(&self, connection: Result<Arc<Connection>, Status>) -> Result<Arc<Connection>, Status> {
         if connection.is_ok() {
+            self.note(Phase::Answer);
             self.call.measure.waited();
         }
         connection
     }
 
-    fn note(&self, waits_for: WaitsFor) {
-        self.call.waits_for.store(waits_for as u8, Ordering::Relaxed);
+    fn note(&self, phase: Phase) {
+        self.call.progress.note(phase);
     }
 
     pub(super) fn refused(&mut self, refused: &Refused, connection: &Arc<Connection>) -> Result<(), Status> {
@@ -80,6 +80,7 @@ impl<'a> Attempts<'a> {
                 return Ok(());
             }
             Refused::HeadTooLarge { size, size_max } => {
+                self.note(Phase::Unsent);
                 let peer = &connection.peer;
                 return Err(Status::resource_exhausted(format!(
                     "the call's metadata is too large: its head counts {size} bytes, and {peer} accepts {size_max}"
@@ -92,6 +93,8 @@ impl<'a> Attempts<'a> {
         if self.lanes_gone < LANES_TRIED_MAX {
             return Ok(());
         }
+        self.note(Phase::Unsent);
+        self.call.note_reached(connection, None);
         let ended = connection.lock().ended().cloned();
         Err(ended.unwrap_or_else(|| Status::unavailable(format!("{} takes no new calls", connection.peer))))
     }
@@ -106,9 +109,11 @@ impl<'a> Attempts<'a> {
             self.lanes.lost(connection);
         }
         self.retried += 1;
+        self.call.note_reached(connection, None);
         if self.retried > TRANSPARENT_RETRIES_MAX {
             return Err(status);
         }
+        self.call.progress.note_attempt();
         Ok(self.call.measure.again(&status))
     }
 }

@@ -1,14 +1,14 @@
 //! What stays the same over all attempts at a call.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::HeaderMap;
 use thalweg_http2::{Block, FieldList, FixedFields};
 use tokio::time::{Instant, timeout_at};
 
+use crate::call_context::{CallContext, CallProgress, Phase};
 use crate::channel::Channel;
-use crate::connection::Outgoing;
+use crate::connection::{Connection, HowFar, Outgoing, SlotKey};
 use crate::grpc::{metadata, request, timeout};
 use crate::measure::CallMeasure;
 use crate::method::Method;
@@ -21,17 +21,15 @@ pub(super) struct Prepared {
     pub(super) outgoing: Outgoing,
     pub(super) deadline: Option<Instant>,
     pub(super) measure: CallMeasure,
-    /// What the call waits for, as a number: the deadline's error says it.
-    pub(super) waits_for: AtomicU8,
+    /// How far it is: its errors say it.
+    pub(super) progress: CallProgress,
+    /// The connection that it was on when it failed, and how far it had come there.
+    reached: Mutex<Option<Reached>>,
 }
 
-/// What a call waits for. Only those that wait before they are sent note it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[repr(u8)]
-pub(super) enum WaitsFor {
-    Answer,
-    Connection,
-    FreeStream,
+struct Reached {
+    connection: Arc<Connection>,
+    how_far: Option<HowFar>,
 }
 
 /// The head of a request: what all calls of the method share, and what is this call's own.
@@ -54,14 +52,17 @@ impl Prepared {
         metadata: &HeaderMap,
         options: &CallOptions,
     ) -> Result<Self, Status> {
-        let timeout = timeout::from_metadata(metadata)?.or(options.timeout);
+        // Explained here, where results are small: that of this function is a call that nothing should copy.
+        let refused = |status: Status| refused(status, channel, method);
+        let timeout =
+            timeout::from_metadata(metadata).map_err(|error| refused(error.into()))?.or(options.timeout);
         let encoding = options.send_compressed.unwrap_or_default();
         let measure = channel.measure_call(method);
         let injected = measure.inject(metadata);
         let metadata = injected.as_deref().unwrap_or(metadata);
         let mut extra = FieldList::new();
         let emitted = request::emit(timeout, encoding, metadata, metadata::SENT_SIZE_MAX, &mut extra);
-        emitted.map_err(Status::from).inspect_err(|status| measure.fail(status))?;
+        emitted.map_err(|error| refused(error.into())).inspect_err(|status| measure.fail(status))?;
         let fixed = channel.request_head(method, options.accept_compressed);
         Ok(Self {
             fields: RequestFields { fixed, extra },
@@ -72,7 +73,8 @@ impl Prepared {
             ),
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             measure,
-            waits_for: AtomicU8::new(WaitsFor::Answer as u8),
+            progress: CallProgress::new(),
+            reached: Mutex::new(None),
         })
     }
 
@@ -87,34 +89,77 @@ impl Prepared {
         Some(Box::new(RequestFields { fixed: Arc::clone(&self.fields.fixed), extra }))
     }
 
-    /// The deadline has passed before the call had ended.
+    /// The call has failed on this connection, or was given up there.
     #[cold]
-    pub(super) fn too_late(&self, channel: &Channel, method: &Method) -> Status {
-        let (path, target) = (method.path(), channel.target());
-        let waited_for = self.waits_for.load(Ordering::Relaxed);
-        let what = if waited_for == WaitsFor::Connection as u8 {
-            "there was no connection yet (is the server running?)"
-        } else if waited_for == WaitsFor::FreeStream as u8 {
-            "no stream was free yet: other calls have as many as the server allows"
+    pub(super) fn note_reached(&self, connection: &Arc<Connection>, key: Option<SlotKey>) {
+        let how_far = key.and_then(|key| connection.how_far(key));
+        let reached = Reached { connection: Arc::clone(connection), how_far };
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+    }
+
+    /// How the call failed; with which it was, to where, and how far, where this side says that it failed.
+    #[cold]
+    pub(super) fn failed(&self, status: Status, channel: &Channel, method: &Method) -> Status {
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut phase = Some(self.progress.phase());
+        let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
+            phase = None;
+            let how_far = reached.as_ref().and_then(|reached| reached.how_far);
+            Status::too_late(self.what_was_missing(how_far, channel))
         } else {
-            "it was sent, and not answered in time"
+            status
         };
-        let message = format!("the deadline of the call has passed: {path} at {target}: {what}");
-        Status::new(Code::DeadlineExceeded, message)
+        status.of_call(CallContext {
+            path: method.path(),
+            target: &channel.target(),
+            peer: reached.as_ref().map(|reached| &*reached.connection.peer),
+            attempt: self.progress.attempt(),
+            phase,
+        })
+    }
+
+    /// What was not done when the deadline passed.
+    fn what_was_missing(&self, how_far: Option<HowFar>, channel: &Channel) -> String {
+        match (self.progress.phase(), how_far) {
+            (Phase::Unsent, _) => "it was not sent yet".to_owned(),
+            (Phase::Connection, _) => match channel.lane_set().trouble() {
+                Some(why) => format!("there was no connection yet: {why}"),
+                None => "there was no connection yet (is the server running?)".to_owned(),
+            },
+            (Phase::FreeStream, _) => {
+                "no stream was free yet: other calls have as many as the server allows".to_owned()
+            }
+            (Phase::Requests, _) => "its requests were not all sent, and not answered".to_owned(),
+            (_, Some(HowFar { unsent, .. })) if unsent > 0 => {
+                format!(
+                    "{unsent} bytes of its message were not sent: the server takes no more (flow control)"
+                )
+            }
+            (_, Some(HowFar { has_head: true, received, .. })) => {
+                format!("its answer had begun, with {received} bytes of its message, and was not whole")
+            }
+            (Phase::Answer | Phase::Response, _) => "it was sent, and not answered in time".to_owned(),
+        }
     }
 }
 
-/// The outcome of `step`, unless the deadline passes first: then that of `too_late`.
+/// Why a call can't be made that has nothing prepared.
+#[cold]
+fn refused(status: Status, channel: &Channel, method: &Method) -> Status {
+    let (path, target) = (method.path(), &channel.target());
+    status.of_call(CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Unsent) })
+}
+
+/// The outcome of `step`, unless the deadline passes first.
 pub(super) async fn within<T>(
     deadline: Option<Instant>,
     step: impl Future<Output = Result<T, Status>>,
-    too_late: impl FnOnce() -> Status,
 ) -> Result<T, Status> {
     match deadline {
         None => step.await,
         Some(deadline) => match timeout_at(deadline, step).await {
             Ok(outcome) => outcome.map_err(|status| status.of_call_until(deadline)),
-            Err(_) => Err(too_late()),
+            Err(_) => Err(Status::deadline_exceeded()),
         },
     }
 }
@@ -132,7 +177,7 @@ mod tests {
             std::thread::sleep(takes);
             Err::<(), _>(Status::new(code, "reset"))
         };
-        let outcome = within(Some(Instant::now() + deadline), step, Status::deadline_exceeded).await;
+        let outcome = within(Some(Instant::now() + deadline), step).await;
         assert_eq!(outcome.map_err(|status| status.code()), Err(expected));
     }
 

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::attempts::Attempts;
 use super::opening::{Refused, open_stream};
 use super::prepared::{Prepared, RequestFields, within};
+use crate::call_context::{CallName, Phase};
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Inbox, Incoming, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
 use crate::encode::Encode;
@@ -44,9 +45,14 @@ impl Channel {
         let begun = async {
             let mut attempts = Attempts::new(self.lane_set(), options, &call);
             let (mut connection, key) = open(&mut attempts, &call.fields, options).await?;
-            let mut exchange = Exchange::new(&connection, key, requests, &call, options);
+            let mut exchange = Exchange::new(&connection, key, requests, method, &call, options);
             loop {
-                match poll_fn(|cx| exchange.poll_head(cx)).await? {
+                if call.deadline.is_some() {
+                    // When it passes, all this is dropped.
+                    call.note_reached(&connection, None);
+                }
+                let head = poll_fn(|cx| exchange.poll_head(cx, &call)).await;
+                match head.inspect_err(|_| call.note_reached(&connection, None))? {
                     Ok(metadata) => {
                         exchange.sender.drop_handed_over();
                         return Ok((exchange, metadata));
@@ -58,16 +64,22 @@ impl Channel {
                         let fields = again.as_deref().unwrap_or(&call.fields);
                         let key;
                         (connection, key) = open(&mut attempts, fields, options).await?;
-                        exchange.restart(&connection, key, options);
+                        exchange.restart(&connection, key, method, &call, options);
                     }
                     // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.
-                    Err(end) => return end.outcome().map(|_| (exchange, HeaderMap::new())),
+                    Err(end) => {
+                        call.note_reached(&connection, None);
+                        return end.outcome().map(|_| (exchange, HeaderMap::new()));
+                    }
                 }
             }
         };
         // A call that is given up here is dropped before its outcome is known: its measure is held until then.
-        let begun = within(call.deadline, begun, || call.too_late(self, method)).await;
-        begun.inspect_err(|status| call.measure.fail(status))
+        within(call.deadline, begun).await.map_err(|status| {
+            let status = call.failed(status, self, method);
+            call.measure.fail(&status);
+            status
+        })
     }
 }
 
@@ -132,6 +144,7 @@ where
         connection: &Arc<Connection>,
         key: SlotKey,
         requests: S,
+        method: &Method,
         call: &Prepared,
         options: &CallOptions,
     ) -> Self {
@@ -139,15 +152,22 @@ where
         let mut sender =
             SendLoop::new(Arc::clone(connection), key, requests, call.outgoing, true, measure.clone());
         sender.keep_handed_over();
-        let responses = responses(connection, key, options, measure.clone());
+        let responses = responses(connection, key, method, call, options);
         Self { responses, sender, sending: Sending::UnderWay, deadline: call.deadline, measure }
     }
 
     /// The server has not looked at the call: it begins anew on another stream.
-    fn restart(&mut self, connection: &Arc<Connection>, key: SlotKey, options: &CallOptions) {
+    fn restart(
+        &mut self,
+        connection: &Arc<Connection>,
+        key: SlotKey,
+        method: &Method,
+        call: &Prepared,
+        options: &CallOptions,
+    ) {
         self.sender.restart(Arc::clone(connection), key, self.sending == Sending::Done);
         self.sending = Sending::UnderWay;
-        self.responses = responses(connection, key, options, self.measure.clone());
+        self.responses = responses(connection, key, method, call, options);
     }
 
     /// Sends while waiting. Only an error of the requests' encoding is one here: a stream that is gone has its end
@@ -165,9 +185,19 @@ where
         Ok(())
     }
 
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Result<HeaderMap, End>, Status>> {
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        call: &Prepared,
+    ) -> Poll<Result<Result<HeaderMap, End>, Status>> {
         self.poll_send(cx)?;
+        call.progress.note(self.phase());
         self.responses.poll_head(cx).map(|head| Ok(head.map(|head| head.metadata.clone())))
+    }
+
+    /// How far it is while its response has not begun.
+    fn phase(&self) -> Phase {
+        if self.sending == Sending::UnderWay { Phase::Requests } else { Phase::Answer }
     }
 
     fn poll_prefix(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Prefix>, Status>> {
@@ -205,7 +235,7 @@ where
             }
             Ok((message, self.responses.take_trailers().unwrap_or_default()))
         };
-        let outcome = within(deadline, reply, Status::deadline_exceeded).await;
+        let outcome = within(deadline, reply).await.map_err(|status| self.responses.explain(status));
         match &outcome {
             Ok(_) => measure.end(Code::Ok),
             Err(status) => measure.fail(status),
@@ -217,10 +247,13 @@ where
 fn responses(
     connection: &Arc<Connection>,
     key: SlotKey,
+    method: &Method,
+    call: &Prepared,
     options: &CallOptions,
-    measure: CallMeasure,
 ) -> Incoming {
-    Incoming::of_responses(Arc::clone(connection), key, options.max_decoding_message_size, measure)
+    let of = CallName { path: method.path_to_keep(), attempt: call.progress.attempt() };
+    let size_max = options.max_decoding_message_size;
+    Incoming::of_responses(Arc::clone(connection), key, size_max, call.measure.clone(), of)
 }
 
 fn send_in_background<S, M>(mut sender: SendLoop<S>)

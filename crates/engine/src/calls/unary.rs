@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::attempts::Attempts;
 use super::opening::{Refused, open_stream};
 use super::prepared::{Prepared, RequestFields, within};
+use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
@@ -47,7 +48,7 @@ impl Channel {
             let attempts = pin!(attempts(self, &call, message, options));
             match call.deadline {
                 None => attempts.await,
-                deadline => within(deadline, attempts, || call.too_late(self, method)).await,
+                deadline => within(deadline, attempts).await,
             }
         };
         match outcome {
@@ -57,6 +58,7 @@ impl Channel {
                 measure: call.measure,
             }),
             Err(status) => {
+                let status = call.failed(status, self, method);
                 call.measure.fail(&status);
                 Err(status)
             }
@@ -116,7 +118,8 @@ struct Arrived {
     trailers: Option<Box<HeaderMap>>,
 }
 
-/// The reply of a unary call that ended with OK: read its message, then [`finish`](Self::finish) it.
+/// The reply of a unary call that ended with OK: read its message, then [`finish`](Self::finish) it, or
+/// [`fail`](Self::fail) it if that can't be read.
 pub struct UnaryReply {
     arrived: Arrived,
     message_size_max: usize,
@@ -160,6 +163,7 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
                 Ok(message) => message,
                 Err(status) => {
                     self.ticket.served();
+                    self.call.progress.note(Phase::Unsent);
                     return Err(Attempt::Done(Err(status)));
                 }
             },
@@ -235,11 +239,22 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         drop(state);
         self.progress = Progress::Done;
         self.connection.call_ended();
+        if !matches!(end, End::Complete(Ok(_))) {
+            self.note_failed(head.is_some());
+        }
         Ok(Poll::Ready(match end {
             End::Complete(outcome) => Attempt::Done(outcome.map(|trailers| Arrived { head, body, trailers })),
             End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
             End::Lost { status, .. } => Attempt::Done(Err(status)),
         }))
+    }
+
+    #[cold]
+    fn note_failed(&self, has_head: bool) {
+        self.call.note_reached(self.connection, None);
+        if has_head {
+            self.call.progress.note(Phase::Response);
+        }
     }
 }
 
@@ -265,6 +280,9 @@ impl<Req: Encode> Future for UnaryAttempt<'_, '_, Req> {
 impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
     fn drop(&mut self) {
         if let Progress::Waiting(key) = self.progress {
+            if self.call.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                self.call.note_reached(self.connection, Some(key));
+            }
             self.connection.cancel(key);
         }
     }
@@ -316,11 +334,15 @@ impl UnaryReply {
         Envelope::new(wire, encoding, self.message_size_max)
     }
 
-    /// The call ends because its message can't be read.
+    /// The call ends because its message can't be read: with that status, which says of which call it is.
     #[cold]
-    pub fn fail(self, status: &Status) {
-        self.measure.fail(status);
+    pub fn fail(self, status: Status, channel: &Channel, method: &Method) -> Status {
+        let (path, target) = (method.path(), &channel.target());
+        let context = CallContext { path, target, peer: None, attempt: 1, phase: Some(Phase::Response) };
+        let status = status.of_call(context);
+        self.measure.fail(&status);
         self.finish();
+        status
     }
 
     /// The call ends with OK. The metadata, trailers behind the head's.

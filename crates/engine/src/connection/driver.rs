@@ -425,7 +425,11 @@ where
                 } else {
                     " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
                 };
-                how + hint
+                let farewell = match &state.farewell {
+                    Some(farewell) => format!(" after GOAWAY, {farewell}"),
+                    None => String::new(),
+                };
+                how + &farewell + hint
             }
         };
         let status = Status::unavailable(message);

@@ -13,6 +13,7 @@ use super::driver::give_way;
 use super::slot::{End, SlotKey, WakesOn};
 use super::state::Connection;
 use super::unlocked::{NeedsClone, Sleeper, look};
+use crate::call_context::{CallContext, CallName, Phase};
 use crate::grpc::codec::{self, Payload};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
@@ -53,10 +54,10 @@ pub struct Incoming {
 const INFLATED_AT_ONCE: usize = 256 * 1024;
 
 /// Who reads, which decides what dropping means.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Debug)]
 enum Side {
     /// Dropping cancels the call.
-    Client,
+    Client(CallName),
     /// Dropping only says that the rest of the requests is not wanted: the handler may still answer.
     Server,
 }
@@ -68,8 +69,9 @@ impl Incoming {
         key: SlotKey,
         message_size_max: usize,
         measure: CallMeasure,
+        of: CallName,
     ) -> Self {
-        Self::new(connection, key, message_size_max, Encoding::Identity, measure, Side::Client)
+        Self::new(connection, key, message_size_max, Encoding::Identity, measure, Side::Client(of))
     }
 
     /// A server's view.
@@ -315,7 +317,8 @@ impl Incoming {
     #[cold]
     fn finish(&mut self, ended: Result<HeaderMap, Status>) -> Result<(), Status> {
         self.is_finished = true;
-        if self.side == Side::Client {
+        let ended = ended.map_err(|status| self.explain(status));
+        if let Side::Client(_) = self.side {
             match &ended {
                 Ok(_) => self.measure.end(Code::Ok),
                 Err(status) => self.measure.fail(status),
@@ -326,12 +329,27 @@ impl Incoming {
         Ok(())
     }
 
+    /// Client: an error of this side's says which call it is of.
+    #[cold]
+    pub(crate) fn explain(&self, status: Status) -> Status {
+        let Side::Client(of) = &self.side else { return status };
+        let is_late = status.is_local() && status.code() == Code::DeadlineExceeded;
+        let status = if is_late { Status::too_late("its responses had not ended") } else { status };
+        status.of_call(CallContext {
+            path: &of.path,
+            target: &self.connection.target(),
+            peer: Some(&self.connection.peer),
+            attempt: of.attempt,
+            phase: (!is_late).then_some(Phase::Response),
+        })
+    }
+
     /// Stops receiving: on a client that ends the call, on a server the rest of the requests is dropped. Does nothing
     /// the second time.
     fn stop(&mut self) {
         match self.side {
             // A call that is still going on is reset with CANCEL.
-            Side::Client => self.connection.cancel(self.key),
+            Side::Client(_) => self.connection.cancel(self.key),
             Side::Server => self.discard(),
         }
     }

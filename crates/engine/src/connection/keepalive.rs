@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_http2::ErrorCode;
+use thalweg_http2::{ErrorCode, PingPolicy};
 use tokio::time::Instant;
 
 use super::state::{Connection, State};
@@ -55,6 +55,48 @@ impl Keepalive {
     }
 }
 
+/// How often the clients of a server may ask whether it is still there, by gRFC [A8]: five minutes between two PINGs
+/// while there are calls, and two hours without, unless it says otherwise.
+///
+/// A PING that comes sooner is a strike. Two are forgiven, and what the server sends of an answer wipes out all before
+/// it, so that only who asks and asks while nothing is answered comes to the third: its connection ends with
+/// ENHANCE_YOUR_CALM and `too_many_pings`, which gRPC's clients answer by doubling their interval.
+///
+/// [A8]: https://github.com/grpc/proposal/blob/master/A8-client-side-keepalive.md
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeepalivePolicy {
+    /// The least time between two PINGs of a connection; five minutes by default. Zero permits any number.
+    pub interval_min: Duration,
+    /// Whether that goes for a connection without calls as well. By default there are two hours between PINGs there.
+    pub without_calls: bool,
+}
+
+impl Default for KeepalivePolicy {
+    fn default() -> Self {
+        Self { interval_min: Duration::from_secs(5 * 60), without_calls: false }
+    }
+}
+
+impl KeepalivePolicy {
+    /// Permits a PING in each `interval_min`, while there are calls.
+    pub fn every(interval_min: Duration) -> Self {
+        Self { interval_min, ..Self::default() }
+    }
+
+    /// Permits as many while there is no call.
+    pub fn without_calls(mut self, without_calls: bool) -> Self {
+        self.without_calls = without_calls;
+        self
+    }
+}
+
+impl From<KeepalivePolicy> for PingPolicy {
+    fn from(policy: KeepalivePolicy) -> Self {
+        Self { interval_min: policy.interval_min, without_streams: policy.without_calls }
+    }
+}
+
 /// How far asking has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asking {
@@ -102,7 +144,8 @@ impl Asking {
         state.keepalives_sent += 1;
         state.notify_driver();
         self.pinged_at = Some(now);
-        Asked::Again(now + options.timeout)
+        // An answer that has come by then counts from its own time: the next PING is not late by the timeout.
+        Asked::Again(now + options.timeout.min(options.interval))
     }
 }
 
@@ -140,10 +183,12 @@ mod tests {
             assert_eq!(asking.look(&options, &mut state, at(seconds)), expected, "at {seconds} s");
         };
         check(true, 1, Asked::Again(at(11)));
-        check(false, 11, Asked::Again(at(31)));
+        check(false, 11, Asked::Again(at(21)));
+        check(false, 21, Asked::Again(at(31)));
         check(true, 30, Asked::Again(at(40)));
         check(false, 35, Asked::Again(at(40)));
-        check(false, 40, Asked::Again(at(60)));
+        check(false, 40, Asked::Again(at(50)));
+        check(false, 50, Asked::Again(at(60)));
         check(false, 59, Asked::Again(at(60)));
         check(false, 60, Asked::Silent);
     }

@@ -114,7 +114,7 @@ impl Outgoing {
             return Ok(len);
         }
         Err(Status::resource_exhausted(format!(
-            "trying to send message larger than max ({len} vs. {})",
+            "trying to send message larger than max ({len} vs. {}): the sender's max_encoding_message_size",
             self.message_size_max
         )))
     }

@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     contended: AtomicU64,
     /// Client: where calls come in.
     gate: Option<Arc<Gate>>,
+    /// Client: what the channel connects to, as its user has written it.
+    target: OnceLock<Arc<str>>,
     /// The network's round trip, if it is known.
     round_trip: OnceLock<Duration>,
     /// Client: what is measured of the connection.
@@ -67,6 +69,7 @@ impl Connection {
                 driver: DriverState::Running,
                 ended: None,
                 gate: gate.clone(),
+                farewell: None,
                 opener: None,
                 watcher: None,
                 opened_unsent: 0,
@@ -84,6 +87,7 @@ impl Connection {
             in_flight: AtomicUsize::new(0),
             contended: AtomicU64::new(0),
             gate,
+            target: OnceLock::new(),
             round_trip: OnceLock::new(),
             measure: ConnectionMeasure::default(),
             peer,
@@ -164,6 +168,26 @@ impl Connection {
         Poll::Pending
     }
 
+    /// What its channel connects to: the peer, if that is not known.
+    pub(crate) fn target(&self) -> &str {
+        self.target.get().map_or(&self.peer, |target| target)
+    }
+
+    /// Only the first counts.
+    pub(crate) fn set_target(&self, target: Arc<str>) {
+        let _ = self.target.set(target);
+    }
+
+    /// How far a client's call is: what of its message could not be sent, and what has come of its response.
+    #[cold]
+    pub(crate) fn how_far(&self, key: SlotKey) -> Option<HowFar> {
+        let mut state = self.lock();
+        let slot = state.slot(key)?;
+        let (stream, received) = (slot.stream, slot.inbox.len());
+        let has_head = slot.client().is_some_and(|call| call.head.is_some());
+        Some(HowFar { unsent: state.http2.queued(stream), has_head, received })
+    }
+
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         self.round_trip.get().copied()
     }
@@ -186,6 +210,16 @@ impl Connection {
     }
 }
 
+/// How far a client's call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HowFar {
+    /// Bytes of its message that wait for the server to take them.
+    pub(crate) unsent: usize,
+    pub(crate) has_head: bool,
+    /// Bytes of the response's message.
+    pub(crate) received: usize,
+}
+
 /// What the lock of a [`Connection`] guards.
 #[derive(Debug)]
 pub(crate) struct State {
@@ -200,6 +234,8 @@ pub(crate) struct State {
     ended: Option<Status>,
     /// Client: where calls come in.
     pub(crate) gate: Option<Arc<Gate>>,
+    /// Client: what the server said when it went away, if it gave a reason.
+    pub(crate) farewell: Option<Box<str>>,
     /// Client: who waits for the server's SETTINGS.
     pub(crate) opener: Option<Waker>,
     /// Who is to know when something moves here from a time on.

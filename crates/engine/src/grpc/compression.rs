@@ -196,7 +196,9 @@ pub enum DecompressError {
     #[error("the compressed message is corrupt: {0}")]
     Corrupt(io::Error),
     /// It would be larger than is accepted.
-    #[error("received message after decompression larger than max {size_max}")]
+    #[error(
+        "received message after decompression larger than max {size_max}: the receiver's max_decoding_message_size"
+    )]
     TooLarge {
         /// The largest accepted, in bytes.
         size_max: usize,
@@ -350,7 +352,10 @@ mod tests {
             assert!(bomb.len() < 64 << 10, "{encoding:?} makes {} bytes of it", bomb.len());
             for size_max in [0, 1_000, 4 << 20] {
                 let status = Status::from(encoding.decompress(&bomb, size_max).unwrap_err());
-                let expected = format!("received message after decompression larger than max {size_max}");
+                let expected = format!(
+                    "received message after decompression larger than max {size_max}: the receiver's \
+                     max_decoding_message_size"
+                );
                 assert_eq!((status.code(), status.message()), (Code::ResourceExhausted, &*expected));
             }
         }

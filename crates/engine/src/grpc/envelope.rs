@@ -87,7 +87,9 @@ impl Prefix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// A prefix declares more than is accepted.
-    #[error("received message larger than max ({size} vs. {size_max})")]
+    #[error(
+        "received message larger than max ({size} vs. {size_max}): the receiver's max_decoding_message_size"
+    )]
     TooLarge {
         /// The declared size, in bytes.
         size: usize,

@@ -117,10 +117,24 @@ impl<'a> ResponseFields<'a> {
         }
         let content_type = String::from_utf8_lossy(self.content_type.unwrap_or(b"none"));
         let http_status = http_status.unwrap_or_default();
-        Status::new(
+        Status::local(
             code::from_http_status(http_status),
-            format!("not a gRPC response: HTTP status {http_status}, content type {content_type}"),
+            format!(
+                "not a gRPC response: HTTP status {http_status}, content type {content_type}{}",
+                hint(http_status)
+            ),
         )
+    }
+}
+
+/// What a response that is not gRPC's may come from.
+fn hint(http_status: u16) -> &'static str {
+    match http_status {
+        200 | 404 | 405 | 415 => " (is it a gRPC server, and at this port?)",
+        401 | 403 | 407 => " (a proxy on the way may want credentials)",
+        429 => " (a proxy on the way wants fewer calls)",
+        502..=504 => " (a proxy on the way has no server for it)",
+        _ => "",
     }
 }
 
@@ -153,7 +167,7 @@ mod tests {
         check(None, &[("grpc-status", "4294967295")], Err((Code::Unknown, "")));
         let malformed = "the server sent a malformed grpc-status: \"-1\"";
         check(None, &[("grpc-status", "-1")], Err((Code::Unknown, malformed)));
-        let missing = "the server ended the call without grpc-status";
+        let missing = "the server ended the call without grpc-status (does a proxy keep trailers back?)";
         check(None, &[("x-a", "b")], Err((Code::Unknown, missing)));
         check(Some(200), &[], Err((Code::Unknown, missing)));
         let unavailable = "the server answered with HTTP status 503 and no grpc-status";
@@ -186,12 +200,15 @@ mod tests {
         let accepted = EncodingSet::ALL.value();
         let snappy = format!("grpc-encoding \"snappy\" is not supported; accepted are {accepted}");
         check(Some(200), &[GRPC, ("grpc-encoding", "snappy")], Err((Code::Internal, &snappy)));
-        let html = "not a gRPC response: HTTP status 200, content type text/html";
+        let html = "not a gRPC response: HTTP status 200, content type text/html (is it a gRPC server, and \
+                    at this port?)";
         check(Some(200), &[("content-type", "text/html")], Err((Code::Unknown, html)));
-        let not_found = "not a gRPC response: HTTP status 404, content type none";
+        let not_found = "not a gRPC response: HTTP status 404, content type none (is it a gRPC server, and at \
+                         this port?)";
         check(Some(404), &[], Err((Code::Unimplemented, not_found)));
         check(Some(403), &[GRPC, ("grpc-status", "16")], Err((Code::Unauthenticated, "")));
-        let bad_gateway = "not a gRPC response: HTTP status 502, content type application/grpc+proto";
+        let bad_gateway = "not a gRPC response: HTTP status 502, content type application/grpc+proto (a proxy on the \
+                           way has no server for it)";
         check(Some(502), &[GRPC, ("grpc-status", "0")], Err((Code::Unavailable, bad_gateway)));
     }
 

@@ -145,8 +145,10 @@ fn parse_code(value: &[u8]) -> Option<Code> {
 
 fn missing(http_status: Option<u16>) -> Status {
     match http_status {
-        None | Some(200) => Status::unknown("the server ended the call without grpc-status"),
-        Some(http_status) => Status::new(
+        None | Some(200) => Status::unknown(
+            "the server ended the call without grpc-status (does a proxy keep trailers back?)",
+        ),
+        Some(http_status) => Status::local(
             code::from_http_status(http_status),
             format!("the server answered with HTTP status {http_status} and no grpc-status"),
         ),

@@ -2,22 +2,81 @@
 
 use std::time::Duration;
 
-const INITIAL: Duration = Duration::from_secs(1);
-const MULTIPLIER: f64 = 1.6;
-const JITTER: f64 = 0.2;
-const MAX: Duration = Duration::from_secs(120);
-
-/// The pause after the `attempt`-th failure in a row (the first is 1), by gRPC's [connection backoff].
+/// How long a channel waits between two attempts to connect that fail, by gRPC's [connection backoff]: a second after
+/// the first, 1.6 times as long after each, two minutes at most, and all of that with a fifth more or less by chance.
 ///
-/// `random` in 0..=1 places it within ±20 %: attempt 1 gives 0.8 to 1.2 s, attempt 2 gives 1.28 to 1.92 s, and none
-/// more than 144 s.
+/// It begins anew with each connection that was made, and with
+/// [`Channel::reset_connect_backoff`](crate::Channel::reset_connect_backoff).
 ///
 /// [connection backoff]: https://github.com/grpc/grpc/blob/master/doc/connection-backoff.md
-pub(crate) fn pause(attempt: u32, random: f64) -> Duration {
-    let exponent = attempt.saturating_sub(1).min(32).cast_signed();
-    let base = (INITIAL.as_secs_f64() * MULTIPLIER.powi(exponent)).min(MAX.as_secs_f64());
-    Duration::from_secs_f64(base * (1.0 + JITTER * (2.0 * random.clamp(0.0, 1.0) - 1.0)))
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Backoff {
+    /// The pause after the first failure; 1 s by default.
+    pub base_delay: Duration,
+    /// By how much each pause is longer than the one before; 1.6 by default, at least 1.
+    pub multiplier: f64,
+    /// How much of a pause may be added or taken off by chance, so that clients of one server don't all come at once;
+    /// 0.2 by default, in 0..=1.
+    pub jitter: f64,
+    /// The longest pause, but for the jitter; 120 s by default.
+    pub max_delay: Duration,
 }
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            base_delay: Duration::from_secs(1),
+            multiplier: 1.6,
+            jitter: 0.2,
+            max_delay: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Backoff {
+    /// The pause after the first failure.
+    pub fn base_delay(mut self, delay: Duration) -> Self {
+        self.base_delay = delay;
+        self
+    }
+
+    /// By how much each pause is longer than the one before.
+    pub fn multiplier(mut self, multiplier: f64) -> Self {
+        self.multiplier = multiplier;
+        self
+    }
+
+    /// How much of a pause may be added or taken off by chance.
+    pub fn jitter(mut self, jitter: f64) -> Self {
+        self.jitter = jitter;
+        self
+    }
+
+    /// The longest pause, but for the jitter.
+    pub fn max_delay(mut self, delay: Duration) -> Self {
+        self.max_delay = delay;
+        self
+    }
+
+    /// The pause after the `attempt`-th failure in a row (the first is 1).
+    ///
+    /// `random` in 0..=1 places it within the jitter: by default attempt 1 gives 0.8 to 1.2 s, attempt 2 gives 1.28 to
+    /// 1.92 s, and none more than 144 s.
+    pub(super) fn pause(&self, attempt: u32, random: f64) -> Duration {
+        let exponent = attempt.saturating_sub(1).min(EXPONENT_MAX).cast_signed();
+        let grown = self.base_delay.as_secs_f64() * self.multiplier.max(1.0).powi(exponent);
+        // `min` and `max` take the other where one is no number.
+        let base = grown.min(self.max_delay.as_secs_f64()).min(PAUSE_MAX.as_secs_f64());
+        let jitter = if self.jitter.is_nan() { 0.0 } else { self.jitter.clamp(0.0, 1.0) };
+        Duration::from_secs_f64(base * (1.0 + jitter * (2.0 * random.clamp(0.0, 1.0) - 1.0)))
+    }
+}
+
+/// Pauses grow no longer: even by a tenth each they are at a thousandfold then.
+const EXPONENT_MAX: u32 = 72;
+/// A time that every clock can show.
+const PAUSE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[cfg(test)]
 mod tests {
@@ -25,16 +84,36 @@ mod tests {
 
     #[test]
     fn grows_to_its_bound() {
-        let check = |attempt, random, expected_ms: u128| {
-            assert_eq!(pause(attempt, random).as_millis(), expected_ms, "attempt {attempt}, random {random}");
+        let check = |backoff: Backoff, attempt, random, expected_ms: u128| {
+            let pause = backoff.pause(attempt, random).as_millis();
+            assert_eq!(pause, expected_ms, "{backoff:?}, attempt {attempt}, random {random}");
         };
-        check(1, 0.5, 1000);
-        check(1, 0.0, 800);
-        check(1, 1.0, 1200);
-        check(2, 0.5, 1600);
-        check(3, 0.5, 2560);
-        check(11, 0.5, 109_951);
-        check(12, 0.5, 120_000);
-        check(u32::MAX, 1.0, 144_000);
+        let grpc = Backoff::default();
+        check(grpc, 1, 0.5, 1000);
+        check(grpc, 1, 0.0, 800);
+        check(grpc, 1, 1.0, 1200);
+        check(grpc, 2, 0.5, 1600);
+        check(grpc, 3, 0.5, 2560);
+        check(grpc, 11, 0.5, 109_951);
+        check(grpc, 12, 0.5, 120_000);
+        check(grpc, u32::MAX, 1.0, 144_000);
+        let quick = grpc.base_delay(Duration::from_millis(50)).multiplier(2.0).jitter(0.0);
+        let quick = quick.max_delay(Duration::from_millis(300));
+        check(quick, 1, 1.0, 50);
+        check(quick, 3, 0.0, 200);
+        check(quick, 4, 0.0, 300);
+        check(quick.base_delay(Duration::from_secs(9)), 1, 0.0, 300);
+    }
+
+    #[test]
+    fn whatever_is_set_is_a_pause() {
+        let values = [0.0, 1.0, -1.0, 1e300, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+        for (multiplier, jitter) in values.iter().flat_map(|&a| values.map(|b| (a, b))) {
+            for delay in [Duration::ZERO, Duration::MAX] {
+                let backoff = Backoff { base_delay: delay, multiplier, jitter, max_delay: Duration::MAX };
+                let pause = backoff.pause(1000, 1.0);
+                assert!(pause <= 2 * PAUSE_MAX, "{backoff:?}: {pause:?}");
+            }
+        }
     }
 }

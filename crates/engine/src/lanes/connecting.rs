@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::{fmt, io};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::backoff::Backoff;
 use super::endpoint::ClientEndpoint;
 use super::owner::ConnectionOwner;
 use super::target::Target;
@@ -32,6 +34,7 @@ pub(crate) struct Connector {
     /// For one attempt over all addresses, from the name to the server's SETTINGS.
     pub(crate) timeout: Duration,
     pub(crate) connection: ConnectionOptions,
+    pub(crate) backoff: Backoff,
     /// Where in 0..=1 the next pause between two attempts lies in its range.
     pub(crate) jitter: fn() -> f64,
     pub(crate) measure: ChannelMeasure,
@@ -42,6 +45,8 @@ pub(crate) struct Connector {
 /// What the connections of one channel have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionOptions {
+    /// What the channel connects to, as its user has written it.
+    pub(crate) target: Arc<str>,
     pub(crate) http2: thalweg_http2::Config,
     pub(crate) busy_poll: Duration,
     /// The threads that connections run on, if not on the caller's runtime. Each connection keeps them.
@@ -63,7 +68,7 @@ pub(crate) enum Transport {
     Custom(Arc<OpenCustom>),
 }
 
-type OpenCustom = dyn Fn(String, ConnectionOptions, Owner) -> Opening + Send + Sync;
+type OpenCustom = dyn Fn(String, ConnectionOptions, Owner, Step) -> Opening + Send + Sync;
 type Owner = Weak<dyn ConnectionOwner>;
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
 
@@ -74,11 +79,11 @@ impl Transport {
         Fut: Future<Output = io::Result<IO>> + Send + 'static,
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        Self::Custom(Arc::new(move |peer, options, owner| {
+        Self::Custom(Arc::new(move |peer, options, owner, step| {
             let connecting = connect();
             Box::pin(async move {
                 let io = connecting.await.map_err(|error| refused(&peer, &error))?;
-                open(io, peer, options, owner).await
+                open(io, peer, options, owner, &step).await
             })
         }))
     }
@@ -93,13 +98,61 @@ impl fmt::Debug for Transport {
     }
 }
 
+/// How far an attempt to connect to one address is, for those who give it up.
+#[derive(Clone, Default)]
+pub(crate) struct Step(Arc<AtomicU8>);
+
+impl Step {
+    const CONNECTING: u8 = 0;
+    #[cfg(feature = "tls")]
+    const SHAKING_HANDS: u8 = 1;
+    const SETTINGS: u8 = 2;
+
+    fn set(&self, step: u8) {
+        self.0.store(step, Ordering::Relaxed);
+    }
+
+    /// What was not done at `peer`.
+    fn missing(&self, peer: &impl fmt::Display) -> String {
+        match self.0.load(Ordering::Relaxed) {
+            Self::CONNECTING => format!("{peer} had not accepted it"),
+            #[cfg(feature = "tls")]
+            Self::SHAKING_HANDS => {
+                format!("{peer} had not finished the TLS handshake (does it speak TLS at this port?)")
+            }
+            _ => format!("{peer} had not sent its HTTP/2 SETTINGS (is it a gRPC server, and without TLS?)"),
+        }
+    }
+}
+
+/// How many addresses are named that could not be connected to.
+const FAILURES_NAMED_MAX: usize = 4;
+
+/// Why none of several addresses would do.
+fn failed_all(target: &Target, failures: &[Status]) -> Status {
+    match failures {
+        [] => Status::unavailable(format!("{target} has no address")),
+        [only] => only.clone(),
+        failures => {
+            let named: Vec<&str> = failures.iter().take(FAILURES_NAMED_MAX).map(Status::message).collect();
+            let more = match failures.len() - named.len() {
+                0 => String::new(),
+                more => format!("; and {more} more"),
+            };
+            let (count, named) = (failures.len(), named.join("; "));
+            Status::unavailable(format!("none of {count} addresses of {target} would do: {named}{more}"))
+        }
+    }
+}
+
 impl Connector {
     pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
         let deadline = Instant::now() + self.timeout;
         if let Transport::Custom(open) = &self.transport {
-            let opening = open(self.target.to_string(), self.connection.clone(), owner.clone());
+            let step = Step::default();
+            let opening = open(self.target.to_string(), self.connection.clone(), owner.clone(), step.clone());
             let outcome = timeout_at(deadline, opening).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out("the other end had not answered")));
+            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out(&step.missing(&"the other end"))));
             return self.measured(outcome);
         }
         let endpoints = match timeout_at(deadline, self.target.resolve()).await {
@@ -110,25 +163,28 @@ impl Connector {
                 endpoints
             }
             Ok(Err(error)) => {
-                return Err(Status::unavailable(format!("can't resolve {}: {error}", self.target)));
+                return Err(Status::unavailable(format!(
+                    "can't resolve {}: {error} (is the name right, and has it an address?)",
+                    self.target
+                )));
             }
             Err(_) => return Err(self.timed_out("its name was being resolved")),
         };
-        let mut failure = Status::unavailable(format!("{} has no address", self.target));
+        let mut failures = Vec::new();
         let count = endpoints.len() as u32;
         for (tried, endpoint) in (0..).zip(endpoints) {
             // Of 20 s and two addresses, the first gets 10 s: one that is silent must not use up the time of the
             // others.
             let share = deadline.saturating_duration_since(Instant::now()) / (count - tried);
-            let outcome = timeout(share, self.connect_to(&endpoint, owner)).await;
-            let outcome =
-                outcome.unwrap_or_else(|_| Err(self.timed_out(&format!("{endpoint} had not answered"))));
+            let step = Step::default();
+            let outcome = timeout(share, self.connect_to(&endpoint, owner, &step)).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out(&step.missing(&endpoint))));
             match self.measured(outcome) {
                 Ok(connection) => return Ok(connection),
-                Err(status) => failure = status,
+                Err(status) => failures.push(status),
             }
         }
-        Err(failure)
+        Err(failed_all(&self.target, &failures))
     }
 
     /// Counts an attempt to connect to one address.
@@ -140,7 +196,12 @@ impl Connector {
         outcome
     }
 
-    async fn connect_to(&self, endpoint: &Endpoint, owner: &Owner) -> Result<Arc<Connection>, Status> {
+    async fn connect_to(
+        &self,
+        endpoint: &Endpoint,
+        owner: &Owner,
+        step: &Step,
+    ) -> Result<Arc<Connection>, Status> {
         let connected = async {
             let socket = Accepted::connect(endpoint).await?;
             let round_trip = socket.round_trip();
@@ -150,7 +211,8 @@ impl Connector {
             Ok::<_, io::Error>((socket.watch(!self.connection.busy_poll.is_zero())?, round_trip))
         };
         let (socket, round_trip) = connected.await.map_err(|error| refused(endpoint, &error))?;
-        let connection = open(socket, endpoint.to_string(), self.connection.clone(), owner.clone()).await?;
+        let (peer, options) = (endpoint.to_string(), self.connection.clone());
+        let connection = open(socket, peer, options, owner.clone(), step).await?;
         if let Some(round_trip) = round_trip {
             connection.set_round_trip(round_trip);
         }
@@ -168,16 +230,20 @@ async fn open<IO>(
     peer: String,
     options: ConnectionOptions,
     owner: Owner,
+    step: &Step,
 ) -> Result<Arc<Connection>, Status>
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     #[cfg(feature = "tls")]
     if let Some(tls) = &options.tls {
+        step.set(Step::SHAKING_HANDS);
         let connected = tls.connect(io).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
+        step.set(Step::SETTINGS);
         return speak(stream, peer, options, owner).await;
     }
+    step.set(Step::SETTINGS);
     speak(io, peer, options, owner).await
 }
 
@@ -192,9 +258,10 @@ async fn speak<IO>(
 where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let ConnectionOptions { http2, busy_poll, executor, queue, upkeep, .. } = options;
+    let ConnectionOptions { target, http2, busy_poll, executor, queue, upkeep, .. } = options;
     let http2 = thalweg_http2::Connection::client(http2, Instant::now().into_std());
     let connection = Connection::new(http2, peer, Some(Arc::new(Gate::new(queue))));
+    connection.set_target(target);
     if let Some(owner) = owner.upgrade() {
         owner.opened(&connection);
     }
@@ -263,6 +330,7 @@ impl Drop for CloseUnlessOpened {
 fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
     let hint = match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (is the server running?)",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => " (is there a way to it?)",
         _ => "",
     };
     Status::unavailable(format!("can't connect to {endpoint}: {error}{hint}"))

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use http::HeaderMap;
-use thalweg_http2::{ErrorCode, Event, ResetCause};
+use thalweg_http2::{ErrorCode, Event, ResetCause, ResetReason};
 
 use super::owner::ConnectionOwner;
 use super::upkeep::{self, Upkeep};
@@ -118,7 +118,9 @@ impl Endpoint for ClientEndpoint {
                     complete(
                         state,
                         key,
-                        Err(Status::internal("the server ended the response without trailers")),
+                        Err(Status::internal(
+                            "the server ended the response without trailers (does a proxy keep them back?)",
+                        )),
                     );
                 }
             }
@@ -146,6 +148,7 @@ impl Endpoint for ClientEndpoint {
             }
             Event::GoAway { code, debug, .. } => {
                 let permits_fewer_pings = upkeep::permits_fewer_pings(code, debug);
+                state.farewell = farewell(code, debug);
                 self.going_away = Some(GoingAway { code, permits_fewer_pings });
             }
             _ => {}
@@ -189,16 +192,44 @@ fn fail(state: &mut State, key: SlotKey, status: Status) {
     end(state, key, End::Lost { status, unprocessed: false });
 }
 
+/// Bytes of a server's own words that are kept.
+const FAREWELL_LEN_MAX: usize = 200;
+
+/// What a server says that goes away, if it is more than that it does.
+#[cold]
+fn farewell(code: ErrorCode, debug: &[u8]) -> Option<Box<str>> {
+    let words = String::from_utf8_lossy(&debug[..debug.len().min(FAREWELL_LEN_MAX)]);
+    match (code, &*words) {
+        (ErrorCode::NoError, "") => None,
+        (_, "") => Some(code.to_string().into()),
+        (_, words) => Some(format!("{code}: {}", words.escape_debug()).into()),
+    }
+}
+
 fn status_of_reset(cause: &ResetCause) -> Status {
-    let message = format!("the stream was reset with {}: {}", cause.code, cause.reason);
+    let message = format!("the stream was reset with {}: {}{}", cause.code, cause.reason, hint(cause));
     // A server that goes away gracefully says NO_ERROR: for calls that it has not looked at it was not there.
     let code = if cause.unprocessed { Code::Unavailable } else { code::from_error_code(cause.code) };
-    Status::new(code, message)
+    Status::local(code, message)
+}
+
+/// What a server's reset may mean.
+fn hint(cause: &ResetCause) -> &'static str {
+    match cause.code {
+        _ if cause.reason != ResetReason::PeerReset => "",
+        ErrorCode::Cancel => " (it gave the call up)",
+        ErrorCode::RefusedStream => " (it has more calls than it wants)",
+        ErrorCode::EnhanceYourCalm => " (it wants fewer calls)",
+        ErrorCode::InadequateSecurity => " (it wants better TLS)",
+        ErrorCode::Http11Required => " (it wants HTTP/1.1, which gRPC is not spoken over)",
+        ErrorCode::NoError => " (it ended the response in the middle)",
+        _ => "",
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use thalweg_http2::{Initiator, ResetReason};
+    use thalweg_http2::Initiator;
 
     use super::*;
 

@@ -11,12 +11,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::backoff;
 use super::connecting::Connector;
 use super::owner::{ConnectionOwner, LaneOwner};
 use crate::connection::Connection;
@@ -45,6 +45,7 @@ pub(crate) struct Lane {
     /// [`UNKNOWN`], or in thousandths.
     busy_permille: AtomicU32,
     carried: Mutex<Carried>,
+    outage: Mutex<Outage>,
 }
 
 /// What a lane's connections have done.
@@ -56,6 +57,25 @@ struct Carried {
     calls: Counts,
 }
 
+/// The attempts to connect that have failed since the last that did not.
+#[derive(Debug, Default)]
+struct Outage {
+    failures: u32,
+    /// Of them, those that the next pause counts.
+    failures_of_backoff: u32,
+    /// When the first of them had failed, and why the last one did.
+    begun: Option<(Instant, Status)>,
+}
+
+impl Outage {
+    fn note_failure(&mut self, status: &Status) {
+        self.failures = self.failures.saturating_add(1);
+        self.failures_of_backoff = self.failures_of_backoff.saturating_add(1);
+        let since = self.begun.take().map_or_else(Instant::now, |(since, _)| since);
+        self.begun = Some((since, status.clone()));
+    }
+}
+
 const UNKNOWN: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
@@ -63,12 +83,7 @@ enum State {
     Idle,
     Connecting,
     Ready(Arc<Connection>),
-    /// `attempt` counts failures in a row.
-    Failed {
-        status: Status,
-        attempt: u32,
-        retry_at: Instant,
-    },
+    Failed { status: Status, retry_at: Instant },
 }
 
 impl Lane {
@@ -91,6 +106,7 @@ impl Lane {
             changed: Notify::new(),
             busy_permille: AtomicU32::new(UNKNOWN),
             carried: Mutex::default(),
+            outage: Mutex::default(),
         }
     }
 
@@ -192,6 +208,10 @@ impl Lane {
         }
     }
 
+    pub(super) fn is_failed(&self) -> bool {
+        matches!(&*self.state(), State::Failed { .. })
+    }
+
     /// There is no connection, no attempt under way, and no failure too young to try again.
     pub(super) fn is_due(&self) -> bool {
         match &*self.state() {
@@ -224,15 +244,12 @@ impl Lane {
 
     pub(super) fn start_connecting(self: &Arc<Self>) {
         let begun = self.change(|state| {
-            let failures = match state {
-                State::Idle => 0,
-                State::Failed { attempt, .. } => *attempt,
-                State::Connecting | State::Ready(_) => return None,
-            };
-            *state = State::Connecting;
-            Some(failures)
+            let may_begin = matches!(state, State::Idle | State::Failed { .. });
+            may_begin.then(|| *state = State::Connecting)
         });
-        let Some(failures) = begun else { return };
+        if begun.is_none() {
+            return;
+        }
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
         let runtime = self.runtime().expect("calls are made on a tokio runtime");
         runtime.spawn(async move {
@@ -242,16 +259,21 @@ impl Lane {
                 Ok(connection) => {
                     let (lane, peer) = (attempt.lane.id, &*connection.peer);
                     tracing::debug!(channel = %connector.target, lane, peer, "connected");
+                    *attempt.lane.outage() = Outage::default();
                     return attempt.end(State::Ready(connection));
                 }
                 Err(status) => status,
             };
             let owner = attempt.lane.owner.clone();
-            let failures = failures.saturating_add(1);
-            let retry_at = Instant::now() + backoff::pause(failures, (connector.jitter)());
+            let (failures, of_backoff) = {
+                let mut outage = attempt.lane.outage();
+                outage.note_failure(&status);
+                (outage.failures, outage.failures_of_backoff)
+            };
+            let retry_at = Instant::now() + connector.backoff.pause(of_backoff, (connector.jitter)());
             let (lane, why) = (attempt.lane.id, status.message());
             tracing::debug!(channel = %connector.target, lane, why, failures, "can't connect");
-            attempt.end(State::Failed { status, attempt: failures, retry_at });
+            attempt.end(State::Failed { status, retry_at });
             // Calls take the lanes that there are, and none of them waits for this one.
             if owner.upgrade().is_some_and(|owner| owner.has_several_lanes()) {
                 sleep_until(retry_at).await;
@@ -260,6 +282,47 @@ impl Lane {
                 }
             }
         });
+    }
+
+    /// The pauses between attempts begin anew, and the next attempt may come at once.
+    pub(super) fn reset_backoff(&self) {
+        self.outage().failures_of_backoff = 0;
+        self.change(|state| match state {
+            State::Failed { retry_at, .. } => {
+                *retry_at = Instant::now();
+                Some(())
+            }
+            State::Idle | State::Connecting | State::Ready(_) => None,
+        });
+    }
+
+    /// What failed attempts to connect there have been, and when the next one is due, for people; nothing where the
+    /// last has not failed.
+    pub(super) fn failures(&self) -> Option<String> {
+        let outage = self.outage();
+        let (failures, (since, _)) = (outage.failures, outage.begun.as_ref()?);
+        let since = since.elapsed();
+        drop(outage);
+        let next = match &*self.state() {
+            State::Failed { retry_at, .. } => {
+                let left = retry_at.saturating_duration_since(Instant::now());
+                format!("the next is due in {}", seconds(left))
+            }
+            State::Idle | State::Connecting | State::Ready(_) => "another is under way".to_owned(),
+        };
+        Some(match failures {
+            1 => next,
+            _ => format!("{failures} attempts have failed in {}, {next}", seconds(since)),
+        })
+    }
+
+    /// Why the last attempt to connect failed, if it did.
+    pub(super) fn last_failure(&self) -> Option<Status> {
+        self.outage().begun.as_ref().map(|(_, status)| status.clone())
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Outage> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
@@ -277,6 +340,11 @@ impl Lane {
         }
         changed
     }
+}
+
+/// A time as people want to read it.
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
 }
 
 /// An attempt to connect. It keeps its lane alive, so that a channel which is dropped meanwhile closes the connection

@@ -184,10 +184,33 @@ impl LaneSet {
             let lead = Arc::clone(&self.all().lanes[0]);
             tokio::select! {
                 biased;
-                outcome = lead.connection(wait_for_ready) => return outcome,
+                outcome = lead.connection(wait_for_ready) => {
+                    return outcome.map_err(|status| status.and(lead.failures()));
+                }
                 () = became_ready => {}
             }
         }
+    }
+
+    /// The next attempt to connect comes at once where one has failed: by the first lane, which the others follow.
+    pub(crate) fn reset_backoff(&self) {
+        let lanes = self.all().lanes.clone();
+        for lane in &lanes {
+            lane.reset_backoff();
+        }
+        if let [lead, ..] = lanes.as_slice()
+            && lead.is_failed()
+            && lead.runtime().is_some()
+        {
+            lead.start_connecting();
+        }
+    }
+
+    /// Why there is no connection, if an attempt at one has failed.
+    #[cold]
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let lead = Arc::clone(&self.all().lanes[0]);
+        Some(lead.last_failure()?.and(lead.failures()).message().to_owned())
     }
 
     /// What the connections are to, for people.

@@ -195,7 +195,7 @@ impl ServerEndpoint {
             let deadline = slot.server_ref().and_then(|call| call.deadline);
             let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
-                return respond::send_status(state, &reply, &Status::deadline_exceeded());
+                return respond::send_status(state, &reply, &Status::too_late("its request came too late"));
             }
             self.ready.push(ReadyCall { route, reply, body });
         }

@@ -18,7 +18,7 @@ use super::dispatch::Router;
 use super::draining::Draining;
 use super::memory;
 use super::upkeep::Times;
-use crate::connection::{self, Keepalive};
+use crate::connection::{self, Keepalive, KeepalivePolicy};
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
 use crate::measure::{self, ServerMeasure};
 use crate::net::{ListenAddress, Listener};
@@ -48,6 +48,8 @@ pub struct ServerConfig {
     pub max_connection_age_grace: Option<Duration>,
     /// When clients are asked whether they are still there; after two hours in which nothing came.
     pub keepalive: Option<Keepalive>,
+    /// How often clients may ask whether the server is; every five minutes, and every two hours without a call.
+    pub keepalive_policy: KeepalivePolicy,
     /// How long a header block, and any frame but DATA, may take from its first byte to its last; 10 s.
     pub header_timeout: Duration,
     /// How long a request's message may take to come, and a second more for each KiB of it; 30 s. While it may not
@@ -84,6 +86,7 @@ impl Default for ServerConfig {
             max_connection_age: None,
             max_connection_age_grace: None,
             keepalive: None,
+            keepalive_policy: KeepalivePolicy::default(),
             header_timeout: Duration::from_secs(10),
             request_timeout: Some(Duration::from_secs(30)),
             reply_timeout: Some(Duration::from_secs(60)),
@@ -140,9 +143,10 @@ impl ServerConfig {
                 reply: self.reply_timeout,
             },
         };
+        let ping_policy = Some(self.keepalive_policy.into());
         Acceptor {
             router,
-            http2: connection::fit(self.http2.clone()),
+            http2: connection::fit(thalweg_http2::Config { ping_policy, ..self.http2.clone() }),
             shutdown_grace: self.shutdown_grace,
             busy_poll: self.busy_poll,
             user_timeout: keepalive.map(|keepalive| keepalive.timeout),

@@ -102,7 +102,9 @@ impl CallTask {
             Err(_) => Poll::Ready(Err(Status::panicked())),
             Ok(Poll::Ready(())) => Poll::Ready(Ok(())),
             Ok(Poll::Pending) => match &mut self.deadline {
-                Some(deadline) => deadline.as_mut().poll(cx).map(|()| Err(Status::deadline_exceeded())),
+                Some(deadline) => {
+                    deadline.as_mut().poll(cx).map(|()| Err(Status::too_late("its handler was at work")))
+                }
                 None => Poll::Pending,
             },
         }

@@ -204,6 +204,7 @@ impl Connection {
         // gRPC clients know this reason, and ping less (gRFC A8).
         self.budget.control_frame(Violation::PingsExceeded, now)?;
         if !head.flags.contains(Flags::ACK) {
+            self.pings.receive(self.streams.len() > 0, now)?;
             self.budget.count_reply()?;
             frame::ping(true, payload, self.sending.output.buffer());
             return Ok(None);

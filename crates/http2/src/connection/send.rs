@@ -238,7 +238,7 @@ impl Connection {
     /// [`Sending::emit_data`](crate::sending::Sending::emit_data), which pays for control frames.
     #[inline]
     pub(super) fn emit_data(&mut self, stream: StreamId, message: &[u8], end_stream: bool) {
-        self.budget.pay_for_control_frames(message.len());
+        self.note_work(message.len());
         self.sending.emit_data(stream, message, end_stream);
     }
 
@@ -246,13 +246,20 @@ impl Connection {
     #[inline]
     pub(super) fn emit_headers(&mut self, stream: StreamId, block: Block<'_>, end_stream: bool) {
         let len = self.sending.emit_headers(stream, block, end_stream);
+        self.note_work(len);
+    }
+
+    /// HEADERS or DATA go out: they pay for control frames, and wipe out the client's strikes.
+    #[inline]
+    fn note_work(&mut self, len: usize) {
         self.budget.pay_for_control_frames(len);
+        self.pings.note_answered();
     }
 
     /// Starts a DATA frame, or goes on with the last; it pays for control frames.
     #[inline]
     fn begin_frame(&mut self, stream: StreamId, len: usize) {
-        self.budget.pay_for_control_frames(len);
+        self.note_work(len);
         self.sending.begin_frame(stream, len);
     }
 
@@ -277,6 +284,7 @@ impl Connection {
         let Some(stream) = self.streams.get_mut(key) else { return };
         let Some(len) = self.sending.frame_next(key, stream) else { return };
         self.budget.pay_for_control_frames(len);
+        self.pings.note_answered();
         if stream.queue.became_low(self.config.send_queue_low_water) {
             self.pending.push_back(Event::Writable { stream: stream.id, tag: stream.tag });
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::support::{ECHO, Echo, raw, spawn_echo, until};
-use thalweg::channel::Lanes;
+use thalweg::channel::{Backoff, ChannelBuilder, Lanes};
 use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Server, Status};
 use tokio::io::DuplexStream;
 use tokio::task::JoinHandle;
@@ -23,8 +23,11 @@ struct Remote {
 
 impl Remote {
     fn channel(&self, lanes: Lanes) -> Channel {
+        self.channel_of(Channel::builder("remote:1").lanes(lanes).backoff_jitter(|| 0.0))
+    }
+
+    fn channel_of(&self, builder: ChannelBuilder) -> Channel {
         let remote = self.clone();
-        let builder = Channel::builder("remote:1").lanes(lanes).backoff_jitter(|| 0.0);
         builder.connector(move || std::future::ready(remote.connect())).connect_lazy().expect("a channel")
     }
 
@@ -37,6 +40,11 @@ impl Remote {
         let server = Server::builder().add_service(Echo::default()).serve_connection(server);
         self.connections.lock().unwrap().push(tokio::spawn(server));
         Ok(client)
+    }
+
+    /// How long after `began` somebody tried to connect, in ms.
+    fn attempts_after(&self, began: Instant) -> Vec<u128> {
+        self.attempts.lock().unwrap().iter().map(|at| (*at - began).as_millis()).collect()
     }
 
     async fn fail(&self) {
@@ -133,4 +141,74 @@ async fn of_several_lanes_one_tries_until_it_recovers() {
 #[tokio::test(start_paused = true)]
 async fn adaptive_lanes_recover_as_fixed_ones() {
     check(Lanes::adaptive().floor(1).cap(3)).await;
+}
+
+/// A call that waits for as long as it takes.
+fn spawn_patient(channel: &Channel) -> JoinHandle<Result<Response<Raw>, Status>> {
+    let (channel, mut options) = (channel.clone(), CallOptions::default());
+    options.wait_for_ready = true;
+    tokio::spawn(async move { call(&channel, &options).await })
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pauses_are_those_that_are_set() {
+    let check = async |backoff: Backoff, expected: &[u128]| {
+        let remote = Remote::default();
+        remote.fail().await;
+        let began = Instant::now();
+        let builder = Channel::builder("remote:1").lanes(1).connect_backoff(backoff);
+        let channel = remote.channel_of(builder.backoff_jitter(|| 1.0));
+        let call = spawn_patient(&channel);
+        tokio::time::sleep(ms(expected[expected.len() - 1] as u64 + 20)).await;
+        call.abort();
+        let found = remote.attempts_after(began);
+        assert_eq!(found.len(), expected.len(), "{backoff:?}: {found:?}");
+        // Each pause may be late by the timer's tick.
+        let is_near = |(found, expected): (&u128, &u128)| (0..=10).contains(&found.saturating_sub(*expected));
+        assert!(found.iter().zip(expected).all(is_near), "{backoff:?}: {found:?}, not {expected:?}");
+    };
+    check(Backoff::default(), &[0, 1200, 1200 + 1920]).await;
+    let quick = Backoff::default().base_delay(ms(50)).jitter(0.0);
+    check(quick, &[0, 50, 50 + 80, 50 + 80 + 128]).await;
+    let doubled = quick.multiplier(2.0).max_delay(ms(200));
+    check(doubled, &[0, 50, 150, 350, 550, 750]).await;
+    check(doubled.jitter(1.0), &[0, 100, 300, 700, 1100]).await;
+}
+
+/// As grpc-go's `ResetConnectBackoff`: the next attempt comes at once, for those who wait, and the pauses begin anew.
+#[tokio::test(start_paused = true)]
+async fn a_reset_ends_the_pause() {
+    let check = async |lanes: usize| {
+        let remote = Remote::default();
+        remote.fail().await;
+        let began = Instant::now();
+        let channel = remote.channel(Lanes::fixed(lanes));
+        let waiting = spawn_patient(&channel);
+        tokio::time::sleep(ms(5000)).await;
+        // At 0 s, and then after pauses of 0.8 s, 1.28 s and 2.05 s; the next would come at 7.4 s.
+        assert_eq!(remote.attempts_after(began).len(), 4, "{lanes} lanes");
+        channel.reset_connect_backoff();
+        tokio::time::sleep(ms(100)).await;
+        assert_eq!(remote.attempts_after(began).len(), 5, "{lanes} lanes: at once");
+        tokio::time::sleep(ms(800)).await;
+        assert_eq!(remote.attempts_after(began).len(), 6, "{lanes} lanes: the first pause again");
+        remote.is_gone.store(false, Ordering::SeqCst);
+        assert!(!waiting.is_finished());
+        channel.reset_connect_backoff();
+        tokio::time::sleep(ms(10)).await;
+        assert!(waiting.is_finished(), "{lanes} lanes");
+        waiting.await.expect("no panic").expect("an answer");
+        // Where there is a connection, nothing happens.
+        let attempts = remote.attempts_after(began).len();
+        channel.reset_connect_backoff();
+        tokio::time::sleep(ms(3000)).await;
+        assert_eq!(remote.attempts_after(began).len(), attempts, "{lanes} lanes");
+        call(&channel, &CallOptions::default()).await.expect("an answer");
+    };
+    check(1).await;
+    check(3).await;
 }

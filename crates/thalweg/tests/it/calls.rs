@@ -65,7 +65,10 @@ async fn messages_over_the_limit() {
         channel.unary(&ECHO, Request::new(raw(vec![0; (4 << 20) + 1])), &CallOptions::default()).await;
     let status = outcome.expect_err("too large for the server");
     assert_eq!(status.code(), Code::ResourceExhausted);
-    assert_eq!(status.message(), "received message larger than max (4194305 vs. 4194304)");
+    assert_eq!(
+        status.message(),
+        "received message larger than max (4194305 vs. 4194304): the receiver's max_decoding_message_size"
+    );
 
     let mut options = CallOptions::default();
     options.max_decoding_message_size = 10;

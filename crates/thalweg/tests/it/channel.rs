@@ -137,7 +137,7 @@ async fn calls_that_no_application_saw_are_tried_once_more() {
 async fn a_connection_lost_at_each_stage() {
     /// What the server still says before it is gone.
     type Say = fn(&mut Peer, u32);
-    let check = async |stage: &str, say: Say| {
+    let check = async |stage: &str, phase: &str, say: Say| {
         let (channel, mut peer, mut accepted) = connected(&[]).await;
         let call = spawn_echo(&channel, "x");
         let data = soon(peer.next_of(Kind::Data)).await;
@@ -145,7 +145,8 @@ async fn a_connection_lost_at_each_stage() {
         peer.send().await;
         drop(peer);
         let status = soon(call).await.expect("no panic").expect_err(stage);
-        assert_eq!((status.code(), status.message()), (Code::Unavailable, "memory:1 closed the connection"));
+        let expected = format!("memory:1 closed the connection [/test.Echo/Echo to memory:1, {phase}]");
+        assert_eq!((status.code(), status.message()), (Code::Unavailable, &*expected));
         assert_eq!(channel.lanes()[0].in_flight, 0, "{stage}");
         // The next call finds it out and connects again.
         let next = spawn_echo(&channel, "next");
@@ -153,16 +154,17 @@ async fn a_connection_lost_at_each_stage() {
         answer_next(&mut second).await;
         soon(next).await.expect("no panic").expect("an answer");
     };
-    check("nothing said", |_, _| ()).await;
-    check("after the head", |peer, stream| {
+    let (waiting, receiving) = ("waiting for the response", "receiving the response");
+    check("nothing said", waiting, |_, _| ()).await;
+    check("after the head", receiving, |peer, stream| {
         peer.headers(stream, false, HEAD);
     })
     .await;
-    check("after the message", |peer, stream| {
+    check("after the message", receiving, |peer, stream| {
         peer.headers(stream, false, HEAD).message(stream, false, b"x");
     })
     .await;
-    check("within a frame", |peer, _| peer.out.extend_from_slice(&[0, 0, 9, 1])).await;
+    check("within a frame", waiting, |peer, _| peer.out.extend_from_slice(&[0, 0, 9, 1])).await;
 }
 
 #[tokio::test]
@@ -207,7 +209,11 @@ async fn a_server_that_says_nothing() {
     let connecting = tokio::spawn(builder.connect_timeout(Duration::from_secs(7)).connect());
     let mut io = accepted.recv().await.expect("it connects");
     let error = soon(connecting).await.expect("no panic").expect_err("it stalls").to_string();
-    assert_eq!(error, "no connection to memory:1 within 7s: the other end had not answered");
+    assert_eq!(
+        error,
+        "no connection to memory:1 within 7s: the other end had not sent its HTTP/2 SETTINGS (is it a \
+                gRPC server, and without TLS?)"
+    );
     // The attempt is over, and so is its connection.
     let mut rest = Vec::new();
     soon(io.read_to_end(&mut rest)).await.expect("an end");
@@ -465,8 +471,8 @@ async fn a_deadline_says_what_the_call_waited_for() {
         status.message().to_owned()
     };
     let check = |message: &str, what: &str| {
-        let begin = "the deadline of the call has passed: /test.Echo/Echo at ";
-        assert!(message.starts_with(begin) && message.ends_with(what), "{message}");
+        let begin = format!("the deadline of the call has passed: {what} [/test.Echo/Echo to ");
+        assert!(message.starts_with(&begin), "{message}");
     };
     // It never answers, and never takes a connection.
     let silent = Channel::builder("memory:1")

@@ -1,16 +1,19 @@
 //! The end of a server: who is waited for, and for how long.
 
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::support::peer::{REQUEST, envelope};
-use crate::support::{Echo, Receiver, chat, connect, echo, raw, soon, spawn_echo, until};
+use crate::support::{Echo, REPEAT, Receiver, chat, connect, echo, raw, soon, spawn_echo, until};
 use thalweg::http2::frame::{self, Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
 use thalweg::http2::hpack::Encoder;
 use thalweg::http2::{Block, FieldList, Indexing, StreamId};
-use thalweg::server::ServeError;
-use thalweg::{Code, Server};
+use thalweg::server::{Methods, ServeError, ServerHandle, Service};
+use thalweg::{CallOptions, Code, Raw, Request, Response, Server, ServiceOptions, Status, Stream, Streaming};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
@@ -213,4 +216,78 @@ async fn a_handle_tells_of_the_services_and_of_the_stop() {
     assert!(handle.is_draining());
     handle.draining().await;
     serving.await.expect("no panic").expect("a clean end");
+}
+
+/// A service whose handlers have been given the handle of the server that they are of, as those of a generated trait
+/// are: in a field.
+struct Endless {
+    server: ServerHandle,
+    ends_itself: bool,
+}
+
+impl Endless {
+    #[expect(clippy::unused_async, reason = "handlers are async, those that do not wait, too")]
+    async fn repeat(self: Arc<Self>, _: Request<Raw>) -> Result<Response<Ticks>, Status> {
+        let (server, ends_itself) = (self.server.clone(), self.ends_itself);
+        let end = Box::pin(async move {
+            if ends_itself { server.draining().await } else { std::future::pending().await }
+        });
+        Ok(Response::new(Ticks { first: Some(raw("first")), end }))
+    }
+}
+
+impl Service for Endless {
+    const NAME: &'static str = "test.Echo";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        methods.server_streaming("Repeat", &Arc::new(self), &ServiceOptions::default(), Self::repeat);
+    }
+}
+
+/// One message, and no end before `end`.
+struct Ticks {
+    first: Option<Raw>,
+    end: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Stream for Ticks {
+    type Item = Result<Raw, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        match self.first.take() {
+            Some(first) => Poll::Ready(Some(Ok(first))),
+            None => self.end.as_mut().poll(cx).map(|()| None),
+        }
+    }
+}
+
+/// An endless stream that asks whether its server drains ends with OK, and holds nobody up; one that does not is cut
+/// off when the grace is over.
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_itself_when_the_server_drains() {
+    const GRACE: Duration = Duration::from_secs(20);
+    let check = async |ends_itself: bool| {
+        let server = Server::builder().shutdown_grace(GRACE);
+        let service = Endless { server: server.handle(), ends_itself };
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let server = server.add_service(service).bind(&[address]).await.expect("a free port");
+        let target = server.local_addresses()[0].to_string();
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve_until(async move { stopped.await.unwrap_or(()) }));
+        let channel = connect(&target).await;
+        let options = CallOptions::default();
+        let order = Request::new(raw("x"));
+        let responses: Response<Streaming<Raw>> =
+            soon(channel.server_streaming(&REPEAT, order, &options)).await.expect("it begins");
+        let mut responses = responses.into_inner();
+        assert_eq!(soon(responses.message()).await.expect("a message"), Some(raw("first")));
+        let began = Instant::now();
+        stop.send(()).expect("it serves");
+        let end = responses.message().await;
+        assert_eq!(end.is_ok(), ends_itself, "{end:?}");
+        serving.await.expect("no panic").expect("a clean end");
+        assert_eq!(began.elapsed() < GRACE / 2, ends_itself, "{:?}", began.elapsed());
+    };
+    check(true).await;
+    check(false).await;
 }

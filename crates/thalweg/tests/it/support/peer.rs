@@ -1,9 +1,11 @@
 //! One end of a connection that a test plays by itself, frame by frame: the peers that misbehave.
 
+use std::time::Duration;
+
 use thalweg::http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
 use thalweg::http2::hpack::{DEFAULT_TABLE_SIZE, Decoder, Encoder};
 use thalweg::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
-use thalweg::{Channel, channel::ChannelBuilder};
+use thalweg::{Channel, KeepalivePolicy, channel::ChannelBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
@@ -196,6 +198,9 @@ pub(crate) async fn connected_by(
 /// A client's end, that the test plays, of a connection to a server with `service`.
 pub(crate) async fn client_of<S: thalweg::server::Service>(service: S) -> Peer {
     let (near, far) = duplex(PIPE);
-    tokio::spawn(thalweg::Server::builder().add_service(service).serve_connection(far));
+    // Tests ask by PINGs how far the server is.
+    let any_pings = KeepalivePolicy::every(Duration::ZERO).without_calls(true);
+    let server = thalweg::Server::builder().keepalive_policy(any_pings);
+    tokio::spawn(server.add_service(service).serve_connection(far));
     Peer::client(near).await
 }

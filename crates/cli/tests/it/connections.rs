@@ -1,0 +1,148 @@
+//! What `thalweg serve` is told of the life of its connections, seen by a client that speaks HTTP/2 by itself.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use crate::support::Running;
+use thalweg::http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
+use thalweg::http2::hpack::Encoder;
+use thalweg::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
+
+/// Far longer than anything takes that these tests wait for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Client(TcpStream);
+
+impl Client {
+    /// Has said what a client must, and these settings.
+    fn connect(address: &str, settings: &[Setting]) -> Self {
+        let mut client = Self(TcpStream::connect(address).unwrap());
+        client.0.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut hello = PREFACE.to_vec();
+        frame::settings(settings, &mut hello);
+        frame::settings_ack(&mut hello);
+        client.send(&hello);
+        client
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).unwrap();
+    }
+
+    fn ping(&mut self, opaque: [u8; 8]) {
+        let mut out = Vec::new();
+        frame::ping(false, opaque, &mut out);
+        self.send(&out);
+    }
+
+    /// The next frame of one of these kinds, with its payload; `None` at the end of the connection.
+    fn next_of(&mut self, kinds: &[Kind]) -> Option<(FrameHead, Vec<u8>)> {
+        loop {
+            let mut head = [0; HEAD_LEN];
+            match self.0.read_exact(&mut head) {
+                Err(error)
+                    if [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&error.kind()) =>
+                {
+                    return None;
+                }
+                read => read.unwrap(),
+            }
+            let head = FrameHead::parse(&head);
+            let mut payload = vec![0; head.len as usize];
+            self.0.read_exact(&mut payload).unwrap();
+            if kinds.contains(&head.kind) {
+                return Some((head, payload));
+            }
+        }
+    }
+
+    /// Begins a call of `method` of BenchmarkService, with this message.
+    fn call(&mut self, method: &str, message: &[u8]) {
+        let path = format!("/grpc.testing.BenchmarkService/{method}");
+        let mut fields = FieldList::new();
+        for (name, value) in [
+            (":method", "POST"),
+            (":scheme", "http"),
+            (":path", &path),
+            (":authority", "test"),
+            ("te", "trailers"),
+            ("content-type", "application/grpc"),
+        ] {
+            fields.push(name.as_bytes(), value.as_bytes(), Indexing::Literal);
+        }
+        let mut block = Vec::new();
+        Encoder::new().encode(Block { fixed: None, extra: &fields }, &mut block);
+        let (stream, mut out) = (StreamId::new(1), Vec::new());
+        frame::emit(Kind::Headers, Flags::END_HEADERS, stream, &block, &mut out);
+        let mut envelope = vec![0];
+        envelope.extend((message.len() as u32).to_be_bytes());
+        envelope.extend(message);
+        frame::emit(Kind::Data, Flags::NONE, stream, &envelope, &mut out);
+        self.send(&out);
+    }
+}
+
+/// A server with these flags, and a client of it.
+fn check(flags: &[&str], settings: &[Setting], check: impl FnOnce(Client)) {
+    let mut all = vec!["--threads", "1"];
+    all.extend(flags);
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &all);
+    check(Client::connect(&addresses[0], settings));
+}
+
+#[test]
+fn a_connection_that_has_come_to_its_age_is_asked_to_go() {
+    let flags = ["--max-connection-age", "1s", "--max-connection-age-grace", "1s"];
+    check(&flags, &[], |mut client| {
+        // A stream that never ends: it is the grace that ends it.
+        client.call("StreamingCall", b"");
+        let (_, payload) = client.next_of(&[Kind::GoAway]).expect("GOAWAY");
+        assert_eq!(GoAway::parse(&payload).expect("a GOAWAY").0.code, ErrorCode::NoError);
+        while client.next_of(&[Kind::GoAway]).is_some() {}
+    });
+}
+
+#[test]
+fn a_silent_client_is_asked_and_let_go() {
+    check(&["--keepalive-time", "1s", "--keepalive-timeout", "1s"], &[], |mut client| {
+        let (head, _) = client.next_of(&[Kind::Ping]).expect("a PING");
+        assert!(!head.flags.contains(Flags::ACK));
+        while client.next_of(&[Kind::GoAway]).is_some() {}
+    });
+}
+
+#[test]
+fn clients_ping_as_often_as_is_permitted() {
+    /// With which of so many PINGs the server has had enough.
+    fn too_many(mut client: Client) -> Option<u8> {
+        for number in 1..=6 {
+            client.ping([number; 8]);
+            let (head, payload) = client.next_of(&[Kind::Ping, Kind::GoAway]).expect("an answer");
+            if head.kind == Kind::GoAway {
+                assert_eq!(&payload[8..], b"too_many_pings");
+                return Some(number);
+            }
+        }
+        None
+    }
+    // The first comes when it likes, two are forgiven.
+    check(&[], &[], |client| assert_eq!(too_many(client), Some(4)));
+    check(&["--keepalive-min-time", "0s"], &[], |client| assert_eq!(too_many(client), Some(4), "no call"));
+    let free = ["--keepalive-min-time", "0s", "--keepalive-permit-without-calls"];
+    check(&free, &[], |client| assert_eq!(too_many(client), None));
+    check(&["--keepalive-permit-without-calls"], &[], |client| {
+        assert_eq!(too_many(client), Some(4), "5 min");
+    });
+}
+
+#[test]
+fn a_client_that_makes_the_server_hold_too_much_is_let_go() {
+    // A response of 8 MiB (SimpleRequest.response_size), which this client does not let come.
+    let request = [0x10, 0x80, 0x80, 0x80, 0x04];
+    let no_window = [Setting::InitialWindowSize(0)];
+    check(&["--max-memory", "1MiB"], &no_window, |mut client| {
+        client.call("StreamingCall", &request);
+        while client.next_of(&[Kind::GoAway]).is_some() {}
+    });
+}

@@ -1,0 +1,119 @@
+//! How often clients may ask whether a server is there (gRFC A8): as grpc-go's `keepalive.EnforcementPolicy`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::peer::{PIPE, Peer, REQUEST};
+use crate::support::{Echo, soon, spawn_echo};
+use thalweg::http2::ErrorCode;
+use thalweg::http2::frame::{Flags, Kind};
+use thalweg::server::ServerBuilder;
+use thalweg::{Channel, Code, Keepalive, KeepalivePolicy, Server};
+use tokio::io::duplex;
+use tokio::time::{sleep, timeout};
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+async fn client_of(server: ServerBuilder) -> Peer {
+    let (near, far) = duplex(PIPE);
+    tokio::spawn(server.add_service(Echo::default()).serve_connection(far));
+    Peer::client(near).await
+}
+
+/// With which PING, of ten with a pause before each, a server has had enough of its client.
+async fn too_many(policy: Option<KeepalivePolicy>, has_call: bool, pause: Duration) -> Option<usize> {
+    let server = Server::builder();
+    let mut peer = client_of(match policy {
+        Some(policy) => server.keepalive_policy(policy),
+        None => server,
+    })
+    .await;
+    if has_call {
+        peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;
+    }
+    for ping in 1..=10_u8 {
+        sleep(pause).await;
+        peer.frame(Kind::Ping, Flags::NONE, 0, &[ping; 8]).send().await;
+        loop {
+            let frame = soon(peer.next()).await.expect("a PING's answer, or GOAWAY");
+            match frame.kind {
+                Kind::Ping if frame.payload == [ping; 8] => break,
+                Kind::GoAway => {
+                    assert_eq!(frame.code(), ErrorCode::EnhanceYourCalm);
+                    assert_eq!(&frame.payload[8..], b"too_many_pings");
+                    return Some(usize::from(ping));
+                }
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_keeps_its_policy() {
+    let check = async |policy: Option<KeepalivePolicy>, has_call: bool, pause: u64, expected| {
+        let found = too_many(policy, has_call, seconds(pause)).await;
+        assert_eq!(found, expected, "{policy:?}, calls: {has_call}, {pause} s");
+    };
+    // The first comes when it likes, two are forgiven.
+    check(None, true, 299, Some(4)).await;
+    check(None, true, 301, None).await;
+    check(None, false, 301, Some(4)).await;
+    check(None, false, 2 * 60 * 60 - 2, Some(4)).await;
+    check(None, false, 2 * 60 * 60 + 1, None).await;
+    let policy = Some(KeepalivePolicy::every(seconds(30)));
+    check(policy, true, 29, Some(4)).await;
+    check(policy, true, 31, None).await;
+    check(policy, false, 31, Some(4)).await;
+    let policy = Some(KeepalivePolicy::every(seconds(30)).without_calls(true));
+    check(policy, false, 29, Some(4)).await;
+    check(policy, false, 31, None).await;
+    check(Some(KeepalivePolicy::every(Duration::ZERO).without_calls(true)), false, 0, None).await;
+}
+
+/// Those who measure the bandwidth by PINGs (gRPC C++, grpc-go, hyper) send one behind each answer.
+#[tokio::test(start_paused = true)]
+async fn answers_wipe_out_strikes() {
+    let mut peer = client_of(Server::builder()).await;
+    for call in 0..100 {
+        let stream = 2 * call + 1;
+        peer.headers(stream, false, REQUEST).message(stream, true, b"x").send().await;
+        while !soon(peer.next_of(Kind::Headers)).await.end_stream {}
+        for _ in 0..3 {
+            peer.frame(Kind::Ping, Flags::NONE, 0, &[0; 8]).send().await;
+            soon(peer.next_of(Kind::Ping)).await;
+        }
+    }
+    for _ in 0..2 {
+        peer.frame(Kind::Ping, Flags::NONE, 0, &[0; 8]).send().await;
+    }
+    soon(peer.next_of(Kind::GoAway)).await;
+}
+
+/// Our own client against a server that permits less: it is sent away once, and stays from then on.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_pings_too_often_finds_the_interval_that_is_permitted() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let made = Arc::clone(&connections);
+    let builder = Channel::builder("memory:1").keepalive(Keepalive::every(seconds(10)));
+    let channel = builder.connector(move || {
+        made.fetch_add(1, Ordering::SeqCst);
+        let (near, far) = duplex(PIPE);
+        let server = Server::builder().keepalive_policy(KeepalivePolicy::every(seconds(15)));
+        tokio::spawn(server.add_service(Echo::default()).serve_connection(far));
+        async move { Ok(near) }
+    });
+    let channel = channel.connect().await.expect("connected");
+    let first = spawn_echo(&channel, "sleep");
+    let status = timeout(seconds(60), first).await.expect("an end").expect("no panic").expect_err("cut off");
+    assert_eq!(status.code(), Code::Unavailable);
+    assert!(status.message().contains("too_many_pings"), "{}", status.message());
+    let second = spawn_echo(&channel, "sleep");
+    sleep(seconds(3000)).await;
+    assert!(!second.is_finished());
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+}
