@@ -11,6 +11,7 @@
 
 mod busy_poll;
 mod driver;
+mod give_way;
 mod inbox;
 mod incoming;
 mod keepalive;
@@ -24,9 +25,9 @@ mod stream_wait_queue;
 mod unlocked;
 mod work;
 
-#[cfg(feature = "tls")]
-pub(crate) use driver::give_way;
 pub(crate) use driver::{Driver, Endpoint};
+#[cfg(feature = "tls")]
+pub(crate) use give_way::give_way;
 pub(crate) use inbox::Inbox;
 pub use incoming::Incoming;
 pub(crate) use keepalive::{Asked, Asking, end_silent};

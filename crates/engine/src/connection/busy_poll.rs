@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::driver::give_way;
+use super::give_way::give_way;
 
 /// Busy polling of one connection; none at all for a duration of zero.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ mod read_buffer;
 
 use std::future::Future;
 use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, Sleep};
 
 use super::busy_poll::BusyPoll;
+use super::give_way::give_way;
 use super::read_chunks::{self, ReadChunks};
 use super::state::{Connection, DriverState, OPENED_UNSENT_MAX, State};
 use super::unlocked::Deferred;
@@ -449,14 +450,6 @@ impl<IO, E> Drop for Driver<IO, E> {
         drop(state);
         buffers::shrink();
     }
-}
-
-/// Ends this poll of a task that goes on, for others to have their turn: behind the runtime's own poll, since one that
-/// wakes itself is polled 60 times more before other sockets are looked at.
-pub(crate) fn give_way<T>(cx: &mut Context<'_>) -> Poll<T> {
-    // Polled once, this has the runtime wake the task then.
-    let _ = pin!(tokio::task::yield_now()).poll(cx);
-    Poll::Pending
 }
 
 /// Names what is at the other end, if its first bytes are not HTTP/2's but well known.

@@ -9,7 +9,7 @@ use http::HeaderMap;
 use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
-use super::driver::give_way;
+use super::give_way::give_way;
 use super::slot::{End, SlotKey, WakesOn};
 use super::state::Connection;
 use super::unlocked::{NeedsClone, Sleeper, look};
@@ -192,25 +192,17 @@ impl Incoming {
     /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
-        if prefix.compressed {
-            let start = self.position;
-            self.position += prefix.envelope_len();
-            let compressed = &self.buffer[start + PREFIX_LEN..self.position];
-            let message = codec::decompress(compressed, self.encoding, self.message_size_max)?;
-            self.inflated += message.len();
-            return Ok(Payload::Kept(message));
-        }
         let start = self.position;
         let end = start + prefix.envelope_len();
         if start == 0 && codec::keeps_buffer(prefix.len) && self.buffer.len() - end <= TAIL_MAX {
             let tail = self.buffer[end..].to_vec();
             let wire = std::mem::replace(&mut self.buffer, tail);
             let opened = codec::open_gathered(prefix, wire, self.encoding, self.message_size_max);
-            return note_decompressed(&self.measure, prefix, opened);
+            return note_decompressed(&self.measure, &mut self.inflated, prefix, opened);
         }
         self.position = end;
         let opened = codec::open_lent(prefix, &self.buffer[start..end], self.encoding, self.message_size_max);
-        note_decompressed(&self.measure, prefix, opened)
+        note_decompressed(&self.measure, &mut self.inflated, prefix, opened)
     }
 
     /// A message that was taken is not what was expected: the call ends with `status`, and the peer hears of it.
@@ -369,13 +361,16 @@ impl Incoming {
 /// Tells how large a message is that came compressed.
 fn note_decompressed<'a>(
     measure: &CallMeasure,
+    inflated: &mut usize,
     prefix: Prefix,
     opened: Result<Payload<'a>, Status>,
 ) -> Result<Payload<'a>, Status> {
     if prefix.compressed
         && let Ok(payload) = &opened
     {
-        measure.decompressed(payload.as_bytes().len(), prefix.len);
+        let len = payload.as_bytes().len();
+        measure.decompressed(len, prefix.len);
+        *inflated += len;
     }
     opened
 }

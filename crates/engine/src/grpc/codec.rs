@@ -203,13 +203,8 @@ pub(crate) fn decompress_in_place(
     *wire = [&prefix, &message[..]].concat();
 }
 
-/// A compressed message's own bytes.
 #[cold]
-pub(crate) fn decompress(
-    compressed: &[u8],
-    encoding: Encoding,
-    message_size_max: usize,
-) -> Result<Bytes, Status> {
+fn decompress(compressed: &[u8], encoding: Encoding, message_size_max: usize) -> Result<Bytes, Status> {
     if !encoding.compresses() {
         return Err(EnvelopeError::UnexpectedCompression.into());
     }

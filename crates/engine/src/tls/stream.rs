@@ -46,8 +46,8 @@ const RECORD_EXTRA: usize = 30;
 const WRITE_MAX: usize = 8 * RECORD_LEN;
 /// For messages of rustls's own beside them: a key update, two tickets.
 const BESIDE: usize = 512;
-/// So many records are opened for one read, unless it has its bytes before. A full read of the largest has eight; one of
-/// records with a byte each has thousands, which take milliseconds.
+/// So many records are opened for one read, unless it has its bytes before. A full read of the largest has eight; one
+/// of records with a byte each has thousands, which take milliseconds.
 const RECORDS_AT_ONCE: usize = 64;
 /// Bytes that a handshake reads before others have their turn: more than most clients send in all of it, who may send
 /// them in records with a byte each.
@@ -218,8 +218,8 @@ where
         Ok(())
     }
 
-    /// Reads once from `io`, at most `len_max` bytes, behind what is unfinished. How many bytes came: none at the end of
-    /// the stream.
+    /// Reads once from `io`, at most `len_max` bytes, behind what is unfinished. How many bytes came: none at the end
+    /// of the stream.
     fn poll_fill(&mut self, cx: &mut Context<'_>, len_max: usize) -> Poll<io::Result<usize>> {
         let unfinished = self.incoming.len();
         if unfinished >= UNFINISHED_MAX {

@@ -354,15 +354,12 @@ async fn a_reader_gives_way_after_some_decompressed_messages() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let mut rows = vec![0];
     while rows.iter().sum::<usize>() < 40 {
-        match poll_once(Box::pin(replies.message()).as_mut()) {
-            Some(message) => {
-                assert_eq!(message.expect("no error"), Some(raw(vec![7; LEN])));
-                *rows.last_mut().expect("there is one") += 1;
-            }
-            None => {
-                rows.push(0);
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+        if let Some(message) = poll_once(Box::pin(replies.message()).as_mut()) {
+            assert_eq!(message.expect("no error"), Some(raw(vec![7; LEN])));
+            *rows.last_mut().expect("there is one") += 1;
+        } else {
+            rows.push(0);
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
     // 256 KiB, and what the last one is more.

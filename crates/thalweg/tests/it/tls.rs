@@ -953,7 +953,7 @@ impl tokio::io::AsyncWrite for Torrent {
 #[tokio::test]
 async fn a_handshake_gives_way_to_others() {
     let authority = Authority::new();
-    let hello = [&[1, 0, 0xff, 0xff][..], &[3; 0xfff0]].concat();
+    let hello = [&[1, 0, 0xff, 0xff][..], &vec![3; 0xfff0]].concat();
     let bytes = hello.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect::<Vec<u8>>();
     let read = Arc::new(AtomicUsize::new(0));
     let torrent = Torrent { bytes: std::io::Cursor::new(bytes), read: Arc::clone(&read) };
