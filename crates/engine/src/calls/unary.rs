@@ -277,13 +277,20 @@ impl<Req: Encode> Future for UnaryAttempt<'_, '_, Req> {
     }
 }
 
+impl<Req> UnaryAttempt<'_, '_, Req> {
+    #[cold]
+    fn give_up(&self, key: SlotKey) {
+        if self.call.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            self.call.note_reached(self.connection, Some(key));
+        }
+        self.connection.cancel(key);
+    }
+}
+
 impl<Req> Drop for UnaryAttempt<'_, '_, Req> {
     fn drop(&mut self) {
         if let Progress::Waiting(key) = self.progress {
-            if self.call.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-                self.call.note_reached(self.connection, Some(key));
-            }
-            self.connection.cancel(key);
+            self.give_up(key);
         }
     }
 }

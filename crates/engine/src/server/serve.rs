@@ -127,7 +127,9 @@ impl ServerConfig {
     }
 
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
-        let keepalive = self.keepalive.map(|keepalive| keepalive.at_least(Duration::ZERO));
+        // gRFC A8: a server asks whether there are calls or not.
+        let asks = |keepalive: Keepalive| keepalive.at_least(Duration::ZERO).without_calls(true);
+        let keepalive = self.keepalive.map(asks);
         let limits = ConnectionLimits {
             max: self.max_connections,
             max_per_address: self.max_connections_per_address,

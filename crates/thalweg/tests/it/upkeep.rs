@@ -105,21 +105,27 @@ async fn client_of(server: ServerBuilder) -> Peer {
 /// A server ends connections whose clients are silent, with or without calls, and keeps those that answer.
 #[tokio::test(start_paused = true)]
 async fn a_silent_client_is_found() {
-    let echo = Echo::default();
-    let cancelled = std::sync::Arc::clone(&echo.cancelled);
-    let (near, far) = duplex(16 * 1024);
-    let keepalive = Keepalive::every(seconds(10)).timeout(seconds(3)).without_calls(true);
-    tokio::spawn(Server::builder().add_service(echo).keepalive(keepalive).serve_connection(far));
-    let mut peer = Peer::client(near).await;
-    peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;
-    let ping = peer.next_of(Kind::Ping).await;
-    let began = Instant::now();
-    peer.frame(Kind::Ping, Flags::ACK, 0, &ping.payload).send().await;
-    peer.next_of(Kind::Ping).await;
-    assert!(soon(peer.rest()).await.iter().any(|frame| frame.kind == Kind::GoAway));
-    let took = began.elapsed().as_secs();
-    assert!((12..18).contains(&took), "found after {took} s");
-    until(|| cancelled.load(std::sync::atomic::Ordering::SeqCst) == 1).await;
+    let check = async |calls: usize| {
+        let echo = Echo::default();
+        let cancelled = std::sync::Arc::clone(&echo.cancelled);
+        let (near, far) = duplex(16 * 1024);
+        let keepalive = Keepalive::every(seconds(10)).timeout(seconds(3));
+        tokio::spawn(Server::builder().add_service(echo).keepalive(keepalive).serve_connection(far));
+        let mut peer = Peer::client(near).await;
+        if calls > 0 {
+            peer.headers(1, false, REQUEST).message(1, true, b"sleep").send().await;
+        }
+        let ping = soon(peer.next_of(Kind::Ping)).await;
+        let began = Instant::now();
+        peer.frame(Kind::Ping, Flags::ACK, 0, &ping.payload).send().await;
+        peer.next_of(Kind::Ping).await;
+        assert!(soon(peer.rest()).await.iter().any(|frame| frame.kind == Kind::GoAway));
+        let took = began.elapsed().as_secs();
+        assert!((12..18).contains(&took), "found after {took} s");
+        until(|| cancelled.load(std::sync::atomic::Ordering::SeqCst) == calls).await;
+    };
+    check(1).await;
+    check(0).await;
 }
 
 /// A connection that has come to its age is asked to go, and is cut off when its grace is over.
