@@ -317,7 +317,7 @@ impl Class {
             Self::TlsPlain => Work::Tls(TlsWork::Knock(|| PREFACE.to_vec())),
             Self::TlsFragments => Work::Tls(TlsWork::Knock(|| {
                 // A ClientHello of 64 KiB less one; each byte in a record of its own.
-                let message = [&[1, 0, 0xff, 0xff][..], &[3; 0xfff0]].concat();
+                let message = [&[1, 0, 0xff, 0xff][..], &vec![3; 0xfff0]].concat();
                 message.iter().flat_map(|byte| [22, 3, 1, 0, 1, *byte]).collect()
             })),
             Self::TlsRenegotiation => records(&TLS12, |_| (), |it, _| it.hello_again()),

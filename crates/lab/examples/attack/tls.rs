@@ -285,7 +285,9 @@ impl Records {
 
     /// Each byte in a record of its own.
     pub(crate) fn byte_by_byte(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.record(ContentType::ApplicationData, &[*byte]));
+        for byte in bytes {
+            self.record(ContentType::ApplicationData, &[*byte]);
+        }
     }
 }
 

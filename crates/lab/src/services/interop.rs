@@ -82,7 +82,7 @@ impl TestService for InteropServer {
         request: Request<Streaming<StreamingOutputCallRequest>>,
     ) -> Result<Response<Replies>, Status> {
         let (metadata, _, requests) = request.into_parts();
-        Ok(echoing(&metadata, Replies::to(Requests::Arriving(requests))))
+        Ok(echoing(&metadata, Replies::to(Requests::Arriving(Box::new(requests)))))
     }
 
     async fn half_duplex_call(
@@ -143,7 +143,7 @@ pub struct Replies {
 
 #[derive(Debug)]
 enum Requests {
-    Arriving(Streaming<StreamingOutputCallRequest>),
+    Arriving(Box<Streaming<StreamingOutputCallRequest>>),
     Collected(VecDeque<StreamingOutputCallRequest>),
 }
 
