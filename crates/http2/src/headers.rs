@@ -18,6 +18,11 @@ impl Head {
         self.id
     }
 
+    /// How large the list is, in bytes as RFC 9113 §10.5.1 counts them: 32 for each field besides its name and value.
+    pub fn size(&self) -> usize {
+        self.fields.size()
+    }
+
     /// `:method` of a request.
     pub fn method(&self) -> Option<&[u8]> {
         self.fields.get(b":method")

@@ -4,13 +4,14 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants, for those
+//! [`frames`], [`calls`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants, for those
 //! who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
 //! ```
 
+mod calls;
 mod dissect;
 mod features;
 mod frames;
@@ -29,6 +30,11 @@ use features::{Features, INPUT_LEN_MAX, feature};
 /// Frames, from a client or from a server; see [`run`].
 pub fn frames(data: &[u8]) {
     frames::target(data);
+}
+
+/// gRPC's calls, from a client to a server or back.
+pub fn calls(data: &[u8]) {
+    calls::target(data);
 }
 
 /// HPACK blocks and changes of the table's size.
@@ -75,6 +81,9 @@ impl Target {
     /// [`frames`]
     pub const FRAMES: Target =
         Target { name: "frames", entry: frames::target, corpus: frames::corpus, mutate: mutate::frames };
+    /// [`calls`]
+    pub const CALLS: Target =
+        Target { name: "calls", entry: calls::target, corpus: calls::corpus, mutate: mutate::frames };
     /// [`hpack`]
     pub const HPACK: Target =
         Target { name: "hpack", entry: hpack::target, corpus: hpack::corpus, mutate: mutate::bytes };

@@ -85,6 +85,8 @@ pub(crate) struct ServerCall {
     /// The task that runs the handler, to be told when the call is lost.
     pub(crate) task: Option<Waker>,
     pub(crate) measure: CallMeasure,
+    /// What its metadata takes, in bytes, roughly.
+    pub(crate) metadata_len: usize,
 }
 
 pub(crate) type OnEnd = Arc<dyn Any + Send + Sync>;

@@ -357,6 +357,11 @@ impl State {
         self.slots.iter().map(move |(index, slot)| (key(index, slot), slot))
     }
 
+    /// Server: what the metadata of all calls takes, in bytes.
+    pub(crate) fn metadata_len(&self) -> usize {
+        self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.metadata_len)).sum()
+    }
+
     /// None once the slot was removed: a key is never taken for a later stream's.
     #[inline]
     pub(crate) fn slot(&mut self, key: SlotKey) -> Option<&mut Slot> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use thalweg_http2::fields::{Field, FieldList, Indexing};
 
 use super::{
@@ -80,6 +80,18 @@ pub struct RequestHead {
     /// The connection that it came by, where the server was set up to tell.
     pub connection: Option<Arc<ConnectionInfo>>,
 }
+
+impl RequestHead {
+    /// What the metadata takes, in bytes, roughly: a peer that names fields by indices sends a hundredth of that.
+    pub(crate) fn metadata_len(&self) -> usize {
+        let field =
+            |(name, value): (&HeaderName, &HeaderValue)| name.as_str().len() + value.len() + ENTRY_LEN;
+        self.metadata.iter().map(field).sum()
+    }
+}
+
+/// What a [`HeaderMap`] takes for an entry besides its name and its value.
+const ENTRY_LEN: usize = 100;
 
 /// Reads a request head. `accepts` is how a server lets requests be compressed.
 pub(crate) fn receive<'a>(

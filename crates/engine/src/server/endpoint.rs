@@ -50,6 +50,8 @@ pub(crate) struct ServerEndpoint {
 
 /// Clients call a handful of methods in turn; each is one head.
 const HEADS_KEPT: usize = 8;
+/// A head of more bytes is decoded anew, with a number of its own, each time.
+const HEAD_KEPT_MAX: usize = 2 << 10;
 
 impl ServerEndpoint {
     pub(super) fn new(router: Arc<dyn Router>, measure: ServerMeasure, streams_max: u32) -> Self {
@@ -98,7 +100,13 @@ impl ServerEndpoint {
             Asked::Call(route) => route.head.timeout.and_then(|timeout| state.polled_at.checked_add(timeout)),
             Asked::Refused(..) | Asked::Http(_) => None,
         };
-        let call = ServerCall { on_end, deadline, measure: measure.clone(), ..ServerCall::default() };
+        let metadata_len = match &asked {
+            Asked::Call(route) => route.metadata_len,
+            Asked::Refused(..) | Asked::Http(_) => 0,
+        };
+        let measure_of_call = measure.clone();
+        let call =
+            ServerCall { on_end, deadline, measure: measure_of_call, metadata_len, ..ServerCall::default() };
         state.deferred().count(&measure);
         state.insert(Slot::of_server(stream, inbox, call));
         match asked {
@@ -136,7 +144,9 @@ impl ServerEndpoint {
             return asked.clone();
         }
         let asked = parse(&*self.router, head, self.info.as_ref());
-        *entry = Some((id, asked.clone()));
+        if head.size() <= HEAD_KEPT_MAX {
+            *entry = Some((id, asked.clone()));
+        }
         asked
     }
 
@@ -322,7 +332,8 @@ fn parse(router: &dyn Router, head: &thalweg_http2::Head, info: Option<&Arc<Conn
             let (size_max, threshold) =
                 (method.options.max_encoding_message_size, method.options.compression_threshold);
             let outgoing = Outgoing::new(size_max, encoding, threshold);
-            Asked::Call(Arc::new(Route { method, head: received, outgoing, answer_head }))
+            let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
+            Asked::Call(Arc::new(Route { method, head: received, outgoing, answer_head, metadata_len }))
         }
     }
 }

@@ -8,6 +8,11 @@ fn frames() {
 }
 
 #[test]
+fn calls() {
+    run(Target::CALLS, 3000);
+}
+
+#[test]
 fn hpack() {
     run(Target::HPACK, 50_000);
 }

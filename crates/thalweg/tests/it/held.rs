@@ -325,6 +325,26 @@ async fn all_connections_together() {
     );
 }
 
+/// Metadata counts for it: 470 fields, which an index of one byte can name, take a hundred times as much. Calls with
+/// such that do not end hold it, and the connection that has the most of them goes.
+#[tokio::test(start_paused = true)]
+async fn metadata_counts_for_all_connections_together() {
+    let large = [REQUEST, &[("a", ""); 440]].concat();
+    let check = async |head: &[(&str, &str)], calls: usize, is_ended: bool| {
+        let server = Server::builder().add_service(Echo::default()).max_memory(2 * MEBIBYTE);
+        let mut peer = client_of(server).await;
+        for stream in streams().take(calls) {
+            peer.headers(stream, false, head).send().await;
+        }
+        let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
+        assert_eq!(goaway.is_ok(), is_ended, "{calls} calls of {} fields", head.len());
+        assert!(goaway.is_err() || goaway.is_ok_and(|goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
+    };
+    check(&large, 100, true).await;
+    check(&large, 30, false).await;
+    check(REQUEST, 100, false).await;
+}
+
 /// A call that is reset in the read that brought it does not run.
 #[tokio::test(start_paused = true)]
 async fn calls_that_are_reset_in_the_same_read() {

@@ -11,6 +11,7 @@ mod errors;
 mod flow;
 mod held;
 mod honest;
+mod hostile_servers;
 mod interceptors;
 mod lane_changes;
 mod lanes;

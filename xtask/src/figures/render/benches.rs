@@ -126,7 +126,7 @@ pub(in crate::figures) fn attacks(results: &Results) -> Result<String, Failure> 
                 (_, Ok("–")) => "failed".to_owned(),
                 _ => format!(
                     "{}; {} s; {} MB; {}",
-                    cell("cut")?,
+                    cut_after(cell("cut")?, cell("MB sent")?),
                     cell("server's CPU, s")?,
                     cell("memory, MB")?,
                     cell("honest p99")?
@@ -139,6 +139,14 @@ pub(in crate::figures) fn attacks(results: &Results) -> Result<String, Failure> 
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let titles: Vec<String> = titles.iter().map(|title| format!("- {title}.")).collect();
     Ok(format!("{}\n\n{}\n\n{}", results.caption(&["attacks"]), titles.join("\n"), markdown(&heads, &rows)))
+}
+
+/// `0.03 s, GOAWAY EnhanceYourCalm`, with how much was sent until then.
+fn cut_after(cut: &str, sent_mb: &str) -> String {
+    match cut.split_once(", ") {
+        Some((after, how)) => format!("{after}, {sent_mb} MB, {how}"),
+        None => format!("{cut}, {sent_mb} MB"),
+    }
 }
 
 pub(in crate::figures) fn same(results: &Results) -> Result<String, Failure> {

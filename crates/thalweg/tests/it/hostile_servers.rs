@@ -1,0 +1,136 @@
+//! Servers that mean harm: what they may send until the connection ends or the call, and what the caller is told.
+
+use thalweg::http2::ErrorCode;
+use thalweg::http2::frame::{Flags, Kind, Setting};
+use thalweg::{Code, Raw, Status};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+
+use crate::support::peer::{HEAD, OK, Peer, connected};
+use crate::support::{echo, raw, soon};
+
+/// What a server adds to its output.
+type Say = fn(&mut Peer) -> &mut Peer;
+
+/// How often a flood is said: more than any bound lets pass.
+const ROUNDS: usize = 30_000;
+
+/// The server takes a call on stream 1, and says `first`. The call's outcome is still to come.
+async fn called(first: Say) -> (JoinHandle<Result<Raw, Status>>, Peer, impl Sized) {
+    let (channel, mut peer, accepted) = connected(&[]).await;
+    let call = tokio::spawn({
+        let channel = channel.clone();
+        async move { echo(&channel, raw("x")).await }
+    });
+    soon(peer.next_of(Kind::Data)).await;
+    first(&mut peer);
+    (call, peer, (channel, accepted))
+}
+
+/// The server says `first` and then `round` again and again: the client ends the connection, and says `why`.
+async fn check_flood(first: Say, round: Say, why: &str) {
+    let (call, mut peer, _kept) = called(first).await;
+    for _ in 0..ROUNDS {
+        round(&mut peer);
+    }
+    let (mut read, mut write) = tokio::io::split(peer.io);
+    let write = async {
+        // It is cut before it has said all.
+        let _ = write.write_all(&peer.out).await;
+        let _ = write.shutdown().await;
+    };
+    let mut said = Vec::new();
+    let ((), read) = soon(async { tokio::join!(write, read.read_to_end(&mut said)) }).await;
+    read.expect("pipes don't fail");
+    assert!(String::from_utf8_lossy(&said).contains(why), "{why}: it was let pass");
+    soon(call).await.expect("no panic").expect_err("the connection is gone");
+}
+
+/// What the caller is told when the server says this once.
+async fn check_told(say: Say, code: Code, why: &str) {
+    let (call, mut peer, _kept) = called(say).await;
+    let out = std::mem::take(&mut peer.out);
+    // It may be cut before it has said all.
+    let (_, outcome) = tokio::join!(soon(peer.io.write_all(&out)), soon(call));
+    let status = outcome.expect("no panic").expect_err("it is no answer");
+    assert_eq!(status.code(), code, "{status}");
+    assert!(status.message().contains(why), "{status}");
+}
+
+#[tokio::test]
+async fn floods_are_cut() {
+    let nothing: Say = |it| it;
+    let answers: Say = |it| it.headers(1, false, HEAD);
+    let ends: Say = |it| it.reset(1, ErrorCode::Cancel);
+    let informational: Say = |it| it.headers(1, false, &[(":status", "103")]);
+    check_flood(nothing, informational, "informational responses").await;
+    check_flood(nothing, |it| it.settings(&[]), "SETTINGS frames").await;
+    let to_and_fro: Say =
+        |it| it.settings(&[Setting::InitialWindowSize(0), Setting::InitialWindowSize(65_535)]);
+    check_flood(nothing, to_and_fro, "SETTINGS frames").await;
+    check_flood(nothing, |it| it.settings(&[Setting::HeaderTableSize(0)]), "SETTINGS frames").await;
+    check_flood(nothing, |it| it.frame(Kind::Ping, Flags::NONE, 0, &[0; 8]), "too_many_pings").await;
+    check_flood(nothing, |it| it.frame(Kind::Unknown(99), Flags::NONE, 0, b""), "unknown frames").await;
+    let widens: Say = |it| it.frame(Kind::WindowUpdate, Flags::NONE, 1, &[0, 0, 0, 1]);
+    check_flood(nothing, widens, "WINDOW_UPDATEs").await;
+    check_flood(answers, |it| it.data(1, false, b""), "tiny DATA").await;
+    check_flood(ends, ends, "RST_STREAMs").await;
+    check_flood(nothing, |it| it.go_away(1), "GOAWAYs").await;
+    let begins: Say = |it| it.frame(Kind::Headers, Flags::NONE, 1, &[0x88]);
+    check_flood(begins, |it| it.frame(Kind::Continuation, Flags::NONE, 1, &[0x88]), "CONTINUATION").await;
+}
+
+#[tokio::test]
+async fn what_is_too_large_or_forbidden_ends_the_call() {
+    let promise: Say = |it| it.frame(Kind::PushPromise, Flags::END_HEADERS, 1, &[0, 0, 0, 2, 0x82]);
+    check_told(promise, Code::Unavailable, "PUSH_PROMISE").await;
+    let overflow: Say = |it| it.frame(Kind::WindowUpdate, Flags::NONE, 0, &[0x7f, 0xff, 0xff, 0xff]);
+    check_told(overflow, Code::Unavailable, "window overflows").await;
+    let ends_informational: Say = |it| it.headers(1, true, &[(":status", "100")]);
+    check_told(ends_informational, Code::Internal, "").await;
+    // A header list counts 33 bytes for each of these fields.
+    check_told(
+        |it| it.headers(1, false, &[HEAD, &vec![("x", ""); 600]].concat()),
+        Code::ResourceExhausted,
+        "",
+    )
+    .await;
+    check_told(
+        |it| it.headers(1, false, HEAD).headers(1, true, &[OK, &vec![("x", ""); 600]].concat()),
+        Code::ResourceExhausted,
+        "",
+    )
+    .await;
+    // The prefix of a message of 4 GiB is enough.
+    let declares: Say = |it| it.headers(1, false, HEAD).data(1, false, b"\0\xff\xff\xff\xff");
+    check_told(declares, Code::ResourceExhausted, "larger than max").await;
+    let flag: Say = |it| it.headers(1, false, HEAD).data(1, false, b"\x07\0\0\0\0");
+    check_told(flag, Code::Internal, "compressed flag").await;
+    let compressed: Say =
+        |it| it.headers(1, false, HEAD).data(1, false, b"\x01\0\0\0\0").headers(1, true, OK);
+    check_told(compressed, Code::Internal, "compressed flag").await;
+}
+
+/// `grpc-status` and `grpc-message` are taken apart whatever is in them.
+#[tokio::test]
+async fn a_status_that_is_none() {
+    let check = async |status: Say, code: Code, message: &str| check_told(status, code, message).await;
+    let trailers: Say =
+        |it| it.headers(1, true, &[HEAD, &[("grpc-status", "8"), ("grpc-message", "%")]].concat());
+    check(trailers, Code::ResourceExhausted, "%").await;
+    let invalid: Say =
+        |it| it.headers(1, true, &[HEAD, &[("grpc-status", "8"), ("grpc-message", "%ff%zz%e2%82")]].concat());
+    check(invalid, Code::ResourceExhausted, "%zz").await;
+    let huge: Say = |it| it.headers(1, true, &[HEAD, &[("grpc-status", "99999999999999999999")]].concat());
+    check(huge, Code::Unknown, "").await;
+    let details: Say = |it| {
+        let broken = [("grpc-status", "8"), ("grpc-status-details-bin", "*")];
+        it.headers(1, true, &[HEAD, &broken].concat())
+    };
+    check(details, Code::Internal, "grpc-status-details-bin").await;
+    let text = "%41".repeat(5_000);
+    let (call, mut peer, _kept) = called(|it| it).await;
+    peer.headers(1, true, &[HEAD, &[("grpc-status", "8"), ("grpc-message", &text)]].concat()).send().await;
+    let status = soon(call).await.expect("no panic").expect_err("a status");
+    assert_eq!(status.message(), "A".repeat(5_000));
+}
