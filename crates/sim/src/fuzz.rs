@@ -4,8 +4,8 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`calls`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants, for those
-//! who have a nightly toolchain:
+//! [`frames`], [`calls`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants,
+//! for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
