@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bench;
+mod certificates;
 mod costs;
 #[cfg(test)]
 mod documents;

@@ -13,11 +13,11 @@ use serde_json::Value;
 
 use crate::bench::table::{Table, grouped, median_and_range};
 use crate::bench::{cores, memory, open_files};
+use crate::certificates;
 use crate::job::{Failure, Job, Log};
 use crate::peers::{BuiltPeer, measure};
 use crate::server::{Server, free_port};
 use crate::test::rust;
-use crate::workspace;
 
 /// The stacks whose servers and clients have flags for TLS.
 pub(super) const PEERS: &[&str] = &["thalweg", "tonic", "grpc-cpp"];
@@ -118,9 +118,7 @@ impl<'p> Row<'p> {
 
 /// Makes certificates for `localhost`, and the authority's, in a folder.
 pub(super) fn certificates(log: &Log) -> Result<PathBuf, Failure> {
-    let certs = workspace::output().join("bench-certs");
-    Job::new(crate::lab::program(log)?).words("certs --force --out").arg(&certs).run(log)?;
-    Ok(certs)
+    certificates::make(Job::new(crate::lab::program(log)?), "bench-certs", log)
 }
 
 /// Whether the stack's server has flags for TLS.

@@ -1,11 +1,12 @@
 //! gRPC's interoperability tests with grpc-go, both ways.
 
-use std::path::PathBuf;
-
 use crate::job::{Failure, Job, Log};
 use crate::server::{Server, free_port};
 use crate::test::rust;
-use crate::{tools, workspace};
+use crate::{certificates, tools};
+
+/// Where the certificates of these steps lie.
+const FOLDER: &str = "interop-certs";
 
 /// The cases that need no credentials: each in the clear and over TLS.
 const CASES: &[&str] = &[
@@ -32,7 +33,7 @@ pub(super) fn server(log: &Log) -> Result<String, Failure> {
     let port = free_port()?;
     let serve = thalweg.clone().words(&format!("serve --listen 127.0.0.1:{port}"));
     let plain = run_cases(&client, &serve, port, log)?;
-    let certs = certificates(&thalweg, log)?;
+    let certs = certificates::make(thalweg.clone(), FOLDER, log)?;
     let port = free_port()?;
     let serve = thalweg.words(&format!("serve --listen 127.0.0.1:{port} --cert"));
     let serve = serve.arg(certs.join("server.pem")).arg("--key").arg(certs.join("server.key"));
@@ -49,7 +50,7 @@ pub(super) fn client(log: &Log) -> Result<String, Failure> {
     let port = free_port()?;
     let go = Job::new(tools::INTEROP_SERVER.get(log)?);
     let plain = run_cases(&client, &go.clone().words(&format!("--port {port}")), port, log)?;
-    let certs = certificates(&Job::new(rust::thalweg(log)?), log)?;
+    let certs = certificates::make(Job::new(rust::thalweg(log)?), FOLDER, log)?;
     let port = free_port()?;
     let serve = go.words(&format!("--port {port} --use_tls --tls_cert_file")).arg(certs.join("server.pem"));
     let serve = serve.arg("--tls_key_file").arg(certs.join("server.key"));
@@ -57,13 +58,6 @@ pub(super) fn client(log: &Log) -> Result<String, Failure> {
         client.words("--use_tls --server_host_override localhost --ca_file").arg(certs.join("ca.pem"));
     let tls = run_cases(&client, &serve, port, log)?;
     Ok(format!("{plain}; over TLS {tls}"))
-}
-
-/// An authority, and what it issued to a server at localhost.
-fn certificates(thalweg: &Job, log: &Log) -> Result<PathBuf, Failure> {
-    let folder = workspace::output().join("interop-certs");
-    thalweg.clone().words("certs --force --out").arg(&folder).run(log)?;
-    Ok(folder)
 }
 
 /// Runs every case; one that fails does not keep the others from being tried.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::job::{Failure, Job, Log};
 use crate::server::{Server, free_port};
 use crate::test::rust;
-use crate::{tools, workspace};
+use crate::{certificates, tools};
 
 /// The cipher suites of TLS 1.2 that we take, by the key of the certificate. HTTP/2 forbids most others (RFC 9113
 /// §9.2.2).
@@ -303,8 +303,8 @@ struct Folder {
 
 impl Folder {
     fn make(log: &Log) -> Result<Self, Failure> {
-        let (path, thalweg) = (workspace::output().join("test-tls"), rust::thalweg(log)?);
-        Job::new(&thalweg).words("certs --force --out").arg(&path).run(log)?;
+        let thalweg = rust::thalweg(log)?;
+        let path = certificates::make(Job::new(&thalweg), "test-tls", log)?;
         let rsa = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext \
                    subjectAltName=DNS:localhost -keyout rsa.key -out rsa.pem";
         Job::new("openssl").words(rsa).directory(&path).run(log)?;

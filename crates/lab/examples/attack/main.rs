@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 
 use classes::{Class, Work};
-use outcome::{End, Outcome};
+use outcome::{End, LAST_WORDS, Outcome};
 use tls::Siege;
 use wire::Wire;
 
@@ -126,8 +126,7 @@ fn attack(args: &Args, class: Class) -> Result<Outcome, Box<dyn Error>> {
 }
 
 fn outcome(wires: &[Wire], began: Instant) -> Outcome {
-    // What the server says last may still be on its way.
-    thread::sleep(Duration::from_millis(200));
+    thread::sleep(LAST_WORDS);
     let ends: Vec<End> = wires.iter().filter_map(Wire::end).collect();
     Outcome {
         began,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 /// What the server says last may still be on its way for so long.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+pub(crate) const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// What came of an attack.
 pub(crate) struct Outcome {
