@@ -20,6 +20,7 @@ mod outgoing;
 mod read_chunks;
 mod send_loop;
 mod slot;
+mod slots;
 mod state;
 mod stream_wait_queue;
 mod unlocked;

@@ -114,6 +114,8 @@ impl<'a> Attempts<'a> {
             return Err(status);
         }
         self.call.progress.note_attempt();
-        Ok(self.call.measure.again(&status))
+        let sent = self.call.measure.again(&status);
+        self.call.again();
+        Ok(sent)
     }
 }

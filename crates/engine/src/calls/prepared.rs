@@ -1,6 +1,6 @@
 //! What stays the same over all attempts at a call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderMap;
 use thalweg_http2::{Block, FieldList, FixedFields};
@@ -17,14 +17,22 @@ use crate::status::{Code, Status};
 
 /// A call that may begin.
 pub(super) struct Prepared {
-    pub(super) fields: RequestFields,
+    fields: RequestFields,
     pub(super) outgoing: Outgoing,
     pub(super) deadline: Option<Instant>,
     pub(super) measure: CallMeasure,
     /// How far it is: its errors say it.
     pub(super) progress: CallProgress,
+    /// What a call has that has failed once.
+    failure: OnceLock<Box<Failure>>,
+}
+
+#[derive(Default)]
+struct Failure {
     /// The connection that it was on when it failed, and how far it had come there.
     reached: Mutex<Option<Reached>>,
+    /// The head of the retry, if it is another than that of the first attempt.
+    fields: OnceLock<RequestFields>,
 }
 
 struct Reached {
@@ -74,19 +82,33 @@ impl Prepared {
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
             measure,
             progress: CallProgress::new(),
-            reached: Mutex::new(None),
+            failure: OnceLock::new(),
         })
     }
 
-    /// The head of a retry, if it is another than that of the first attempt.
-    pub(super) fn fields_again(&self) -> Option<Box<RequestFields>> {
-        let injected = self.measure.inject_again()?;
+    /// The head of the next attempt.
+    #[inline]
+    pub(super) fn fields(&self) -> &RequestFields {
+        let again = self.failure.get().and_then(|failure| failure.fields.get());
+        again.unwrap_or(&self.fields)
+    }
+
+    /// The call is tried again, by the traces' wish perhaps with another head.
+    #[cold]
+    pub(super) fn again(&self) {
+        let Some(injected) = self.measure.inject_again() else { return };
         let timeout = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let mut extra = FieldList::new();
         let encoding = self.outgoing.encoding;
         // It fits as the first did: what was injected into that has the same length.
-        request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra).ok()?;
-        Some(Box::new(RequestFields { fixed: Arc::clone(&self.fields.fixed), extra }))
+        if request::emit(timeout, encoding, &injected, metadata::SENT_SIZE_MAX, &mut extra).is_ok() {
+            // There is one retry at most.
+            let _ = self.failure().fields.set(RequestFields { fixed: Arc::clone(&self.fields.fixed), extra });
+        }
+    }
+
+    fn failure(&self) -> &Failure {
+        self.failure.get_or_init(Box::default)
     }
 
     /// The call has failed on this connection, or was given up there.
@@ -94,13 +116,16 @@ impl Prepared {
     pub(super) fn note_reached(&self, connection: &Arc<Connection>, key: Option<SlotKey>) {
         let how_far = key.and_then(|key| connection.how_far(key));
         let reached = Reached { connection: Arc::clone(connection), how_far };
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+        *self.failure().reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
     }
 
     /// How the call failed; with which it was, to where, and how far, where this side says that it failed.
     #[cold]
     pub(super) fn failed(&self, status: Status, channel: &Channel, method: &Method) -> Status {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let reached = self
+            .failure
+            .get()
+            .and_then(|failure| failure.reached.lock().unwrap_or_else(PoisonError::into_inner).take());
         let mut phase = Some(self.progress.phase());
         let status = if status.is_local() && status.code() == Code::DeadlineExceeded {
             phase = None;

@@ -44,7 +44,7 @@ impl Channel {
         let call = Prepared::new(self, method, metadata, options)?;
         let begun = async {
             let mut attempts = Attempts::new(self.lane_set(), options, &call);
-            let (mut connection, key) = open(&mut attempts, &call.fields, options).await?;
+            let (mut connection, key) = open(&mut attempts, call.fields(), options).await?;
             let mut exchange = Exchange::new(&connection, key, requests, method, &call, options);
             loop {
                 if call.deadline.is_some() {
@@ -60,10 +60,8 @@ impl Channel {
                     Err(End::Lost { status, unprocessed: true }) if exchange.sender.can_restart() => {
                         // All of it is sent again.
                         call.measure.sent(attempts.unprocessed(&connection, status)?);
-                        let again = call.fields_again();
-                        let fields = again.as_deref().unwrap_or(&call.fields);
                         let key;
-                        (connection, key) = open(&mut attempts, fields, options).await?;
+                        (connection, key) = open(&mut attempts, call.fields(), options).await?;
                         exchange.restart(&connection, key, method, &call, options);
                     }
                     // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.

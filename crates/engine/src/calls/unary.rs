@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::attempts::Attempts;
 use super::opening::{Refused, open_stream};
-use super::prepared::{Prepared, RequestFields, within};
+use super::prepared::{Prepared, within};
 use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
@@ -74,7 +74,6 @@ async fn attempts<M: Encode>(
 ) -> Result<Arrived, Status> {
     let mut attempts = Attempts::new(channel.lane_set(), options, call);
     let mut large = None;
-    let mut fields_again = None;
     loop {
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
@@ -84,7 +83,6 @@ async fn attempts<M: Encode>(
             connection: &connection,
             ticket: &mut attempts.ticket,
             call,
-            fields: fields_again.as_deref().unwrap_or(&call.fields),
             message,
             large: &mut large,
             message_size_max: options.max_decoding_message_size,
@@ -96,7 +94,6 @@ async fn attempts<M: Encode>(
             Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
                 attempts.unprocessed(&connection, status)?;
-                fields_again = call.fields_again();
             }
         }
     }
@@ -131,7 +128,6 @@ struct UnaryAttempt<'a, 'b, Req> {
     connection: &'a Arc<Connection>,
     ticket: &'a mut WaitTicket<'b>,
     call: &'a Prepared,
-    fields: &'a RequestFields,
     message: &'a Req,
     /// The message encoded, if it is large and has not been sent.
     large: &'a mut Option<Box<Chain>>,
@@ -178,7 +174,7 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
             slot.receiver = waker.take();
             slot
         };
-        let head = self.fields.block();
+        let head = self.call.fields().block();
         let opened = open_stream(&mut state, self.ticket, slot, |http2, key| {
             send_request(http2, key.into(), head, &mut message, scratch)
         });
@@ -226,7 +222,7 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         };
         let (stream, body) = (slot.stream, slot.inbox.take_rest());
         let head = slot.client().and_then(|call| call.head.take());
-        state.remove(key);
+        state.discard(key);
         state.load.answered += 1;
         if let Some(sent_at) = self.sent_at {
             state.load.note_call(sent_at, Instant::now());

@@ -1,6 +1,7 @@
 //! What has arrived of a stream and was not read yet.
 
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 
 use thalweg_http2::{self as http2, StreamId};
 
@@ -38,9 +39,9 @@ pub(crate) struct Inbox {
     /// Bytes in `bytes` that the peer has not been given back yet.
     unreleased: usize,
     /// How long the last large message was that came whole: the next may have as much from the start.
-    last_len: usize,
+    last_len: u32,
     /// None while the reader has taken the bytes: what arrives then may begin in the middle of a message.
-    needed: Option<usize>,
+    needed: Option<NonZeroUsize>,
     message_size_max: usize,
     /// The stream was asked for window beyond its own.
     has_asked: bool,
@@ -65,6 +66,11 @@ pub(super) struct Lent {
     pub(super) len_max: usize,
 }
 
+/// A length, for a guess at the next.
+fn short(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
 impl Inbox {
     pub(crate) fn new(message_size_max: usize) -> Self {
         Self::with_buffer(Vec::new(), message_size_max)
@@ -78,7 +84,7 @@ impl Inbox {
             sealed: None,
             unreleased: 0,
             last_len: 0,
-            needed: Some(PREFIX_LEN),
+            needed: NonZeroUsize::new(PREFIX_LEN),
             message_size_max,
             has_asked: false,
             is_lent: false,
@@ -105,7 +111,12 @@ impl Inbox {
 
     /// Whether there is the beginning of a message whose rest has not come.
     pub(crate) fn has_begun_message(&self) -> bool {
-        !self.bytes.is_empty() && self.needed.is_some_and(|needed| self.bytes.len() < needed)
+        !self.bytes.is_empty() && self.needed().is_some_and(|needed| self.bytes.len() < needed)
+    }
+
+    #[inline]
+    fn needed(&self) -> Option<usize> {
+        self.needed.map(NonZeroUsize::get)
     }
 
     /// All that came for a call that is over, or of which nothing more comes.
@@ -125,7 +136,7 @@ impl Inbox {
             http2.release(stream, bytes.len());
             return Ok(false);
         }
-        let Some(mut needed) = self.needed else {
+        let Some(mut needed) = self.needed() else {
             self.append(bytes);
             return Ok(false);
         };
@@ -164,7 +175,7 @@ impl Inbox {
                 unreleased: std::mem::take(&mut self.unreleased),
             };
             self.sealed.get_or_insert_default().push_back(sealed);
-            self.last_len = needed;
+            self.last_len = short(needed);
             bytes = behind;
             needed = self.find_needed(bytes)?;
         }
@@ -178,7 +189,7 @@ impl Inbox {
         if self.bytes.capacity() - self.bytes.len() >= len + behind {
             return;
         }
-        match self.needed {
+        match self.needed() {
             Some(needed) if filled <= needed => {
                 if let Some(mut buffer) = buffers::take(needed + BEHIND_LEN) {
                     buffer.extend_from_slice(&self.bytes);
@@ -208,7 +219,7 @@ impl Inbox {
             Prefix::parse(&front[..len], self.message_size_max)
         };
         let needed = prefix?.map_or(PREFIX_LEN, Prefix::envelope_len);
-        self.needed = Some(needed);
+        self.needed = NonZeroUsize::new(needed);
         Ok(needed)
     }
 
@@ -233,8 +244,8 @@ impl Inbox {
     /// large message is being gathered. Its capacity follows what has arrived on the stream, and so does how much may
     /// be read into it: that must not depend on what buffer there was.
     pub(super) fn lend(&mut self, len: usize) -> Option<Lent> {
-        let missing = self.needed?.checked_sub(self.bytes.len())?;
-        let arrived = self.bytes.len().max(self.last_len).max(2 * LENT_LEN_MIN);
+        let missing = self.needed()?.checked_sub(self.bytes.len())?;
+        let arrived = self.bytes.len().max(self.last_len as usize).max(2 * LENT_LEN_MIN);
         let len_max = len.min(missing).min(arrived);
         if len_max < LENT_LEN_MIN || self.is_discarded || self.is_lent {
             return None;
@@ -273,9 +284,9 @@ impl Inbox {
             return;
         }
         // Of one message alone the reader leaves nothing: what comes next begins with a prefix.
-        if self.needed == Some(self.bytes.len()) {
-            self.last_len = self.bytes.len();
-            self.needed = Some(PREFIX_LEN);
+        if self.needed() == Some(self.bytes.len()) {
+            self.last_len = short(self.bytes.len());
+            self.needed = NonZeroUsize::new(PREFIX_LEN);
         } else {
             self.needed = None;
         }

@@ -1,7 +1,7 @@
 //! A message on its way out: encoded before the connection is locked, for a message's code may do whatever it likes,
 //! and other calls need the lock.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -80,35 +80,38 @@ impl Outgoing {
         message: &T,
         scratch: &mut Vec<u8>,
     ) -> Result<Single, Status> {
-        let len = self.check(message).inspect_err(|status| message.note_encoded(Err(status)))?;
-        if len > COPY_MAX || len >= self.compressed_from as usize {
-            let mut wire = Chain::default();
-            self.encode(message, &mut wire)?;
-            return Ok(Single::Large(Box::new(wire)));
-        }
-        let start = scratch.len();
-        scratch.extend_from_slice(&envelope::prefix(false, len)?);
-        let encoded = guarded(|| message.encode(scratch));
+        let (start, mut len) = (scratch.len(), 0);
+        let encoded = guarded(|| {
+            len = message.encoded_len();
+            let is_small = len <= COPY_MAX.min(self.message_size_max) && len < self.compressed_from as usize;
+            if is_small && let Ok(prefix) = envelope::prefix(false, len) {
+                scratch.extend_from_slice(&prefix);
+                message.encode(scratch);
+            }
+            is_small
+        });
         let end = start + PREFIX_LEN + len;
-        if encoded.is_ok() && scratch.len() == end {
-            message.note_encoded(Ok(len));
-            return Ok(Single::Small(start..end));
-        }
-        let found = scratch.len().saturating_sub(start + PREFIX_LEN);
+        let status = match encoded {
+            Ok(true) if scratch.len() == end => {
+                message.note_encoded(Ok(len));
+                return Ok(Single::Small(start..end));
+            }
+            Ok(false) => {
+                let mut wire = Chain::default();
+                self.encode(message, &mut wire)?;
+                return Ok(Single::Large(Box::new(wire)));
+            }
+            Ok(true) => {
+                let found = scratch.len().saturating_sub(start + PREFIX_LEN);
+                Status::internal(format!("the message announced {len} bytes and encoded {found}"))
+            }
+            Err(status) => status,
+        };
         scratch.truncate(start);
-        let wrong = || Status::internal(format!("the message announced {len} bytes and encoded {found}"));
-        let status = encoded.err().unwrap_or_else(wrong);
         message.note_encoded(Err(&status));
         Err(status)
     }
 
-    /// The encoded length, if the message may be sent.
-    #[inline]
-    pub(crate) fn check<T: Encode>(&self, message: &T) -> Result<usize, Status> {
-        self.permit(guarded(|| message.encoded_len())?)
-    }
-
-    #[inline]
     fn permit(&self, len: usize) -> Result<usize, Status> {
         if len <= self.message_size_max {
             return Ok(len);
@@ -188,13 +191,13 @@ const SCRATCH_KEPT_MAX: usize = 64 * 1024;
 
 thread_local! {
     /// What small messages are encoded to before they are copied to where they go.
-    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// This thread's scratch buffer, empty. Whoever gets it while another has it gets a new one.
 #[inline]
 pub(crate) fn take_scratch() -> Vec<u8> {
-    SCRATCH.try_with(|scratch| std::mem::take(&mut *scratch.borrow_mut())).unwrap_or_default()
+    SCRATCH.try_with(Cell::take).unwrap_or_default()
 }
 
 /// For the next [`take_scratch`].
@@ -203,7 +206,7 @@ pub(crate) fn keep_scratch(mut scratch: Vec<u8>) {
     scratch.clear();
     if scratch.capacity() <= SCRATCH_KEPT_MAX {
         // During a thread's end the thread-local may be gone: then the buffer is simply freed.
-        let _ = SCRATCH.try_with(|kept| *kept.borrow_mut() = scratch);
+        let _ = SCRATCH.try_with(|kept| kept.set(scratch));
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct ServerCall {
     pub(crate) task: Option<Waker>,
     pub(crate) measure: CallMeasure,
     /// What its metadata takes, in bytes, roughly.
-    pub(crate) metadata_len: usize,
+    pub(crate) metadata_len: u32,
 }
 
 pub(crate) type OnEnd = Arc<dyn Any + Send + Sync>;

@@ -7,13 +7,13 @@ use std::task::Waker;
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-use slab::Slab;
 use thalweg_http2::{self as http2, ErrorCode, Tag};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::load::{Load, nanoseconds};
 use super::slot::{End, Slot, SlotKey};
+use super::slots::Slots;
 use super::stream_wait_queue::Gate;
 use super::unlocked::Deferred;
 use crate::measure::ConnectionMeasure;
@@ -62,7 +62,7 @@ impl Connection {
             id: registry::next_id(),
             state: Mutex::new(State {
                 http2,
-                slots: Slab::new(),
+                slots: Slots::new(),
                 generation: 0,
                 failed: Failed::default(),
                 keepalives_sent: 0,
@@ -224,7 +224,7 @@ pub(crate) struct HowFar {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) http2: http2::Connection,
-    slots: Slab<Slot>,
+    slots: Slots,
     /// Counts the slots that there were, each of one stream; its lower half tells those of the same index apart.
     generation: u64,
     pub(crate) failed: Failed,
@@ -318,7 +318,7 @@ impl State {
     /// The key that the next slot will have.
     #[inline]
     pub(crate) fn next_key(&self) -> SlotKey {
-        SlotKey { index: self.slots.vacant_key() as u32, generation: self.generation.wrapping_add(1) as u32 }
+        SlotKey { index: self.slots.next_index() as u32, generation: self.generation.wrapping_add(1) as u32 }
     }
 
     /// Adds a slot, at [`next_key`](Self::next_key).
@@ -359,7 +359,7 @@ impl State {
 
     /// Server: what the metadata of all calls takes, in bytes.
     pub(crate) fn metadata_len(&self) -> usize {
-        self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.metadata_len)).sum()
+        self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.metadata_len as usize)).sum()
     }
 
     /// None once the slot was removed: a key is never taken for a later stream's.
@@ -385,18 +385,30 @@ impl State {
         let (slot, _, deferred) = self.parts(key)?;
         slot.wake_all(deferred);
         deferred.end(slot.take_measure(), None);
-        Some(self.slots.remove(key.index as usize))
+        self.slots.remove(key.index as usize)
     }
 
-    /// Takes the slot of a server's call away, which has ended with this code, for what is measured of it.
+    /// As [`remove`](Self::remove), where nothing of the slot is wanted.
     #[inline]
-    pub(crate) fn remove_ended(&mut self, key: SlotKey, code: Code) -> Option<Slot> {
+    pub(crate) fn discard(&mut self, key: SlotKey) {
+        let Some((slot, _, deferred)) = self.parts(key) else { return };
+        slot.wake_all(deferred);
+        deferred.end(slot.take_measure(), None);
+        self.slots.discard(key.index as usize);
+    }
+
+    /// Takes the slot of a server's call away, which has ended with this code, for what is measured of it. Whether its
+    /// request has ended, too.
+    #[inline]
+    pub(crate) fn discard_ended(&mut self, key: SlotKey, code: Code) -> Option<bool> {
         let (slot, _, deferred) = self.parts(key)?;
+        let is_ended = slot.end.is_some();
         // One that was lost meanwhile was not answered.
         let code = if slot.send_closed { Code::Cancelled } else { code };
         deferred.end(slot.take_measure(), Some(code));
         slot.wake_all(deferred);
-        Some(self.slots.remove(key.index as usize))
+        self.slots.discard(key.index as usize);
+        Some(is_ended)
     }
 
     /// The call in this slot, if it has no outcome yet, is about to be cut off.
@@ -512,7 +524,7 @@ impl State {
         if self.ended.is_none() {
             self.ended = Some(status.clone());
         }
-        for (_, slot) in &mut self.slots {
+        for slot in self.slots.iter_mut() {
             if !slot.is_over() {
                 self.failed.cut_off();
             }
@@ -557,9 +569,7 @@ impl State {
     fn shrink(&mut self) {
         self.http2.shrink();
         self.deferred.shrink();
-        if self.slots.is_empty() {
-            self.slots.shrink_to_fit();
-        }
+        self.slots.shrink();
         self.shrunk = true;
         self.notify_driver();
     }

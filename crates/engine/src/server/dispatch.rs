@@ -1,7 +1,6 @@
 //! The methods of a server, and the calls of them that one read has made ready.
 
 use std::fmt;
-use std::iter::Peekable;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::vec;
@@ -86,7 +85,7 @@ pub(super) struct Route {
     pub(super) outgoing: Outgoing,
     pub(super) answer_head: &'static FixedHead,
     /// What the metadata of each of these calls takes, in bytes: of one whose head is kept, next to nothing.
-    pub(super) metadata_len: usize,
+    pub(super) metadata_len: u32,
 }
 
 /// A unary call whose request is there.
@@ -154,7 +153,7 @@ pub(super) struct Batch<'a> {
     pub(super) buffer: &'a [u8],
     /// When the handler before was done.
     pub(super) clock: Instant,
-    calls: Peekable<vec::Drain<'a, ReadyCall>>,
+    calls: vec::Drain<'a, ReadyCall>,
     /// Answers that are encoded, and go to the connection together.
     answers: &'a mut Vec<(Reply, Single)>,
     /// What their messages were encoded to.
@@ -174,15 +173,7 @@ impl<'a> Batch<'a> {
         answers: &'a mut Vec<(Reply, Single)>,
     ) -> Self {
         let scratch = take_scratch();
-        Self {
-            connection,
-            buffer,
-            clock: Instant::now(),
-            calls: calls.peekable(),
-            answers,
-            scratch,
-            is_full: false,
-        }
+        Self { connection, buffer, clock: Instant::now(), calls, answers, scratch, is_full: false }
     }
 
     /// Answers a call with its handler's result: with the others of the batch, where there is nothing to it but a
@@ -191,6 +182,9 @@ impl<'a> Batch<'a> {
     pub(super) fn answer<M: Encode>(&mut self, reply: &Reply, result: &Result<Answer<'_, M>, Status>) {
         let start = self.scratch.len();
         match Response::new(&reply.outgoing, result, &mut self.scratch) {
+            Response::Plain(message) if self.calls.as_slice().is_empty() && self.answers.is_empty() => {
+                respond::send_plain(&mut self.connection.lock(), reply, message, &self.scratch);
+            }
             Response::Plain(message) => {
                 // How much large ones add to what waits is to be known before the next.
                 let is_large = matches!(message, Single::Large(_));
@@ -228,14 +222,15 @@ impl<'a> Batch<'a> {
         if self.is_full {
             return None;
         }
-        self.calls.next_if(|call| std::ptr::eq(&raw const *call.route.method, method))
+        let is_of_it = std::ptr::eq(&raw const *self.calls.as_slice().first()?.route.method, method);
+        if is_of_it { self.calls.next() } else { None }
     }
 
     /// Runs all calls, or those that the connection may hold the answers of: the others are `postponed`. Returns
     /// whether it holds as much as it may.
     pub(super) fn run(mut self, postponed: &mut Vec<ReadyCall>) -> bool {
         while !self.is_full
-            && let Some(next) = self.calls.peek()
+            && let Some(next) = self.calls.as_slice().first()
         {
             let method = Arc::clone(&next.route.method);
             match &method.handler.0 {

@@ -123,7 +123,7 @@ impl ServerEndpoint {
                 // The stream stays until its body has ended: what else is wrong with it is found out.
                 answer.send(&mut state.http2, stream);
                 state.failed.call();
-                state.remove(key);
+                state.discard(key);
                 return;
             }
             Asked::Call(_) => {}
@@ -266,7 +266,7 @@ impl Endpoint for ServerEndpoint {
                     return;
                 }
                 // No handler has begun: nobody else would take the slot away.
-                state.remove(key);
+                state.discard(key);
             }
             Event::Writable { tag, .. } => {
                 if let Some((slot, _, deferred)) = state.parts(tag.into()) {
@@ -333,6 +333,7 @@ fn parse(router: &dyn Router, head: &thalweg_http2::Head, info: Option<&Arc<Conn
                 (method.options.max_encoding_message_size, method.options.compression_threshold);
             let outgoing = Outgoing::new(size_max, encoding, threshold);
             let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
+            let metadata_len = u32::try_from(metadata_len).unwrap_or(u32::MAX);
             Asked::Call(Arc::new(Route { method, head: received, outgoing, answer_head, metadata_len }))
         }
     }

@@ -261,11 +261,11 @@ fn send_block(state: &mut State, reply: &Reply, block: Block<'_>, end_stream: bo
 
 /// The response is complete: the slot is done with.
 pub(super) fn finish(state: &mut State, reply: &Reply, code: Code) {
-    let Some(slot) = state.remove_ended(reply.key, code) else { return };
+    let Some(is_ended) = state.discard_ended(reply.key, code) else { return };
     // RFC 9113 §8.1: a server that has answered asks the client with NO_ERROR to stop sending the rest. While the
     // answer itself waits for flow control, or for a client that does not read, it can't: the reset would take it
     // along, and free the stream for the next request.
-    if slot.end.is_none() && !state.http2.has_queued(reply.stream) {
+    if !is_ended && !state.http2.has_queued(reply.stream) {
         state.http2.reset(reply.stream, ErrorCode::NoError);
     }
 }

@@ -48,34 +48,35 @@ impl Handler {
 struct Runner<H>(Arc<H>);
 
 impl<H: UnaryHandler> Runner<H> {
-    /// Takes one call as far as it goes at once: its output, or its future in `place`.
+    /// Takes one call as far as it goes at once: to its `output`, or to its future in `place`.
+    ///
+    /// # Errors
+    /// The status that the call ends with, when its message can't be read.
     fn attempt(
         &self,
         route: &Route,
         wire: Wire<'_>,
         place: &mut Pin<Box<Option<H::Future>>>,
         clock: &mut Instant,
-    ) -> Option<Result<H::Output, Status>> {
+        output: &mut Option<H::Output>,
+    ) -> Result<(), Status> {
         let size_max = route.method.options.max_decoding_message_size;
-        match self.0.start(&route.head, Envelope::new(wire, route.head.encoding, size_max)) {
-            Ok(future) => place.set(Some(future)),
-            Err(status) => return Some(Err(status)),
-        }
+        place.set(Some(self.0.start(&route.head, Envelope::new(wire, route.head.encoding, size_max))?));
         let cost = &route.method.cost;
         if !cost.is_quick() {
-            return None;
+            return Ok(());
         }
         // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
         let mut cx = Context::from_waker(Waker::noop());
-        let polled = place.as_mut().as_pin_mut()?.poll(&mut cx);
-        cost.note(clock);
-        match polled {
-            Poll::Pending => None,
-            Poll::Ready(output) => {
-                place.set(None);
-                Some(Ok(output))
-            }
+        if let Some(future) = place.as_mut().as_pin_mut()
+            && let Poll::Ready(ready) = future.poll(&mut cx)
+        {
+            // Handed over in place: outputs are large.
+            *output = Some(ready);
+            place.set(None);
         }
+        cost.note(clock);
+        Ok(())
     }
 }
 
@@ -131,13 +132,14 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
                 continue;
             }
             let wire = body.wire(batch.buffer);
-            let attempt = || self.attempt(&route, wire, &mut place, &mut batch.clock);
-            match catch_unwind(AssertUnwindSafe(attempt)) {
-                Ok(Some(Ok(output))) => batch.answer(&reply, &H::answer(&output)),
-                Ok(Some(Err(status))) => {
+            let mut output = None;
+            let attempt = || self.attempt(&route, wire, &mut place, &mut batch.clock, &mut output);
+            match (catch_unwind(AssertUnwindSafe(attempt)), &output) {
+                (Ok(Ok(())), Some(output)) => batch.answer(&reply, &H::answer(output)),
+                (Ok(Err(status)), _) => {
                     respond::send_status(&mut batch.connection.lock(), &reply, &status);
                 }
-                Ok(None) => {
+                (Ok(Ok(())), None) => {
                     let running = std::mem::replace(&mut place, no_future());
                     let respond = |connection: &Connection, reply: &Reply, output: &H::Output| {
                         respond::answer(connection, reply, &H::answer(output));
@@ -145,7 +147,7 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
                     let noted = Some(&route.method);
                     tokio::spawn(CallTask::unary(batch.connection, reply, noted, running, respond));
                 }
-                Err(_) => {
+                (Err(_), _) => {
                     place.set(None);
                     respond::send_status(&mut batch.connection.lock(), &reply, &Status::panicked());
                 }
