@@ -44,6 +44,10 @@ const RECORD_LEN: usize = 16 * 1024;
 const RECORD_EXTRA: usize = 30;
 /// Plain bytes of one write: as many records as a block holds.
 const WRITE_MAX: usize = 8 * RECORD_LEN;
+/// So many bytes more, if a slice ends with them: a frame of 128 KiB leaves with its head.
+const WRITE_BEYOND: usize = 1024;
+/// What an encrypted record has at least besides its plain bytes, behind its head: a tag, and in TLS 1.3 a type.
+const SEAL_LEN: usize = 17;
 /// For messages of rustls's own beside them: a key update, two tickets.
 const BESIDE: usize = 512;
 /// So many records are opened for one read, unless it has its bytes before. A full read of the largest has eight; one
@@ -170,15 +174,21 @@ where
         Ok(step)
     }
 
-    /// Decrypts what has arrived, until `buf` is full or has the bytes of [`RECORDS_AT_ONCE`].
+    /// Decrypts what has arrived, until `buf` is full, or the next record does not fit any more, or it has the bytes of
+    /// [`RECORDS_AT_ONCE`].
     fn decrypt(&mut self, buf: &mut ReadBuf<'_>) -> Result<(), rustls::Error> {
         let Self { session, incoming, decrypted, outgoing, is_stopped, is_ended, .. } = self;
         if buf.remaining() == 0 {
             return Ok(());
         }
         *is_stopped = false;
-        let mut records = 0;
+        let (before, mut records) = (buf.filled().len(), 0);
         while !incoming.is_empty() && !*is_ended && !*is_stopped {
+            // It waits for a reader with more space: its bytes are copied once then.
+            if buf.filled().len() > before && plain_len(incoming.bytes()) > buf.remaining() {
+                *is_stopped = true;
+                break;
+            }
             let status = session.process(incoming.bytes_mut());
             let mut discard = status.discard;
             let goes_on = match status.state? {
@@ -304,31 +314,28 @@ where
             let mut accepted = 0;
             buffers::with_scratch(|scratch| {
                 for slice in slices {
-                    let mut rest = &slice[..slice.len().min(WRITE_MAX - accepted)];
-                    accepted += rest.len();
+                    let taken = len_taken(slice.len(), accepted);
+                    accepted += taken;
+                    let (whole, mut rest) = slice[..taken].split_at(taken / RECORD_LEN * RECORD_LEN);
+                    if !whole.is_empty() {
+                        // They go from where they lie. What comes before is a record of its own: to fill it up would
+                        // copy more than it saves, and large messages are read best from the begin of a record on.
+                        seal_scratch(traffic, outgoing, scratch)?;
+                        seal(traffic, outgoing, whole)?;
+                    }
                     while !rest.is_empty() {
-                        // Whole records go from where they lie.
-                        if scratch.is_empty() && rest.len() >= RECORD_LEN {
-                            let whole = rest.len() / RECORD_LEN * RECORD_LEN;
-                            seal(traffic, outgoing, &rest[..whole])?;
-                            rest = &rest[whole..];
-                            continue;
-                        }
                         let part = rest.len().min(RECORD_LEN - scratch.len());
                         scratch.extend_from_slice(&rest[..part]);
                         rest = &rest[part..];
                         if scratch.len() == RECORD_LEN {
-                            seal(traffic, outgoing, scratch)?;
-                            scratch.clear();
+                            seal_scratch(traffic, outgoing, scratch)?;
                         }
                     }
-                    if accepted == WRITE_MAX {
+                    if taken < slice.len() || accepted >= WRITE_MAX {
                         break;
                     }
                 }
-                if !scratch.is_empty() {
-                    seal(traffic, outgoing, scratch)?;
-                }
+                seal_scratch(traffic, outgoing, scratch)?;
                 Ok(accepted)
             })
         })
@@ -370,6 +377,22 @@ impl From<io::Error> for Broken {
     }
 }
 
+/// How many bytes of a slice one write takes: all of it, or as many records as there is space for.
+fn len_taken(len: usize, accepted: usize) -> usize {
+    let space = WRITE_MAX.saturating_sub(accepted);
+    if len <= space + WRITE_BEYOND { len } else { space / RECORD_LEN * RECORD_LEN }
+}
+
+/// The plain bytes of the record that comes next, or more; none, if that can't be told.
+fn plain_len(records: &[u8]) -> usize {
+    match records {
+        [_, _, _, high, low, ..] => {
+            usize::from(u16::from_be_bytes([*high, *low])).saturating_sub(SEAL_LEN)
+        }
+        _ => 0,
+    }
+}
+
 fn append(buffer: &mut Buffer, bytes: &[u8]) {
     buffer.space(bytes.len())[..bytes.len()].copy_from_slice(bytes);
     buffer.extend(bytes.len());
@@ -393,6 +416,19 @@ fn encode(
             Err(error) => return Err(rustls::Error::General(error.to_string())),
         }
     }
+}
+
+/// Makes a record of what has been gathered.
+fn seal_scratch<D>(
+    traffic: &mut WriteTraffic<'_, D>,
+    outgoing: &mut Buffer,
+    scratch: &mut Vec<u8>,
+) -> io::Result<()> {
+    if !scratch.is_empty() {
+        seal(traffic, outgoing, scratch)?;
+        scratch.clear();
+    }
+    Ok(())
 }
 
 fn seal<D>(traffic: &mut WriteTraffic<'_, D>, outgoing: &mut Buffer, plain: &[u8]) -> io::Result<()> {
