@@ -379,16 +379,16 @@ impl From<io::Error> for Broken {
 
 /// How many bytes of a slice one write takes: all of it, or as many records as there is space for.
 fn len_taken(len: usize, accepted: usize) -> usize {
-    let space = WRITE_MAX.saturating_sub(accepted);
-    if len <= space + WRITE_BEYOND { len } else { space / RECORD_LEN * RECORD_LEN }
+    if accepted + len <= WRITE_MAX + WRITE_BEYOND {
+        return len;
+    }
+    WRITE_MAX.saturating_sub(accepted) / RECORD_LEN * RECORD_LEN
 }
 
 /// The plain bytes of the record that comes next, or more; none, if that can't be told.
 fn plain_len(records: &[u8]) -> usize {
     match records {
-        [_, _, _, high, low, ..] => {
-            usize::from(u16::from_be_bytes([*high, *low])).saturating_sub(SEAL_LEN)
-        }
+        [_, _, _, high, low, ..] => usize::from(u16::from_be_bytes([*high, *low])).saturating_sub(SEAL_LEN),
         _ => 0,
     }
 }
@@ -520,4 +520,34 @@ fn invalid(message: String) -> io::Error {
 /// Without close_notify nobody knows whether the peer or somebody on the way ended the stream (RFC 8446 §6.1).
 fn truncated() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed without TLS's close_notify")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_takes_whole_slices_or_whole_records() {
+        let check = |slices: &[usize], expected: &[usize]| {
+            let mut accepted = 0;
+            let taken = slices.iter().map(|len| {
+                let taken = len_taken(*len, accepted);
+                accepted += taken;
+                taken
+            });
+            assert_eq!(taken.collect::<Vec<_>>(), expected, "{slices:?}");
+        };
+        check(&[9, 8 * RECORD_LEN], &[9, 8 * RECORD_LEN]);
+        check(&[9, 8 * RECORD_LEN, 9, 1000, 1000], &[9, 8 * RECORD_LEN, 9, 1000, 0]);
+        check(&[20 * RECORD_LEN], &[8 * RECORD_LEN]);
+        check(&[9, 20 * RECORD_LEN], &[9, 7 * RECORD_LEN]);
+        check(&[8 * RECORD_LEN - 5, 2 * RECORD_LEN], &[8 * RECORD_LEN - 5, 0]);
+    }
+
+    #[test]
+    fn the_next_record_tells_its_length() {
+        assert_eq!(plain_len(&[23, 3, 3, 0x40, 0x11, 7]), RECORD_LEN);
+        assert_eq!(plain_len(&[23, 3, 3, 0x40]), 0);
+        assert_eq!(plain_len(&[23, 3, 3, 0, 1]), 0);
+    }
 }
