@@ -1,6 +1,7 @@
 //! A service that can do everything a call can do, and a client and server for it over a real socket.
 
 pub(crate) mod callers;
+pub(crate) mod certificates;
 pub(crate) mod peer;
 #[cfg(feature = "opentelemetry")]
 pub(crate) mod recorded;

@@ -2,17 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose, date_time_ymd,
-};
+use rcgen::date_time_ymd;
 use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::tls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use thalweg::tls::rustls::crypto::aws_lc_rs;
@@ -26,70 +22,8 @@ use thalweg::{
     channel::ConnectError,
 };
 
+use crate::support::certificates::{Authority, Issued, pem};
 use crate::support::{Echo, REPEAT, chat, echo, items, raw, soon, start};
-
-static AUTHORITIES: AtomicUsize = AtomicUsize::new(0);
-
-/// An authority of a test's own.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        // Two of the same name would be taken for one.
-        let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
-        params.distinguished_name.push(DnType::CommonName, format!("authority {number}"));
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        Self(CertifiedIssuer::self_signed(params, key()).expect("a certificate"))
-    }
-
-    fn certificate(&self) -> Certificate {
-        Certificate::from_der(self.0.der().to_vec())
-    }
-
-    fn issue(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Issued {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        change(&mut params);
-        let key = key();
-        let certificate = params.signed_by(&key, &self.0).expect("a certificate");
-        Issued { certificate: certificate.der().clone(), key: key.serialize_der() }
-    }
-
-    fn identity(&self, name: &str) -> Identity {
-        self.issue(name, |_| ()).identity()
-    }
-}
-
-struct Issued {
-    certificate: CertificateDer<'static>,
-    key: Vec<u8>,
-}
-
-impl Issued {
-    fn identity(&self) -> Identity {
-        let key = PrivateKeyDer::Pkcs8(self.key.clone().into());
-        Identity::from_der(vec![self.certificate.clone()], key)
-    }
-
-    fn write(&self, folder: &Path) -> Identity {
-        let (chain, key) = (folder.join("chain.pem"), folder.join("key.pem"));
-        std::fs::write(&chain, pem("CERTIFICATE", &self.certificate)).expect("a file");
-        std::fs::write(&key, pem("PRIVATE KEY", &self.key)).expect("a file");
-        Identity::from_files(chain, key)
-    }
-}
-
-fn key() -> KeyPair {
-    KeyPair::generate().expect("a key")
-}
-
-fn pem(label: &str, der: &[u8]) -> String {
-    let text: String = der.chunks(48).map(|chunk| base64(chunk) + "\n").collect();
-    format!("-----BEGIN {label}-----\n{text}-----END {label}-----\n")
-}
 
 /// Tells a client what the server knows of it.
 struct Who;
@@ -200,7 +134,7 @@ async fn calls_of_all_kinds_go_over_every_version() {
 
 fn roots(authority: &Authority) -> RootCertStore {
     let mut roots = RootCertStore::empty();
-    roots.add(authority.0.der().clone()).expect("an authority");
+    roots.add(authority.certificate_der()).expect("an authority");
     roots
 }
 
@@ -898,21 +832,6 @@ async fn old_versions_and_weak_ciphers_are_refused() {
     let numbers = (0x0001..=0x00c7).chain(0xc001..=0xc0b5).chain(0xcca8..=0xccae).chain(0xd001..=0xd005);
     let weak: Vec<u16> = numbers.filter(|number| !taken.contains(number)).collect();
     check(&target, 0x0303, &weak, (21, Some(HANDSHAKE_FAILURE)));
-}
-
-/// RFC 4648 §4, of 48 bytes at most.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let bits =
-            group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit)) as usize % 64;
-            text.push(if digit <= group.len() { DIGITS[value] as char } else { '=' });
-        }
-    }
-    text
 }
 
 /// A client that always has more to say, of which the test is told how much is read at once.
