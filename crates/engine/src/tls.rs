@@ -27,6 +27,8 @@ mod roots;
 mod server;
 mod session;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use rustls;
 pub use rustls::pki_types::{CertificateDer, PrivateKeyDer};

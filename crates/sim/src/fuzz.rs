@@ -4,8 +4,8 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`calls`], [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that libFuzzer wants,
-//! for those who have a nightly toolchain:
+//! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that
+//! libFuzzer wants, for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
@@ -19,6 +19,7 @@ mod hpack;
 mod mutate;
 mod operations;
 mod protobuf;
+mod tls;
 mod transcode;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -35,6 +36,11 @@ pub fn frames(data: &[u8]) {
 /// gRPC's calls, from a client to a server or back.
 pub fn calls(data: &[u8]) {
     calls::target(data);
+}
+
+/// TLS's handshakes and records, from a client or from a server.
+pub fn tls(data: &[u8]) {
+    tls::target(data);
 }
 
 /// HPACK blocks and changes of the table's size.
@@ -84,6 +90,9 @@ impl Target {
     /// [`calls`]
     pub const CALLS: Target =
         Target { name: "calls", entry: calls::target, corpus: calls::corpus, mutate: mutate::frames };
+    /// [`tls`]
+    pub const TLS: Target =
+        Target { name: "tls", entry: tls::target, corpus: tls::corpus, mutate: mutate::records };
     /// [`hpack`]
     pub const HPACK: Target =
         Target { name: "hpack", entry: hpack::target, corpus: hpack::corpus, mutate: mutate::bytes };

@@ -36,6 +36,8 @@
 //! }
 //! ```
 
+#[cfg(feature = "testing")]
+pub use thalweg_engine::tls::testing;
 pub use thalweg_engine::tls::{
     Certificate, CertificateDer, ClientTlsConfig, Identity, LiveIdentity, PrivateKeyDer, ServerTlsConfig,
     TlsError, TlsInfo, TlsVersion, rustls,

@@ -24,7 +24,7 @@ use crate::net::{Accepted, Endpoint};
 use crate::snapshot::Counts;
 use crate::status::Status;
 #[cfg(feature = "tls")]
-use crate::tls::ClientTls;
+use crate::tls::{ClientTls, Held};
 
 /// Makes the connections of one channel.
 #[derive(Debug)]
@@ -238,7 +238,7 @@ where
     #[cfg(feature = "tls")]
     if let Some(tls) = &options.tls {
         step.set(Step::SHAKING_HANDS);
-        let connected = tls.connect(io).await;
+        let connected = tls.connect(io, Held::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
         step.set(Step::SETTINGS);
         return speak(stream, peer, options, owner).await;

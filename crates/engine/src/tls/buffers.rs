@@ -33,6 +33,13 @@ impl Held {
     }
 }
 
+#[cfg(feature = "testing")]
+impl From<Arc<AtomicUsize>> for Held {
+    fn from(bytes: Arc<AtomicUsize>) -> Self {
+        Self(bytes)
+    }
+}
+
 impl Buffer {
     pub(super) fn is_empty(&self) -> bool {
         self.filled.is_empty()

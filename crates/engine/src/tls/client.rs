@@ -248,10 +248,11 @@ impl fmt::Debug for Config {
 }
 
 impl ClientTls {
-    /// Shakes hands with a server.
+    /// Shakes hands with a server. `held` is told of what the stream's buffers take, from now on.
     pub(crate) async fn connect<IO>(
         &self,
         io: IO,
+        held: Held,
     ) -> Result<TlsStream<IO, UnbufferedClientConnection>, HandshakeError>
     where
         IO: AsyncRead + AsyncWrite + Unpin,
@@ -262,7 +263,7 @@ impl ClientTls {
         };
         let session = UnbufferedClientConnection::new(config, self.0.server.clone())
             .map_err(|error| HandshakeError::Tls(explain(&error)))?;
-        let shaking = handshake::shake(io, session, Held::default(), self.0.needs_alpn, true);
+        let shaking = handshake::shake(io, session, held, self.0.needs_alpn, true);
         match self.0.timeout {
             Some(time) => {
                 let outcome = tokio::time::timeout(time, shaking).await;

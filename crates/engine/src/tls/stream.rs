@@ -26,6 +26,8 @@ pub(crate) struct TlsStream<IO, S> {
     incoming: Buffer,
     /// More records may be whole in `incoming`: reading stopped for want of space at the reader.
     is_stopped: bool,
+    /// rustls has refused what lies in `incoming`. It is not shown that again: it would refuse it once more.
+    has_failed: bool,
     /// What was decrypted and did not fit.
     decrypted: Buffer,
     /// Records on their way into `io`.
@@ -71,6 +73,7 @@ where
             session: Box::new(session),
             incoming: Buffer::default(),
             is_stopped: false,
+            has_failed: false,
             decrypted: Buffer::default(),
             outgoing: Buffer::default(),
             accepted: 0,
@@ -105,6 +108,8 @@ where
             match self.step(|_, _| ())? {
                 Step::Went => {}
                 Step::MayWrite(()) => return Poll::Ready(Ok(())),
+                // All that the peer had to say came with its last message.
+                Step::Ended if !self.session().is_handshaking() => return Poll::Ready(Ok(())),
                 Step::Ended | Step::Over => return Poll::Ready(Err(Broken::Closed)),
                 Step::Blocked => {
                     // Reading does not wait for writing: the peer may be waiting for the same.
@@ -125,8 +130,7 @@ where
 
     /// Sends what rustls has to say of an error, as far as `io` takes it at once.
     pub(super) fn tell_error(&mut self, cx: &mut Context<'_>) {
-        // Only as long as there is something to say: rustls would look at the records again that it failed with.
-        while self.session().wants_write() && matches!(self.step(|_, _| ()), Ok(Step::Went)) {}
+        while matches!(self.step(|_, _| ()), Ok(Step::Went)) {}
         let _ = self.poll_flush_outgoing(cx);
     }
 
@@ -136,13 +140,17 @@ where
         &mut self,
         write: impl FnOnce(&mut WriteTraffic<'_, S::Data>, &mut Buffer) -> T,
     ) -> Result<Step<T>, rustls::Error> {
-        let Self { session, incoming, decrypted, outgoing, is_stopped, .. } = self;
+        // What it has to say of an error it says before it looks at records.
+        if self.has_failed && !self.session().wants_write() {
+            return Err(failed_before());
+        }
+        let Self { session, incoming, decrypted, outgoing, is_stopped, has_failed, .. } = self;
         // Where reading stopped, it did behind whole messages: none of a handshake's is unfinished, and rustls need not
         // see the records that wait.
         let records = if *is_stopped { &mut [][..] } else { incoming.bytes_mut() };
         let status = session.process(records);
         let mut discard = status.discard;
-        let step = match status.state? {
+        let step = match status.state.inspect_err(|_| *has_failed = true)? {
             ConnectionState::ReadTraffic(mut traffic) => {
                 while let Some(record) = traffic.next_record() {
                     let record = record?;
@@ -177,9 +185,12 @@ where
     /// Decrypts what has arrived, until `buf` is full, or the next record does not fit any more, or it has the bytes of
     /// [`RECORDS_AT_ONCE`].
     fn decrypt(&mut self, buf: &mut ReadBuf<'_>) -> Result<(), rustls::Error> {
-        let Self { session, incoming, decrypted, outgoing, is_stopped, is_ended, .. } = self;
+        let Self { session, incoming, decrypted, outgoing, is_stopped, has_failed, is_ended, .. } = self;
         if buf.remaining() == 0 {
             return Ok(());
+        }
+        if *has_failed {
+            return Err(failed_before());
         }
         *is_stopped = false;
         let (before, mut records) = (buf.filled().len(), 0);
@@ -191,7 +202,7 @@ where
             }
             let status = session.process(incoming.bytes_mut());
             let mut discard = status.discard;
-            let goes_on = match status.state? {
+            let goes_on = match status.state.inspect_err(|_| *has_failed = true)? {
                 ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(record) = traffic.next_record() {
                         let record = record?;
@@ -506,6 +517,10 @@ where
         ready!(self.poll_flush_outgoing(cx))?;
         Pin::new(&mut self.io).poll_shutdown(cx)
     }
+}
+
+fn failed_before() -> rustls::Error {
+    rustls::Error::General("TLS has failed before".to_owned())
 }
 
 /// What rustls says, as an error of the stream.

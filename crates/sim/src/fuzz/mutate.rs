@@ -1,4 +1,4 @@
-//! Changes to inputs: of bytes, and of frames.
+//! Changes to inputs: of bytes, of frames, and of TLS's records.
 
 use thalweg_http2::frame::{Flags, FrameHead, HEAD_LEN, Kind, PREFACE};
 
@@ -66,6 +66,103 @@ pub(super) fn frames(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>
         _ => change(random, &mut parsed.frames[at]),
     }
     *input = parsed.emit();
+}
+
+/// Changes a record of TLS, or their order; now and then only bytes.
+pub(super) fn records(random: &mut Random, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
+    if random.one_in(8) {
+        return bytes(random, input, corpus);
+    }
+    let mut records = split_records(input);
+    if records.len() < 2 {
+        records.push(junk(random));
+    }
+    // What stands before the first record changes with bytes alone.
+    let at = random.between(1, records.len() - 1);
+    match random.below(10) {
+        0 => drop(records.remove(at)),
+        1 => records.insert(at, records[at].clone()),
+        2 => {
+            let other = random.between(1, records.len() - 1);
+            records.swap(at, other);
+        }
+        3 => {
+            let others = split_records(&corpus[random.below(corpus.len())]);
+            records.insert(at, others[random.below(others.len())].clone());
+        }
+        4 => records.insert(at, junk(random)),
+        // Cut off here, with or without something behind it.
+        5 => {
+            records.truncate(at);
+            if random.one_in(2) {
+                records.push(junk(random));
+            }
+        }
+        6 => {
+            let end = random.size(records[at].len());
+            records[at].truncate(end);
+        }
+        7 if records[at].len() > RECORD_HEAD_LEN => split_record(random, &mut records, at),
+        8 => {
+            let byte = random.below(records[at].len().min(RECORD_HEAD_LEN));
+            if let Some(byte) = records[at].get_mut(byte) {
+                *byte = random.number() as u8;
+            }
+        }
+        _ => {
+            let byte = random.below(records[at].len());
+            if let Some(byte) = records[at].get_mut(byte) {
+                *byte ^= 1 << random.below(8);
+            }
+        }
+    }
+    *input = records.concat();
+}
+
+/// Of a record of TLS: its kind, its version, the length of what follows (RFC 8446 §5.1).
+const RECORD_HEAD_LEN: usize = 5;
+
+/// What stands before the records of an input, and then each of them; the last may be none.
+fn split_records(input: &[u8]) -> Vec<Vec<u8>> {
+    let (before, mut rest) = input.split_at(super::tls::HEAD_LEN.min(input.len()));
+    let mut records = vec![before.to_vec()];
+    while let [_, _, _, high, low, ..] = rest {
+        let len = RECORD_HEAD_LEN + usize::from(u16::from_be_bytes([*high, *low]));
+        let (record, behind) = rest.split_at(len.min(rest.len()));
+        records.push(record.to_vec());
+        rest = behind;
+    }
+    if !rest.is_empty() {
+        records.push(rest.to_vec());
+    }
+    records
+}
+
+/// Makes two records of one, so that a message of the handshake lies in both.
+fn split_record(random: &mut Random, records: &mut Vec<Vec<u8>>, at: usize) {
+    let (head, payload) = records[at].split_at(RECORD_HEAD_LEN);
+    let (first, second) = payload.split_at(random.size(payload.len()));
+    let part = |payload: &[u8]| [&head[..3], &(payload.len() as u16).to_be_bytes(), payload].concat();
+    let parts = [part(first), part(second)];
+    records.splice(at..=at, parts);
+}
+
+/// A record of any kind, with or without sense.
+fn junk(random: &mut Random) -> Vec<u8> {
+    let kind = random.pick(&[20, 21, 22, 22, 22, 23, 23, 24, 0, 255]);
+    let len = random.size(20_000);
+    let said = if random.one_in(4) { random.size(0xffff) } else { len };
+    let mut record = vec![kind, 3, random.pick(&[1, 3, 3, 3, 4])];
+    record.extend_from_slice(&(said as u16).to_be_bytes());
+    let fill = random.number() as u8;
+    record.resize(RECORD_HEAD_LEN + len, fill);
+    if kind == 22 && len >= 4 {
+        // A message of the handshake (RFC 8446 §4), which may be longer than its record.
+        let message_len = random.pick(&INTERESTING).min(0xff_ffff).to_be_bytes();
+        record[RECORD_HEAD_LEN] = random.pick(&[0, 1, 2, 4, 8, 11, 13, 15, 20, 24]);
+        record[RECORD_HEAD_LEN + 1..][..3].copy_from_slice(&message_len[1..]);
+    }
+    record
 }
 
 /// One frame. Its length need not be that of its payload.

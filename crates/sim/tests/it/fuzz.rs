@@ -13,6 +13,11 @@ fn calls() {
 }
 
 #[test]
+fn tls() {
+    run(Target::TLS, 3000);
+}
+
+#[test]
 fn hpack() {
     run(Target::HPACK, 50_000);
 }

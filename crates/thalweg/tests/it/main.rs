@@ -30,6 +30,7 @@ mod stalls;
 mod support;
 mod threads;
 mod tls;
+mod tls_streams;
 #[cfg(feature = "opentelemetry")]
 mod trace_context;
 #[cfg(feature = "opentelemetry")]

@@ -1,0 +1,147 @@
+//! What TLS streams of the fuzzer stand on.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+
+use crate::random::Random;
+
+/// What was written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn note(&self, bytes: &[u8]) {
+        self.0.lock().expect("nobody panics with it").extend_from_slice(bytes);
+    }
+
+    pub(super) fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panics with it"))
+    }
+}
+
+/// Bytes that come in pieces, and then the end; it takes what it is given in pieces, too, and is `Pending` for no
+/// reason now and then.
+#[derive(Debug)]
+pub(super) struct Wire {
+    said: Vec<u8>,
+    at: usize,
+    random: Random,
+    held: Arc<AtomicUsize>,
+    held_max: usize,
+    log: Log,
+    reads_of_nothing: usize,
+}
+
+/// How often the end of a stream is looked at; with one more it is looked at forever.
+const READS_OF_NOTHING_MAX: usize = 10;
+
+impl Wire {
+    pub(super) fn new(
+        said: &[u8],
+        random: Random,
+        held: Arc<AtomicUsize>,
+        held_max: usize,
+        log: Log,
+    ) -> Self {
+        Self { said: said.to_vec(), at: 0, random, held, held_max, log, reads_of_nothing: 0 }
+    }
+
+    /// Whether it wants to be asked again. It sees what memory is held between two polls.
+    fn is_moody(&mut self, cx: &mut Context<'_>) -> bool {
+        let held = self.held.load(Ordering::Relaxed);
+        assert!(held <= self.held_max, "{held} bytes are held");
+        let is_moody = self.random.one_in(4);
+        if is_moody {
+            cx.waker().wake_by_ref();
+        }
+        is_moody
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_moody(cx) {
+            return Poll::Pending;
+        }
+        let left = self.said.len() - self.at;
+        if left == 0 {
+            self.reads_of_nothing += 1;
+            assert!(self.reads_of_nothing <= READS_OF_NOTHING_MAX, "it reads on behind the end");
+            return Poll::Ready(Ok(()));
+        }
+        assert!(buf.remaining() > 0, "it reads into no space");
+        let piece = (1 + self.random.size(left - 1)).min(buf.remaining());
+        buf.put_slice(&self.said[self.at..self.at + piece]);
+        self.at += piece;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_moody(cx) {
+            return Poll::Pending;
+        }
+        let taken = (1 + self.random.size(bytes.len())).min(bytes.len());
+        self.log.note(&bytes[..taken]);
+        Poll::Ready(Ok(taken))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// An end of a pipe, of which is noted what is written, if there is a log.
+#[derive(Debug)]
+pub(super) struct Tee {
+    io: DuplexStream,
+    log: Option<Log>,
+}
+
+impl Tee {
+    pub(super) fn new(io: DuplexStream, log: Option<Log>) -> Self {
+        Self { io, log }
+    }
+}
+
+impl AsyncRead for Tee {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Tee {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.io).poll_write(cx, bytes);
+        if let (Poll::Ready(Ok(written)), Some(log)) = (&outcome, &self.log) {
+            log.note(&bytes[..*written]);
+        }
+        outcome
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
