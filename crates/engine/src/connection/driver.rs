@@ -420,17 +420,18 @@ where
                     }
                     _ => format!("connection to {peer} lost: {error}"),
                 };
-                // A layer below that has a text of its own has said it all.
-                let hint = if state.http2.settings_received() || error.get_ref().is_some() {
+                let hint = if state.http2.settings_received() {
+                    if E::IS_CLIENT { hint_at_cut(error.kind()) } else { "" }
+                } else if error.get_ref().is_some() {
+                    // A layer below that has a text of its own has said it all.
                     ""
                 } else {
                     " (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)"
                 };
-                let farewell = match &state.farewell {
-                    Some(farewell) => format!(" after GOAWAY, {farewell}"),
-                    None => String::new(),
-                };
-                how + &farewell + hint
+                match &state.farewell {
+                    Some(farewell) => format!("{how} after GOAWAY, {farewell}"),
+                    None => how + hint,
+                }
             }
         };
         let status = Status::unavailable(message);
@@ -452,12 +453,23 @@ impl<IO, E> Drop for Driver<IO, E> {
     }
 }
 
+/// What it may mean that a server's connection ended without a word.
+fn hint_at_cut(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe => " (was the server killed, or the connection cut on the way?)",
+        _ => "",
+    }
+}
+
 /// Names what is at the other end, if its first bytes are not HTTP/2's but well known.
 fn identify_non_http2_peer(first: &[u8], is_client: bool) -> Option<&'static str> {
     // TLS records: alert (21) or handshake (22), version 3.x.
     let is_tls = matches!(first, [0x15 | 0x16, 0x03, ..]);
     match (is_client, is_tls) {
-        (true, true) => Some("the server speaks TLS, and this channel does not"),
+        (true, true) => Some("the server speaks TLS, and this channel does not (is https:// missing?)"),
         (true, false) if first.starts_with(b"HTTP/1.") => {
             Some("the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?")
         }

@@ -106,7 +106,9 @@ impl Step {
     const CONNECTING: u8 = 0;
     #[cfg(feature = "tls")]
     const SHAKING_HANDS: u8 = 1;
-    const SETTINGS: u8 = 2;
+    #[cfg(feature = "tls")]
+    const SETTINGS_OVER_TLS: u8 = 2;
+    const SETTINGS: u8 = 3;
 
     fn set(&self, step: u8) {
         self.0.store(step, Ordering::Relaxed);
@@ -119,6 +121,10 @@ impl Step {
             #[cfg(feature = "tls")]
             Self::SHAKING_HANDS => {
                 format!("{peer} had not finished the TLS handshake (does it speak TLS at this port?)")
+            }
+            #[cfg(feature = "tls")]
+            Self::SETTINGS_OVER_TLS => {
+                format!("{peer} had not sent its HTTP/2 SETTINGS (is it a gRPC server?)")
             }
             _ => format!("{peer} had not sent its HTTP/2 SETTINGS (is it a gRPC server, and without TLS?)"),
         }
@@ -240,7 +246,7 @@ where
         step.set(Step::SHAKING_HANDS);
         let connected = tls.connect(io, Held::default()).await;
         let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
-        step.set(Step::SETTINGS);
+        step.set(Step::SETTINGS_OVER_TLS);
         return speak(stream, peer, options, owner).await;
     }
     step.set(Step::SETTINGS);
@@ -334,4 +340,23 @@ fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
         _ => "",
     };
     Status::unavailable(format!("can't connect to {endpoint}: {error}{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_many_addresses_four_are_named() {
+        let target = Target::parse("somewhere:1").expect("a target");
+        let failures: Vec<Status> =
+            (1..=6).map(|number| Status::unavailable(format!("no {number}"))).collect();
+        let check = |count: usize, expected: &str| {
+            assert_eq!(failed_all(&target, &failures[..count]).message(), expected);
+        };
+        check(0, "somewhere:1 has no address");
+        check(1, "no 1");
+        check(2, "none of 2 addresses of somewhere:1 would do: no 1; no 2");
+        check(6, "none of 6 addresses of somewhere:1 would do: no 1; no 2; no 3; no 4; and 2 more");
+    }
 }

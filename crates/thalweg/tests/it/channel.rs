@@ -145,7 +145,9 @@ async fn a_connection_lost_at_each_stage() {
         peer.send().await;
         drop(peer);
         let status = soon(call).await.expect("no panic").expect_err(stage);
-        let expected = format!("memory:1 closed the connection [/test.Echo/Echo to memory:1, {phase}]");
+        let hint = "(was the server killed, or the connection cut on the way?)";
+        let expected =
+            format!("memory:1 closed the connection {hint} [/test.Echo/Echo to memory:1, {phase}]");
         assert_eq!((status.code(), status.message()), (Code::Unavailable, &*expected));
         assert_eq!(channel.lanes()[0].in_flight, 0, "{stage}");
         // The next call finds it out and connects again.

@@ -1,8 +1,10 @@
 //! What a client's own errors say, over real sockets: what happened, of which call, to where, how far it was, and what
 //! to do. docs/errors.md has them all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::certificates::Authority;
 use crate::support::peer::{HEAD, OK, Peer, connected};
 use crate::support::{
     COUNT, ECHO, Echo, REPEAT, Receiver, chat, connect, echo, items, raw, soon, spawn_echo, start, until,
@@ -10,8 +12,12 @@ use crate::support::{
 use thalweg::http2::ErrorCode;
 use thalweg::http2::frame::{Flags, Kind};
 use thalweg::server::ServerBuilder;
+use thalweg::tls::testing::server_stream;
+use thalweg::tls::{ClientTlsConfig, Identity};
 use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Server, Status, Streaming};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 /// That the message is this, where `*` stands for anything.
 #[track_caller]
@@ -96,19 +102,84 @@ async fn a_name_that_nobody_has() {
 
 #[tokio::test]
 async fn a_listener_that_says_nothing() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let target = listener.local_addr().expect("an address").to_string();
-    let channel = Channel::builder(&target).connect_timeout(Duration::from_millis(200));
+    let check_silent = async |tls: Option<ClientTlsConfig>, shakes_hands: Option<Identity>, missing: &str| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let target = listener.local_addr().expect("an address").to_string();
+        tokio::spawn(async move {
+            let (socket, _) = listener.accept().await.expect("a client");
+            let held = Arc::default();
+            let _stream = match shakes_hands {
+                Some(identity) => server_stream(identity.into(), socket, &held).await.ok(),
+                None => std::future::pending().await,
+            };
+            std::future::pending::<()>().await;
+        });
+        let builder = Channel::builder(&target).connect_timeout(Duration::from_millis(500));
+        let channel = match tls {
+            Some(tls) => builder.tls(tls),
+            None => builder,
+        };
+        let channel = channel.connect_lazy().expect("a target");
+        let status = echo(&channel, raw("x")).await.expect_err("it says nothing");
+        check(
+            &status,
+            Code::Unavailable,
+            &format!(
+                "no connection to {target} within 500ms: {target} {missing}; the next is due in * s \
+                 [/test.Echo/Echo to {target}, connecting]"
+            ),
+        );
+    };
+    let authority = Authority::new();
+    let tls = || Some(trusting(&authority));
+    let settings = "had not sent its HTTP/2 SETTINGS (is it a gRPC server, and without TLS?)";
+    check_silent(None, None, settings).await;
+    let handshake = "had not finished the TLS handshake (does it speak TLS at this port?)";
+    check_silent(tls(), None, handshake).await;
+    let settings = "had not sent its HTTP/2 SETTINGS (is it a gRPC server?)";
+    check_silent(tls(), Some(authority.identity("localhost")), settings).await;
+}
+
+/// As a firewall that drops in silence.
+#[tokio::test(start_paused = true)]
+async fn nobody_accepts() {
+    let builder = Channel::builder("memory:1");
+    let channel = builder.connector(std::future::pending::<std::io::Result<tokio::io::DuplexStream>>);
     let channel = channel.connect_lazy().expect("a target");
-    let status = echo(&channel, raw("x")).await.expect_err("it says nothing");
+    let status = echo(&channel, raw("x")).await.expect_err("nobody accepts it");
     check(
         &status,
         Code::Unavailable,
-        &format!(
-            "no connection to {target} within 200ms: {target} had not sent its HTTP/2 SETTINGS (is it a gRPC server, \
-             and without TLS?); the next is due in * s [/test.Echo/Echo to {target}, connecting]"
-        ),
+        "no connection to memory:1 within 20s: the other end had not accepted it; the next is due in * s \
+         [/test.Echo/Echo to memory:1, connecting]",
     );
+}
+
+/// Those that end, or say something else than HTTP/2.
+#[tokio::test]
+async fn a_listener_that_is_no_grpc_server() {
+    let check_answer = async |answer: &'static [u8], says: &str| {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let target = listener.local_addr().expect("an address").to_string();
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.expect("a client");
+            let mut preface = [0; 24];
+            socket.read_exact(&mut preface).await.expect("a preface");
+            socket.write_all(answer).await.expect("a client");
+            socket.shutdown().await.expect("a client");
+            let _ = socket.read_to_end(&mut Vec::new()).await;
+        });
+        let channel = lazy(&target);
+        let status = echo(&channel, raw("x")).await.expect_err("it is no gRPC server");
+        let expected =
+            format!("{target}{says}; the next is due in * s [/test.Echo/Echo to {target}, connecting]");
+        check(&status, Code::Unavailable, &expected);
+    };
+    let ends =
+        " closed the connection (before it sent HTTP/2 SETTINGS: is it a gRPC server, and without TLS?)";
+    check_answer(b"", ends).await;
+    let http1 = ": the server speaks HTTP/1.x, not HTTP/2: is this a gRPC port?";
+    check_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n", http1).await;
 }
 
 const LATE: &str = "the deadline of the call has passed:";
@@ -244,6 +315,13 @@ async fn a_server_that_resets() {
     check_reset(ErrorCode::Cancel, Code::Cancelled, &says).await;
     let says = format!("ENHANCE_YOUR_CALM: the peer reset the stream (it wants fewer calls) {context}");
     check_reset(ErrorCode::EnhanceYourCalm, Code::ResourceExhausted, &says).await;
+    let says = format!("INADEQUATE_SECURITY: the peer reset the stream (it wants better TLS) {context}");
+    check_reset(ErrorCode::InadequateSecurity, Code::PermissionDenied, &says).await;
+    let http1 =
+        "HTTP_1_1_REQUIRED: the peer reset the stream (it wants HTTP/1.1, which gRPC is not spoken over)";
+    check_reset(ErrorCode::Http11Required, Code::Internal, &format!("{http1} {context}")).await;
+    let says = format!("NO_ERROR: the peer reset the stream (it ended the response in the middle) {context}");
+    check_reset(ErrorCode::NoError, Code::Internal, &says).await;
 }
 
 /// A call that was refused was made again: the second attempt fails.
@@ -262,24 +340,156 @@ async fn the_attempt_is_named() {
         "the stream was reset with REFUSED_STREAM: the peer reset the stream (it has more calls than it wants) \
          [/test.Echo/Echo to memory:1, attempt 2, waiting for the response]",
     );
-}
 
-#[tokio::test]
-async fn a_server_that_goes_away() {
-    let (channel, mut peer, _accepted) = connected(&[]).await;
     let call = spawn_echo(&channel, "x");
     let stream = soon(peer.next_of(Kind::Data)).await.stream;
-    let mut farewell = vec![0, 0, 0, stream as u8, 0, 0, 0, 11];
-    farewell.extend(b"too much");
-    peer.headers(stream, false, HEAD).frame(Kind::GoAway, Flags::NONE, 0, &farewell).send().await;
+    peer.reset(stream, ErrorCode::RefusedStream).send().await;
+    soon(peer.next_of(Kind::Data)).await;
     drop(peer);
     let status = soon(call).await.expect("no panic").expect_err("it is gone");
     check(
         &status,
         Code::Unavailable,
-        "memory:1 closed the connection after GOAWAY, ENHANCE_YOUR_CALM: too much [/test.Echo/Echo to memory:1, \
-         receiving the response]",
+        "memory:1 closed the connection (was the server killed, or the connection cut on the way?) \
+         [/test.Echo/Echo to memory:1, attempt 2, waiting for the response]",
     );
+}
+
+/// A server of one connection, which ends as its process does when it is killed: by RST where its system has bytes that
+/// were not read, or with FIN alone.
+async fn mortal(server: ServerBuilder, resets: bool) -> (String, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let target = listener.local_addr().expect("an address").to_string();
+    let serving = tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.expect("a client");
+        if resets {
+            socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).expect("an option");
+        }
+        server.serve_connection(socket).await;
+    });
+    (target, serving)
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed() {
+    let authority = Authority::new();
+    for (has_tls, resets) in [(false, false), (false, true), (true, false), (true, true)] {
+        let start = async || {
+            let server = if has_tls {
+                server().tls(authority.identity("localhost")).expect("a configuration")
+            } else {
+                server()
+            };
+            let (address, serving) = mortal(server, resets).await;
+            // Not as the address is written, so that both are named.
+            let target = format!("ipv4:{address}");
+            let builder = Channel::builder(&target);
+            let builder = if has_tls { builder.tls(trusting(&authority)) } else { builder };
+            (address, serving, soon(builder.connect()).await.expect("a server"))
+        };
+        let killed = |status: &Status, address: &str, path: &str, phase: &str| {
+            let what = match (has_tls, resets) {
+                (false, false) => format!("{address} closed the connection"),
+                (true, false) => {
+                    format!(
+                        "connection to {address} lost: the connection was closed without TLS's close_notify"
+                    )
+                }
+                (_, true) => format!("connection to {address} lost: Connection reset by peer (os error 104)"),
+            };
+            let expected = format!(
+                "{what} (was the server killed, or the connection cut on the way?) [{path} to ipv4:{address} \
+                 ({address}), {phase}]"
+            );
+            check(status, Code::Unavailable, &expected);
+        };
+
+        let (address, serving, channel) = start().await;
+        let call = spawn_echo(&channel, "sleep");
+        until(|| channel.lanes()[0].in_flight == 1).await;
+        // It answers what came behind the call: it has that.
+        echo(&channel, raw("x")).await.expect("an answer");
+        serving.abort();
+        let status = soon(call).await.expect("no panic").expect_err("it was killed");
+        killed(&status, &address, "/test.Echo/Echo", "waiting for the response");
+
+        let (address, serving, channel) = start().await;
+        let (requests, source) = tokio::sync::mpsc::unbounded_channel::<Raw>();
+        requests.send(raw("1")).expect("it is read");
+        let mut responses = soon(chat(&channel, Receiver(source))).await.expect("it begins");
+        assert_eq!(soon(responses.message()).await.expect("the first"), Some(raw("1")));
+        serving.abort();
+        let status = soon(responses.message()).await.expect_err("it was killed");
+        killed(&status, &address, "/test.Echo/Chat", "receiving the response");
+    }
+}
+
+/// To a server at 127.0.0.1 whose certificate is for localhost.
+fn trusting(authority: &Authority) -> ClientTlsConfig {
+    ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name("localhost")
+}
+
+#[tokio::test]
+async fn tls_that_does_not_fit() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let check_call = async |identity: Option<Identity>, tls: Option<ClientTlsConfig>, says: &str| {
+        let server = match identity {
+            Some(identity) => server().tls(identity).expect("a configuration"),
+            None => server(),
+        };
+        let address = start(server).await;
+        let target = format!("ipv4:{address}");
+        let builder = Channel::builder(&target);
+        let channel = match tls {
+            Some(tls) => builder.tls(tls),
+            None => builder,
+        };
+        let channel = channel.connect_lazy().expect("a configuration");
+        let status = call(&channel, "x", &CallOptions::default()).await.expect_err("they don't understand");
+        let expected = format!(
+            "{address}: {says}; the next is due in * s [/test.Echo/Echo to ipv4:{address}, connecting]"
+        );
+        check(&status, Code::Unavailable, &expected);
+    };
+    let right = || Some(authority.identity("localhost"));
+    let plain = "the server speaks TLS, and this channel does not (is https:// missing?)";
+    check_call(right(), None, plain).await;
+    let not_tls =
+        "the server speaks HTTP/2 without TLS, and this channel uses TLS: is this the port for TLS?";
+    check_call(None, Some(trusting(&authority)), not_tls).await;
+    let unknown = "the TLS handshake failed: invalid peer certificate: UnknownIssuer (no authority that is trusted \
+                   here has issued the peer's certificate; give the certificate of the one that has, or have the \
+                   peer send its whole chain)";
+    check_call(Some(other.identity("localhost")), Some(trusting(&authority)), unknown).await;
+    let name = "the TLS handshake failed: invalid peer certificate: certificate not valid for name \"localhost\"; \
+                certificate is only valid for DnsName(\"elsewhere\") (connect by a name that the certificate has, or \
+                set the name to verify)";
+    check_call(Some(authority.identity("elsewhere")), Some(trusting(&authority)), name).await;
+}
+
+#[tokio::test]
+async fn a_server_that_goes_away() {
+    let check_farewell = async |code: u8, words: &[u8], says: &str| {
+        let (channel, mut peer, _accepted) = connected(&[]).await;
+        let call = spawn_echo(&channel, "x");
+        let stream = soon(peer.next_of(Kind::Data)).await.stream;
+        let farewell = [&[0, 0, 0, stream as u8, 0, 0, 0, code], words].concat();
+        peer.headers(stream, false, HEAD).frame(Kind::GoAway, Flags::NONE, 0, &farewell).send().await;
+        drop(peer);
+        let status = soon(call).await.expect("no panic").expect_err("it is gone");
+        let expected = format!(
+            "memory:1 closed the connection{says} [/test.Echo/Echo to memory:1, receiving the response]"
+        );
+        check(&status, Code::Unavailable, &expected);
+    };
+    check_farewell(11, b"too much", " after GOAWAY, ENHANCE_YOUR_CALM: too much").await;
+    check_farewell(11, b"", " after GOAWAY, ENHANCE_YOUR_CALM").await;
+    check_farewell(0, b"until later", " after GOAWAY, NO_ERROR: until later").await;
+    check_farewell(0, b"", " (was the server killed, or the connection cut on the way?)").await;
+    // In one line, and not too long.
+    check_farewell(11, b"one\ntwo", " after GOAWAY, ENHANCE_YOUR_CALM: one\\ntwo").await;
+    let long = format!(" after GOAWAY, ENHANCE_YOUR_CALM: {}", "x".repeat(200));
+    check_farewell(11, &[b'x'; 1000], &long).await;
 }
 
 /// What an application has said stays as it has said it.
