@@ -203,6 +203,7 @@ mod tests {
         let options = Keepalive::every(Duration::from_secs(10));
         let asked = asking.look(&options, &mut connection.lock(), later);
         assert_eq!(asked, Asked::Again(later + Duration::from_secs(10)));
+        assert_eq!(connection.lock().keepalives_sent, 0);
     }
 
     #[test]
@@ -210,5 +211,7 @@ mod tests {
         let options = Keepalive::every(Duration::from_secs(1)).timeout(Duration::ZERO);
         let fitted = options.at_least(Keepalive::CLIENT_INTERVAL_MIN);
         assert_eq!((fitted.interval, fitted.timeout), (Duration::from_secs(10), Duration::from_secs(1)));
+        let of_server = Keepalive::every(Duration::ZERO).at_least(Duration::ZERO);
+        assert_eq!(of_server.interval, Duration::from_secs(1));
     }
 }

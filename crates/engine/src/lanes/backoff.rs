@@ -97,6 +97,10 @@ mod tests {
         check(grpc, 11, 0.5, 109_951);
         check(grpc, 12, 0.5, 120_000);
         check(grpc, u32::MAX, 1.0, 144_000);
+        // Neither shorter pauses nor chance beyond its range.
+        check(grpc.multiplier(0.5), 5, 0.5, 1000);
+        check(grpc, 1, 7.0, 1200);
+        check(grpc, 1, -7.0, 800);
         let quick = grpc.base_delay(Duration::from_millis(50)).multiplier(2.0).jitter(0.0);
         let quick = quick.max_delay(Duration::from_millis(300));
         check(quick, 1, 1.0, 50);

@@ -140,5 +140,9 @@ mod tests {
         check(ErrorCode::EnhanceYourCalm, b"something else", 10);
         check(ErrorCode::EnhanceYourCalm, TOO_MANY_PINGS, 20);
         check(ErrorCode::EnhanceYourCalm, TOO_MANY_PINGS, 40);
+        for _ in 0..40 {
+            upkeep.ping_less();
+        }
+        check(ErrorCode::NoError, b"", 10 << DOUBLED_MAX);
     }
 }

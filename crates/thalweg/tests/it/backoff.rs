@@ -1,7 +1,7 @@
 //! How soon a channel recovers from an outage: by gRPC's backoff, in virtual time.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -179,6 +179,38 @@ async fn the_pauses_are_those_that_are_set() {
     check(doubled.jitter(1.0), &[0, 100, 300, 700, 1100]).await;
 }
 
+/// How many attempts have failed, since when, when the next is due, and why the last one failed.
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_told() {
+    let attempts = AtomicUsize::new(0);
+    let builder = Channel::builder("remote:1").lanes(1).backoff_jitter(|| 0.0).connector(move || {
+        let error = match attempts.fetch_add(1, Ordering::SeqCst) {
+            0 => io::ErrorKind::ConnectionRefused,
+            _ => io::ErrorKind::HostUnreachable,
+        };
+        std::future::ready(Err::<DuplexStream, _>(error.into()))
+    });
+    let channel = builder.connect_lazy().expect("a channel");
+    let waiting = spawn_patient(&channel);
+    let check = async |expected: &str| {
+        let status = call(&channel, &CallOptions::default()).await.expect_err("nobody is there");
+        let expected =
+            format!("can't connect to remote:1: {expected} [/test.Echo/Echo to remote:1, connecting]");
+        assert_eq!(status.message(), expected);
+    };
+    tokio::time::sleep(ms(300)).await;
+    check("connection refused (is the server running?); the next is due in 0.5 s").await;
+    // At 0 s, 0.8 s and 2.08 s; the next would come at 4.13 s.
+    tokio::time::sleep(ms(2800)).await;
+    let unreachable = "host unreachable (is there a way to it?)";
+    check(&format!("{unreachable}; 3 attempts have failed in 3.1 s, the next is due in 1.0 s")).await;
+    // The pauses begin anew, the outage does not.
+    channel.reset_connect_backoff();
+    tokio::time::sleep(ms(100)).await;
+    check(&format!("{unreachable}; 4 attempts have failed in 3.2 s, the next is due in 0.7 s")).await;
+    waiting.abort();
+}
+
 /// As grpc-go's `ResetConnectBackoff`: the next attempt comes at once, for those who wait, and the pauses begin anew.
 #[tokio::test(start_paused = true)]
 async fn a_reset_ends_the_pause() {
@@ -211,4 +243,34 @@ async fn a_reset_ends_the_pause() {
     };
     check(1).await;
     check(3).await;
+}
+
+/// A lane that has failed beside one that works need not wait either.
+#[tokio::test(start_paused = true)]
+async fn a_reset_ends_the_pause_of_each_lane() {
+    let (attempts, is_open) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let remote = Remote::default();
+    let connector = {
+        let (attempts, is_open, remote) = (Arc::clone(&attempts), Arc::clone(&is_open), remote.clone());
+        move || {
+            let is_first = attempts.fetch_add(1, Ordering::SeqCst) == 0;
+            remote.is_gone.store(!is_first && !is_open.load(Ordering::SeqCst), Ordering::SeqCst);
+            std::future::ready(remote.connect())
+        }
+    };
+    let builder = Channel::builder("remote:1").lanes(2).backoff_jitter(|| 0.0);
+    let channel = builder.connector(connector).connect_lazy().expect("a channel");
+    let states = || channel.lanes().iter().map(|lane| lane.state).collect::<Vec<_>>();
+    // The second lane's attempts come at 0 s, 0.8 s and 2.08 s; the next would at 4.13 s.
+    for _ in 0..25 {
+        call(&channel, &CallOptions::default()).await.expect("an answer");
+        tokio::time::sleep(ms(100)).await;
+    }
+    assert_eq!(states(), ["READY", "TRANSIENT_FAILURE"]);
+    assert_eq!(attempts.load(Ordering::SeqCst), 4);
+    is_open.store(true, Ordering::SeqCst);
+    channel.reset_connect_backoff();
+    call(&channel, &CallOptions::default()).await.expect("an answer");
+    tokio::time::sleep(ms(10)).await;
+    assert_eq!(states(), ["READY", "READY"]);
 }

@@ -94,6 +94,30 @@ async fn answers_wipe_out_strikes() {
     soon(peer.next_of(Kind::GoAway)).await;
 }
 
+/// What has waited for a window wipes them out as well when it goes.
+#[tokio::test(start_paused = true)]
+async fn answers_that_were_queued_wipe_out_strikes() {
+    let mut peer = client_of(Server::builder()).await;
+    let path = |(name, value)| (name, if name == ":path" { "/test.Echo/Repeat" } else { value });
+    let request: Vec<_> = REQUEST.iter().copied().map(path).collect();
+    peer.headers(1, false, &request).message(1, true, b"1 200000").send().await;
+    let mut left = 65_535;
+    for _ in 0..5 {
+        while left > 0 {
+            left -= soon(peer.next_of(Kind::Data)).await.payload.len();
+        }
+        for _ in 0..3 {
+            peer.frame(Kind::Ping, Flags::NONE, 0, &[0; 8]).send().await;
+            soon(peer.next_of(Kind::Ping)).await;
+        }
+        left = 10_000;
+        for stream in [0, 1] {
+            peer.frame(Kind::WindowUpdate, Flags::NONE, stream, &10_000_u32.to_be_bytes());
+        }
+        peer.send().await;
+    }
+}
+
 /// Our own client against a server that permits less: it is sent away once, and stays from then on.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_pings_too_often_finds_the_interval_that_is_permitted() {
