@@ -16,13 +16,14 @@ pub(crate) struct ServerTlsArgs {
     #[arg(long)]
     tls: bool,
 
-    /// The server's certificate and its chain, in PEM; read again when it changes
+    /// The server's certificate and its chain, in PEM; read again when it changes. Given several times, with as many
+    /// keys: clients see the one for the name that they ask for, else the first
     #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
+    cert: Vec<PathBuf>,
 
-    /// The certificate's private key, in PEM
+    /// The certificate's private key, in PEM; the first belongs to the first certificate
     #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
+    key: Vec<PathBuf>,
 
     /// Take only clients with a certificate that one of these authorities issued (mTLS), in PEM
     #[arg(long, value_name = "FILE")]
@@ -32,12 +33,22 @@ pub(crate) struct ServerTlsArgs {
 impl ServerTlsArgs {
     /// None for a server without TLS.
     pub(crate) fn config(&self) -> Result<Option<ServerTlsConfig>, Failure> {
-        let identity = match (&self.cert, &self.key) {
-            (Some(cert), Some(key)) => Identity::from_files(cert, key),
-            _ if self.tls || self.cacert.is_some() => of_this_run()?,
-            _ => return Ok(None),
+        if self.cert.len() != self.key.len() {
+            let (certs, keys) = (self.cert.len(), self.key.len());
+            return Err(Failure::bad_arguments(format!(
+                "--cert is given {certs} times and --key {keys} times: each certificate needs its key, in the same \
+                 order"
+            )));
+        }
+        let mut identities =
+            self.cert.iter().zip(&self.key).map(|(cert, key)| Identity::from_files(cert, key));
+        let default = match identities.next() {
+            Some(first) => first,
+            None if self.tls || self.cacert.is_some() => of_this_run()?,
+            None => return Ok(None),
         };
-        let config = ServerTlsConfig::new().identity(identity);
+        let config = identities
+            .fold(ServerTlsConfig::new().identity(default), ServerTlsConfig::identity_for_its_names);
         Ok(Some(match &self.cacert {
             Some(file) => config.client_ca_root(Certificate::from_file(file)),
             None => config,

@@ -62,3 +62,42 @@ fn certificates_are_made_served_and_verified() {
     let (code, _, stderr) = outcome(thalweg(&unfit).output().unwrap());
     assert!(code == Some(2) && stderr.contains("not the key of the certificate"), "{stderr}");
 }
+
+#[test]
+fn a_server_has_several_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |maker: &str, name: &str| folder.path().join(maker).join(name).display().to_string();
+    for (maker, name) in [("first", "localhost"), ("second", "shop.test"), ("third", "*.shop.test")] {
+        let args = ["certs", "--out", &folder.path().join(maker).display().to_string(), name];
+        assert_eq!(thalweg(&args).status().unwrap().code(), Some(0));
+    }
+    let pair = |cert: &str, key: &str| {
+        ["--cert".to_owned(), file(cert, "server.pem"), "--key".to_owned(), file(key, "server.key")]
+    };
+    let pairs = [pair("first", "first"), pair("second", "second"), pair("third", "third")].concat();
+    let pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
+    let (_server, addresses) = Running::serve_with(&["127.0.0.1:0"], &pairs);
+    for (name, maker) in [("localhost", "first"), ("shop.test", "second"), ("a.shop.test", "third")] {
+        for authority in ["first", "second", "third"] {
+            let flags = ["--servername", name, "--cacert", &file(authority, "ca.pem")];
+            let expected = if authority == maker { Ok(()) } else { Err("no authority that is trusted here") };
+            check(&addresses[0], &flags, expected);
+        }
+    }
+    let flags = ["--servername", "elsewhere.test", "--cacert", &file("first", "ca.pem")];
+    check(&addresses[0], &flags, Err("localhost"));
+
+    let refused = |flags: &[String], parts: &[&str]| {
+        let mut args = vec!["serve", "--listen", "127.0.0.1:0"];
+        args.extend(flags.iter().map(String::as_str));
+        let (code, _, stderr) = outcome(thalweg(&args).output().unwrap());
+        assert!(code == Some(2) && parts.iter().all(|part| stderr.contains(part)), "{args:?}: {stderr}");
+    };
+    let second = file("second", "server.pem");
+    let unfit = [pair("first", "first"), pair("second", "third")].concat();
+    refused(&unfit, &[&second, &file("third", "server.key"), "not the key of the certificate"]);
+    let one_more = [&pair("first", "first")[..], &["--cert".to_owned(), second.clone()]].concat();
+    refused(&one_more, &["--cert is given 2 times and --key 1 times"]);
+    let twice = [pair("first", "first"), pair("second", "second"), pair("second", "second")].concat();
+    refused(&twice, &["`shop.test` is a name of two certificates", &second]);
+}

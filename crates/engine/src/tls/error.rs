@@ -69,6 +69,28 @@ pub enum TlsError {
         /// As it was given.
         name: String,
     },
+    /// Two identities are to be shown under the names in their certificates, and a name is in both.
+    #[error(
+        "`{name}` is a name of two certificates ({place}; {other}): leave one of them out, or have one issued without \
+         that name"
+    )]
+    SameName {
+        /// The name.
+        name: String,
+        /// Where the first comes from.
+        place: String,
+        /// Where the second comes from.
+        other: String,
+    },
+    /// An identity that is to be shown under the names in its certificate, which has none.
+    #[error(
+        "{place}: the certificate has no DNS name, so that no client could ask for it: have it issued with one, or \
+         make it the default"
+    )]
+    NoName {
+        /// Where it comes from.
+        place: String,
+    },
     /// The platform has no roots, and no others were given.
     #[error(
         "the platform's root certificates: {reason}; install them (on Debian the package ca-certificates), or give \

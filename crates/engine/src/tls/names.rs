@@ -1,12 +1,13 @@
 //! Which certificate a client is shown: by the host that it asks for (SNI, RFC 6066 §3).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rustls::client::verify_server_name;
 use rustls::pki_types::{DnsName, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use webpki::EndEntityCert;
 
 use super::error::TlsError;
 use super::identity::{Changes, Identity, Pair};
@@ -17,6 +18,8 @@ pub(super) struct Identities {
     pub(super) default: Option<Identity>,
     /// By DNS name in lower case, or `*.` and one.
     pub(super) by_name: BTreeMap<String, Identity>,
+    /// Each for the names in its certificate.
+    pub(super) by_certificate: Vec<Identity>,
 }
 
 /// The same, read.
@@ -24,6 +27,7 @@ pub(super) struct Identities {
 pub(super) struct Pairs {
     default: Option<Pair>,
     by_name: BTreeMap<String, Pair>,
+    by_certificate: Vec<Pair>,
 }
 
 /// The same, ready to be shown.
@@ -38,35 +42,71 @@ const ANY_LABEL: &str = "*.";
 
 impl Identities {
     pub(super) fn read(&self) -> Result<Pairs, TlsError> {
-        if self.default.is_none() && self.by_name.is_empty() {
+        if self.all().next().is_none() {
             return Err(TlsError::NoIdentity);
         }
         let by_name = self.by_name.iter().map(|(name, identity)| Ok((name.clone(), identity.read()?)));
         Ok(Pairs {
             default: self.default.as_ref().map(Identity::read).transpose()?,
             by_name: by_name.collect::<Result<_, TlsError>>()?,
+            by_certificate: self.by_certificate.iter().map(Identity::read).collect::<Result<_, _>>()?,
         })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Identity> {
+        self.default.iter().chain(self.by_name.values()).chain(&self.by_certificate)
     }
 
     /// Versions only grow, so that their sum is another when one of them is.
     pub(super) fn may_change(&self) -> Changes {
-        self.default.iter().chain(self.by_name.values()).map(Identity::may_change).fold(
-            Changes::default(),
-            |all, one| Changes {
-                has_files: all.has_files || one.has_files,
-                version: all.version + one.version,
-            },
-        )
+        self.all().map(Identity::may_change).fold(Changes::default(), |all, one| Changes {
+            has_files: all.has_files || one.has_files,
+            version: all.version + one.version,
+        })
     }
 }
 
 impl Pairs {
     pub(super) fn certificates(&self) -> Result<Certificates, TlsError> {
-        let named = |(name, pair): (&String, &Pair)| Ok((name.clone(), Arc::new(pair.certified_for(name)?)));
-        Ok(Certificates {
-            default: self.default.as_ref().map(Pair::certified_key).transpose()?.map(Arc::new),
-            by_name: self.by_name.iter().map(named).collect::<Result<_, TlsError>>()?,
-        })
+        let default = self.default.as_ref().map(Pair::certified_key).transpose()?.map(Arc::new);
+        let mut by_name = self.of_certificates(default.as_ref())?;
+        for (name, pair) in &self.by_name {
+            by_name.insert(name.clone(), Arc::new(pair.certified_for(name)?));
+        }
+        Ok(Certificates { default, by_name })
+    }
+
+    /// What is shown for the names in certificates. The default's own count, too, where there are others: one of those
+    /// may have a `*` that its name would fall under.
+    fn of_certificates(
+        &self,
+        default: Option<&Arc<CertifiedKey>>,
+    ) -> Result<HashMap<String, Arc<CertifiedKey>>, TlsError> {
+        let (mut by_name, mut places) = (HashMap::new(), HashMap::new());
+        if self.by_certificate.is_empty() {
+            return Ok(by_name);
+        }
+        let mut add = |pair: &Pair, key: &Arc<CertifiedKey>, names: BTreeSet<String>| {
+            for name in names {
+                if let Some(other) = places.insert(name.clone(), pair.place.clone()) {
+                    return Err(TlsError::SameName { name, place: other, other: pair.place.clone() });
+                }
+                by_name.insert(name, Arc::clone(key));
+            }
+            Ok(())
+        };
+        if let (Some(pair), Some(key)) = (&self.default, default) {
+            add(pair, key, pair.dns_names()?)?;
+        }
+        for pair in &self.by_certificate {
+            let key = Arc::new(pair.certified_key()?);
+            let names = pair.dns_names()?;
+            if names.is_empty() {
+                return Err(TlsError::NoName { place: pair.place.clone() });
+            }
+            add(pair, &key, names)?;
+        }
+        Ok(by_name)
     }
 }
 
@@ -87,6 +127,16 @@ impl Pair {
         let place = self.place.clone();
         is_for_it.map_err(|_| TlsError::OtherName { place, name: name.to_owned() })?;
         Ok(key)
+    }
+
+    /// The DNS names in its certificate, in lower case.
+    fn dns_names(&self) -> Result<BTreeSet<String>, TlsError> {
+        let Some(certificate) = self.chain.first() else { return Ok(BTreeSet::new()) };
+        let certificate = EndEntityCert::try_from(certificate).map_err(|error| TlsError::Identity {
+            place: self.place.clone(),
+            source: rustls::Error::General(error.to_string()),
+        })?;
+        Ok(certificate.valid_dns_names().map(str::to_ascii_lowercase).collect())
     }
 }
 

@@ -132,6 +132,23 @@ impl ServerTlsConfig {
         })
     }
 
+    /// What the server shows to clients that ask for one of the DNS names in its certificate (SNI); called again, it
+    /// adds another. The names are read with the certificate: one that is renewed may have others. A name may be in one
+    /// of these certificates only, that of [`identity`](Self::identity) included, whose names are its own, too. What is
+    /// said [of a name](Self::identity_for) goes before.
+    ///
+    /// ```
+    /// use thalweg_engine::tls::{Identity, ServerTlsConfig};
+    ///
+    /// let _tls = ServerTlsConfig::new()
+    ///     .identity(Identity::from_files("default.pem", "default.key"))
+    ///     .identity_for_its_names(Identity::from_files("shop.pem", "shop.key"));
+    /// ```
+    pub fn identity_for_its_names(self, identity: impl Into<Identity>) -> Self {
+        let identity = identity.into();
+        self.ours(|recipe| recipe.identities.by_certificate.push(identity))
+    }
+
     /// Takes clients alone that show a certificate which this authority issued (mTLS). Called again, it adds another
     /// authority.
     pub fn client_ca_root(self, authority: Certificate) -> Self {

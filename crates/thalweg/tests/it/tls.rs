@@ -283,6 +283,19 @@ fn identities_that_can_not_be_used_are_named() {
         check(named(name), &format!("`{name}` is not a name that clients ask for"));
     }
     server().tls(named("a")).expect("a name of the certificate");
+
+    let with = |identity: Identity, other: &Issued| {
+        ServerTlsConfig::from(identity).identity_for_its_names(other.identity())
+    };
+    check(with(one.identity(), &one), "`a` is a name of two certificates");
+    check(
+        with(other.identity(), &one).identity_for_its_names(one.identity()),
+        "`a` is a name of two certificates",
+    );
+    let of_address = authority.issue("127.0.0.1", |_| ());
+    check(with(one.identity(), &of_address), "no DNS name");
+    server().tls(with(of_address.identity(), &one)).expect("a default without a name");
+    server().tls(with(one.identity(), &other)).expect("two names");
 }
 
 #[tokio::test]
@@ -405,18 +418,26 @@ async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
     let authority = Authority::new();
     let issue = |name: &str| authority.issue(name, |_| ());
     let (default, shop, apis, one_api) =
-        (issue("localhost"), issue("shop.test"), issue("*.api.test"), issue("one.api.test"));
+        (issue("localhost"), issue("Shop.test"), issue("*.api.test"), issue("one.api.test"));
     let named = || {
         ServerTlsConfig::new()
-            .identity_for("Shop.test", shop.identity())
+            .identity_for("shop.Test", shop.identity())
             .identity_for("*.api.test", apis.identity())
             .identity_for("one.api.test", one_api.identity())
     };
     let strict = secure(named()).await;
     let lenient = secure(named().identity(default.identity())).await;
+    let by_certificates = [&shop, &apis, &one_api]
+        .into_iter()
+        .fold(default.identity().into(), |tls: ServerTlsConfig, issued| {
+            tls.identity_for_its_names(issued.identity())
+        });
+    let by_certificates = secure(by_certificates).await;
     let check = |asks_for: Option<&str>, of_strict: Option<&Issued>, of_lenient: &Issued| {
         let certificate = |issued: &Issued| issued.certificate.clone();
-        assert_eq!(shown(&lenient, asks_for), Ok(certificate(of_lenient)), "{asks_for:?}");
+        for target in [&lenient, &by_certificates] {
+            assert_eq!(shown(target, asks_for), Ok(certificate(of_lenient)), "{asks_for:?}");
+        }
         match (of_strict, shown(&strict, asks_for)) {
             (Some(issued), found) => assert_eq!(found, Ok(certificate(issued)), "{asks_for:?}"),
             (None, Err(error)) => assert!(error.contains("AccessDenied"), "{asks_for:?}: {error}"),
@@ -443,6 +464,39 @@ async fn clients_are_shown_the_certificate_of_the_name_that_they_ask_for() {
             Err(error) => assert!(!may && error.to_string().contains("localhost"), "{name}: {error}"),
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_read_with_their_certificates() {
+    let authority = Authority::new();
+    let folder = std::env::temp_dir().join(format!("thalweg-tls-its-names-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let issue = |name: &str| authority.issue(name, |_| ());
+    let (default, apis, told) = (issue("default.api.test"), issue("*.api.test"), issue("told.api.test"));
+    let tls = ServerTlsConfig::new()
+        .identity(default.identity())
+        .identity_for_its_names(apis.write(&folder))
+        .identity_for("told.api.test", told.identity())
+        .reload_interval(Duration::ZERO);
+    let target = secure(tls).await;
+    let check = |asks_for: &str, issued: &Issued| {
+        assert_eq!(shown(&target, Some(asks_for)).as_ref(), Ok(&issued.certificate), "{asks_for}");
+    };
+    check("one.api.test", &apis);
+    check("told.api.test", &told);
+    check("default.api.test", &default);
+    check("shop.test", &default);
+    let shop = issue("shop.test");
+    shop.write(&folder);
+    check("shop.test", &shop);
+    check("one.api.test", &default);
+    // What could not be begun with changes nothing.
+    for unfit in ["default.api.test", "127.0.0.1"] {
+        issue(unfit).write(&folder);
+        check("shop.test", &shop);
+        check("default.api.test", &default);
+    }
+    std::fs::remove_dir_all(folder).expect("the folder");
 }
 
 #[tokio::test(flavor = "multi_thread")]
