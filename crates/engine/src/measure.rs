@@ -5,6 +5,7 @@
 
 #[cfg(feature = "opentelemetry")]
 mod call;
+mod called;
 #[cfg(feature = "opentelemetry")]
 mod client;
 #[cfg(feature = "opentelemetry")]
@@ -25,6 +26,10 @@ mod setup;
 mod span;
 #[cfg(feature = "opentelemetry")]
 mod traces;
+#[cfg(feature = "opentelemetry")]
+mod unbegun;
+
+pub(crate) use called::Called;
 
 #[cfg(feature = "opentelemetry")]
 pub use {metrics::Metrics, traces::Traces};

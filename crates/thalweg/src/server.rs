@@ -309,6 +309,7 @@ impl ServerBuilder {
     /// Traces calls; not at all by default. Interceptors run within the spans.
     #[cfg(feature = "opentelemetry")]
     pub fn traces(mut self, traces: thalweg_engine::Traces) -> Self {
+        self.config.set_traces(traces.clone());
         self.traces = Tracing::by(traces);
         self
     }

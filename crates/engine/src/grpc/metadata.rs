@@ -93,6 +93,16 @@ impl Collector {
         Ok(())
     }
 
+    /// What can be read of the metadata in these fields.
+    pub(super) fn readable<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Self {
+        let mut readable = Self::default();
+        for field in fields.into_iter().filter(|field| !is_read_by_transport(field.name)) {
+            // What can't be is left out.
+            let _ = readable.append(&field);
+        }
+        readable
+    }
+
     pub(super) fn finish(self) -> HeaderMap {
         self.0
     }

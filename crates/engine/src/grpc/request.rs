@@ -128,6 +128,11 @@ pub(crate) fn receive<'a>(
     })
 }
 
+/// What can be read of the metadata of a request whose head is [refused](receive).
+pub(crate) fn readable_metadata<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> HeaderMap {
+    Collector::readable(fields).finish()
+}
+
 /// Why a server does not take a request as a call.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Refusal {

@@ -8,12 +8,15 @@ use http::HeaderMap;
 use opentelemetry::{KeyValue, Value};
 use tokio::time::Instant;
 
+use super::called::Called;
 use super::client::{ClientMetrics, OTHER, Observed};
 use super::client_trace::ClientTrace;
 use super::instruments::{Each, server_calls};
 use super::server_trace::ServerTrace;
 use super::setup::Setup;
 use super::span::Sizes;
+use super::traces::Traces;
+use super::unbegun::Unbegun;
 use crate::status::{Code, Status};
 
 /// A call that is measured, if it is. Clones are of the same call: one that is dropped with the last of them before its
@@ -45,7 +48,6 @@ enum Side {
     Uncounted,
 }
 
-#[expect(clippy::large_enum_variant, reason = "it is on the heap already")]
 enum Trace {
     Client(ClientTrace, Arc<Observed>),
     /// `counted` is what the server's metrics have of the same call.
@@ -53,23 +55,48 @@ enum Trace {
         trace: Arc<ServerTrace>,
         counted: CallMeasure,
     },
+    /// A server's call whose handler has not begun.
+    Unbegun(Unbegun),
 }
 
 /// What is measured of a server's calls, if anything is.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerMeasure(Option<Arc<Each>>);
+pub(crate) struct ServerMeasure(Option<Arc<ServerCalls>>);
+
+#[derive(Debug)]
+struct ServerCalls {
+    each: Option<Arc<Each>>,
+    traces: Option<Traces>,
+}
 
 impl ServerMeasure {
     pub(crate) fn new(setup: &Setup) -> Self {
-        Self(setup.metrics.as_ref().map(|metrics| Arc::new(server_calls(&metrics.meter))))
+        let each = setup.metrics.as_ref().map(|metrics| Arc::new(server_calls(&metrics.meter)));
+        let traces = setup.traces.clone();
+        Self((each.is_some() || traces.is_some()).then(|| Arc::new(ServerCalls { each, traces })))
+    }
+
+    pub(crate) fn is_traced(&self) -> bool {
+        self.0.as_ref().is_some_and(|calls| calls.traces.is_some())
     }
 
     /// A call has come, which is yet to be [counted](CallMeasure::count). `method` is `package.Service/Method`, if the
-    /// server has it.
-    pub(crate) fn call(&self, method: Option<&Arc<str>>) -> CallMeasure {
-        let Some(instruments) = &self.0 else { return CallMeasure(None) };
+    /// server has it; `unbegun` tells what is called, if the call may end before a handler has it.
+    pub(crate) fn call(
+        &self,
+        method: Option<&Arc<str>>,
+        unbegun: impl FnOnce() -> Option<Arc<dyn Called>>,
+    ) -> CallMeasure {
+        let Some(calls) = &self.0 else { return CallMeasure(None) };
+        let unbegun = |traces| Some(Trace::Unbegun(Unbegun::new(traces, unbegun()?)));
+        let trace = calls.traces.as_ref().and_then(unbegun);
+        let side = match &calls.each {
+            Some(each) => Side::Server(Arc::clone(each)),
+            None if trace.is_some() => Side::Uncounted,
+            None => return CallMeasure(None),
+        };
         let method: Value = method.map_or(OTHER.into(), |method| Arc::clone(method).into());
-        CallMeasure::begin(Side::Server(Arc::clone(instruments)), method, None)
+        CallMeasure::begin(side, method, trace)
     }
 }
 
@@ -134,9 +161,32 @@ impl CallMeasure {
 
     /// As [`sent`](Self::sent), of what came.
     #[inline]
-    pub(crate) fn received(&self, bytes: usize) {
+    fn received(&self, bytes: usize) {
         if let Some(measured) = &self.0 {
             measured.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// The request of a server's unary call, of so many bytes, is there: its handler begins.
+    #[inline]
+    pub(crate) fn begun(&self, bytes: usize) {
+        self.received(bytes);
+        if let Some(unbegun) = self.unbegun() {
+            unbegun.set_begun(true);
+        }
+    }
+
+    /// The call was given up before its handler could begin.
+    pub(crate) fn not_begun(&self) {
+        if let Some(unbegun) = self.unbegun() {
+            unbegun.set_begun(false);
+        }
+    }
+
+    /// A server has refused the call with this, before a handler had it.
+    pub(crate) fn refused(&self, status: &Status) {
+        if let Some(unbegun) = self.unbegun() {
+            unbegun.refused(status);
         }
     }
 
@@ -146,7 +196,7 @@ impl CallMeasure {
         if let Some(measured) = &self.0 {
             measured.sent.fetch_add(wire as u64, Ordering::Relaxed);
             match &measured.trace {
-                None => {}
+                None | Some(Trace::Unbegun(_)) => {}
                 Some(Trace::Client(trace, _)) => trace.sent(Sizes::of(plain(), wire)),
                 Some(Trace::Server { trace, counted }) => {
                     trace.sent(plain(), wire);
@@ -164,7 +214,7 @@ impl CallMeasure {
             measured.received.fetch_add(wire as u64, Ordering::Relaxed);
             match &measured.trace {
                 Some(Trace::Client(trace, _)) if !is_compressed => trace.received(Sizes::of(wire, wire)),
-                None | Some(Trace::Client(..)) => {}
+                None | Some(Trace::Client(..) | Trace::Unbegun(_)) => {}
                 Some(Trace::Server { trace, counted }) => {
                     if !is_compressed {
                         trace.received(wire, wire);
@@ -178,7 +228,7 @@ impl CallMeasure {
     /// A message that came compressed has `plain` bytes.
     pub(crate) fn decompressed(&self, plain: usize, wire: usize) {
         match self.trace() {
-            None => {}
+            None | Some(Trace::Unbegun(_)) => {}
             Some(Trace::Client(trace, _)) => trace.received(Sizes::of(plain, wire)),
             Some(Trace::Server { trace, .. }) => trace.received(plain, wire),
         }
@@ -234,7 +284,7 @@ impl CallMeasure {
     pub(crate) fn server_trace(&self) -> Option<&ServerTrace> {
         match self.trace()? {
             Trace::Server { trace, .. } => Some(trace),
-            Trace::Client(..) => None,
+            Trace::Client(..) | Trace::Unbegun(_) => None,
         }
     }
 
@@ -247,7 +297,15 @@ impl CallMeasure {
     fn client_trace(&self) -> Option<&ClientTrace> {
         match self.trace()? {
             Trace::Client(trace, _) => Some(trace),
-            Trace::Server { .. } => None,
+            Trace::Server { .. } | Trace::Unbegun(_) => None,
+        }
+    }
+
+    #[inline]
+    fn unbegun(&self) -> Option<&Unbegun> {
+        match self.trace()? {
+            Trace::Unbegun(unbegun) => Some(unbegun),
+            Trace::Client(..) | Trace::Server { .. } => None,
         }
     }
 
@@ -300,12 +358,14 @@ impl Measured {
                 metrics.instruments.transparent_retries.record(retries, &[method, target]);
             }
         }
-        if let Some(Trace::Client(trace, _)) = &self.trace {
-            match status {
+        match &self.trace {
+            Some(Trace::Client(trace, _)) => match status {
                 Some(status) => trace.end(Err(status)),
                 None if code == Code::Ok => trace.end(Ok(())),
                 None => trace.end(Err(&Status::new(code, ""))),
-            }
+            },
+            Some(Trace::Unbegun(unbegun)) => unbegun.end(),
+            None | Some(Trace::Server { .. }) => {}
         }
     }
 

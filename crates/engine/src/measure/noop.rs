@@ -12,6 +12,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use thalweg_http2::ErrorCode;
 
+use super::called::Called;
 use crate::method::Method;
 use crate::status::{Code, Status};
 
@@ -60,8 +61,16 @@ impl ServerMeasure {
         Self(())
     }
 
+    pub(crate) fn is_traced(&self) -> bool {
+        false
+    }
+
     #[inline]
-    pub(crate) fn call(&self, _method: Option<&Arc<str>>) -> CallMeasure {
+    pub(crate) fn call(
+        &self,
+        _method: Option<&Arc<str>>,
+        _unbegun: impl FnOnce() -> Option<Arc<dyn Called>>,
+    ) -> CallMeasure {
         CallMeasure(())
     }
 }
@@ -98,7 +107,11 @@ impl CallMeasure {
     pub(crate) fn sent(&self, _bytes: usize) {}
 
     #[inline]
-    pub(crate) fn received(&self, _bytes: usize) {}
+    pub(crate) fn begun(&self, _bytes: usize) {}
+
+    pub(crate) fn not_begun(&self) {}
+
+    pub(crate) fn refused(&self, _status: &Status) {}
 
     #[inline]
     pub(crate) fn sent_message(&self, _wire: usize, _plain: impl FnOnce() -> usize) {}

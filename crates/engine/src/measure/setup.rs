@@ -7,6 +7,6 @@ use super::traces::Traces;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) metrics: Option<Metrics>,
-    /// Of a channel; a server's go with its methods.
+    /// A server's go with its methods: here they are of calls that no handler begins.
     pub(crate) traces: Option<Traces>,
 }

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::vec;
 
+use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::handler_cost::HandlerCost;
@@ -14,6 +15,7 @@ use crate::connection::{Connection, Outgoing, Single, keep_scratch, take_scratch
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::request::RequestHead;
+use crate::measure::Called;
 use crate::options::ServiceOptions;
 use crate::status::Status;
 
@@ -86,6 +88,16 @@ pub(super) struct Route {
     pub(super) answer_head: &'static FixedHead,
     /// What the metadata of each of these calls takes, in bytes: of one whose head is kept, next to nothing.
     pub(super) metadata_len: u32,
+}
+
+impl Called for Route {
+    fn path(&self) -> &str {
+        &self.method.name
+    }
+
+    fn metadata(&self) -> &HeaderMap {
+        &self.head.metadata
+    }
 }
 
 /// A unary call whose request is there.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, StreamId};
 
 use super::dispatch::{Batch, Body, HandlerKind, ReadyCall, Route, Router};
@@ -17,7 +18,7 @@ use crate::grpc::code;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::request::{self, Refusal, RequestHead};
-use crate::measure::{CallMeasure, ServerMeasure};
+use crate::measure::{CallMeasure, Called, ServerMeasure};
 use crate::status::Status;
 
 /// What a request head asks for.
@@ -25,9 +26,27 @@ use crate::status::Status;
 enum Asked {
     Call(Arc<Route>),
     /// gRPC, but not to be had. With what the answer's head begins with.
-    Refused(Status, &'static FixedHead),
+    Refused(Arc<Refused>, &'static FixedHead),
     /// Not gRPC.
     Http(Arc<HttpAnswer>),
+}
+
+/// A call that is answered with a status, for what its head says.
+struct Refused {
+    status: Status,
+    path: String,
+    /// What of it could be read.
+    metadata: HeaderMap,
+}
+
+impl Called for Refused {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn metadata(&self) -> &HeaderMap {
+        &self.metadata
+    }
 }
 
 pub(crate) struct ServerEndpoint {
@@ -82,8 +101,13 @@ impl ServerEndpoint {
         self.is_full = state.http2.is_full();
         let asked = self.asked(state);
         let measure = match &asked {
-            Asked::Call(route) => self.measure.call(Some(&route.method.name)),
-            Asked::Refused(..) => self.measure.call(None),
+            Asked::Call(route) => {
+                let unbegun = || route.method.is_unary().then(|| Arc::clone(route) as Arc<dyn Called>);
+                self.measure.call(Some(&route.method.name), unbegun)
+            }
+            Asked::Refused(refused, _) => {
+                self.measure.call(None, || Some(Arc::clone(refused) as Arc<dyn Called>))
+            }
             Asked::Http(_) => CallMeasure::default(),
         };
         let inbox = match &asked {
@@ -110,9 +134,9 @@ impl ServerEndpoint {
         state.deferred().count(&measure);
         state.insert(Slot::of_server(stream, inbox, call));
         match asked {
-            Asked::Refused(status, head) => {
+            Asked::Refused(refused, head) => {
                 let reply = Reply::of_none(key, stream, head);
-                respond::send_status(state, &reply, &status);
+                respond::refuse(state, &reply, &refused.status);
                 return;
             }
             Asked::Call(route) if !route.method.is_unary() => {
@@ -143,7 +167,7 @@ impl ServerEndpoint {
         {
             return asked.clone();
         }
-        let asked = parse(&*self.router, head, self.info.as_ref());
+        let asked = parse(&*self.router, head, self.info.as_ref(), self.measure.is_traced());
         if head.size() <= HEAD_KEPT_MAX {
             *entry = Some((id, asked.clone()));
         }
@@ -171,7 +195,7 @@ impl ServerEndpoint {
         {
             slot.end(End::received());
             if let Some(measure) = slot.measure() {
-                measure.received(bytes.len() - PREFIX_LEN);
+                measure.begun(bytes.len() - PREFIX_LEN);
             }
             let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
             self.ready.push(ReadyCall { route, reply, body: Body::InPlace { start, len: bytes.len() } });
@@ -198,23 +222,30 @@ impl ServerEndpoint {
         let stream = slot.stream;
         if let Some(route) = take_route(slot) {
             if let Some(measure) = slot.measure() {
-                measure.received(slot.inbox.len().saturating_sub(PREFIX_LEN));
+                measure.begun(slot.inbox.len().saturating_sub(PREFIX_LEN));
             }
             slot.inbox.release(stream, http2);
             let body = Body::Gathered(slot.inbox.take_rest());
             let deadline = slot.server_ref().and_then(|call| call.deadline);
             let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
             if deadline.is_some_and(|deadline| deadline <= state.polled_at) {
-                return respond::send_status(state, &reply, &Status::too_late("its request came too late"));
+                return respond::refuse(state, &reply, &Status::too_late("its request came too late"));
             }
             self.ready.push(ReadyCall { route, reply, body });
         }
     }
 
-    /// A call was reset before its handler began.
-    fn forget(&mut self, key: SlotKey) {
-        self.ready.retain(|call| call.reply.key != key);
-        self.postponed.retain(|call| call.reply.key != key);
+    /// A call was reset; its handler, if it has not begun, does not begin.
+    fn forget(&mut self, key: SlotKey, measure: Option<&CallMeasure>) {
+        for calls in [&mut self.ready, &mut self.postponed] {
+            let count = calls.len();
+            calls.retain(|call| call.reply.key != key);
+            if calls.len() < count
+                && let Some(measure) = measure
+            {
+                measure.not_begun();
+            }
+        }
         self.streams_ready.retain(|(_, reply, _)| reply.key != key);
     }
 
@@ -223,7 +254,7 @@ impl ServerEndpoint {
         let Some((slot, http2, deferred)) = state.parts(key) else { return };
         if let Some(route) = take_route(slot) {
             let reply = Reply::of_none(key, stream, route.answer_head);
-            respond::send_status(state, &reply, status);
+            respond::refuse(state, &reply, status);
             return;
         }
         // A handler is running: it finds the error where it reads, and answers with it.
@@ -260,8 +291,7 @@ impl Endpoint for ServerEndpoint {
                 let Some((slot, _, deferred)) = state.parts(key) else { return };
                 slot.end_lost(status);
                 slot.wake_all(deferred);
-                self.forget(key);
-                let Some((slot, _, _)) = state.parts(key) else { return };
+                self.forget(key, slot.measure());
                 if slot.server().is_some_and(|call| call.task_running) {
                     return;
                 }
@@ -314,19 +344,29 @@ impl Endpoint for ServerEndpoint {
     }
 }
 
-fn parse(router: &dyn Router, head: &thalweg_http2::Head, info: Option<&Arc<ConnectionInfo>>) -> Asked {
+fn parse(
+    router: &dyn Router,
+    head: &thalweg_http2::Head,
+    info: Option<&Arc<ConnectionInfo>>,
+    is_traced: bool,
+) -> Asked {
     let path = head.path().unwrap_or_default();
     let found = router.find(path);
     let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
     let answer_head = respond::fixed_head(accepts);
+    let refused = |status| {
+        let path = String::from_utf8_lossy(path).into_owned();
+        let metadata = if is_traced { request::readable_metadata(head.iter()) } else { HeaderMap::new() };
+        Asked::Refused(Arc::new(Refused { status, path, metadata }), answer_head)
+    };
     let mut received = match request::receive(head.method(), accepts, head.iter()) {
         Ok(received) => received,
-        Err(Refusal::Status(status)) => return Asked::Refused(status, answer_head),
+        Err(Refusal::Status(status)) => return refused(status),
         Err(refusal) => return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path))),
     };
     received.connection = info.cloned();
     match found {
-        Err(status) => Asked::Refused(status, answer_head),
+        Err(status) => refused(status),
         Ok(method) => {
             let encoding = response_encoding(method.options.send_compressed, &received);
             let (size_max, threshold) =

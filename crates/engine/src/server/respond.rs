@@ -240,6 +240,14 @@ pub(super) fn send_status(state: &mut State, reply: &Reply, status: &Status) {
     finish(state, reply, status.code());
 }
 
+/// As [`send_status`], of a call that no handler has begun.
+pub(super) fn refuse(state: &mut State, reply: &Reply, status: &Status) {
+    if let Some(measure) = state.slot(reply.key).and_then(|slot| slot.measure()) {
+        measure.refused(status);
+    }
+    send_status(state, reply, status);
+}
+
 /// Ends a call with an error, wherever its response stands: with trailers if the head has been sent, else
 /// Trailers-Only.
 pub(super) fn end_with(state: &mut State, reply: &Reply, status: &Status) {

@@ -126,6 +126,12 @@ impl ServerConfig {
         self.measure.metrics = Some(metrics);
     }
 
+    /// Traces calls that no handler begins; the others by their [handlers](super::Traced).
+    #[cfg(feature = "opentelemetry")]
+    pub fn set_traces(&mut self, traces: crate::Traces) {
+        self.measure.traces = Some(traces);
+    }
+
     fn acceptor(self, router: Arc<dyn Router>) -> Acceptor {
         // gRFC A8: a server asks whether there are calls or not.
         let asks = |keepalive: Keepalive| keepalive.at_least(Duration::ZERO).without_calls(true);

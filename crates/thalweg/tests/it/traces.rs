@@ -12,8 +12,9 @@ use thalweg::http2::ErrorCode;
 use thalweg::http2::frame::Kind;
 use thalweg::interceptor::{Call, Next};
 use thalweg::{CallOptions, Channel, Code, Encoding, Method, Raw, Request, Server};
+use tokio::io::duplex;
 
-use crate::support::peer::{HEAD, OK, Peer, channel_to_test, connected_by};
+use crate::support::peer::{HEAD, OK, PIPE, Peer, REQUEST, channel_to_test, connected_by};
 use crate::support::spans::{Spans, Traced, check, read_all, traceparent};
 use crate::support::{
     CHAT, COUNT, ECHO, Echo, Items, REPEAT, chat, echo, items, poll_once, raw, soon, start, until,
@@ -194,6 +195,98 @@ async fn a_method_that_is_not_there_has_a_span() {
             "    Recv.test.Echo.Nowhere Server [UNIMPLEMENTED, unknown method Nowhere for service test.Echo]",
         ])
         .await;
+}
+
+/// A client that the test plays, of a server with these spans that takes messages of 100 bytes.
+async fn client_of_traced(spans: &Spans) -> Peer {
+    let (near, far) = duplex(PIPE);
+    let mut service = Echo::default();
+    service.options.max_decoding_message_size = 100;
+    let server = Server::builder().add_service(service).traces(spans.traces());
+    tokio::spawn(server.serve_connection(far));
+    Peer::client(near).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_that_no_handler_begins_have_a_span() {
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    const PARENT: &str = "b7ad6b7169203331";
+    let traceparent = format!("00-{TRACE}-{PARENT}-01");
+    // What comes after the head, what after a while, and whether the client is gone then.
+    let check = async |fields: &[(&str, &str)],
+                       first: &dyn Fn(&mut Peer),
+                       then: &dyn Fn(&mut Peer),
+                       goes: bool,
+                       expected: &str| {
+        let spans = Spans::new();
+        let mut peer = client_of_traced(&spans).await;
+        peer.headers(1, false, &[REQUEST, &[("traceparent", &traceparent)], fields].concat());
+        first(&mut peer);
+        peer.send().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        then(&mut peer);
+        peer.send().await;
+        let peer = (!goes).then_some(peer);
+        let tree = soon(spans.tree(1)).await;
+        let is_expected = tree.starts_with(&format!("Recv.test.Echo.Echo Server [{expected}"));
+        assert!(is_expected && tree.lines().count() == 1, "{fields:?} {expected}: {tree}");
+        let span = &spans.ended().await[0];
+        assert_eq!(span.span_context.trace_id().to_string(), TRACE);
+        assert_eq!(span.parent_span_id.to_string(), PARENT);
+        drop(peer);
+    };
+    let nothing = |_: &mut Peer| ();
+    let cancelled = "CANCELLED, the call was cancelled";
+    check(&[], &nothing, &nothing, true, cancelled).await;
+    let reset = |peer: &mut Peer| _ = peer.reset(1, ErrorCode::Cancel);
+    check(&[], &nothing, &reset, false, cancelled).await;
+    let whole = |peer: &mut Peer| _ = peer.message(1, true, b"hello");
+    let whole_and_reset = |peer: &mut Peer| _ = peer.message(1, true, b"hello").reset(1, ErrorCode::Cancel);
+    check(&[], &whole_and_reset, &nothing, false, cancelled).await;
+    let large = |peer: &mut Peer| _ = peer.message(1, true, &[0; 101]);
+    let too_large = "RESOURCE_EXHAUSTED, received message larger than max (101 vs. 100)";
+    check(&[], &large, &nothing, false, too_large).await;
+    let timeout = [("grpc-timeout", "1m")];
+    let in_pieces = |peer: &mut Peer| _ = peer.message(1, false, b"hello").data(1, true, b"");
+    check(&timeout, &nothing, &in_pieces, false, "DEADLINE_EXCEEDED, the deadline").await;
+    check(&timeout, &nothing, &nothing, false, "DEADLINE_EXCEEDED, the deadline").await;
+    let unknown = "UNIMPLEMENTED, grpc-encoding \"x\" is not supported";
+    check(&[("grpc-encoding", "x")], &whole, &nothing, false, unknown).await;
+    let malformed = "INTERNAL, malformed binary metadata in \"a-bin\"";
+    check(&[("a-bin", "?")], &whole, &nothing, false, malformed).await;
+}
+
+#[tokio::test]
+async fn requests_that_are_no_calls_have_no_span() {
+    for (name, value) in [(":method", "GET"), ("content-type", "text/plain")] {
+        let spans = Spans::new();
+        let mut peer = client_of_traced(&spans).await;
+        let mut head = REQUEST.to_vec();
+        head.iter_mut().filter(|field| field.0 == name).for_each(|field| field.1 = value);
+        peer.headers(1, true, &head).send().await;
+        soon(peer.next_of(Kind::Headers)).await;
+        drop(peer);
+        let mut peer = client_of_traced(&spans).await;
+        peer.headers(1, false, REQUEST).message(1, true, b"a").send().await;
+        soon(peer.next_of(Kind::Data)).await;
+        assert_eq!(soon(spans.tree(1)).await.matches("Recv").count(), 1, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_lost_ends_the_spans_of_its_calls() {
+    let spans = Spans::new();
+    let mut peer = client_of_traced(&spans).await;
+    let chat: Vec<_> = REQUEST
+        .iter()
+        .map(|field| if field.0 == ":path" { (":path", "/test.Echo/Chat") } else { *field })
+        .collect();
+    peer.headers(1, false, REQUEST).message(1, true, b"sleep");
+    peer.headers(3, false, &chat).headers(5, false, REQUEST).send().await;
+    until(|| spans.open() == 2).await;
+    drop(peer);
+    let tree = soon(spans.tree(3)).await;
+    assert_eq!(tree.matches("[CANCELLED, the call was cancelled]").count(), 3, "{tree}");
 }
 
 #[tokio::test]
