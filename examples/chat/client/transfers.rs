@@ -1,9 +1,12 @@
 //! Files on their way, with their progress.
 
+use std::fmt::Write as _;
 use std::io::{self, ErrorKind, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use sha2::{Digest as _, Sha256};
 use thalweg::{InterceptedChannel, Request, Status};
 use tokio::fs::{self, File};
@@ -24,7 +27,7 @@ const CHUNK: usize = 64 * 1024;
 const SIZE_MAX: u64 = 50 * 1024 * 1024;
 /// Before a transfer goes on.
 const PAUSE: Duration = Duration::from_millis(200);
-/// What files are called that are not whole: this, and a number.
+/// What files are called that are not whole: this, their hash, and a number.
 const PARTIAL: &str = ".chat-download-";
 /// Half a file that nobody has written to for so long is nobody's.
 const LEFT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -52,7 +55,7 @@ pub(crate) async fn upload(
         return Err(format!("{name} has {size} bytes; a file may have {SIZE_MAX} (50 MiB)"));
     }
     progress(0, size);
-    let hash = hash(&mut file, size).await.map_err(named)?;
+    let hash = hash(&mut file, size).await.map_err(named)?.finalize().to_vec();
     let head = proto::File { hash, name: name.to_owned(), size };
     loop {
         let client = |channel| token.client(channel);
@@ -66,14 +69,14 @@ pub(crate) async fn upload(
     }
 }
 
-/// The SHA-256 of what a file begins with.
-async fn hash(file: &mut File, length: u64) -> io::Result<Vec<u8>> {
+/// The SHA-256 of what a file begins with, as far as that.
+async fn hash(file: &mut File, length: u64) -> io::Result<Sha256> {
     let mut hash = Sha256::new();
     file.rewind().await?;
     let (mut bytes, mut file) = (vec![0; CHUNK], file.take(length));
     loop {
         match file.read(&mut bytes).await? {
-            0 => return Ok(hash.finalize().to_vec()),
+            0 => return Ok(hash),
             length => hash.update(&bytes[..length]),
         }
     }
@@ -125,7 +128,8 @@ async fn feed(file: &mut File, offset: u64, sender: mpsc::Sender<UploadRequest>)
 }
 
 /// Saves the file that a message carries in `folder`, under its own name or one like it: where it is then. A download
-/// whose connection was lost goes on where it was.
+/// whose connection was lost goes on where it was, and so does one whose program was ended, by the next that asks for
+/// the file.
 pub(crate) async fn download(
     connection: &Connection,
     token: &Token,
@@ -137,9 +141,11 @@ pub(crate) async fn download(
     let failed = |error: io::Error| format!("cannot save {} in {}: {error}", file.name, folder.display());
     fs::create_dir_all(folder).await.map_err(failed)?;
     let name = &file_name(&file.name);
-    let partial = PartialFile::create(folder).await.map_err(failed)?;
-    let (mut saved, mut hash) = (partial.0.1.try_clone().await.map_err(failed)?, Sha256::new());
-    let mut offset = 0;
+    let partial = PartialFile::open(folder, &file.hash).map_err(failed)?;
+    let mut saved = File::from_std(partial.file.try_clone().map_err(failed)?);
+    let mut offset = saved.metadata().await.map_err(failed)?.len();
+    let mut hash = hash(&mut saved, offset).await.map_err(failed)?;
+    progress(offset, file.size);
     loop {
         // A piece that was lost on its way to the disk is written again.
         saved.seek(SeekFrom::Start(offset)).await.map_err(failed)?;
@@ -164,27 +170,48 @@ pub(crate) async fn download(
         }
     }
     if hash.finalize().as_slice() != file.hash {
+        partial.remove();
         return Err(format!("{name} was not saved: what came is not what was sent (its SHA-256 differs)"));
     }
     saved.sync_all().await.map_err(failed)?;
     partial.keep(folder, name).await.map_err(failed)
 }
 
-/// A file that is not whole yet, hidden, and removed if it is dropped so.
-struct PartialFile((PathBuf, File));
+/// A file that is not whole yet, hidden. It stays there, unless it is empty, for the next download of the same file;
+/// whoever writes to it has it locked.
+struct PartialFile {
+    path: PathBuf,
+    file: Flock<std::fs::File>,
+}
 
 impl PartialFile {
-    /// Removes those that are left of a program that was killed, too.
-    async fn create(folder: &Path) -> io::Result<Self> {
-        let mut entries = fs::read_dir(folder).await?;
-        while let Some(entry) = entries.next_entry().await? {
+    /// What an earlier download of the file with this hash has left, or a new one. Removes what is left of others for
+    /// long.
+    fn open(folder: &Path, hash: &[u8]) -> io::Result<Self> {
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
             let is_partial = entry.file_name().to_str().is_some_and(is_partial);
-            if is_partial && entry.metadata().await?.modified()?.elapsed().is_ok_and(|age| age > LEFT_MAX) {
+            if is_partial && entry.metadata()?.modified()?.elapsed().is_ok_and(|age| age > LEFT_MAX) {
                 // Another program may have done so.
-                let _ = fs::remove_file(entry.path()).await;
+                let _ = std::fs::remove_file(entry.path());
             }
         }
-        create(folder, |number| format!("{PARTIAL}{number}.part")).await.map(Self)
+        let mut name = PARTIAL.to_owned();
+        for byte in hash {
+            let _ = write!(name, "{byte:02x}");
+        }
+        let mut options = std::fs::File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        for number in 0..NAMES_MAX {
+            let path = folder.join(format!("{name}-{number}.part"));
+            match Flock::lock(options.open(&path)?, FlockArg::LockExclusiveNonblock) {
+                // Whoever had it until now may have given it its name.
+                Ok(file) if is_at(&file, &path) => return Ok(Self { path, file }),
+                // Another download writes to it.
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
     }
 
     /// Gives it its name, or one with a number where there is such a file already.
@@ -195,21 +222,32 @@ impl PartialFile {
             _ => format!("{stem} ({number}){extension}"),
         })
         .await?;
-        fs::rename(&self.0.0, &path).await?;
+        fs::rename(&self.path, &path).await?;
         Ok(path)
+    }
+
+    fn remove(&self) {
+        let _ = std::fs::remove_file(&self.path);
     }
 }
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        // It has its name already, mostly.
-        let _ = std::fs::remove_file(&self.0.0);
+        if self.file.metadata().is_ok_and(|metadata| metadata.len() == 0) && is_at(&self.file, &self.path) {
+            self.remove();
+        }
     }
 }
 
+/// Whether the path leads to this file.
+fn is_at(file: &std::fs::File, path: &Path) -> bool {
+    let (Ok(file), Ok(found)) = (file.metadata(), std::fs::metadata(path)) else { return false };
+    (file.dev(), file.ino()) == (found.dev(), found.ino())
+}
+
 fn is_partial(name: &str) -> bool {
-    let number = name.strip_prefix(PARTIAL).and_then(|name| name.strip_suffix(".part"));
-    number.is_some_and(|number| number.parse::<u32>().is_ok())
+    let hash = name.strip_prefix(PARTIAL).and_then(|name| name.strip_suffix(".part"));
+    hash.is_some_and(|hash| hash.bytes().all(|digit| digit.is_ascii_hexdigit() || digit == b'-'))
 }
 
 /// The first of the names that is free, taken.
@@ -230,36 +268,41 @@ mod tests {
 
     use super::*;
 
-    /// What is in the folder when a download that begins is whole, or breaks off.
-    async fn check(is_whole: bool, left: &[&str]) {
+    #[tokio::test]
+    async fn half_files_are_hidden_and_wait_for_the_next_download() {
         let folder = tempfile::tempdir().unwrap();
         let old = SystemTime::now() - LEFT_MAX - Duration::from_secs(60);
         for (name, modified) in [
-            (".chat-download-0.part", old),
-            (".chat-download-1.part", SystemTime::now()),
+            (".chat-download-cd-0.part", old),
+            (".chat-download-ef-0.part", SystemTime::now()),
             (".chat-download-mine.part", old),
             ("photo.jpeg", old),
         ] {
             std::fs::File::create(folder.path().join(name)).unwrap().set_modified(modified).unwrap();
         }
-        let partial = PartialFile::create(folder.path()).await.unwrap();
-        assert!(folder.path().join(".chat-download-0.part").exists());
-        if is_whole {
-            partial.keep(folder.path(), "photo.jpeg").await.unwrap();
-        } else {
-            drop(partial);
-        }
-        let names = std::fs::read_dir(folder.path()).unwrap();
-        let mut names: Vec<_> =
-            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        assert_eq!(names, left);
-    }
+        let others = [".chat-download-ef-0.part", ".chat-download-mine.part", "photo.jpeg"];
+        let check = |more: &[&str]| {
+            let names = std::fs::read_dir(folder.path()).unwrap();
+            let mut names: Vec<_> =
+                names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            let mut expected = [&others, more].concat();
+            expected.sort_unstable();
+            assert_eq!(names, expected);
+        };
+        let open = || PartialFile::open(folder.path(), &[0xab]).unwrap();
+        let length = |partial: &PartialFile| partial.file.metadata().unwrap().len();
 
-    #[tokio::test]
-    async fn half_files_are_hidden_and_do_not_stay() {
-        let others = [".chat-download-1.part", ".chat-download-mine.part"];
-        check(true, &[others[0], others[1], "photo (1).jpeg", "photo.jpeg"]).await;
-        check(false, &[others[0], others[1], "photo.jpeg"]).await;
+        let first = open();
+        check(&[".chat-download-ab-0.part"]);
+        std::fs::write(&first.path, "half").unwrap();
+        let second = open();
+        assert_eq!(length(&second), 0);
+        drop((first, second));
+        check(&[".chat-download-ab-0.part"]);
+        let again = open();
+        assert_eq!(length(&again), 4);
+        again.keep(folder.path(), "photo.jpeg").await.unwrap();
+        check(&["photo (1).jpeg"]);
     }
 }

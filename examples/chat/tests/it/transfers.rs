@@ -136,6 +136,43 @@ fn a_download_goes_on_where_it_was_when_the_server_was_killed() {
 }
 
 #[test]
+fn a_transfer_goes_on_where_it_was_when_the_client_was_killed() {
+    let world = World::start();
+    let check = |line: &str, passed: &dyn Fn(Stats) -> u64, done: &str| {
+        world.link.set_rate(Some(SLOW));
+        world.link.reset_stats();
+        for time in ["first", "second"] {
+            let ada = world.terminal();
+            ada.enter("ada", "correct horse", "\r");
+            ada.wait_for("here: 1");
+            ada.line(line);
+            if time == "first" {
+                while passed(world.link.stats()) < BEFORE {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                // Dropped, it is killed.
+            } else {
+                world.link.set_rate(None);
+                ada.wait_for(done);
+            }
+        }
+        let passed = passed(world.link.stats());
+        assert!((SIZE..PASSED_MAX).contains(&passed), "{passed} bytes for {line}");
+    };
+    {
+        let ada = world.terminal();
+        ada.enter("ada", "correct horse", "\x12");
+        ada.wait_for("here: 1");
+    }
+    check("/send large.raw", &|stats| stats.up.bytes, "[file large.raw, 16.0 MB: /save 1]");
+    let downloads = world.data.path().join("downloads");
+    let saved = format!("saved {}", downloads.join("large.raw").display());
+    check("/save 1", &|stats| stats.down.bytes, &saved);
+    assert_eq!(names(&downloads), ["large.raw"]);
+    assert!(world.is_as_sent(&downloads.join("large.raw")));
+}
+
+#[test]
 fn a_file_that_is_not_what_was_sent_is_not_saved() {
     let world = World::start();
     let ada = world.terminal();
