@@ -15,14 +15,17 @@ mod give_way;
 mod inbox;
 mod incoming;
 mod keepalive;
+mod keyed_slots;
 mod load;
 mod outgoing;
 mod read_chunks;
 mod send_loop;
+mod shared;
 mod slot;
 mod slots;
 mod state;
 mod stream_wait_queue;
+mod sweep;
 mod unlocked;
 mod work;
 
@@ -38,7 +41,8 @@ pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
 #[cfg(feature = "testing")]
 pub use read_chunks::settle_alone;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
+pub(crate) use shared::{Connection, HowFar};
 pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn};
-pub(crate) use state::{Connection, HowFar, OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
+pub(crate) use state::{OPENED_UNSENT_MAX, State, TIMED_EACH_MAX};
 pub(crate) use stream_wait_queue::{Gate, StreamWaitQueue};
 pub(crate) use unlocked::{NeedsClone, Sleeper, look};

@@ -10,8 +10,8 @@ use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
 use super::give_way::give_way;
+use super::shared::Connection;
 use super::slot::{End, SlotKey, WakesOn};
-use super::state::Connection;
 use super::unlocked::{NeedsClone, Sleeper, look};
 use crate::call_context::{CallContext, CallName, Phase};
 use crate::grpc::codec::{self, Payload};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use thalweg_http2::{ErrorCode, PingPolicy};
 use tokio::time::Instant;
 
-use super::state::{Connection, State};
+use super::shared::Connection;
+use super::state::State;
 use crate::status::Status;
 
 /// When the other end of a connection is asked whether it is still there, and how long it has to answer, by gRFC [A8].

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_core::Stream;
 
 use super::outgoing::{Outgoing, hand_over};
+use super::shared::Connection;
 use super::slot::SlotKey;
-use super::state::Connection;
 use super::unlocked::{NeedsClone, Sleeper, look};
 use crate::chain::Chain;
 use crate::encode::Encode;

@@ -1,0 +1,232 @@
+//! A connection as its driver and the calls on it have it: [`Connection`], and the lock around its [`State`].
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+#[cfg(feature = "tls")]
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use thalweg_http2::{self as http2, ErrorCode};
+use tokio::sync::Semaphore;
+
+use super::slot::{End, SlotKey};
+#[cfg(feature = "tls")]
+use super::state::DriverState;
+use super::state::State;
+use super::stream_wait_queue::Gate;
+use crate::measure::ConnectionMeasure;
+use crate::registry;
+use crate::status::Status;
+
+/// One connection, shared by its driver and the calls on it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// Its number in the process.
+    pub(crate) id: u64,
+    state: Mutex<State>,
+    /// Calls in flight, readable without the lock: lanes are chosen by it.
+    in_flight: AtomicUsize,
+    /// How often the lock was not free at once.
+    contended: AtomicU64,
+    /// Client: where calls come in.
+    gate: Option<Arc<Gate>>,
+    /// Client: what the channel connects to, as its user has written it.
+    target: OnceLock<Arc<str>>,
+    /// The network's round trip, if it is known.
+    round_trip: OnceLock<Duration>,
+    /// Client: what is measured of the connection.
+    pub(crate) measure: ConnectionMeasure,
+    /// What the other end is called in messages, such as `127.0.0.1:50051`.
+    pub(crate) peer: String,
+    /// Server: a permit for each request that is large or compressed and is being decoded.
+    pub(crate) decoding: Semaphore,
+}
+
+/// How many requests of a connection that are large or compressed are decoded beside each other. A request of 4 KiB may
+/// become one of 4 MiB, which takes milliseconds: with all of a connection's calls at it, those of other connections
+/// would wait behind hundreds of them.
+const DECODING_MAX: usize = 4;
+
+impl Connection {
+    /// A server's connection has no gate.
+    pub(crate) fn new(http2: http2::Connection, peer: String, gate: Option<Arc<Gate>>) -> Arc<Self> {
+        Arc::new(Self {
+            id: registry::next_id(),
+            state: Mutex::new(State::new(http2, gate.clone())),
+            in_flight: AtomicUsize::new(0),
+            contended: AtomicU64::new(0),
+            gate,
+            target: OnceLock::new(),
+            round_trip: OnceLock::new(),
+            measure: ConnectionMeasure::default(),
+            peer,
+            decoding: Semaphore::new(DECODING_MAX),
+        })
+    }
+
+    /// The lock under which callers encode. Never held while user code runs.
+    #[inline]
+    pub(crate) fn lock(&self) -> Locked<'_> {
+        let state = match self.state.try_lock() {
+            Ok(state) => state,
+            Err(TryLockError::WouldBlock) => self.wait_for_lock(),
+            // A panic under the lock is a bug of ours, not a reason to fail every other call as well.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        };
+        Locked { state: Some(state) }
+    }
+
+    #[cold]
+    fn wait_for_lock(&self) -> MutexGuard<'_, State> {
+        self.contended.fetch_add(1, Ordering::Relaxed);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often the lock was not free at once, so far.
+    pub(crate) fn contended(&self) -> u64 {
+        self.contended.load(Ordering::Relaxed)
+    }
+
+    /// Client: whether a stream may be free; see [`Gate::may_have_free_stream`].
+    pub(crate) fn may_have_free_stream(&self) -> bool {
+        self.gate.as_ref().is_some_and(|gate| gate.may_have_free_stream())
+    }
+
+    /// Gives up a client's stream: a call that has not ended is reset with CANCEL (never END_STREAM, which the server
+    /// could take for a whole request).
+    pub(crate) fn cancel(&self, key: SlotKey) {
+        let mut state = self.lock();
+        // Who gives the call up need not be woken by that.
+        let reader = state.slot(key).and_then(|slot| slot.receiver.take());
+        let Some(slot) = state.remove(key) else { return };
+        self.call_ended();
+        if !slot.is_over() {
+            state.failed.cut_off();
+        }
+        state.http2.reset(slot.stream, ErrorCode::Cancel);
+        if state.http2.wants_write() {
+            state.notify_driver();
+        }
+        drop(state);
+        // A status in it may have come from the user's own requests.
+        drop((reader, slot));
+    }
+
+    /// Ends a client's stream for a reason of its own; its reader gets `status`.
+    pub(crate) fn fail(&self, key: SlotKey, status: &Status) {
+        let mut state = self.lock();
+        state.note_cut_off(key);
+        let Some((slot, http2, deferred)) = state.parts(key) else { return };
+        slot.end(End::Lost { status: status.clone(), unprocessed: false });
+        slot.wake_all(deferred);
+        http2.reset(slot.stream, ErrorCode::Cancel);
+        state.notify_driver();
+    }
+
+    /// For who works on a connection before its driver runs: ready once it is closed. Whoever closes it wakes `cx`.
+    #[cfg(feature = "tls")]
+    pub(crate) fn poll_closed(&self, cx: &Context<'_>) -> Poll<()> {
+        let asleep = DriverState::Asleep(cx.waker().clone());
+        let mut state = self.lock();
+        if state.http2.is_closed() {
+            return Poll::Ready(());
+        }
+        let before = std::mem::replace(&mut state.driver, asleep);
+        drop(state);
+        drop(before);
+        Poll::Pending
+    }
+
+    /// What its channel connects to: the peer, if that is not known.
+    pub(crate) fn target(&self) -> &str {
+        self.target.get().map_or(&self.peer, |target| target)
+    }
+
+    /// Only the first counts.
+    pub(crate) fn set_target(&self, target: Arc<str>) {
+        let _ = self.target.set(target);
+    }
+
+    /// How far a client's call is: what of its message could not be sent, and what has come of its response.
+    #[cold]
+    pub(crate) fn how_far(&self, key: SlotKey) -> Option<HowFar> {
+        let mut state = self.lock();
+        let slot = state.slot(key)?;
+        let (stream, received) = (slot.stream, slot.inbox.len());
+        let has_head = slot.client().is_some_and(|call| call.head.is_some());
+        Some(HowFar { unsent: state.http2.queued(stream), has_head, received })
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip.get().copied()
+    }
+
+    /// Only the first counts.
+    pub(crate) fn set_round_trip(&self, round_trip: Duration) {
+        let _ = self.round_trip.set(round_trip);
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn call_started(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn call_ended(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How far a client's call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HowFar {
+    /// Bytes of its message that wait for the server to take them.
+    pub(crate) unsent: usize,
+    pub(crate) has_head: bool,
+    /// Bytes of the response's message.
+    pub(crate) received: usize,
+}
+
+/// The guard of [`Connection::lock`]; does on release what was [deferred](State::deferred).
+pub(crate) struct Locked<'a> {
+    /// `Some` until dropped.
+    state: Option<MutexGuard<'a, State>>,
+}
+
+impl std::ops::Deref for Locked<'_> {
+    type Target = State;
+    #[inline]
+    fn deref(&self) -> &State {
+        self.state.as_ref().expect("held until dropped")
+    }
+}
+
+impl std::ops::DerefMut for Locked<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State {
+        self.state.as_mut().expect("held until dropped")
+    }
+}
+
+impl Drop for Locked<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.deferred.is_empty() {
+            self.release();
+        }
+    }
+}
+
+impl Locked<'_> {
+    #[cold]
+    fn release(&mut self) {
+        let Some(mut state) = self.state.take() else { return };
+        // To wake one, mostly the driver, takes no memory.
+        let (mut others, last) = state.deferred.take();
+        drop(state);
+        others.run();
+        last.run();
+    }
+}

@@ -1,0 +1,68 @@
+//! What is looked at from time to time: whether a connection is idle, and what it has carried.
+
+use std::time::SystemTime;
+
+use tokio::time::Instant;
+
+use super::state::{State, Sweep};
+use crate::snapshot::{Counts, Traffic};
+
+impl State {
+    /// What the connection has carried.
+    pub(crate) fn traffic(&self) -> Traffic {
+        let under_way = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count() as u64;
+        let started = self.generation;
+        let counts =
+            |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
+        let is_client = self.gate.is_some();
+        // A client's connections are not swept.
+        let opened_at = match self.last_sweep.opened_at {
+            _ if is_client => None,
+            at if self.generation == self.last_sweep.generation => at,
+            _ => Some(Instant::now()),
+        };
+        let (send_window, receive_window) = self.http2.windows();
+        Traffic {
+            is_client,
+            streams: counts(self.failed.streams),
+            calls: counts(self.failed.calls),
+            last_stream: opened_at.and_then(|at| SystemTime::now().checked_sub(at.elapsed())),
+            keepalives_sent: self.keepalives_sent,
+            send_window: send_window.into(),
+            receive_window: receive_window.into(),
+        }
+    }
+
+    /// Since when there has been no call, as far as those who [swept](Self::sweep) could see, or since `now` if there
+    /// has been one after that; `None` while there is one.
+    pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
+        let has_called = self.generation != self.last_sweep.generation;
+        let since = if has_called { now } else { self.last_sweep.idle_since };
+        (self.slots.is_empty() && self.http2.active_streams() == 0).then_some(since)
+    }
+
+    /// The look that is taken at each connection from time to time. One on which nothing moved since the last gives its
+    /// spare memory back. Gives since when there has been no call.
+    pub(crate) fn sweep(&mut self, now: Instant) -> Instant {
+        let has_moved = self.activity != self.last_sweep.activity;
+        if !has_moved && !self.shrunk {
+            self.shrink();
+        }
+        // Not whatever moves: a peer that sends PINGs makes no call.
+        let idle_since = self.idle_since(now).unwrap_or(now);
+        let opened_at =
+            if self.generation == self.last_sweep.generation { self.last_sweep.opened_at } else { Some(now) };
+        self.last_sweep =
+            Sweep { activity: self.activity, generation: self.generation, idle_since, opened_at };
+        idle_since
+    }
+
+    /// An idle connection gives spare memory back; the driver, woken, does the same with its own.
+    fn shrink(&mut self) {
+        self.http2.shrink();
+        self.deferred.shrink();
+        self.slots.shrink();
+        self.shrunk = true;
+        self.notify_driver();
+    }
+}
