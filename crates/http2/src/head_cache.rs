@@ -23,6 +23,10 @@ const BLOCK_LEN_MAX: usize = 256;
 /// us hold.
 const HEAD_SIZE_MAX: usize = 2 << 10;
 
+/// Lists of so many bytes, as HPACK counts them, are decoded at once: some hundred microseconds. A read of 128 KiB can
+/// name thirty times as much by indices of the table.
+const DECODED_AT_ONCE: usize = 64 << 10;
+
 const INVALID: ConnectionError =
     ConnectionError::local(ErrorCode::CompressionError, Violation::HeaderBlockInvalid);
 
@@ -31,6 +35,8 @@ const INVALID: ConnectionError =
 pub(crate) enum Decoded {
     /// See [`HeadCache::current`].
     Valid,
+    /// It is valid, and [`HeadCache::take_much`] is to be asked.
+    ValidAfterMuch,
     Malformed(Violation),
     /// Larger than the list that is accepted.
     TooLarge,
@@ -49,6 +55,8 @@ pub(crate) struct HeadCache {
     /// Where the search for an entry to replace goes on.
     hand: usize,
     last_id: u64,
+    /// Bytes of lists that were decoded, and not found, since [`take_much`](Self::take_much) last said so.
+    decoded: usize,
 }
 
 #[derive(Debug)]
@@ -89,6 +97,15 @@ impl HeadCache {
         self.decode_fresh(decoder, kind, block, list_size_max, fingerprint)
     }
 
+    /// Whether [`DECODED_AT_ONCE`] bytes were decoded since it last was so.
+    pub(crate) fn take_much(&mut self) -> bool {
+        let is_much = self.decoded >= DECODED_AT_ONCE;
+        if is_much {
+            self.decoded = 0;
+        }
+        is_much
+    }
+
     /// Makes the head current that was decoded from the same block at the same version, if it was kept.
     fn find(&mut self, version: u64, kind: HeadKind, block: &[u8], fingerprint: u64) -> bool {
         for (index, entry) in self.entries.iter_mut().enumerate() {
@@ -124,7 +141,9 @@ impl HeadCache {
         self.fresh.id = self.last_id;
         self.fresh.fields.clear();
         let version = decoder.version();
-        match decoder.decode(block, list_size_max, &mut self.fresh.fields) {
+        let outcome = decoder.decode(block, list_size_max, &mut self.fresh.fields);
+        self.decoded += self.fresh.fields.size();
+        match outcome {
             Ok(DecodeOutcome::Complete) => {}
             Ok(DecodeOutcome::TooLarge) => return Ok(Decoded::TooLarge),
             Err(_) => return Err(INVALID),
@@ -140,7 +159,7 @@ impl HeadCache {
         {
             self.keep(version, kind, block, fingerprint);
         }
-        Ok(Decoded::Valid)
+        Ok(if self.decoded >= DECODED_AT_ONCE { Decoded::ValidAfterMuch } else { Decoded::Valid })
     }
 
     /// Decodes a block whose fields nobody wants: nothing is copied that would not stay in the table.

@@ -59,6 +59,7 @@ const ATTACKS: &[(&str, usize, u64)] = &[
     ("gzip-members", 1, FLOOD_S),
     ("unfinished", 4, HOLD_S),
     ("large-heads", 4, HOLD_S),
+    ("large-head-calls", 20, FLOOD_S),
     ("idle", 300, FLOOD_S),
     ("unread", 4, UNREAD_S),
     ("half-block", 200, HALF_S),

@@ -367,7 +367,7 @@ where
             match self.round(cx)? {
                 Progress::Made => {
                     self.busy_poll.begin();
-                    if self.chunks.is_underway() && self.has_woken {
+                    if self.chunks.is_between() && self.has_woken {
                         // Whom this chunk woke runs, and leaves what it has to send, before the next.
                         cx.waker().wake_by_ref();
                         return Poll::Pending;

@@ -26,6 +26,8 @@ pub(super) struct ReadChunks {
     chunk_len: usize,
     /// How much of what is left is the beginning of a frame, which was examined with the chunk before.
     examined: usize,
+    /// The chunk was left before its end.
+    is_paused: bool,
 }
 
 impl ReadChunks {
@@ -36,7 +38,17 @@ impl ReadChunks {
 
     /// Something of the last read has not been taken in.
     pub(super) fn is_underway(&self) -> bool {
-        self.chunk_len > 0
+        self.is_paused || self.chunk_len > 0
+    }
+
+    /// The chunk was taken in to its end, and there is another: its answers are to leave first.
+    pub(super) fn is_between(&self) -> bool {
+        !self.is_paused && self.chunk_len > 0
+    }
+
+    /// What is left of the chunk is taken in later: it has made much work.
+    pub(super) fn pause(&mut self) {
+        self.is_paused = true;
     }
 
     /// `batch` has arrived, behind the beginning of a frame if there was one. `is_alone`: the thread drives no other
@@ -52,9 +64,15 @@ impl ReadChunks {
         if self.chunk_len == 0 { rest.len() } else { rest.len().min(self.examined + self.chunk_len) }
     }
 
-    /// A chunk has been taken in but for `examined` bytes, and `later` bytes are still to be examined.
-    pub(super) fn note_taken(&mut self, examined: usize, later: usize) {
-        self.examined = examined;
+    /// The next chunk is begun, or what is left of the last.
+    pub(super) fn resume(&mut self) {
+        self.is_paused = false;
+    }
+
+    /// A chunk has been taken in but for `left` bytes, and `later` bytes come behind it. Where it was not paused, what is
+    /// left is the beginning of a frame.
+    pub(super) fn note_taken(&mut self, left: usize, later: usize) {
+        self.examined = if self.is_paused { 0 } else { left };
         if later == 0 {
             self.chunk_len = 0;
         }
@@ -130,6 +148,29 @@ mod tests {
         assert_eq!(taken(900, 70, true, true), [300, 320, 340]);
         // A frame longer than a chunk grows until it is whole.
         assert_eq!(taken(900, 2000, true, true), [300, 600, 900]);
+    }
+
+    #[test]
+    fn what_is_left_of_a_chunk_comes_first() {
+        let check = |is_alone, taken: &[(usize, usize, bool)]| {
+            let bytes = [0; 900];
+            let mut chunks = ReadChunks { has_slept: true, ..ReadChunks::default() };
+            chunks.begin(&bytes, is_alone);
+            let mut rest = &bytes[..];
+            for (end, left, is_between) in taken {
+                assert_eq!(chunks.end(rest), *end, "{} are left", rest.len());
+                chunks.resume();
+                if *left > 0 {
+                    chunks.pause();
+                }
+                chunks.note_taken(*left, rest.len() - end);
+                rest = &rest[end - left..];
+                assert_eq!((chunks.is_underway(), chunks.is_between()), (!rest.is_empty(), *is_between));
+            }
+        };
+        check(false, &[(900, 400, false), (400, 100, false), (100, 0, false)]);
+        check(true, &[(300, 100, false), (300, 0, true), (300, 0, true), (100, 0, false)]);
+        check(true, &[(300, 0, true), (300, 0, true), (300, 100, false), (100, 0, false)]);
     }
 
     #[test]

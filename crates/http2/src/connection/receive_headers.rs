@@ -138,13 +138,27 @@ impl Connection {
     /// Sees to it that a block of `block_len` bytes decoded to a list that is accepted.
     #[inline]
     fn check_decoded(&mut self, decoded: Decoded, block_len: usize, now: Instant) -> Result<(), Fault> {
-        if decoded == Decoded::Valid { Ok(()) } else { self.refuse_decoded(decoded, block_len, now) }
+        if decoded == Decoded::Valid { Ok(()) } else { self.check_unusual(decoded, block_len, now) }
+    }
+
+    #[cold]
+    fn check_unusual(&mut self, decoded: Decoded, block_len: usize, now: Instant) -> Result<(), Fault> {
+        self.tell_if_much();
+        self.refuse_decoded(decoded, block_len, now)
+    }
+
+    /// Out of the way of blocks that need not even be decoded, which most are.
+    #[cold]
+    fn tell_if_much(&mut self) {
+        if self.receiving.heads.take_much() {
+            self.pending.push_back(Event::MuchDecoded);
+        }
     }
 
     #[cold]
     fn refuse_decoded(&mut self, decoded: Decoded, block_len: usize, now: Instant) -> Result<(), Fault> {
         match decoded {
-            Decoded::Valid => Ok(()),
+            Decoded::Valid | Decoded::ValidAfterMuch => Ok(()),
             Decoded::Malformed(reason) => Err(StreamError::protocol(reason).into()),
             Decoded::TooLarge => {
                 self.charge_useless(block_len, now)?;
@@ -264,12 +278,15 @@ impl Connection {
         now: Instant,
     ) -> Result<Option<Event<'a>>, Fault> {
         let decoded = self.decode(HeadKind::Trailers, block)?;
+        if decoded != Decoded::Valid {
+            self.tell_if_much();
+        }
         let Some(stream) = self.streams.get_mut(key) else { return Ok(None) };
         // A stream that is half closed hears of that first, whatever is in the block.
         if !stream.state.can_receive() {
             return Err(BEHIND_END.into());
         }
-        if decoded != Decoded::Valid {
+        if !matches!(decoded, Decoded::Valid | Decoded::ValidAfterMuch) {
             return self.refuse_decoded(decoded, block.len(), now).map(|()| None);
         }
         let (id, tag) = (stream.id, stream.tag);

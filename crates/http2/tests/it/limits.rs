@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Frames, OK, POST, Subject, TRAILERS, block, fields, id};
+use crate::support::{Frames, OK, POST, Seen, Subject, TRAILERS, block, fields, id};
 use thalweg_http2::frame::{Flags, Kind, Setting};
 use thalweg_http2::{Config, ConnectionError, ErrorCode, Limits};
 
@@ -145,6 +145,41 @@ fn copied_names_are_paid_for() {
         f.frame(Kind::Headers, Flags::END_HEADERS.with_if(true, Flags::END_STREAM), stream, &block)
     };
     check_closed(|f| f, next, 1);
+}
+
+/// The owner hears of heads that were decoded, not of those that were met before, and of those that were refused, too.
+#[test]
+fn much_that_is_decoded_is_told() {
+    let check = |fields: usize, streams_max: u32, distinct: bool, expected: usize| {
+        let config = Config { max_concurrent_streams: streams_max, ..Config::default() };
+        let mut subject = Subject::server(config);
+        let mut frames = Frames::new();
+        for n in 0..100 {
+            let number = if distinct { n.to_string() } else { String::new() };
+            let head = [POST, &vec![("a", ""); fields], &[("b", &number)]].concat();
+            frames = frames.headers(1 + 2 * n, true, &head);
+        }
+        subject.feed(&mut frames).unwrap();
+        let told = subject.seen.iter().filter(|seen| **seen == Seen::MuchDecoded).count();
+        assert_eq!(told, expected, "{fields} fields");
+    };
+    // Of 13,472 bytes each: five are more than 64 KiB.
+    check(400, 200, true, 20);
+    check(400, 10, true, 20);
+    // Of 1,592 bytes each: once in 42.
+    check(40, 200, true, 2);
+    check(40, 200, false, 0);
+
+    // Trailers count as well, behind heads that were met before.
+    let mut client = Subject::client(Config::default());
+    let mut frames = Frames::new();
+    for _ in 0..10 {
+        let stream = client.open().get();
+        let trailers = [TRAILERS, &[("a", ""); 400]].concat();
+        frames = frames.headers(stream, false, OK).headers(stream, true, &trailers);
+    }
+    client.feed(&mut frames).unwrap();
+    assert_eq!(client.seen.iter().filter(|seen| **seen == Seen::MuchDecoded).count(), 2);
 }
 
 /// A server of whose client's `frames`, after the first ones, so many are let pass with 1,000 glitches.

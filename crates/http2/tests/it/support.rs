@@ -143,6 +143,7 @@ pub(crate) enum Seen {
     StreamsFree,
     GoAway(u32, ErrorCode, Vec<u8>),
     Pong([u8; 8]),
+    MuchDecoded,
 }
 
 fn pairs(head: &Head) -> Vec<(String, String)> {
@@ -289,6 +290,7 @@ impl Subject {
                     Seen::GoAway(last_stream.get(), code, debug.to_vec())
                 }
                 Event::Pong { payload } => Seen::Pong(payload),
+                Event::MuchDecoded => Seen::MuchDecoded,
                 other => panic!("an unknown event: {other:?}"),
             };
             self.seen.push(seen);

@@ -67,6 +67,8 @@ pub(crate) enum Class {
     HalfBlock,
     /// Calls with metadata of 16 KiB that a table's indices name in 500 bytes, and no message
     LargeHeads,
+    /// Whole calls with such metadata, as many in a read as come
+    LargeHeadCalls,
     /// Connections that shake hands and then do nothing
     Idle,
     /// Requests that come a byte at a time
@@ -279,6 +281,7 @@ impl Class {
                 },
                 NOTHING,
             ),
+            Self::LargeHeadCalls => hold(large_head_calls, large_head_calls),
             Self::Idle => hold(NOTHING, NOTHING),
             Self::SlowRequest => Work::Hold {
                 settings: &[],
@@ -363,6 +366,13 @@ fn begin_tiny(records: &mut Records) {
 /// A call that takes a stream of messages, on the first stream.
 fn call(frames: &mut Frames) {
     frames.call("StreamingFromClient");
+}
+
+/// As many whole calls as there may be, with metadata of 16 KiB.
+fn large_head_calls(frames: &mut Frames) {
+    for _ in 0..STREAMS {
+        frames.unary(&[("a", ""); FIELDS], false, b"");
+    }
 }
 
 /// A gzip member of nothing.

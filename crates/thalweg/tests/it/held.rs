@@ -345,6 +345,30 @@ async fn metadata_counts_for_all_connections_together() {
     check(REQUEST, 100, false).await;
 }
 
+/// Heads that name much by indices are decoded some at a time, and others have their turn in between.
+#[tokio::test(start_paused = true)]
+async fn others_have_their_turn_between_large_heads() {
+    let begun = Arc::new(AtomicUsize::new(0));
+    let service = Large { message: raw("x"), begun: Arc::clone(&begun), waits: false };
+    let (near, far) = duplex(MEBIBYTE);
+    tokio::spawn(Server::builder().add_service(service).serve_connection(far));
+    let mut peer = Peer::client(near).await;
+    let head = [REQUEST, &[("a", ""); 440]].concat();
+    for stream in streams().take(250) {
+        peer.indexed_headers(stream, &head).message(stream, true, b"");
+    }
+    assert!(peer.out.len() < 128 * 1024, "they come in one read: {}", peer.out.len());
+    peer.send().await;
+    let mut rows = Vec::new();
+    while begun.load(Ordering::SeqCst) < 250 {
+        let before = begun.load(Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        rows.push(begun.load(Ordering::SeqCst) - before);
+    }
+    // Five have 64 KiB; time stands still, and a poll of the driver ends after 16 times as many.
+    assert!(rows.iter().all(|row| *row <= 80), "{rows:?}");
+}
+
 /// A call that is reset in the read that brought it does not run.
 #[tokio::test(start_paused = true)]
 async fn calls_that_are_reset_in_the_same_read() {

@@ -142,6 +142,7 @@ where
     }
 
     fn receive(&mut self, input: &mut &[u8]) -> Result<(), ConnectionError> {
+        self.chunks.resume();
         let now = self.polled_at.into_std();
         let arrived_len = input.len();
         let mut state = self.connection.lock();
@@ -150,6 +151,11 @@ where
         loop {
             let input_start = arrived_len - input.len();
             let Some(event) = state.http2.poll_event(input, now)? else { break };
+            if matches!(event, Event::MuchDecoded) && !input.is_empty() {
+                // The time that this poll may take is looked at before what is left.
+                self.chunks.pause();
+                break;
+            }
             self.endpoint.on_event(&mut state, &event, input_start);
         }
         if input.is_empty() {

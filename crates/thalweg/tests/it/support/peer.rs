@@ -99,6 +99,17 @@ impl Peer {
         self.frame(Kind::Data, Flags::NONE.with_if(end_stream, Flags::END_STREAM), stream, payload)
     }
 
+    /// As [`headers`](Self::headers), in a block of indices as soon as there were enough like it.
+    pub(crate) fn indexed_headers(&mut self, stream: u32, pairs: &[(&str, &str)]) -> &mut Self {
+        let mut fields = FieldList::new();
+        for (name, value) in pairs {
+            fields.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+        }
+        let mut block = Vec::new();
+        self.encoder.encode(Block { fixed: None, extra: &fields }, &mut block);
+        self.frame(Kind::Headers, Flags::END_HEADERS, stream, &block)
+    }
+
     /// One message, whole.
     pub(crate) fn message(&mut self, stream: u32, end_stream: bool, message: &[u8]) -> &mut Self {
         self.data(stream, end_stream, &envelope(message))
