@@ -84,8 +84,8 @@ pub enum Event<'a> {
         /// What the peer says about it, where it lies in the input.
         debug: &'a [u8],
     },
-    /// Heads of 64 KiB, as HPACK counts them, were decoded since this was last said. The input goes on as ever; an owner
-    /// that has other connections to look after may let them have their turn first.
+    /// Heads of 64 KiB, as HPACK counts them, were decoded since this was last said. The input goes on as ever; an
+    /// owner that has other connections to look after may let them have their turn first.
     MuchDecoded,
     /// The acknowledgement of [`Connection::ping`](crate::Connection::ping).
     Pong {

@@ -107,6 +107,11 @@ impl<T: Message> Streaming<T> {
         self.poll_wire(cx)
     }
 
+    /// The last message stays as long as its call goes on.
+    pub(crate) fn keep_taken(&self) {
+        self.incoming.keep_taken();
+    }
+
     #[inline]
     fn poll_wire(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
         let prefix = match self.incoming.poll_prefix(cx) {

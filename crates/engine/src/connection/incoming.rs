@@ -3,13 +3,13 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use http::HeaderMap;
 use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
 
-use super::give_way::give_way;
+use super::decompression::Reader;
 use super::shared::Connection;
 use super::slot::{End, SlotKey, WakesOn};
 use super::unlocked::{NeedsClone, Sleeper, look};
@@ -45,13 +45,11 @@ pub struct Incoming {
     is_finished: bool,
     trailers: Option<HeaderMap>,
     deadline: Option<Pin<Box<Sleep>>>,
-    /// Bytes that compressed messages have become since others had their turn.
-    inflated: usize,
+    /// Of the connection's compressed messages.
+    reader: Reader,
+    /// Length of the last message that was large or compressed.
+    large_len: usize,
 }
-
-/// Compressed messages become so many bytes, and others of the thread have their turn: some hundred microseconds. A
-/// reader whose messages lie ready, each a thousand times what came of it, would keep the thread for long.
-const INFLATED_AT_ONCE: usize = 256 * 1024;
 
 /// Who reads, which decides what dropping means.
 #[derive(Debug)]
@@ -105,7 +103,8 @@ impl Incoming {
             is_finished: false,
             trailers: None,
             deadline: None,
-            inflated: 0,
+            reader: Reader::default(),
+            large_len: 0,
         }
     }
 
@@ -140,13 +139,14 @@ impl Incoming {
         if self.is_finished {
             return Poll::Ready(None);
         }
-        if self.inflated >= INFLATED_AT_ONCE {
-            self.inflated = 0;
-            return give_way(cx);
-        }
         let ended = loop {
             match self.find_whole() {
-                Ok(Some(prefix)) => return Poll::Ready(Some(Ok(prefix))),
+                Ok(Some(prefix)) => {
+                    if prefix.compressed {
+                        ready!(self.connection.decompression.poll_may(&mut self.reader, cx));
+                    }
+                    return Poll::Ready(Some(Ok(prefix)));
+                }
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
             }
@@ -194,15 +194,32 @@ impl Incoming {
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
         let start = self.position;
         let end = start + prefix.envelope_len();
-        if start == 0 && codec::keeps_buffer(prefix.len) && self.buffer.len() - end <= TAIL_MAX {
+        let (encoding, size_max) = (self.encoding, self.message_size_max);
+        let opened = if start == 0 && codec::keeps_buffer(prefix.len) && self.buffer.len() - end <= TAIL_MAX {
             let tail = self.buffer[end..].to_vec();
             let wire = std::mem::replace(&mut self.buffer, tail);
-            let opened = codec::open_gathered(prefix, wire, self.encoding, self.message_size_max);
-            return note_decompressed(&self.measure, &mut self.inflated, prefix, opened);
+            codec::open_gathered(prefix, wire, encoding, size_max)
+        } else {
+            self.position = end;
+            codec::open_lent(prefix, &self.buffer[start..end], encoding, size_max)
+        };
+        let len = opened.as_ref().ok().map(|payload| payload.as_bytes().len());
+        self.large_len = len.unwrap_or_default();
+        if prefix.compressed {
+            self.connection.decompression.note(&mut self.reader, len);
+            if let Some(len) = len {
+                self.measure.decompressed(len, prefix.len);
+            }
         }
-        self.position = end;
-        let opened = codec::open_lent(prefix, &self.buffer[start..end], self.encoding, self.message_size_max);
-        note_decompressed(&self.measure, &mut self.inflated, prefix, opened)
+        opened
+    }
+
+    /// Server: the handler keeps the message that was taken as long as the call goes on, and it counts for what the
+    /// connection holds; small ones do not.
+    pub fn keep_taken(&self) {
+        if self.large_len > 0 {
+            self.connection.hold_more(self.key, self.large_len);
+        }
     }
 
     /// A message that was taken is not what was expected: the call ends with `status`, and the peer hears of it.
@@ -356,23 +373,6 @@ impl Incoming {
             }
         }
     }
-}
-
-/// Tells how large a message is that came compressed.
-fn note_decompressed<'a>(
-    measure: &CallMeasure,
-    inflated: &mut usize,
-    prefix: Prefix,
-    opened: Result<Payload<'a>, Status>,
-) -> Result<Payload<'a>, Status> {
-    if prefix.compressed
-        && let Ok(payload) = &opened
-    {
-        let len = payload.as_bytes().len();
-        measure.decompressed(len, prefix.len);
-        *inflated += len;
-    }
-    opened
 }
 
 impl Drop for Incoming {

@@ -38,9 +38,9 @@ impl State {
         self.slots.iter().map(move |(index, slot)| (key(index, slot), slot))
     }
 
-    /// Server: what the metadata of all calls takes, in bytes.
-    pub(crate) fn metadata_len(&self) -> usize {
-        self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.metadata_len as usize)).sum()
+    /// Server: what the metadata of all calls takes, and the requests that handlers have, in bytes.
+    pub(crate) fn held_by_calls(&self) -> usize {
+        self.slots.iter().filter_map(|(_, slot)| Some(slot.server_ref()?.held as usize)).sum()
     }
 
     /// None once the slot was removed: a key is never taken for a later stream's.

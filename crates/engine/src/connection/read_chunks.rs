@@ -69,8 +69,8 @@ impl ReadChunks {
         self.is_paused = false;
     }
 
-    /// A chunk has been taken in but for `left` bytes, and `later` bytes come behind it. Where it was not paused, what is
-    /// left is the beginning of a frame.
+    /// A chunk has been taken in but for `left` bytes, and `later` bytes come behind it. Where it was not paused, what
+    /// is left is the beginning of a frame.
     pub(super) fn note_taken(&mut self, left: usize, later: usize) {
         self.examined = if self.is_paused { 0 } else { left };
         if later == 0 {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use thalweg_http2::{self as http2, ErrorCode};
 use tokio::sync::Semaphore;
 
-use super::slot::{End, SlotKey};
+use super::decompression::Decompression;
+use super::slot::{End, Slot, SlotKey};
 #[cfg(feature = "tls")]
 use super::state::DriverState;
 use super::state::State;
@@ -40,6 +41,7 @@ pub(crate) struct Connection {
     pub(crate) peer: String,
     /// Server: a permit for each request that is large or compressed and is being decoded.
     pub(crate) decoding: Semaphore,
+    pub(crate) decompression: Decompression,
 }
 
 /// How many requests of a connection that are large or compressed are decoded beside each other. A request of 4 KiB may
@@ -61,6 +63,7 @@ impl Connection {
             measure: ConnectionMeasure::default(),
             peer,
             decoding: Semaphore::new(DECODING_MAX),
+            decompression: Decompression::default(),
         })
     }
 
@@ -155,6 +158,13 @@ impl Connection {
         let (stream, received) = (slot.stream, slot.inbox.len());
         let has_head = slot.client().is_some_and(|call| call.head.is_some());
         Some(HowFar { unsent: state.http2.queued(stream), has_head, received })
+    }
+
+    /// Server: what a call's handler has is so many bytes more than was known.
+    pub(crate) fn hold_more(&self, key: SlotKey, len: usize) {
+        if let Some(call) = self.lock().slot(key).and_then(Slot::server) {
+            call.hold(len);
+        }
     }
 
     pub(crate) fn round_trip(&self) -> Option<Duration> {

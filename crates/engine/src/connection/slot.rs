@@ -85,11 +85,18 @@ pub(crate) struct ServerCall {
     /// The task that runs the handler, to be told when the call is lost.
     pub(crate) task: Option<Waker>,
     pub(crate) measure: CallMeasure,
-    /// What its metadata takes, in bytes, roughly.
-    pub(crate) metadata_len: u32,
+    /// What its metadata takes, and the request that its handler has, in bytes, roughly.
+    pub(crate) held: u32,
 }
 
 pub(crate) type OnEnd = Arc<dyn Any + Send + Sync>;
+
+impl ServerCall {
+    /// Its handler has a request of so many bytes, or so many more than was known.
+    pub(crate) fn hold(&mut self, len: usize) {
+        self.held = self.held.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
+    }
+}
 
 /// How the peer's half of a stream ended.
 #[derive(Clone, Debug)]

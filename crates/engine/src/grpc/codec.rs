@@ -1,5 +1,7 @@
 //! Between messages and envelopes: prefix and compression in one step.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 
 use super::{
@@ -93,6 +95,8 @@ pub struct Envelope<'a> {
     wire: Wire<'a>,
     encoding: Encoding,
     message_size_max: usize,
+    /// Where to tell how long a message is that was compressed.
+    decompressed_len: Option<&'a Cell<usize>>,
 }
 
 /// The bytes of a message, without its prefix, and not compressed any more.
@@ -109,7 +113,12 @@ impl<'a> Envelope<'a> {
     /// bytes.
     #[inline]
     pub(crate) fn new(wire: Wire<'a>, encoding: Encoding, message_size_max: usize) -> Self {
-        Self { wire, encoding, message_size_max }
+        Self { wire, encoding, message_size_max, decompressed_len: None }
+    }
+
+    /// As it is, and tells how many bytes the message has, once it is open, if it was compressed.
+    pub(crate) fn telling(self, decompressed_len: &'a Cell<usize>) -> Self {
+        Self { decompressed_len: Some(decompressed_len), ..self }
     }
 
     /// The message's own bytes, decompressed if need be.
@@ -119,12 +128,18 @@ impl<'a> Envelope<'a> {
     #[inline]
     pub fn open(&mut self) -> Result<Payload<'_>, Status> {
         let prefix = self.prefix()?;
-        match &mut self.wire {
+        let opened = match &mut self.wire {
             Wire::Gathered(wire) if keeps_buffer(prefix.len) => {
                 open_gathered(prefix, std::mem::take(wire), self.encoding, self.message_size_max)
             }
             wire => open_lent(prefix, wire.as_bytes(), self.encoding, self.message_size_max),
+        }?;
+        if prefix.compressed
+            && let Some(len) = self.decompressed_len
+        {
+            len.set(opened.as_bytes().len());
         }
+        Ok(opened)
     }
 
     /// The message decompressed, if it is compressed. `note` is told how many bytes it has on the wire, and how many
@@ -137,8 +152,13 @@ impl<'a> Envelope<'a> {
             return self;
         }
         let mut wire = self.wire.as_bytes().to_vec();
-        decompress_in_place(&mut wire, self.encoding, self.message_size_max, |plain| note(prefix.len, plain));
-        Self::new(Wire::Gathered(wire), self.encoding, self.message_size_max)
+        decompress_in_place(&mut wire, self.encoding, self.message_size_max, |plain| {
+            note(prefix.len, plain);
+            if let Some(len) = self.decompressed_len {
+                len.set(plain);
+            }
+        });
+        Self { wire: Wire::Gathered(wire), ..self }
     }
 
     #[inline]

@@ -134,6 +134,15 @@ impl Body {
         bytes.len() > DECODED_AT_ONCE_MAX || bytes.first().is_some_and(|flag| *flag != 0)
     }
 
+    /// In bytes.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Body::InPlace { len, .. } => *len,
+            Body::Gathered(wire) => wire.len(),
+        }
+    }
+
     pub(super) fn into_owned(self, buffer: &[u8]) -> Vec<u8> {
         match self {
             Body::InPlace { start, len } => buffer[start..start + len].to_vec(),

@@ -124,13 +124,12 @@ impl ServerEndpoint {
             Asked::Call(route) => route.head.timeout.and_then(|timeout| state.polled_at.checked_add(timeout)),
             Asked::Refused(..) | Asked::Http(_) => None,
         };
-        let metadata_len = match &asked {
+        let held = match &asked {
             Asked::Call(route) => route.metadata_len,
             Asked::Refused(..) | Asked::Http(_) => 0,
         };
         let measure_of_call = measure.clone();
-        let call =
-            ServerCall { on_end, deadline, measure: measure_of_call, metadata_len, ..ServerCall::default() };
+        let call = ServerCall { on_end, deadline, measure: measure_of_call, held, ..ServerCall::default() };
         state.deferred().count(&measure);
         state.insert(Slot::of_server(stream, inbox, call));
         match asked {

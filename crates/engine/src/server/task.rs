@@ -29,11 +29,12 @@ pub(super) struct CallTask {
 }
 
 impl CallTask {
-    /// `running` is the handler's future, which was not ready at once, or was not polled yet; what its polls take is
-    /// noted of `method`. `respond` answers with what it comes to.
+    /// `running` is the handler's future, which was not ready at once, or was not polled yet, and has a request of
+    /// `request_len` bytes; what its polls take is noted of `method`. `respond` answers with what it comes to.
     pub(super) fn unary<Fut>(
         connection: &Arc<Connection>,
         reply: Reply,
+        request_len: usize,
         method: Option<&Arc<ServerMethod>>,
         mut running: Pin<Box<Option<Fut>>>,
         respond: fn(&Connection, &Reply, &Fut::Output),
@@ -56,7 +57,7 @@ impl CallTask {
             .await;
             respond(&shared, &reply, &output);
         });
-        Self::new(Arc::clone(connection), reply, Some(future))
+        Self::new(Arc::clone(connection), reply, request_len, Some(future))
     }
 
     /// `start` calls the handler, which may panic before it has a future.
@@ -66,14 +67,20 @@ impl CallTask {
         start: impl FnOnce() -> CallFuture,
     ) -> Self {
         let future = catch_unwind(AssertUnwindSafe(start)).ok();
-        Self::new(connection, reply, future)
+        Self::new(connection, reply, 0, future)
     }
 
-    fn new(connection: Arc<Connection>, reply: Reply, future: Option<CallFuture>) -> Self {
+    fn new(
+        connection: Arc<Connection>,
+        reply: Reply,
+        request_len: usize,
+        future: Option<CallFuture>,
+    ) -> Self {
         let mut state = connection.lock();
         let mut deadline = None;
         if let Some(call) = state.slot(reply.key).and_then(Slot::server) {
             call.task_running = true;
+            call.hold(request_len);
             deadline = call.deadline;
         }
         drop(state);

@@ -2,6 +2,7 @@
 //!
 //! A handler is polled at once, and its answer encoded straight into the connection's output.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -85,13 +86,15 @@ impl<H: UnaryHandler> Runner<H> {
     #[cold]
     fn defer(&self, connection: &Arc<Connection>, reply: Reply, route: &Arc<Route>, wire: Vec<u8>) {
         let (handler, own_route, deferred_at) = (Arc::clone(&self.0), Arc::clone(route), Instant::now());
-        let shared = Arc::clone(connection);
+        let (shared, wire_len) = (Arc::clone(connection), wire.len());
         let call = async move {
             let size_max = own_route.method.options.max_decoding_message_size;
             // The semaphore is never closed. Other sockets of the thread have their turn before the next is decoded.
             let decoding = shared.decoding.acquire().await;
             tokio::task::yield_now().await;
-            let request = Envelope::new(Wire::Gathered(wire), own_route.head.encoding, size_max);
+            let decompressed_len = Cell::new(0);
+            let request = Envelope::new(Wire::Gathered(wire), own_route.head.encoding, size_max)
+                .telling(&decompressed_len);
             let shortened;
             let head = match own_route.head.timeout {
                 None => &own_route.head,
@@ -104,6 +107,10 @@ impl<H: UnaryHandler> Runner<H> {
             };
             let call = handler.start(head, request)?;
             drop(decoding);
+            if decompressed_len.get() > wire_len {
+                // It was compressed: the handler has more than what came.
+                shared.hold_more(reply.key, decompressed_len.get() - wire_len);
+            }
             Ok(call.await)
         };
         let respond =
@@ -113,7 +120,7 @@ impl<H: UnaryHandler> Runner<H> {
             };
         // What it takes to decode says nothing of the handler.
         let cost = None;
-        tokio::spawn(CallTask::unary(connection, reply, cost, Box::pin(Some(call)), respond));
+        tokio::spawn(CallTask::unary(connection, reply, wire_len, cost, Box::pin(Some(call)), respond));
     }
 }
 
@@ -131,6 +138,7 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
                 self.defer(batch.connection, reply, &route, body.into_owned(batch.buffer));
                 continue;
             }
+            let request_len = body.len();
             let wire = body.wire(batch.buffer);
             let mut output = None;
             let attempt = || self.attempt(&route, wire, &mut place, &mut batch.clock, &mut output);
@@ -145,7 +153,8 @@ impl<H: UnaryHandler> RunUnary for Runner<H> {
                         respond::answer(connection, reply, &H::answer(output));
                     };
                     let noted = Some(&route.method);
-                    tokio::spawn(CallTask::unary(batch.connection, reply, noted, running, respond));
+                    let task = CallTask::unary(batch.connection, reply, request_len, noted, running, respond);
+                    tokio::spawn(task);
                 }
                 (Err(_), _) => {
                     place.set(None);

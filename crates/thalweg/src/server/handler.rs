@@ -290,7 +290,10 @@ pub(super) async fn only_message<Req: Message>(requests: &mut Streaming<Req>) ->
         return Err(Status::internal("the client sent no request message"));
     };
     match requests.message().await? {
-        None => Ok(message),
+        None => {
+            requests.keep_taken();
+            Ok(message)
+        }
         Some(_) => Err(Status::internal("the client sent more than one request message")),
     }
 }

@@ -8,11 +8,11 @@ use thalweg::http2::frame::Kind;
 use thalweg::server::{Methods, ServerBuilder, Service};
 use thalweg::{
     CallOptions, Caller, Channel, Code, Encoding, EncodingSet, Raw, Request, Response, Server,
-    ServiceOptions, Status, Uncompressed,
+    ServiceOptions, Status, Streaming, Uncompressed,
 };
 use tokio::io::duplex;
 
-use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST, channel_to_test, connected};
+use crate::support::peer::{Frame, HEAD, OK, Peer, REQUEST, channel_to_test, compressed_envelope, connected};
 use crate::support::{CHAT, COUNT, ECHO, Echo, REPEAT, connect, items, poll_once, raw, serve, soon, until};
 
 /// All ways to compress.
@@ -290,13 +290,21 @@ async fn a_response_in_an_encoding_that_nobody_asked_for() {
     assert!(status.message().contains("\"snappy\" is not supported"), "{status}");
 }
 
-/// Counts its calls.
+/// Counts its requests.
 struct Counted(AtomicUsize);
 
 impl Counted {
     #[expect(clippy::unused_async, reason = "handlers are async")]
     async fn count(self: Arc<Self>, _: Request<Raw>) -> Result<Response<Raw>, Status> {
         self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Response::new(raw("")))
+    }
+
+    async fn count_all(self: Arc<Self>, request: Request<Streaming<Raw>>) -> Result<Response<Raw>, Status> {
+        let mut requests = request.into_inner();
+        while requests.message().await?.is_some() {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
         Ok(Response::new(raw("")))
     }
 }
@@ -308,37 +316,36 @@ impl Service for CountedService {
 
     fn register(self, methods: &mut Methods<'_>) {
         methods.unary("Count", &self.0, &ServiceOptions::default(), Counted::count);
+        methods.client_streaming("CountAll", &self.0, &ServiceOptions::default(), Counted::count_all);
     }
 }
 
-/// 64 requests of one client, each of some KiB that become 2 MiB, lie ready at once. The calls of others that share the
-/// thread wait for some of them to be decompressed, and not for all.
+/// 64 requests of one client, each of some KiB that become 2 MiB, lie ready at once: of calls, or of streams. The calls
+/// of others that share the thread wait for some of them to be decompressed, and not for all.
 #[tokio::test]
 async fn others_have_their_turn_between_requests_that_are_decompressed() {
-    let (channel, mut peer, _accepted) = connected(&[]).await;
-    let large = Request::new(raw(vec![0; 2 << 20]));
-    let compressing =
-        tokio::spawn(async move { channel.unary::<Raw, Raw>(&ECHO, large, &options(Encoding::Gzip)).await });
-    let (_, bomb) = first_message(&mut peer).await;
-    compressing.abort();
-
-    let (near, far) = duplex(1 << 20);
-    let counted = Arc::new(Counted(AtomicUsize::new(0)));
-    let server = Server::builder().add_service(CountedService(Arc::clone(&counted)));
-    tokio::spawn(server.serve_connection(far));
-    let other = connect(&serve(Echo::default()).await).await;
-    let mut peer = Peer::client(near).await;
-    let mut head: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
-    head.insert(0, (":path", "/test.Counted/Count"));
-    head.push(("grpc-encoding", "gzip"));
-    for number in 0..64 {
-        peer.headers(1 + 2 * number, false, &head).data(1 + 2 * number, true, &bomb.payload);
-    }
-    peer.send().await;
-    soon(crate::support::echo(&other, raw("x"))).await.expect("an answer");
-    let waited_for = counted.0.load(Ordering::SeqCst);
-    assert!(waited_for <= 32, "{waited_for}");
-    until(|| counted.0.load(Ordering::SeqCst) == 64).await;
+    let check = async |path| {
+        let bomb = compressed_envelope(&vec![0; 2 << 20]);
+        let (near, far) = duplex(1 << 20);
+        let counted = Arc::new(Counted(AtomicUsize::new(0)));
+        let server = Server::builder().add_service(CountedService(Arc::clone(&counted)));
+        tokio::spawn(server.serve_connection(far));
+        let other = connect(&serve(Echo::default()).await).await;
+        let mut peer = Peer::client(near).await;
+        let mut head: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
+        head.insert(0, (":path", path));
+        head.push(("grpc-encoding", "gzip"));
+        for number in 0..64 {
+            peer.headers(1 + 2 * number, false, &head).data(1 + 2 * number, true, &bomb);
+        }
+        peer.send().await;
+        soon(crate::support::echo(&other, raw("x"))).await.expect("an answer");
+        let waited_for = counted.0.load(Ordering::SeqCst);
+        assert!(waited_for <= 32, "{path}: {waited_for}");
+        until(|| counted.0.load(Ordering::SeqCst) == 64).await;
+    };
+    check("/test.Counted/Count").await;
+    check("/test.Counted/CountAll").await;
 }
 
 /// Messages that lie ready are read in a row, but those that became large only some of them.

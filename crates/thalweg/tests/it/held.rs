@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::peer::{Frame, Peer, REQUEST, envelope};
-use crate::support::{ECHO, Echo, connect, raw, soon, start};
+use crate::support::peer::{Frame, Peer, REQUEST, compressed_envelope, envelope};
+use crate::support::{ECHO, Echo, Items, connect, items, raw, soon, start};
 use bytes::Bytes;
 use thalweg::http2::ErrorCode;
 use thalweg::http2::frame::{Flags, Kind, Setting};
@@ -343,6 +343,63 @@ async fn metadata_counts_for_all_connections_together() {
     check(&large, 100, true).await;
     check(&large, 30, false).await;
     check(REQUEST, 100, false).await;
+}
+
+/// Has its requests as long as its calls go on, which do not end.
+struct Keeping;
+
+impl Keeping {
+    async fn keep(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+        std::future::pending::<()>().await;
+        Ok(Response::new(request.into_inner()))
+    }
+
+    async fn keep_to_stream(
+        self: Arc<Self>,
+        request: Request<Raw>,
+    ) -> Result<Response<Items<Result<Raw, Status>>>, Status> {
+        std::future::pending::<()>().await;
+        Ok(Response::new(items(vec![Ok(request.into_inner())])))
+    }
+}
+
+impl Service for Keeping {
+    const NAME: &'static str = "test.Keeping";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let service = Arc::new(self);
+        methods.unary("One", &service, &ServiceOptions::default(), Keeping::keep);
+        methods.server_streaming("Stream", &service, &ServiceOptions::default(), Keeping::keep_to_stream);
+    }
+}
+
+/// So do the requests that handlers have, by what they are without compression.
+#[tokio::test(start_paused = true)]
+async fn requests_count_for_all_connections_together() {
+    let check = async |path: &str, envelope: &[u8], calls: usize, is_ended: bool| {
+        let mut head: Vec<_> = REQUEST.iter().copied().filter(|(name, _)| *name != ":path").collect();
+        head.insert(0, (":path", path));
+        head.push(("grpc-encoding", "gzip"));
+        let server = Server::builder().add_service(Keeping).max_memory(2 * MEBIBYTE);
+        let mut peer = client_of(server).await;
+        for stream in streams().take(calls) {
+            peer.headers(stream, false, &head);
+            for part in envelope.chunks(100_000) {
+                peer.data(stream, false, part).send().await;
+            }
+            peer.data(stream, true, b"").send().await;
+        }
+        let goaway = tokio::time::timeout(Duration::from_secs(4), peer.next_of(Kind::GoAway)).await;
+        assert_eq!(goaway.is_ok(), is_ended, "{path}: {calls} calls of {} bytes", envelope.len());
+    };
+    for path in ["/test.Keeping/One", "/test.Keeping/Stream"] {
+        for envelope in [envelope(&vec![0; 60_000]), compressed_envelope(&vec![0; 60_000])] {
+            check(path, &envelope, 40, true).await;
+            check(path, &envelope, 10, false).await;
+        }
+        check(path, &envelope(&vec![0; 300_000]), 8, true).await;
+        check(path, &envelope(b"small"), 100, false).await;
+    }
 }
 
 /// Heads that name much by indices are decoded some at a time, and others have their turn in between.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg::http2::frame::{self, Flags, FrameHead, GoAway, HEAD_LEN, Kind, PREFACE, Setting};
 use thalweg::http2::hpack::{DEFAULT_TABLE_SIZE, Decoder, Encoder};
 use thalweg::http2::{Block, ErrorCode, FieldList, Indexing, StreamId};
-use thalweg::{Channel, KeepalivePolicy, channel::ChannelBuilder};
+use thalweg::{Channel, Encoding, KeepalivePolicy, channel::ChannelBuilder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
@@ -172,6 +172,15 @@ impl Peer {
 pub(crate) fn envelope(message: &[u8]) -> Vec<u8> {
     let len = u32::try_from(message.len()).expect("a small message");
     [&[0], &len.to_be_bytes()[..], message].concat()
+}
+
+/// The same of a message that is compressed, with gzip.
+pub(crate) fn compressed_envelope(message: &[u8]) -> Vec<u8> {
+    let mut compressed = Vec::new();
+    Encoding::Gzip.compress(message, &mut compressed);
+    let mut envelope = envelope(&compressed);
+    envelope[0] = 1;
+    envelope
 }
 
 /// A channel whose connections come out at the other end as pipes.
