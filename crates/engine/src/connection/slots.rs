@@ -37,8 +37,7 @@ impl Slots {
         self.vacant
     }
 
-    /// Not inlined: the slot would be copied once more.
-    #[inline(never)]
+    #[inline]
     pub(super) fn insert(&mut self, slot: Slot) {
         self.len += 1;
         if let Some(place @ &mut Place::Vacant(next)) = self.places.get_mut(self.vacant) {
