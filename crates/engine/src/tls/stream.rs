@@ -45,14 +45,14 @@ const RECORD_LEN: usize = 16 * 1024;
 /// What a record takes besides, at most: 5 bytes of head, 8 of nonce in TLS 1.2, 16 of tag, 1 of type.
 const RECORD_EXTRA: usize = 30;
 /// Plain bytes of one write: as many records as a block holds.
-const WRITE_MAX: usize = 8 * RECORD_LEN;
+const WRITE_MAX: usize = 16 * RECORD_LEN;
 /// So many bytes more, if a slice ends with them: a frame of 128 KiB leaves with its head.
 const WRITE_BEYOND: usize = 1024;
 /// What an encrypted record has at least besides its plain bytes, behind its head: a tag, and in TLS 1.3 a type.
 const SEAL_LEN: usize = 17;
 /// For messages of rustls's own beside them: a key update, two tickets.
 const BESIDE: usize = 512;
-/// So many records are opened for one read, unless it has its bytes before. A full read of the largest has eight; one
+/// So many records are opened for one read, unless it has its bytes before. A full read of the largest has sixteen; one
 /// of records with a byte each has thousands, which take milliseconds.
 const RECORDS_AT_ONCE: usize = 64;
 /// Bytes that a handshake reads before others have their turn: more than most clients send in all of it, who may send
@@ -552,11 +552,11 @@ mod tests {
             });
             assert_eq!(taken.collect::<Vec<_>>(), expected, "{slices:?}");
         };
-        check(&[9, 8 * RECORD_LEN], &[9, 8 * RECORD_LEN]);
-        check(&[9, 8 * RECORD_LEN, 9, 1000, 1000], &[9, 8 * RECORD_LEN, 9, 1000, 0]);
-        check(&[20 * RECORD_LEN], &[8 * RECORD_LEN]);
-        check(&[9, 20 * RECORD_LEN], &[9, 7 * RECORD_LEN]);
-        check(&[8 * RECORD_LEN - 5, 2 * RECORD_LEN], &[8 * RECORD_LEN - 5, 0]);
+        check(&[9, WRITE_MAX], &[9, WRITE_MAX]);
+        check(&[9, WRITE_MAX, 9, 1000, 1000], &[9, WRITE_MAX, 9, 1000, 0]);
+        check(&[2 * WRITE_MAX], &[WRITE_MAX]);
+        check(&[9, 2 * WRITE_MAX], &[9, WRITE_MAX - RECORD_LEN]);
+        check(&[WRITE_MAX - 5, 2 * RECORD_LEN], &[WRITE_MAX - 5, 0]);
     }
 
     #[test]

@@ -32,8 +32,8 @@ const AGAIN_LEN_MAX: usize = 4 * 1024;
 pub(super) const HEAD_LEN: usize = 2;
 /// In virtual time, in which nobody waits: a stream that goes on beyond is one that hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(7200);
-/// The stream's three buffers have eight of the largest records each, and what goes around them.
-const HELD_MAX: usize = 3 * (8 * (16 * 1024 + 64) + 3 * 1024);
+/// The stream's three buffers have sixteen of the largest records each, and what goes around them.
+const HELD_MAX: usize = 3 * (16 * (16 * 1024 + 64) + 3 * 1024);
 /// The side that hears is always the same; the one that was recorded has the seed of its session.
 const HEARER_SEED: u64 = 0;
 
