@@ -30,6 +30,7 @@ mod sweep;
 mod unlocked;
 mod work;
 
+pub(crate) use decompression::Reader;
 pub(crate) use driver::{Driver, Endpoint};
 #[cfg(feature = "tls")]
 pub(crate) use give_way::give_way;

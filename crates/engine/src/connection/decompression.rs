@@ -27,7 +27,7 @@ struct Period {
 
 /// What a reader remembers.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// The last period in which it found nothing left, and gave way.
     gave_way_in: Option<u64>,
     /// The last period in which it decompressed a message, if it did not give way since.
@@ -39,7 +39,7 @@ impl Decompression {
     ///
     /// Who gave way and comes back finds that others have had their turn: the first that does begins a new period. One
     /// that decompressed something in the last gives way a second time, so that readers take turns.
-    pub(super) fn poll_may(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_may(&self, reader: &mut Reader, cx: &mut Context<'_>) -> Poll<()> {
         let mut period = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if period.spent < DECOMPRESSED_AT_ONCE {
             return Poll::Ready(());
@@ -57,7 +57,7 @@ impl Decompression {
 
     /// `reader` has decompressed a message, which became `len` bytes: `None` if it could not be, of which nobody says
     /// after how many.
-    pub(super) fn note(&self, reader: &mut Reader, len: Option<usize>) {
+    pub(crate) fn note(&self, reader: &mut Reader, len: Option<usize>) {
         let mut period = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         period.spent += len.unwrap_or(DECOMPRESSED_AT_ONCE);
         reader.decompressed_in = Some(period.number);

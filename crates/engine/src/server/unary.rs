@@ -3,6 +3,7 @@
 //! A handler is polled at once, and its answer encoded straight into the connection's output.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunUnary, ServerMethod};
 use super::respond::{self, Answer, Reply};
 use super::task::CallTask;
-use crate::connection::Connection;
+use crate::connection::{Connection, Reader};
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
 use crate::grpc::request::RequestHead;
@@ -89,9 +90,12 @@ impl<H: UnaryHandler> Runner<H> {
         let (shared, wire_len) = (Arc::clone(connection), wire.len());
         let call = async move {
             let size_max = own_route.method.options.max_decoding_message_size;
-            // The semaphore is never closed. Other sockets of the thread have their turn before the next is decoded.
+            // The semaphore is never closed. Other sockets of the thread have their turn before the next is decoded, on
+            // a runtime of one thread also where four have a permit.
             let decoding = shared.decoding.acquire().await;
             tokio::task::yield_now().await;
+            let mut reader = Reader::default();
+            poll_fn(|cx| shared.decompression.poll_may(&mut reader, cx)).await;
             let decompressed_len = Cell::new(0);
             let request = Envelope::new(Wire::Gathered(wire), own_route.head.encoding, size_max)
                 .telling(&decompressed_len);
@@ -105,8 +109,11 @@ impl<H: UnaryHandler> Runner<H> {
                     &shortened
                 }
             };
-            let call = handler.start(head, request)?;
+            let call = handler.start(head, request);
+            let decoded_len = call.is_ok().then(|| decompressed_len.get().max(wire_len));
+            shared.decompression.note(&mut reader, decoded_len);
             drop(decoding);
+            let call = call?;
             if decompressed_len.get() > wire_len {
                 // It was compressed: the handler has more than what came.
                 shared.hold_more(reply.key, decompressed_len.get() - wire_len);

@@ -341,7 +341,7 @@ async fn others_have_their_turn_between_requests_that_are_decompressed() {
         peer.send().await;
         soon(crate::support::echo(&other, raw("x"))).await.expect("an answer");
         let waited_for = counted.0.load(Ordering::SeqCst);
-        assert!(waited_for <= 32, "{path}: {waited_for}");
+        assert!(waited_for <= 5, "{path}: {waited_for}");
         until(|| counted.0.load(Ordering::SeqCst) == 64).await;
     };
     check("/test.Counted/Count").await;
