@@ -14,8 +14,8 @@ pub(super) struct Buffer {
     filled: Range<usize>,
 }
 
-/// Sixteen records of the largest size, and small ones between them, with all that goes around them: a read or a write of
-/// 256 KiB.
+/// Sixteen records of the largest size, and small ones between them, with all that goes around them: a read or a write
+/// of 256 KiB.
 pub(super) const BLOCK_LEN: usize = 16 * (16 * 1024 + 64) + 3 * 1024;
 
 /// How many bytes of memory the buffers of one connection take, for whoever sees to it that all together take no more
