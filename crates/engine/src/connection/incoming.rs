@@ -141,12 +141,8 @@ impl Incoming {
         }
         let ended = loop {
             match self.find_whole() {
-                Ok(Some(prefix)) => {
-                    if prefix.compressed {
-                        ready!(self.connection.decompression.poll_may(&mut self.reader, cx));
-                    }
-                    return Poll::Ready(Some(Ok(prefix)));
-                }
+                Ok(Some(prefix)) if prefix.compressed => return self.poll_may_decompress(prefix, cx),
+                Ok(Some(prefix)) => return Poll::Ready(Some(Ok(prefix))),
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
             }
@@ -161,6 +157,16 @@ impl Incoming {
             }
         };
         Poll::Ready(self.finish(ended).err().map(Err))
+    }
+
+    #[cold]
+    fn poll_may_decompress(
+        &mut self,
+        prefix: Prefix,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Prefix, Status>>> {
+        ready!(self.connection.decompression.poll_may(&mut self.reader, cx));
+        Poll::Ready(Some(Ok(prefix)))
     }
 
     /// The prefix of the next message, if that lies whole in the buffer.
