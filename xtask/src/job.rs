@@ -258,7 +258,7 @@ pub(crate) fn time_in_builds() -> Duration {
 }
 
 /// What `timeout` (GNU coreutils) exits with when the limit ran out.
-const TIMED_OUT: i32 = 124;
+pub(crate) const TIMED_OUT: i32 = 124;
 
 impl fmt::Display for Job {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

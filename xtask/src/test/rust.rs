@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::extent;
-use crate::job::{Failure, Job, Log, is_installed};
+use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
 use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
@@ -68,7 +68,15 @@ pub(super) fn tests(log: &Log) -> Result<String, Failure> {
             for line in failures(&stdout) {
                 println!("{line}");
             }
-            Err(Failure::failed(format!("{failed} of {} tests failed, or a build did", passed + failed)))
+            let counts = format!("{failed} of {} tests failed", passed + failed);
+            if output.status.code() != Some(TIMED_OUT) {
+                return Err(Failure::failed(format!("{counts}, or a build did")));
+            }
+            let slow: Vec<&str> = unended(&stdout).collect();
+            Err(Failure::failed(format!(
+                "they did not end within {minutes} min; {counts}; slow or stuck: {}",
+                if slow.is_empty() { "none that the runner named".to_owned() } else { slow.join(", ") }
+            )))
         }
     }
 }
@@ -84,6 +92,14 @@ fn failures(stdout: &str) -> impl Iterator<Item = &str> {
         }
         within
     })
+}
+
+/// The tests that the runner calls slow and never says to have ended.
+fn unended(stdout: &str) -> impl Iterator<Item = &str> {
+    let slow = stdout
+        .lines()
+        .filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" has been running for over 60 seconds"));
+    slow.filter(move |test| !stdout.lines().any(|line| line.starts_with(&format!("test {test} ... "))))
 }
 
 /// Builds all tests, and runs none.
@@ -143,7 +159,7 @@ fn count(line: &str, noun: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, failures};
+    use super::{count, failures, unended};
 
     #[test]
     fn what_failed_is_picked_out() {
@@ -152,6 +168,13 @@ mod tests {
             failures(stdout).collect::<Vec<_>>(),
             ["failures:", "", "---- b stdout ----", "it is 2", ""]
         );
+    }
+
+    #[test]
+    fn what_never_ends_is_named() {
+        let slow = |test| format!("test {test} has been running for over 60 seconds\n");
+        let stdout = format!("test a ... ok\n{}{}test b::c ... ok\n", slow("b::c"), slow("b::d"));
+        assert_eq!(unended(&stdout).collect::<Vec<_>>(), ["b::d"]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::connecting::Connector;
@@ -133,7 +134,13 @@ impl Lane {
             let state = self.state().clone();
             match state {
                 State::Ready(connection) => return Ok(connection),
-                State::Idle => self.start_connecting(),
+                State::Idle => {
+                    // A runtime that shuts down drops what it is given: to go on would be to give it more, for ever.
+                    let is_dropped = self.start_connecting().is_some_and(|task| task.is_finished());
+                    if is_dropped && matches!(&*self.state(), State::Idle) {
+                        return Err(Status::unavailable("can't connect: the runtime of the call shuts down"));
+                    }
+                }
                 State::Connecting => {
                     changed.await;
                     // A call that saw the attempt fail fails with it, even if another one restarts it meanwhile.
@@ -143,7 +150,9 @@ impl Lane {
                         return Err(status.clone());
                     }
                 }
-                State::Failed { retry_at, .. } if retry_at <= Instant::now() => self.start_connecting(),
+                State::Failed { retry_at, .. } if retry_at <= Instant::now() => {
+                    self.start_connecting();
+                }
                 State::Failed { status, .. } if !wait_for_ready => return Err(status),
                 State::Failed { retry_at, .. } => tokio::select! {
                     biased;
@@ -242,17 +251,16 @@ impl Lane {
         self.busy_permille.store(permille, Ordering::Relaxed);
     }
 
-    pub(super) fn start_connecting(self: &Arc<Self>) {
+    /// Begins an attempt in a task, which comes back, unless there is a connection or an attempt under way.
+    pub(super) fn start_connecting(self: &Arc<Self>) -> Option<JoinHandle<()>> {
         let begun = self.change(|state| {
             let may_begin = matches!(state, State::Idle | State::Failed { .. });
             may_begin.then(|| *state = State::Connecting)
         });
-        if begun.is_none() {
-            return;
-        }
+        begun?;
         let attempt = Attempt { lane: Arc::clone(self), outcome: State::Idle };
         let runtime = self.runtime().expect("calls are made on a tokio runtime");
-        runtime.spawn(async move {
+        let task = runtime.spawn(async move {
             let connector = &attempt.lane.connector;
             let lane: Weak<dyn ConnectionOwner> = Arc::<Lane>::downgrade(&attempt.lane);
             let status = match connector.connect(&lane).await {
@@ -282,6 +290,7 @@ impl Lane {
                 }
             }
         });
+        Some(task)
     }
 
     /// The pauses between attempts begin anew, and the next attempt may come at once.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::{ECHO, Echo, Receiver, chat, connect, echo, poll_once, raw, serve, soon, until};
 use thalweg::bytes::Bytes;
-use thalweg::{CallOptions, Channel, DecodeError, Message, Raw, Request, inventory};
+use thalweg::{CallOptions, Channel, Code, DecodeError, Message, Raw, Request, Status, inventory};
 
 /// Runs a test on a thread of its own, and fails when that waits for a lock that it holds itself.
 fn unless_stuck<F: Future<Output = ()>>(test: impl FnOnce() -> F + Send + 'static) {
@@ -217,6 +217,41 @@ fn a_waker_may_look_at_its_channel_when_it_waits_for_a_stream() {
 }
 
 #[cfg(feature = "opentelemetry")]
+/// Begins a call when it is dropped, and says how that ended.
+struct LastCall(Channel, mpsc::Sender<Option<Status>>);
+
+impl Drop for LastCall {
+    fn drop(&mut self) {
+        let channel = self.0.clone();
+        let mut call = Box::pin(async move { echo(&channel, raw("the last")).await });
+        let status = poll_once(call.as_mut()).and_then(Result::err);
+        self.1.send(status).expect("the test waits");
+    }
+}
+
+#[test]
+fn a_call_while_its_runtime_shuts_down() {
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let target = serve(Echo::default()).await;
+            let channel = Channel::builder(&target).connect_lazy().expect("a good target");
+            let last = LastCall(channel, tell);
+            tokio::spawn(async move {
+                std::future::pending::<()>().await;
+                drop(last);
+            });
+            tokio::task::yield_now().await;
+        });
+    });
+    let status = told.recv_timeout(Duration::from_secs(60)).expect("a call that ends");
+    let status = status.expect("no runtime to connect on");
+    assert_eq!(status.code(), Code::Unavailable);
+    let message = status.message();
+    assert!(message.starts_with("can't connect: the runtime of the call shuts down"), "{message}");
+}
+
 mod instruments {
     use super::*;
     use opentelemetry::metrics as otel;
