@@ -3,6 +3,7 @@
 mod attempts;
 mod opening;
 mod prepared;
+mod raw;
 mod streaming;
 mod unary;
 

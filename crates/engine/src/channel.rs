@@ -21,7 +21,7 @@ use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
 use crate::options::CallOptions;
 use crate::random::random_unit;
-use crate::request_heads::RequestHeads;
+use crate::request_heads::{Origin, RequestHeadAsItIs, RequestHeads, RequestHeadsAsTheyAre};
 use crate::server_address::ServerAddress;
 #[cfg(feature = "tls")]
 use crate::tls::{ClientTlsConfig, TlsError};
@@ -41,6 +41,7 @@ struct Shared {
     authority: String,
     user_agent: String,
     heads: RequestHeads,
+    heads_as_they_are: RequestHeadsAsTheyAre,
     measure: ChannelMeasure,
     call_options: CallOptions,
     server: Arc<ServerAddress>,
@@ -227,9 +228,17 @@ impl Channel {
             calls: Mutex::default(),
         };
         let lanes = LaneSet::new(&lanes, connector);
-        let heads = RequestHeads::default();
-        let call_options = config.call_options;
-        let shared = Shared { lanes, scheme, authority, user_agent, heads, measure, call_options, server };
+        let shared = Shared {
+            lanes,
+            scheme,
+            authority,
+            user_agent,
+            heads: RequestHeads::default(),
+            heads_as_they_are: RequestHeadsAsTheyAre::default(),
+            measure,
+            call_options: config.call_options,
+            server,
+        };
         Ok(Self { shared: Arc::new(shared) })
     }
 
@@ -312,6 +321,16 @@ impl Channel {
     #[inline]
     pub(crate) fn measure_call(&self, method: &Method) -> CallMeasure {
         self.shared.measure.call(method)
+    }
+
+    pub(crate) fn request_head_as_it_is(
+        &self,
+        verb: &http::Method,
+        path: &str,
+        headers: &http::HeaderMap,
+    ) -> Arc<RequestHeadAsItIs> {
+        let Shared { scheme, authority, user_agent, heads_as_they_are, .. } = &*self.shared;
+        heads_as_they_are.get(verb, path, headers, Origin { scheme, authority, user_agent })
     }
 
     #[inline]

@@ -19,6 +19,7 @@ mod keepalive;
 mod keyed_slots;
 mod load;
 mod outgoing;
+mod raw_body;
 mod read_chunks;
 mod send_loop;
 mod shared;
@@ -34,12 +35,14 @@ pub(crate) use decompression::Reader;
 pub(crate) use driver::{Driver, Endpoint};
 #[cfg(feature = "tls")]
 pub(crate) use give_way::give_way;
-pub(crate) use inbox::Inbox;
+pub(crate) use inbox::{Cut, Inbox};
 pub use incoming::Incoming;
 pub(crate) use keepalive::{Asked, Asking, end_silent};
 pub use keepalive::{Keepalive, KeepalivePolicy};
 pub(crate) use load::Load;
 pub(crate) use outgoing::{Outgoing, Single, keep_scratch, take_scratch};
+pub use raw_body::RawBody;
+pub(crate) use raw_body::{GATHERED_LEN_MAX, RawReader};
 #[cfg(feature = "testing")]
 pub use read_chunks::settle_alone;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};

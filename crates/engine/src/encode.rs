@@ -8,6 +8,9 @@ use crate::status::Status;
 /// It is written where its call is made, or its handler ran, and no lock is held meanwhile. One that panics, or writes
 /// another number of bytes than it said, ends its own call with INTERNAL.
 pub trait Encode {
+    /// Whether it brings its own framing: it goes out as it is, without a prefix, and is never compressed.
+    const IS_FRAMED: bool = false;
+
     /// How many bytes [`encode`](Encode::encode) appends.
     ///
     /// The message is framed by this number, before it is written: it must be exact.

@@ -41,6 +41,7 @@ mod method;
 mod net;
 mod options;
 mod random;
+pub mod raw;
 mod registry;
 mod request_heads;
 pub mod server;
@@ -57,7 +58,7 @@ pub use chain::Chain;
 pub use channel::{Channel, ChannelConfig, ConnectError, LaneSnapshot};
 #[cfg(feature = "testing")]
 pub use connection::settle_alone;
-pub use connection::{Incoming, Keepalive, KeepalivePolicy};
+pub use connection::{Incoming, Keepalive, KeepalivePolicy, RawBody};
 pub use connection_info::ConnectionInfo;
 pub use encode::Encode;
 pub use executor::ExecutorError;

@@ -45,6 +45,11 @@ impl Method {
         Ok(Self { path: Cow::Owned(format!("/{service}/{name}")), id: AtomicU32::new(0) })
     }
 
+    /// Whatever is at `path`, gRPC or not.
+    pub(crate) fn at(path: &str) -> Self {
+        Self { path: Cow::Owned(path.to_owned()), id: AtomicU32::new(0) }
+    }
+
     /// `/package.Service/Method`.
     pub fn path(&self) -> &str {
         &self.path

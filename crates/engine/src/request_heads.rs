@@ -1,10 +1,15 @@
 //! Request heads that were encoded once, for each method of a channel.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use thalweg_http2::FixedFields;
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, TE, USER_AGENT};
+use thalweg_http2::{FieldList, FixedFields, Indexing};
 
 use crate::grpc::compression::EncodingSet;
+use crate::grpc::content_type;
+use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::method::Method;
 
 /// The fixed part of the request heads of a channel, one for each method that was called.
@@ -53,5 +58,118 @@ impl RequestHeads {
         }
         entries[index] = Some(CachedHead { method: id, accepts, fields: Arc::clone(&fields) });
         fields
+    }
+}
+
+/// The beginning of the heads of requests that are sent as they are.
+pub(crate) struct RequestHeadAsItIs {
+    verb: http::Method,
+    kind: Kind,
+    pub(crate) method: Method,
+    pub(crate) fields: Arc<FixedFields>,
+}
+
+/// What heads of requests have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    /// What gRPC's have: `te`, `content-type` and our user agent.
+    Grpc,
+    /// Our user agent.
+    Plain,
+    /// The application says who it is.
+    Named,
+}
+
+impl Kind {
+    fn of(verb: &http::Method, headers: &HeaderMap) -> Self {
+        let (mut has_te, mut is_grpc) = (false, false);
+        for (name, value) in headers {
+            if *name == TE {
+                has_te = value == "trailers";
+            } else if *name == CONTENT_TYPE {
+                is_grpc = value == content_type::GRPC;
+            } else if *name == USER_AGENT {
+                return Self::Named;
+            }
+        }
+        if has_te && is_grpc && *verb == http::Method::POST { Self::Grpc } else { Self::Plain }
+    }
+}
+
+/// What the heads of requests of a channel say besides what is theirs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin<'a> {
+    pub(crate) scheme: &'a str,
+    pub(crate) authority: &'a str,
+    pub(crate) user_agent: &'a str,
+}
+
+impl RequestHeadAsItIs {
+    fn new(verb: &http::Method, kind: Kind, path: &str, origin: Origin<'_>) -> Self {
+        let mut fields = FieldList::new();
+        let mut push =
+            |name: &str, value: &str| fields.push(name.as_bytes(), value.as_bytes(), Indexing::Insert);
+        push(":method", verb.as_str());
+        push(":scheme", origin.scheme);
+        push(":path", path);
+        push(":authority", origin.authority);
+        if kind == Kind::Grpc {
+            push("te", "trailers");
+            push("content-type", content_type::GRPC);
+        }
+        if kind != Kind::Named {
+            push("user-agent", origin.user_agent);
+        }
+        Self { verb: verb.clone(), kind, method: Method::at(path), fields: FixedFields::new(fields) }
+    }
+
+    /// Appends what differs between requests with this beginning.
+    pub(crate) fn emit(&self, headers: &HeaderMap, fields: &mut FieldList) -> Result<(), MetadataTooLarge> {
+        let size_max = metadata::SENT_SIZE_MAX;
+        if self.kind != Kind::Grpc {
+            return metadata::emit_as_they_are(headers, |_| false, size_max, fields);
+        }
+        if headers.len() <= 2 {
+            // `te` and `content-type`.
+            return Ok(());
+        }
+        metadata::emit_as_they_are(headers, |name| matches!(name, "te" | "content-type"), size_max, fields)
+    }
+}
+
+/// As [`RequestHeads`], of requests that are sent as they are.
+#[derive(Default)]
+pub(crate) struct RequestHeadsAsTheyAre {
+    entries: RwLock<Vec<Option<Arc<RequestHeadAsItIs>>>>,
+}
+
+impl RequestHeadsAsTheyAre {
+    pub(crate) fn get(
+        &self,
+        verb: &http::Method,
+        path: &str,
+        headers: &HeaderMap,
+        origin: Origin<'_>,
+    ) -> Arc<RequestHeadAsItIs> {
+        let kind = Kind::of(verb, headers);
+        let mut hasher = DefaultHasher::new();
+        (path, kind).hash(&mut hasher);
+        let index = hasher.finish() as usize % HEADS_MAX;
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Some(known)) = entries.get(index)
+            && known.kind == kind
+            && known.method.path() == path
+            && known.verb == *verb
+        {
+            return Arc::clone(known);
+        }
+        drop(entries);
+        let head = Arc::new(RequestHeadAsItIs::new(verb, kind, path, origin));
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        if entries.len() <= index {
+            entries.resize_with(index + 1, || None);
+        }
+        entries[index] = Some(Arc::clone(&head));
+        head
     }
 }

@@ -13,6 +13,7 @@ use crate::grpc::{metadata, request, timeout};
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
+use crate::request_heads::RequestHeadAsItIs;
 use crate::status::{Code, Status};
 
 /// A call that may begin.
@@ -80,6 +81,30 @@ impl Prepared {
                 options.compression_threshold,
             ),
             deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            measure,
+            progress: CallProgress::new(),
+            failure: OnceLock::new(),
+        })
+    }
+
+    /// A call whose head is not ours to make.
+    pub(super) fn as_it_is(
+        channel: &Channel,
+        head: &RequestHeadAsItIs,
+        headers: &HeaderMap,
+    ) -> Result<Self, Status> {
+        let refused = |status: Status| refused(status, channel, &head.method);
+        let measure = channel.measure_call(&head.method);
+        let injected = measure.inject(headers);
+        let headers = injected.as_deref().unwrap_or(headers);
+        let mut extra = FieldList::new();
+        head.emit(headers, &mut extra)
+            .map_err(|error| refused(error.into()))
+            .inspect_err(|status| measure.fail(status))?;
+        Ok(Self {
+            fields: RequestFields { fixed: Arc::clone(&head.fields), extra },
+            outgoing: Outgoing::default(),
+            deadline: None,
             measure,
             progress: CallProgress::new(),
             failure: OnceLock::new(),

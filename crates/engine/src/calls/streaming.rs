@@ -254,7 +254,7 @@ fn responses(
     Incoming::of_responses(Arc::clone(connection), key, size_max, call.measure.clone(), of)
 }
 
-fn send_in_background<S, M>(mut sender: SendLoop<S>)
+pub(super) fn send_in_background<S, M>(mut sender: SendLoop<S>)
 where
     S: Stream<Item = Result<M, Status>> + Unpin + Send + 'static,
     M: Encode,

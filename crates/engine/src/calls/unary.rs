@@ -16,7 +16,7 @@ use crate::call_context::{CallContext, Phase};
 use crate::chain::Chain;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, End, Inbox, NeedsClone, Single, Sleeper, Slot, SlotKey, WakesOn, keep_scratch, look,
+    Connection, Cut, End, Inbox, NeedsClone, Single, Sleeper, Slot, SlotKey, WakesOn, keep_scratch, look,
     take_scratch,
 };
 use crate::encode::Encode;
@@ -86,11 +86,13 @@ async fn attempts<M: Encode>(
             message,
             large: &mut large,
             message_size_max: options.max_decoding_message_size,
+            cut: Cut::Messages,
             progress: Progress::New,
             sent_at: None,
         };
         match attempt.await {
             Attempt::Done(outcome) => return outcome,
+            Attempt::Begun(_) => return Err(Status::internal("a unary call ends at once")),
             Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
             Attempt::Unprocessed(status) => {
                 attempts.unprocessed(&connection, status)?;
@@ -100,8 +102,10 @@ async fn attempts<M: Encode>(
 }
 
 /// How one attempt at a call ended.
-enum Attempt {
+pub(super) enum Attempt {
     Done(Result<Arrived, Status>),
+    /// Of a call that is taken as it is: its head is there, and its end is not. The stream is the caller's now.
+    Begun(SlotKey),
     /// The lane has not taken the call.
     Refused(Refused),
     /// The call was sent, but the server says that it has not looked at it.
@@ -109,10 +113,10 @@ enum Attempt {
 }
 
 /// What came for a call that ended with OK.
-struct Arrived {
-    head: Option<Arc<ResponseHead>>,
-    body: Vec<u8>,
-    trailers: Option<Box<HeaderMap>>,
+pub(super) struct Arrived {
+    pub(super) head: Option<Arc<ResponseHead>>,
+    pub(super) body: Vec<u8>,
+    pub(super) trailers: Option<Box<HeaderMap>>,
 }
 
 /// The reply of a unary call that ended with OK: read its message, then [`finish`](Self::finish) it, or
@@ -123,21 +127,23 @@ pub struct UnaryReply {
     measure: CallMeasure,
 }
 
-/// One attempt at a unary call on one connection. Dropping it cancels the call.
-struct UnaryAttempt<'a, 'b, Req> {
-    connection: &'a Arc<Connection>,
-    ticket: &'a mut WaitTicket<'b>,
-    call: &'a Prepared,
-    message: &'a Req,
+/// One attempt at a call with one message on one connection. Dropping it cancels the call. Of a message that brings its
+/// own framing the answer is taken as it is.
+pub(super) struct UnaryAttempt<'a, 'b, Req> {
+    pub(super) connection: &'a Arc<Connection>,
+    pub(super) ticket: &'a mut WaitTicket<'b>,
+    pub(super) call: &'a Prepared,
+    pub(super) message: &'a Req,
     /// The message encoded, if it is large and has not been sent.
-    large: &'a mut Option<Box<Chain>>,
-    message_size_max: usize,
-    progress: Progress,
+    pub(super) large: &'a mut Option<Box<Chain>>,
+    pub(super) message_size_max: usize,
+    pub(super) cut: Cut,
+    pub(super) progress: Progress,
     /// When it was sent, if it is timed.
-    sent_at: Option<Instant>,
+    pub(super) sent_at: Option<Instant>,
 }
 
-enum Progress {
+pub(super) enum Progress {
     /// Not sent.
     New,
     Waiting(SlotKey),
@@ -169,7 +175,11 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
         let mut state = self.connection.lock();
         let slot = |stream| {
             let inbox = Inbox::with_buffer(spare_inbox(), self.message_size_max);
-            let mut slot = Slot::of_client(stream, inbox, WakesOn::End);
+            let mut slot = if Req::IS_FRAMED {
+                Slot::of_client(stream, inbox.with_cut(self.cut), WakesOn::AsItIs)
+            } else {
+                Slot::of_client(stream, inbox, WakesOn::End)
+            };
             slot.send_closed = true;
             slot.receiver = waker.take();
             slot
@@ -217,6 +227,11 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
             return Ok(Poll::Ready(Attempt::Done(Err(status))));
         };
         let Some(end) = slot.end.take() else {
+            if Req::IS_FRAMED && slot.client().is_some_and(|call| call.head.is_some()) {
+                drop(state);
+                self.progress = Progress::Done;
+                return Ok(Poll::Ready(Attempt::Begun(key)));
+            }
             sleeper.keep_in(&mut slot.receiver)?;
             return Ok(Poll::Pending);
         };

@@ -43,6 +43,7 @@ pub(crate) struct Inbox {
     /// None while the reader has taken the bytes: what arrives then may begin in the middle of a message.
     needed: Option<NonZeroUsize>,
     message_size_max: usize,
+    cut: Cut,
     /// The stream was asked for window beyond its own.
     has_asked: bool,
     /// The driver has the bytes, and brings them back.
@@ -51,6 +52,18 @@ pub(crate) struct Inbox {
     has_reader: bool,
     /// Nobody reads any more: what arrives is dropped, and its window given back.
     is_discarded: bool,
+}
+
+/// What the reader of an inbox waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// Whole messages; anything else is an error.
+    Messages,
+    /// Whole messages as far as there are any of the permitted size; bytes where there are none. What is wrong with
+    /// them is the reader's to say.
+    MessagesOrBytes,
+    /// Bytes.
+    Bytes,
 }
 
 /// A message that is whole, in a buffer of its own.
@@ -86,11 +99,17 @@ impl Inbox {
             last_len: 0,
             needed: NonZeroUsize::new(PREFIX_LEN),
             message_size_max,
+            cut: Cut::Messages,
             has_asked: false,
             is_lent: false,
             has_reader: false,
             is_discarded: false,
         }
+    }
+
+    /// One whose reader waits for something else.
+    pub(crate) fn with_cut(self, cut: Cut) -> Self {
+        Self { cut, ..self }
     }
 
     /// One that nobody reads.
@@ -205,6 +224,10 @@ impl Inbox {
 
     /// How long the inbox must be once `bytes` are appended to it, by the prefix at its front.
     fn find_needed(&mut self, bytes: &[u8]) -> Result<usize, EnvelopeError> {
+        if self.cut == Cut::Bytes {
+            self.needed = NonZeroUsize::new(1);
+            return Ok(1);
+        }
         let prefix = if self.bytes.is_empty() {
             Prefix::parse(bytes, self.message_size_max)
         } else if self.bytes.len() >= PREFIX_LEN {
@@ -218,7 +241,11 @@ impl Inbox {
             let len = begun.len() + there;
             Prefix::parse(&front[..len], self.message_size_max)
         };
-        let needed = prefix?.map_or(PREFIX_LEN, Prefix::envelope_len);
+        let needed = match prefix {
+            Ok(prefix) => prefix.map_or(PREFIX_LEN, Prefix::envelope_len),
+            Err(_) if self.cut == Cut::MessagesOrBytes => PREFIX_LEN,
+            Err(error) => return Err(error),
+        };
         self.needed = NonZeroUsize::new(needed);
         Ok(needed)
     }
@@ -314,6 +341,18 @@ impl Inbox {
         }
         let needed = self.find_needed(&[])?;
         Ok(self.has(needed, stream, http2))
+    }
+
+    /// As [`put_back`](Inbox::put_back), of a reader that waits for something else from now on.
+    pub(super) fn put_back_for(
+        &mut self,
+        cut: Cut,
+        tail: Vec<u8>,
+        stream: StreamId,
+        http2: &mut http2::Connection,
+    ) -> Result<bool, EnvelopeError> {
+        self.cut = cut;
+        self.put_back(tail, stream, http2)
     }
 
     /// What has come counts as used up.

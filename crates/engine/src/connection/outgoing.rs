@@ -60,6 +60,10 @@ impl Outgoing {
 
     /// Appends one message with its prefix.
     pub(crate) fn encode<T: Encode>(&self, message: &T, out: &mut Chain) -> Result<(), Status> {
+        if T::IS_FRAMED {
+            message.encode_chained(out);
+            return Ok(());
+        }
         let (mark, before) = (out.mark(), out.len());
         let encoded = guarded(|| {
             let len = self.permit(message.encoded_len())?;
@@ -80,6 +84,9 @@ impl Outgoing {
         message: &T,
         scratch: &mut Vec<u8>,
     ) -> Result<Single, Status> {
+        if T::IS_FRAMED {
+            return Ok(framed(message, scratch));
+        }
         let (start, mut len) = (scratch.len(), 0);
         let encoded = guarded(|| {
             len = message.encoded_len();
@@ -123,6 +130,19 @@ impl Outgoing {
     }
 }
 
+/// As [`Outgoing::encode_single`], of what brings its own framing.
+#[inline]
+fn framed<T: Encode>(body: &T, scratch: &mut Vec<u8>) -> Single {
+    let start = scratch.len();
+    if body.encoded_len() <= COPY_MAX {
+        body.encode(scratch);
+        return Single::Small(start..scratch.len());
+    }
+    let mut wire = Chain::default();
+    body.encode_chained(&mut wire);
+    Single::Large(Box::new(wire))
+}
+
 /// Gives `batch` to the protocol and leaves it empty.
 pub(super) fn hand_over(
     http2: &mut thalweg_http2::Connection,
@@ -159,8 +179,8 @@ impl Single {
     #[inline]
     pub(crate) fn message_len(&self) -> usize {
         match self {
-            Self::Small(range) => range.len() - PREFIX_LEN,
-            Self::Large(wire) => wire.len() - PREFIX_LEN,
+            Self::Small(range) => range.len().saturating_sub(PREFIX_LEN),
+            Self::Large(wire) => wire.len().saturating_sub(PREFIX_LEN),
         }
     }
 

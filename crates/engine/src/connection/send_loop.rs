@@ -114,6 +114,11 @@ where
         (self.connection, self.key) = (connection, key);
     }
 
+    /// What it was given, once it is done with.
+    pub(crate) fn into_source(self) -> S {
+        self.source
+    }
+
     /// The stream that it sends to.
     pub(crate) fn stream(&self) -> (Arc<Connection>, SlotKey) {
         (Arc::clone(&self.connection), self.key)
@@ -149,7 +154,7 @@ where
                     let before = self.batch.len();
                     match self.outgoing.encode(&message, &mut self.batch) {
                         Ok(()) => {
-                            let wire = self.batch.len() - before - PREFIX_LEN;
+                            let wire = (self.batch.len() - before).saturating_sub(PREFIX_LEN);
                             self.measure.sent_message(wire, || message.encoded_len());
                         }
                         Err(status) => self.ended = Some(Err(status)),

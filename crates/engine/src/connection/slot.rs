@@ -69,6 +69,8 @@ pub(crate) enum WakesOn {
     Messages,
     /// The head, and messages.
     Head,
+    /// The head as it is, gRPC or not, and what follows it.
+    AsItIs,
 }
 
 /// A call that came here.
@@ -102,7 +104,8 @@ impl ServerCall {
 #[derive(Clone, Debug)]
 pub(crate) enum End {
     /// The peer sent all there is. On a client: the call's outcome, with the trailing metadata if there is any (boxed,
-    /// because mostly there is none, and slots are moved).
+    /// because mostly there is none, and slots are moved). Of a call that is taken as it is, none says that they are
+    /// `grpc-status: 0` and no more; empty ones, that there are none.
     Complete(Result<Option<Box<HeaderMap>>, Status>),
     /// The stream or the connection was lost. `unprocessed`: no application has seen the call.
     Lost { status: Status, unprocessed: bool },
@@ -187,6 +190,12 @@ impl Slot {
     #[inline]
     pub(crate) fn is_streaming_call(&self) -> bool {
         matches!(&self.role, Role::Client(call) if call.wakes_on != WakesOn::End)
+    }
+
+    /// Whether what comes for it, a client's call, is nobody's to understand but its own.
+    #[inline]
+    pub(crate) fn is_as_it_is(&self) -> bool {
+        matches!(&self.role, Role::Client(call) if call.wakes_on == WakesOn::AsItIs)
     }
 
     /// Whether the call has an outcome here: a client's has its status, a server's was lost before its answer was

@@ -49,13 +49,50 @@ pub(crate) fn emit(
     if metadata.is_empty() {
         return Ok(());
     }
-    if fields.size() + outgoing(metadata).map(|field| field_size(&field)).sum::<usize>()
-        > size_max.min(LIST_SIZE_MAX)
+    push_all(|| outgoing(metadata, is_written_by_transport), size_max, fields)
+}
+
+/// As [`emit`], of the fields of a head or of trailers whose gRPC, if it is gRPC, is somebody else's: all but those
+/// that HTTP/2 has no place for (RFC 9113 §8.2.2), and those that `is_left_out` names.
+pub(crate) fn emit_as_they_are(
+    headers: &HeaderMap,
+    is_left_out: impl Fn(&str) -> bool,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge> {
+    let is_left_out = |name: &str| is_of_one_hop(name) || is_left_out(name);
+    push_all(|| outgoing(headers, is_left_out), size_max, fields)
+}
+
+#[inline]
+fn push_all<'a, I>(
+    outgoing: impl Fn() -> I,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge>
+where
+    I: Iterator<Item = Field<'a>>,
+{
+    if fields.size() + outgoing().map(|field| field_size(&field)).sum::<usize>() > size_max.min(LIST_SIZE_MAX)
     {
         return Err(MetadataTooLarge { size_max });
     }
-    outgoing(metadata).for_each(|field| fields.push(field.name, field.value, field.indexing));
+    outgoing().for_each(|field| fields.push(field.name, field.value, field.indexing));
     Ok(())
+}
+
+/// The fields of a received head or of trailers, as they are.
+pub(crate) fn receive_as_they_are<'a>(
+    fields: impl IntoIterator<Item = Field<'a>>,
+) -> Result<HeaderMap, MetadataError> {
+    let mut received = Collector::default();
+    for field in fields {
+        let name = HeaderName::from_bytes(field.name)
+            .map_err(|cause| MetadataError::Name { name: lossy(field.name), cause })?;
+        let sensitive = field.indexing == Indexing::Never;
+        received.append_value(name, HeaderValue::from_bytes(field.value), sensitive)?;
+    }
+    Ok(received.finish())
 }
 
 /// Collects the custom metadata of one received header block, field by field: all but the fields that gRPC itself
@@ -183,18 +220,18 @@ impl From<MetadataError> for Status {
     }
 }
 
-/// The fields that carry `metadata`.
-fn outgoing(metadata: &HeaderMap) -> impl Iterator<Item = Field<'_>> {
-    metadata.iter().filter_map(|(name, value)| {
+/// The fields that carry `metadata`, without those that are left out.
+fn outgoing(metadata: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> impl Iterator<Item = Field<'_>> {
+    metadata.iter().filter_map(move |(name, value)| {
         let (encoded, indexing) = if name.as_str().ends_with("-bin") {
             // Mostly trace contexts and the like, new with every call: not worth an entry in the dynamic table.
             let encoded = value.as_bytes();
             let len = encoded.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1);
             (&encoded[..len], Indexing::Literal)
         } else {
-            (value.as_bytes(), Indexing::Insert)
+            (value.as_bytes(), if is_ever_new(name) { Indexing::Literal } else { Indexing::Insert })
         };
-        (!is_written_by_transport(name.as_str())).then(|| Field {
+        (!is_left_out(name.as_str())).then(|| Field {
             name: name.as_str().as_bytes(),
             // RFC 9113 §8.2.1: a value that starts or ends with white space makes the whole message malformed.
             value: encoded.trim_ascii(),
@@ -208,6 +245,11 @@ fn outgoing(metadata: &HeaderMap) -> impl Iterator<Item = Field<'_>> {
 fn is_secret(name: &HeaderName) -> bool {
     use http::header::{AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION, SET_COOKIE};
     [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, SET_COOKIE].contains(name)
+}
+
+/// Whether a field has another value each time: in the dynamic table it would only displace what comes again.
+fn is_ever_new(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "grpc-timeout" | "grpc-message" | "content-length" | "date")
 }
 
 /// What RFC 9113 §6.5.2 counts for one field, in bytes: `te: trailers` counts 2 + 8 + 32.
@@ -232,13 +274,17 @@ fn is_written_by_transport(name: &str) -> bool {
             | "host"
             // RFC 9113 §8.1.1: wrong, it makes the message malformed; and only the transport knows the length.
             | "content-length"
-            // RFC 9113 §8.2.2: connection-specific.
-            | "connection"
-            | "keep-alive"
-            | "proxy-connection"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+    ) || is_connection_specific(name)
+}
+
+/// RFC 9113 §8.2.2.
+fn is_connection_specific(name: &str) -> bool {
+    matches!(name, "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade")
+}
+
+/// Fields that HTTP/2 has another place for, or none.
+fn is_of_one_hop(name: &str) -> bool {
+    name == "host" || is_connection_specific(name)
 }
 
 /// Fields that are no metadata to the receiving application, because the transport reads them.

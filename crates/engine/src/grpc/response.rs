@@ -42,8 +42,10 @@ pub(crate) fn emit_head(
 pub(crate) struct ResponseHead {
     /// How messages flagged as compressed are compressed.
     pub encoding: Encoding,
-    /// The initial metadata.
+    /// The initial metadata; of a head that was taken as it is, all its fields.
     pub metadata: HeaderMap,
+    /// `:status`.
+    pub http_status: u16,
 }
 
 /// Reads a response head that does not end the stream.
@@ -66,7 +68,16 @@ pub(crate) fn receive_head<'a>(
         Some(name) => accepts.choose(name).map_err(|error| Status::internal(error.to_string()))?,
         None => Encoding::Identity,
     };
-    Ok(ResponseHead { encoding, metadata: received.metadata? })
+    Ok(ResponseHead { encoding, metadata: received.metadata?, http_status: 200 })
+}
+
+/// Takes a response head as it is.
+pub(crate) fn receive_head_as_it_is<'a>(
+    http_status: Option<u16>,
+    fields: impl IntoIterator<Item = Field<'a>>,
+) -> Result<ResponseHead, Status> {
+    let metadata = metadata::receive_as_they_are(fields)?;
+    Ok(ResponseHead { encoding: Encoding::Identity, metadata, http_status: http_status.unwrap_or_default() })
 }
 
 /// Reads a response head that ends the stream (Trailers-Only): the metadata of a success, or the status of a failure.

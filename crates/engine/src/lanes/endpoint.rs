@@ -11,6 +11,7 @@ use crate::connection::{Connection, End, Endpoint, SlotKey, State, WakesOn};
 use crate::grpc::code;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::response::{self, ResponseHead};
+use crate::raw::Trailers;
 use crate::status::{Code, Status};
 
 pub(crate) struct ClientEndpoint {
@@ -19,6 +20,8 @@ pub(crate) struct ClientEndpoint {
     last_head: Option<(u64, Arc<ResponseHead>)>,
     /// The last trailers that were no more than a plain OK.
     last_plain_trailers: Option<u64>,
+    /// The last head that was taken as it is.
+    last_head_as_it_is: Option<(u64, Arc<ResponseHead>)>,
     owner: Weak<dyn ConnectionOwner>,
     upkeep: Arc<Upkeep>,
     /// The server takes no more calls, as it said with this, and the owner is to know it.
@@ -33,7 +36,8 @@ struct GoingAway {
 
 impl ClientEndpoint {
     pub(crate) fn new(accepts: EncodingSet, owner: Weak<dyn ConnectionOwner>, upkeep: Arc<Upkeep>) -> Self {
-        Self { accepts, last_head: None, last_plain_trailers: None, owner, upkeep, going_away: None }
+        let (last_head, last_head_as_it_is, last_plain_trailers) = (None, None, None);
+        Self { accepts, last_head, last_plain_trailers, last_head_as_it_is, owner, upkeep, going_away: None }
     }
 
     fn parse_head(&mut self, state: &State) -> Result<Arc<ResponseHead>, Status> {
@@ -46,6 +50,56 @@ impl ClientEndpoint {
         let parsed = Arc::new(response::receive_head(head.status(), self.accepts, head.iter())?);
         self.last_head = Some((head.id(), Arc::clone(&parsed)));
         Ok(parsed)
+    }
+
+    /// A head that is its call's own to understand.
+    fn take_head_as_it_is(&mut self, state: &mut State, key: SlotKey, end_stream: bool) {
+        let head = state.http2.fields();
+        let taken = match &self.last_head_as_it_is {
+            Some((id, taken)) if *id == head.id() => Arc::clone(taken),
+            _ => match response::receive_head_as_it_is(head.status(), head.iter()) {
+                Ok(taken) => Arc::new(taken),
+                Err(status) => return fail(state, key, status),
+            },
+        };
+        self.last_head_as_it_is = Some((head.id(), Arc::clone(&taken)));
+        let ends_well = taken.metadata.get("grpc-status").is_none_or(|status| status == "0");
+        let Some((slot, _, deferred)) = state.parts(key) else { return };
+        let Some(call) = slot.client() else { return };
+        call.head = Some(taken);
+        deferred.wake(slot.receiver.take());
+        if end_stream {
+            if !ends_well {
+                state.note_failed(key);
+            }
+            complete(state, key, Ok(no_trailers()));
+        }
+    }
+
+    fn take_trailers_as_they_are(&mut self, state: &mut State, key: SlotKey) {
+        let head = state.http2.fields();
+        if self.last_plain_trailers == Some(head.id()) {
+            return complete(state, key, Ok(None));
+        }
+        let id = head.id();
+        let outcome = response::receive_head_as_it_is(None, head.iter()).map(|taken| taken.metadata);
+        match outcome.map(Trailers::of) {
+            Err(status) => fail(state, key, status),
+            Ok(Trailers::GrpcOk) => {
+                self.last_plain_trailers = Some(id);
+                complete(state, key, Ok(None));
+            }
+            Ok(trailers) => {
+                if trailers.code(200, &HeaderMap::new()) != Code::Ok {
+                    state.note_failed(key);
+                }
+                complete(
+                    state,
+                    key,
+                    Ok(trailers.into_fields().map_or_else(no_trailers, |it| Some(Box::new(it)))),
+                );
+            }
+        }
     }
 
     fn parse_trailers(&mut self, state: &mut State, key: SlotKey) -> Result<Option<Box<HeaderMap>>, Status> {
@@ -72,6 +126,9 @@ impl Endpoint for ClientEndpoint {
 
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, _input_start: usize) {
         match *event {
+            Event::Headers { tag, end_stream, .. } if is_as_it_is(state, tag.into()) => {
+                self.take_head_as_it_is(state, tag.into(), end_stream);
+            }
             Event::Headers { tag, end_stream: true, .. } => {
                 let head = state.http2.fields();
                 let outcome = response::receive_trailers_only(head.status(), head.iter());
@@ -112,7 +169,9 @@ impl Endpoint for ClientEndpoint {
                     Ok(_) => {}
                     Err(error) => return fail(state, key, error.into()),
                 }
-                if end_stream {
+                if end_stream && is_as_it_is(state, key) {
+                    complete(state, key, Ok(no_trailers()));
+                } else if end_stream {
                     // PROTOCOL-HTTP2: a response ends with trailers.
                     state.note_failed(key);
                     complete(
@@ -123,6 +182,9 @@ impl Endpoint for ClientEndpoint {
                         )),
                     );
                 }
+            }
+            Event::Trailers { tag, .. } if is_as_it_is(state, tag.into()) => {
+                self.take_trailers_as_they_are(state, tag.into());
             }
             Event::Trailers { tag, .. } => {
                 let key = tag.into();
@@ -166,6 +228,17 @@ impl Endpoint for ClientEndpoint {
             owner.lost(connection);
         }
     }
+}
+
+#[inline]
+fn is_as_it_is(state: &mut State, key: SlotKey) -> bool {
+    state.slot(key).is_some_and(|slot| slot.is_as_it_is())
+}
+
+/// How an answer ends that is taken as it is, and has no trailers: without any it would be taken to say OK.
+#[expect(clippy::unnecessary_wraps, reason = "what an end has")]
+fn no_trailers() -> Option<Box<HeaderMap>> {
+    Some(Box::default())
 }
 
 fn boxed(metadata: HeaderMap) -> Option<Box<HeaderMap>> {

@@ -9,9 +9,9 @@ use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::handler_cost::HandlerCost;
-use super::respond::{self, Answer, FixedHead, Reply, Response};
+use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
 use super::streaming_call::StreamingCall;
-use crate::connection::{Connection, Outgoing, Single, keep_scratch, take_scratch};
+use crate::connection::{Connection, Outgoing, RawReader, Single, keep_scratch, take_scratch};
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::request::RequestHead;
@@ -37,7 +37,7 @@ pub struct ServerMethod {
     pub(super) cost: HandlerCost,
 }
 
-/// What runs a method's calls; [`Handler::unary`] and [`Handler::streaming`] make one.
+/// What runs a method's calls; [`Handler::unary`], [`Handler::streaming`] and [`Handler::raw`] make one.
 pub struct Handler(pub(super) HandlerKind);
 
 pub(super) enum HandlerKind {
@@ -45,6 +45,14 @@ pub(super) enum HandlerKind {
     Unary(Box<dyn RunUnary>),
     /// It starts with the head.
     Streaming(Box<dyn StreamingHandler>),
+    /// It is given the request as it is: whole, if that came in one read, else as it comes.
+    Raw(Box<dyn RunRaw>),
+}
+
+/// What runs requests as they are, whatever they are answered with.
+pub(super) trait RunRaw: RunUnary {
+    /// Runs one whose end has not come yet.
+    fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader);
 }
 
 /// A unary method, whatever its messages.
@@ -66,10 +74,10 @@ impl ServerMethod {
         Self { name: name.into(), options, handler, cost: HandlerCost::default() }
     }
 
-    /// Whether its calls start when their request is there, and not with the head.
+    /// Whether its calls start with the head.
     #[inline]
-    pub(super) fn is_unary(&self) -> bool {
-        matches!(self.handler.0, HandlerKind::Unary(_))
+    pub(super) fn is_streaming(&self) -> bool {
+        matches!(self.handler.0, HandlerKind::Streaming(_))
     }
 }
 
@@ -88,6 +96,16 @@ pub(super) struct Route {
     pub(super) answer_head: &'static FixedHead,
     /// What the metadata of each of these calls takes, in bytes: of one whose head is kept, next to nothing.
     pub(super) metadata_len: u32,
+    /// Of a request that is passed on as it is.
+    pub(super) as_it_is: Option<Box<HeadAsItIs>>,
+}
+
+/// What a request's head says besides its fields.
+pub(super) struct HeadAsItIs {
+    pub(super) verb: http::Method,
+    pub(super) uri: http::Uri,
+    /// Whether its body is gRPC's messages.
+    pub(super) gathers: bool,
 }
 
 impl Called for Route {
@@ -224,6 +242,13 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// As [`answer`](Self::answer), with what is sent as it is.
+    pub(super) fn answer_as_it_is(&mut self, reply: &Reply, answer: &RawAnswer) {
+        let mut state = self.connection.lock();
+        respond::send_as_it_is(&mut state, reply, answer);
+        self.is_full |= state.http2.is_full();
+    }
+
     fn send_answers(&mut self) {
         if self.answers.is_empty() {
             return;
@@ -256,6 +281,7 @@ impl<'a> Batch<'a> {
             let method = Arc::clone(&next.route.method);
             match &method.handler.0 {
                 HandlerKind::Unary(handler) => handler.run(&method, &mut self),
+                HandlerKind::Raw(handler) => handler.run(&method, &mut self),
                 // Only unary calls wait for their request.
                 HandlerKind::Streaming(_) => drop(self.calls.next()),
             }

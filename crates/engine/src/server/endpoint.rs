@@ -5,20 +5,22 @@ use std::sync::Arc;
 use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, StreamId};
 
-use super::dispatch::{Batch, Body, HandlerKind, ReadyCall, Route, Router};
+use super::dispatch::{Batch, Body, HandlerKind, HeadAsItIs, ReadyCall, Route, Router, ServerMethod};
 use super::http_answer::HttpAnswer;
 use super::respond::{self, FixedHead, Reply};
 use super::streaming_call::StreamingCall;
 use super::task::CallTask;
 use crate::connection::{
-    Connection, End, Endpoint, Inbox, OnEnd, Outgoing, ServerCall, Single, Slot, SlotKey, State,
+    Connection, Cut, End, Endpoint, GATHERED_LEN_MAX, Inbox, OnEnd, Outgoing, RawReader, ServerCall, Single,
+    Slot, SlotKey, State,
 };
 use crate::connection_info::ConnectionInfo;
-use crate::grpc::code;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::request::{self, Refusal, RequestHead};
+use crate::grpc::{code, metadata};
 use crate::measure::{CallMeasure, Called, ServerMeasure};
+use crate::raw;
 use crate::status::Status;
 
 /// What a request head asks for.
@@ -62,6 +64,8 @@ pub(crate) struct ServerEndpoint {
     /// Empty between two batches.
     answers: Vec<(Reply, Single)>,
     streams_ready: Vec<(Arc<Route>, Reply, CallMeasure)>,
+    /// Requests that are passed on as they are; those that are whole by the end of the read are among the ready ones.
+    raw_begun: Vec<(Arc<Route>, Reply)>,
     measure: ServerMeasure,
     /// What calls are told of the connection.
     info: Option<Arc<ConnectionInfo>>,
@@ -83,6 +87,7 @@ impl ServerEndpoint {
             is_full: false,
             answers: Vec::new(),
             streams_ready: Vec::new(),
+            raw_begun: Vec::new(),
             measure,
             info: None,
         }
@@ -102,7 +107,7 @@ impl ServerEndpoint {
         let asked = self.asked(state);
         let measure = match &asked {
             Asked::Call(route) => {
-                let unbegun = || route.method.is_unary().then(|| Arc::clone(route) as Arc<dyn Called>);
+                let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);
                 self.measure.call(Some(&route.method.name), unbegun)
             }
             Asked::Refused(refused, _) => {
@@ -111,11 +116,15 @@ impl ServerEndpoint {
             Asked::Http(_) => CallMeasure::default(),
         };
         let inbox = match &asked {
-            Asked::Call(route) => Inbox::new(route.method.options.max_decoding_message_size),
+            Asked::Call(route) => match &route.as_it_is {
+                None => Inbox::new(route.method.options.max_decoding_message_size),
+                Some(head) if head.gathers => Inbox::new(GATHERED_LEN_MAX).with_cut(Cut::MessagesOrBytes),
+                Some(_) => Inbox::new(0).with_cut(Cut::Bytes),
+            },
             Asked::Refused(..) | Asked::Http(_) => Inbox::discarded(),
         };
         let on_end: Option<OnEnd> = match &asked {
-            Asked::Call(route) if route.method.is_unary() => Some(Arc::clone(route) as OnEnd),
+            Asked::Call(route) if !route.method.is_streaming() => Some(Arc::clone(route) as OnEnd),
             Asked::Call(_) | Asked::Refused(..) | Asked::Http(_) => None,
         };
         let key = state.next_key();
@@ -138,7 +147,13 @@ impl ServerEndpoint {
                 respond::refuse(state, &reply, &refused.status);
                 return;
             }
-            Asked::Call(route) if !route.method.is_unary() => {
+            Asked::Call(route) if route.as_it_is.is_some() => {
+                if !end_stream {
+                    let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
+                    self.raw_begun.push((route, reply));
+                }
+            }
+            Asked::Call(route) if route.method.is_streaming() => {
                 let reply = Reply { key, stream, outgoing: route.outgoing, head: route.answer_head };
                 self.streams_ready.push((route, reply, measure));
             }
@@ -246,6 +261,7 @@ impl ServerEndpoint {
             }
         }
         self.streams_ready.retain(|(_, reply, _)| reply.key != key);
+        self.raw_begun.retain(|(_, reply)| reply.key != key);
     }
 
     /// The request broke a rule of gRPC.
@@ -322,6 +338,21 @@ impl Endpoint for ServerEndpoint {
                 CallTask::streaming(Arc::clone(connection), reply, || handler.start(&route.head, call));
             tokio::spawn(task);
         }
+        for (route, reply) in self.raw_begun.drain(..) {
+            let HandlerKind::Raw(handler) = &route.method.handler.0 else { continue };
+            let Some(head) = &route.as_it_is else { continue };
+            let mut state = connection.lock();
+            let Some(slot) = state.slot(reply.key) else { continue };
+            // Of one that is whole the route has been taken.
+            if take_route(slot).is_none() {
+                continue;
+            }
+            let measure = slot.measure().cloned().unwrap_or_default();
+            drop(state);
+            measure.begun(0);
+            let body = RawReader::of_request(Arc::clone(connection), reply.key, head.gathers, measure);
+            handler.begin(connection, &route, reply, body);
+        }
         if self.is_full || !self.postponed.is_empty() {
             self.postponed.extend(self.ready.drain(..).map(|call| call.into_owned(buffer)));
             self.is_full = connection.lock().http2.is_full();
@@ -346,6 +377,7 @@ impl Endpoint for ServerEndpoint {
         self.postponed.shrink_to_fit();
         self.answers.shrink_to_fit();
         self.streams_ready.shrink_to_fit();
+        self.raw_begun.shrink_to_fit();
     }
 }
 
@@ -364,6 +396,14 @@ fn parse(
         let metadata = if is_traced { request::readable_metadata(head.iter()) } else { HeaderMap::new() };
         Asked::Refused(Arc::new(Refused { status, path, metadata }), answer_head)
     };
+    if let Ok(method) = &found
+        && matches!(method.handler.0, HandlerKind::Raw(_))
+    {
+        return match route_as_it_is(method, head, info) {
+            Ok(route) => Asked::Call(Arc::new(route)),
+            Err(status) => refused(status),
+        };
+    }
     let mut received = match request::receive(head.method(), accepts, head.iter()) {
         Ok(received) => received,
         Err(Refusal::Status(status)) => return refused(status),
@@ -379,9 +419,52 @@ fn parse(
             let outgoing = Outgoing::new(size_max, encoding, threshold);
             let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
             let metadata_len = u32::try_from(metadata_len).unwrap_or(u32::MAX);
-            Asked::Call(Arc::new(Route { method, head: received, outgoing, answer_head, metadata_len }))
+            let as_it_is = None;
+            let route = Route { method, head: received, outgoing, answer_head, metadata_len, as_it_is };
+            Asked::Call(Arc::new(route))
         }
     }
+}
+
+/// The route of a request that is passed on as it is.
+fn route_as_it_is(
+    method: &Arc<ServerMethod>,
+    head: &thalweg_http2::Head,
+    info: Option<&Arc<ConnectionInfo>>,
+) -> Result<Route, Status> {
+    let metadata = metadata::receive_as_they_are(head.iter())?;
+    let gathers = raw::is_grpc(&metadata);
+    let received = RequestHead {
+        timeout: None,
+        encoding: Encoding::Identity,
+        accepts: EncodingSet::IDENTITY,
+        metadata,
+        connection: info.cloned(),
+    };
+    let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
+    let verb = http::Method::from_bytes(head.method().unwrap_or_default());
+    let verb = verb.map_err(|_| Status::internal("the request's :method can't be read"))?;
+    let uri =
+        uri(head).map_err(|error| Status::internal(format!("the request's URI can't be read: {error}")))?;
+    Ok(Route {
+        method: Arc::clone(method),
+        head: received,
+        outgoing: Outgoing::default(),
+        answer_head: if gathers { &respond::GRPC_HEAD } else { &respond::FAILED_HEAD },
+        metadata_len: u32::try_from(metadata_len).unwrap_or(u32::MAX),
+        as_it_is: Some(Box::new(HeadAsItIs { verb, uri, gathers })),
+    })
+}
+
+/// Scheme, authority, path and query, as far as they are there.
+fn uri(head: &thalweg_http2::Head) -> Result<http::Uri, http::Error> {
+    let mut uri = http::Uri::builder().path_and_query(head.path().unwrap_or(b"/"));
+    if let (Some(scheme), Some(authority)) = (head.scheme(), head.authority())
+        && !authority.is_empty()
+    {
+        uri = uri.scheme(scheme).authority(authority);
+    }
+    uri.build()
 }
 
 /// How the response of a call may be compressed.

@@ -3,13 +3,16 @@
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use http::HeaderMap;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
 use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId};
 
 use crate::connection::{Connection, Outgoing, Single, Slot, SlotKey, State, keep_scratch, take_scratch};
 use crate::encode::Encode;
 use crate::grpc::compression::{Encoding, EncodingSet};
-use crate::grpc::{metadata, response, status};
+use crate::grpc::{content_type, metadata, response, status};
+use crate::raw::{self, Trailers};
 use crate::status::{Code, Status};
 
 /// Where a call's response goes, and how it is encoded.
@@ -129,7 +132,7 @@ pub(super) fn fail(connection: &Connection, reply: &Reply, status: &Status) {
     state.notify_driver();
 }
 
-static NO_METADATA: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
+pub(super) static NO_METADATA: LazyLock<HeaderMap> = LazyLock::new(HeaderMap::new);
 
 /// Sends a whole unary response: head, message, and trailers.
 fn send_message(
@@ -185,6 +188,104 @@ pub(super) fn send_plain(state: &mut State, reply: &Reply, message: Single, scra
         }
     }
     send_message(state, reply, &NO_METADATA, message, None, scratch);
+}
+
+/// What the head of a gRPC answer begins with that is somebody else's.
+pub(super) static GRPC_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
+    let mut fields = FieldList::new();
+    fields.push(b":status", b"200", Indexing::Insert);
+    fields.push(b"content-type", content_type::GRPC.as_bytes(), Indexing::Insert);
+    FixedFields::new(fields)
+});
+
+/// The head of an answer that is not to be had, to a request that is not gRPC.
+pub(super) static FAILED_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
+    let mut fields = FieldList::new();
+    fields.push(b":status", b"500", Indexing::Insert);
+    FixedFields::new(fields)
+});
+
+/// A whole answer that is sent as it is.
+pub(super) struct RawAnswer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) trailers: Trailers,
+}
+
+impl RawAnswer {
+    /// Whether there is nothing to it but a message.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.trailers, Trailers::GrpcOk)
+            && !self.body.is_empty()
+            && self.status == StatusCode::OK
+            && self.headers.len() == 1
+            && self.headers.get(CONTENT_TYPE).is_some_and(|value| value == content_type::GRPC)
+    }
+}
+
+/// Sends an answer as it is.
+pub(super) fn send_as_it_is(state: &mut State, reply: &Reply, answer: &RawAnswer) {
+    let RawAnswer { status, headers, body, trailers } = answer;
+    let has_trailers = !matches!(trailers, Trailers::None);
+    if !send_head_as_it_is(state, reply, *status, headers, body.is_empty() && !has_trailers) {
+        return;
+    }
+    let code = trailers.code(status.as_u16(), headers);
+    if !body.is_empty() {
+        let Some((slot, http2, _)) = state.parts(reply.key) else { return };
+        if slot.send_closed {
+            return;
+        }
+        note_sent(slot, body.len());
+        // The only error is a stream that is gone, of which the slot has been or will be told.
+        let _ = http2.send_data(reply.stream, [body.clone()], !has_trailers);
+    }
+    end_as_it_is(state, reply, trailers, code);
+}
+
+/// Sends the head of an answer as it is. `false`: it can't be sent, and the call has failed.
+pub(super) fn send_head_as_it_is(
+    state: &mut State,
+    reply: &Reply,
+    status: StatusCode,
+    headers: &HeaderMap,
+    end_stream: bool,
+) -> bool {
+    let mut fields = FieldList::new();
+    let size_max = metadata::SENT_SIZE_MAX.min(state.http2.header_list_max());
+    if let Err(error) = raw::emit_head(status, headers, size_max, &mut fields) {
+        send_status(state, reply, &error.into());
+        return false;
+    }
+    send_block(state, reply, Block { fixed: None, extra: &fields }, end_stream);
+    if let Some(call) = state.slot(reply.key).and_then(Slot::server) {
+        call.head_sent = true;
+    }
+    true
+}
+
+/// Ends an answer whose body is sent; one without trailers has ended with its last piece.
+pub(super) fn end_as_it_is(state: &mut State, reply: &Reply, trailers: &Trailers, code: Code) {
+    if code != Code::Ok {
+        state.note_failed(reply.key);
+    }
+    match trailers {
+        Trailers::None => {}
+        Trailers::GrpcOk => {
+            send_block(state, reply, Block { fixed: Some(&TRAILERS_OK), extra: &NO_FIELDS }, true);
+        }
+        Trailers::Fields(trailers) => {
+            let mut fields = FieldList::new();
+            let size_max = metadata::SENT_SIZE_MAX.min(state.http2.header_list_max());
+            if let Err(error) = raw::emit_trailers(trailers, size_max, &mut fields) {
+                fields.clear();
+                status::emit(Err(&error.into()), size_max, &mut fields);
+            }
+            send_block(state, reply, Block { fixed: None, extra: &fields }, true);
+        }
+    }
+    finish(state, reply, code);
 }
 
 /// How large a header list may be, the fixed fields of a response left out, in bytes: what the client accepts, and no

@@ -60,6 +60,16 @@ impl CallTask {
         Self::new(Arc::clone(connection), reply, request_len, Some(future))
     }
 
+    /// Runs `future` to its end, with a request of `request_len` bytes.
+    pub(super) fn raw(
+        connection: &Arc<Connection>,
+        reply: Reply,
+        request_len: usize,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        Self::new(Arc::clone(connection), reply, request_len, Some(Box::pin(future)))
+    }
+
     /// `start` calls the handler, which may panic before it has a future.
     pub(super) fn streaming(
         connection: Arc<Connection>,

@@ -132,7 +132,7 @@ impl<H: UnaryHandler> Runner<H> {
 }
 
 /// Memory for a future. Written in place: `Box::pin(None)` would copy what it leaves undefined.
-fn no_future<F>() -> Pin<Box<Option<F>>> {
+pub(super) fn no_future<F>() -> Pin<Box<Option<F>>> {
     Box::into_pin(Box::write(Box::new_uninit(), None))
 }
 

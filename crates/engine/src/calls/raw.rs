@@ -1,0 +1,251 @@
+//! Requests that are sent as they are, and whose answers are given as they come.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use thalweg_http2 as http2;
+
+use super::attempts::Attempts;
+use super::opening::{Refused, open_stream};
+use super::prepared::Prepared;
+use super::streaming::send_in_background;
+use super::unary::{Arrived, Attempt, Progress, UnaryAttempt};
+use crate::call_context::Phase;
+use crate::channel::Channel;
+use crate::connection::{
+    Connection, Cut, End, GATHERED_LEN_MAX, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, SlotKey,
+    WakesOn,
+};
+use crate::grpc::response::ResponseHead;
+use crate::lanes::WaitTicket;
+use crate::options::CallOptions;
+use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
+use crate::status::{Code, Status};
+
+impl Channel {
+    /// Sends a request as it is, and returns with the answer's head; the body goes on being sent. Cancel-safe: dropping
+    /// the future, or the answer's body before its end, cancels the call at the server.
+    ///
+    /// Of the URI only path and query count: scheme and authority are the channel's. `te` and the content type are the
+    /// caller's; trailers of the request are not sent. Of the options, `wait_for_ready` and `affinity` count.
+    ///
+    /// # Errors
+    /// Why there is no answer. One that says what has gone wrong is none.
+    pub async fn raw<B: OutgoingBody>(
+        &self,
+        request: Request<B>,
+        options: &CallOptions,
+    ) -> Result<Response<RawBody>, Status> {
+        let (parts, mut body) = request.into_parts();
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let head = self.request_head_as_it_is(&parts.method, path, &parts.headers);
+        let call = Prepared::as_it_is(self, &head, &parts.headers)?;
+        let gathers = raw::is_grpc(&parts.headers);
+        let front = poll_fn(|cx| Poll::Ready(Front::of(&mut body, cx))).await;
+        let answer = match front {
+            Ok(Front::Whole(bytes, _)) => send_whole(self, &call, &Piece(bytes), gathers, options).await,
+            Ok(Front::Begun(pieces)) => {
+                let source = Pieces { first: pieces, body: Some(body), trailers: Trailers::None };
+                send_stream(self, &call, source, gathers, options).await
+            }
+            Err(status) => {
+                call.progress.note(Phase::Unsent);
+                Err(status)
+            }
+        };
+        answer.map_err(|status| {
+            let status = call.failed(status, self, &head.method);
+            call.measure.fail(&status);
+            status
+        })
+    }
+}
+
+fn cut(gathers: bool) -> Cut {
+    if gathers { Cut::MessagesOrBytes } else { Cut::Bytes }
+}
+
+async fn send_whole(
+    channel: &Channel,
+    call: &Prepared,
+    body: &Piece,
+    gathers: bool,
+    options: &CallOptions,
+) -> Result<Response<RawBody>, Status> {
+    let mut attempts = Attempts::new(channel.lane_set(), options, call);
+    let mut large = None;
+    loop {
+        let connection = match attempts.connection_at_hand() {
+            Some(connection) => connection,
+            None => attempts.next_connection().await?,
+        };
+        let attempt = UnaryAttempt {
+            connection: &connection,
+            ticket: &mut attempts.ticket,
+            call,
+            message: body,
+            large: &mut large,
+            message_size_max: GATHERED_LEN_MAX,
+            cut: cut(gathers),
+            progress: Progress::New,
+            sent_at: None,
+        };
+        match attempt.await {
+            Attempt::Done(arrived) => return Ok(whole(arrived?, call)),
+            Attempt::Begun(key) => {
+                let mut reader = RawReader::of_answer(connection, key, gathers, call.measure.clone());
+                let head = poll_fn(|cx| reader.poll_head(cx)).await;
+                let head = head.map_err(status_of)?;
+                return Ok(response(&head, RawBody::reader(reader)));
+            }
+            Attempt::Refused(refused) => attempts.refused(&refused, &connection)?,
+            Attempt::Unprocessed(status) => {
+                attempts.unprocessed(&connection, status)?;
+            }
+        }
+    }
+}
+
+/// An answer that came with its end.
+fn whole(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
+    let Arrived { head, body, trailers } = arrived;
+    let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
+    call.measure.received_message(body.len(), false);
+    let Some(head) = head else {
+        // Never: what has no head is no answer.
+        return Response::new(RawBody::default());
+    };
+    if call.measure.is_some() {
+        call.measure.end(trailers.code(head.http_status, &head.metadata));
+    }
+    response(&head, RawBody::whole(Bytes::from(body), trailers))
+}
+
+fn response(head: &ResponseHead, body: RawBody) -> Response<RawBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(head.http_status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.version_mut() = http::Version::HTTP_2;
+    *response.headers_mut() = head.metadata.clone();
+    response
+}
+
+fn status_of(end: End) -> Status {
+    let missing = || Status::new(Code::Internal, "the server ended the answer before its head");
+    end.outcome().err().unwrap_or_else(missing)
+}
+
+/// A request whose body is not all there, under way.
+struct Exchange<B> {
+    reader: RawReader,
+    /// None once all of it is handed over.
+    sender: Option<SendLoop<Pieces<B>>>,
+}
+
+impl<B: OutgoingBody> Exchange<B> {
+    /// The answer's head; the body is sent meanwhile.
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        call: &Prepared,
+        is_done: &mut bool,
+    ) -> Poll<Result<Result<Arc<ResponseHead>, End>, Status>> {
+        if !*is_done && let Some(sender) = &mut self.sender {
+            match sender.poll_send(cx) {
+                Poll::Pending => {}
+                Poll::Ready(SendOutcome::Failed(status)) => return Poll::Ready(Err(status)),
+                Poll::Ready(SendOutcome::Done | SendOutcome::Gone) => *is_done = true,
+            }
+        }
+        call.progress.note(if *is_done { Phase::Answer } else { Phase::Requests });
+        self.reader.poll_head(cx).map(Ok)
+    }
+}
+
+async fn send_stream<B: OutgoingBody>(
+    channel: &Channel,
+    call: &Prepared,
+    pieces: Pieces<B>,
+    gathers: bool,
+    options: &CallOptions,
+) -> Result<Response<RawBody>, Status> {
+    let mut attempts = Attempts::new(channel.lane_set(), options, call);
+    let (mut connection, key) = open(&mut attempts, call, gathers).await?;
+    let measure = call.measure.clone();
+    let mut sender =
+        SendLoop::new(Arc::clone(&connection), key, pieces, call.outgoing, true, measure.clone());
+    sender.keep_handed_over();
+    let reader = RawReader::of_answer(Arc::clone(&connection), key, gathers, measure.clone());
+    let mut exchange = Exchange { reader, sender: Some(sender) };
+    let mut is_done = false;
+    loop {
+        let head = poll_fn(|cx| exchange.poll_head(cx, call, &mut is_done)).await;
+        match head.inspect_err(|_| call.note_reached(&connection, None))? {
+            Ok(head) => {
+                let Exchange { reader, sender } = exchange;
+                if let Some(mut sender) = sender.filter(|_| !is_done) {
+                    sender.drop_handed_over();
+                    send_in_background(sender);
+                }
+                return Ok(response(&head, RawBody::reader(reader)));
+            }
+            Err(End::Lost { status, unprocessed: true }) => {
+                let Some(sender) = exchange.sender.as_mut().filter(|sender| sender.can_restart()) else {
+                    call.note_reached(&connection, None);
+                    return Err(status);
+                };
+                // All of it is sent again.
+                call.measure.sent(attempts.unprocessed(&connection, status)?);
+                let key;
+                (connection, key) = open(&mut attempts, call, gathers).await?;
+                sender.restart(Arc::clone(&connection), key, is_done);
+                is_done = false;
+                exchange.reader =
+                    RawReader::of_answer(Arc::clone(&connection), key, gathers, measure.clone());
+            }
+            Err(end) => {
+                call.note_reached(&connection, None);
+                return Err(status_of(end));
+            }
+        }
+    }
+}
+
+/// Opens a stream whose body is to follow.
+async fn open(
+    attempts: &mut Attempts<'_>,
+    call: &Prepared,
+    gathers: bool,
+) -> Result<(Arc<Connection>, SlotKey), Status> {
+    loop {
+        let connection = attempts.next_connection().await?;
+        match open_empty(&connection, &mut attempts.ticket, call, gathers) {
+            Ok(key) => return Ok((connection, key)),
+            Err(refused) => attempts.refused(&refused, &connection)?,
+        }
+    }
+}
+
+fn open_empty(
+    connection: &Arc<Connection>,
+    ticket: &mut WaitTicket<'_>,
+    call: &Prepared,
+    gathers: bool,
+) -> Result<SlotKey, Refused> {
+    let mut state = connection.lock();
+    let slot = |stream| {
+        let inbox = Inbox::new(GATHERED_LEN_MAX).with_cut(cut(gathers));
+        Slot::of_client(stream, inbox, WakesOn::AsItIs)
+    };
+    let open =
+        |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), call.fields().block(), false);
+    let key = open_stream(&mut state, ticket, slot, open)?;
+    state.notify_driver();
+    drop(state);
+    ticket.served();
+    connection.call_started();
+    Ok(key)
+}

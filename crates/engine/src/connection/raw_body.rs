@@ -1,0 +1,328 @@
+//! The body of a request or an answer that is passed on as it is.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+
+use super::inbox::Cut;
+use super::shared::Connection;
+use super::slot::{End, SlotKey};
+use super::unlocked::{NeedsClone, Sleeper, look};
+use crate::buffers;
+use crate::grpc::envelope::Prefix;
+use crate::grpc::response::ResponseHead;
+use crate::measure::CallMeasure;
+use crate::raw::Trailers;
+use crate::status::{Code, Status};
+
+/// A message of gRPC's of at most this many bytes is gathered before its reader is woken; of a larger one, and of what
+/// is no message, the reader has the bytes as they come. As much as a connection may hold besides.
+pub(crate) const GATHERED_LEN_MAX: usize = 16 << 20;
+
+/// Pieces of fewer bytes are cheaper to copy than to lend.
+const LENT_LEN_MIN: usize = 4 << 10;
+
+/// The body of a request or an answer as it comes, and its trailers.
+///
+/// Where it is gRPC's, a piece is one whole message or several, prefixes included, as long as they have no more than
+/// 16 MiB. To read gives the peer window to send more. An answer's that is dropped before its end cancels the call.
+#[derive(Default)]
+pub struct RawBody(Kind);
+
+#[derive(Default)]
+enum Kind {
+    #[default]
+    Empty,
+    Whole(Bytes, Trailers),
+    Reader(Box<RawReader>),
+}
+
+impl RawBody {
+    /// One that is there whole.
+    pub fn whole(bytes: Bytes, trailers: Trailers) -> Self {
+        Self(Kind::Whole(bytes, trailers))
+    }
+
+    pub(crate) fn reader(reader: RawReader) -> Self {
+        Self(Kind::Reader(Box::new(reader)))
+    }
+
+    /// All of it, where it is there whole; it is empty then.
+    pub fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+        match std::mem::take(&mut self.0) {
+            Kind::Empty => Some((Bytes::new(), Trailers::None)),
+            Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
+            reader @ Kind::Reader(_) => {
+                self.0 = reader;
+                None
+            }
+        }
+    }
+}
+
+impl http_body::Body for RawBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match &mut self.0 {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Whole(bytes, _) if !bytes.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
+            }
+            Kind::Whole(_, trailers) => {
+                let trailers = std::mem::take(trailers).into_fields();
+                self.0 = Kind::Empty;
+                Poll::Ready(trailers.map(|fields| Ok(Frame::trailers(fields))))
+            }
+            Kind::Reader(reader) => reader.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
+            Kind::Reader(reader) => reader.is_finished && reader.trailers.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Reader(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for RawBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Empty => f.write_str("RawBody(empty)"),
+            Kind::Whole(bytes, _) => write!(f, "RawBody({} bytes)", bytes.len()),
+            Kind::Reader(_) => f.write_str("RawBody(it comes)"),
+        }
+    }
+}
+
+/// Reads a stream whose end has not come yet.
+pub(crate) struct RawReader {
+    connection: Arc<Connection>,
+    key: SlotKey,
+    side: Side,
+    /// Whether it is gRPC's.
+    gathers: bool,
+    /// Bytes that are passed on as they come, before the next message begins.
+    loose: u64,
+    /// The beginning of a message whose rest has not come.
+    tail: Vec<u8>,
+    trailers: Option<HeaderMap>,
+    is_finished: bool,
+    measure: CallMeasure,
+}
+
+enum Side {
+    /// Dropping cancels the call. With the head, once it is there.
+    Client(Option<Arc<ResponseHead>>),
+    /// Dropping only says that the rest of the request is not wanted.
+    Server,
+}
+
+/// What a look at the stream has brought.
+enum Found {
+    Bytes(Vec<u8>),
+    End(End),
+}
+
+impl RawReader {
+    pub(crate) fn of_answer(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        gathers: bool,
+        measure: CallMeasure,
+    ) -> Self {
+        Self::new(connection, key, gathers, measure, Side::Client(None))
+    }
+
+    pub(crate) fn of_request(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        gathers: bool,
+        measure: CallMeasure,
+    ) -> Self {
+        Self::new(connection, key, gathers, measure, Side::Server)
+    }
+
+    fn new(
+        connection: Arc<Connection>,
+        key: SlotKey,
+        gathers: bool,
+        measure: CallMeasure,
+        side: Side,
+    ) -> Self {
+        let loose = if gathers { 0 } else { u64::MAX };
+        let tail = Vec::new();
+        Self { connection, key, side, gathers, loose, tail, trailers: None, is_finished: false, measure }
+    }
+
+    /// Client: the head of the answer, or the end that came instead.
+    pub(crate) fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Arc<ResponseHead>, End>> {
+        let polled = look(cx, |sleeper| {
+            let mut state = self.connection.lock();
+            let Some(slot) = state.slot(self.key) else {
+                let status = Status::internal("the stream was read after its end");
+                return Ok(Poll::Ready(Err(End::Lost { status, unprocessed: false })));
+            };
+            if let Some(head) = slot.client().and_then(|call| call.head.clone()) {
+                return Ok(Poll::Ready(Ok(head)));
+            }
+            if let Some(end) = &slot.end {
+                return Ok(Poll::Ready(Err(end.clone())));
+            }
+            sleeper.keep_in(&mut slot.receiver)?;
+            Ok(Poll::Pending)
+        });
+        if let Poll::Ready(Ok(head)) = &polled {
+            self.set_head(Arc::clone(head));
+        }
+        polled
+    }
+
+    /// Client: the head is known.
+    pub(crate) fn set_head(&mut self, head: Arc<ResponseHead>) {
+        self.side = Side::Client(Some(head));
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if self.is_finished {
+            return Poll::Ready(self.trailers.take().map(|fields| Ok(Frame::trailers(fields))));
+        }
+        loop {
+            let Poll::Ready(found) = look(cx, |sleeper| self.refill(sleeper)) else { return Poll::Pending };
+            return Poll::Ready(match found {
+                Found::Bytes(bytes) => {
+                    let piece = self.cut(bytes);
+                    if piece.is_empty() {
+                        continue;
+                    }
+                    self.measure.received_message(piece.len(), false);
+                    Some(Ok(Frame::data(piece)))
+                }
+                Found::End(End::Complete(Ok(trailers))) => {
+                    self.finish(trailers);
+                    return self.poll_frame(cx);
+                }
+                Found::End(End::Complete(Err(status)) | End::Lost { status, .. }) => {
+                    self.is_finished = true;
+                    if let Side::Client(_) = self.side {
+                        self.measure.fail(&status);
+                    }
+                    self.stop();
+                    Some(Err(status))
+                }
+            });
+        }
+    }
+
+    #[inline]
+    fn refill(&mut self, sleeper: &mut Sleeper<'_>) -> Result<Poll<Found>, NeedsClone> {
+        let mut state = self.connection.lock();
+        let Some((slot, http2, _)) = state.parts(self.key) else {
+            let status = Status::internal("the stream was read after its end");
+            return Ok(Poll::Ready(Found::End(End::Lost { status, unprocessed: false })));
+        };
+        let cut = if self.loose > 0 { Cut::Bytes } else { Cut::MessagesOrBytes };
+        let tail = std::mem::take(&mut self.tail);
+        // Nothing is wrong with bytes.
+        let has_some = slot.inbox.put_back_for(cut, tail, slot.stream, http2).unwrap_or(true);
+        let mut bytes = Vec::new();
+        if has_some {
+            slot.inbox.take(&mut bytes, slot.stream, http2);
+        } else if let Some(end) = &slot.end {
+            if slot.inbox.is_empty() {
+                return Ok(Poll::Ready(Found::End(end.clone())));
+            }
+            // What is left of a message that ends too early.
+            self.loose = u64::MAX;
+            bytes = slot.inbox.take_rest();
+            slot.inbox.release(slot.stream, http2);
+        } else {
+            sleeper.keep_in(&mut slot.receiver)?;
+        }
+        if http2.wants_write() {
+            state.notify_driver();
+        }
+        Ok(if bytes.is_empty() { Poll::Pending } else { Poll::Ready(Found::Bytes(bytes)) })
+    }
+
+    /// The whole messages at the front of `bytes`; the rest waits for what comes.
+    fn cut(&mut self, mut bytes: Vec<u8>) -> Bytes {
+        let mut end = usize::try_from(self.loose).unwrap_or(usize::MAX).min(bytes.len());
+        if self.gathers && self.loose != u64::MAX {
+            self.loose -= end as u64;
+            while self.loose == 0 && end < bytes.len() {
+                let there = bytes.len() - end;
+                match Prefix::parse(&bytes[end..], GATHERED_LEN_MAX) {
+                    Ok(Some(prefix)) if there >= prefix.envelope_len() => end += prefix.envelope_len(),
+                    Ok(_) => break,
+                    Err(_) => {
+                        // A message that is too large to gather, or none.
+                        let whole = Prefix::parse(&bytes[end..], usize::MAX).ok().flatten();
+                        let len = whole.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
+                        self.loose = if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
+                        end = bytes.len();
+                    }
+                }
+            }
+        }
+        if end < bytes.len() {
+            self.tail = bytes.split_off(end);
+        }
+        if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { Bytes::from(bytes) }
+    }
+
+    fn finish(&mut self, trailers: Option<Box<HeaderMap>>) {
+        self.is_finished = true;
+        if let Side::Client(head) = &self.side {
+            let trailers = trailers.map_or(Trailers::GrpcOk, |fields| Trailers::of(*fields));
+            if self.measure.is_some() {
+                let code = head.as_ref().map(|head| trailers.code(head.http_status, &head.metadata));
+                self.measure.end(code.unwrap_or(Code::Unknown));
+            }
+            self.trailers = trailers.into_fields();
+        }
+        self.stop();
+    }
+
+    /// Stops receiving. Does nothing the second time.
+    fn stop(&self) {
+        match self.side {
+            // A call that is still going on is reset with CANCEL.
+            Side::Client(_) => self.connection.cancel(self.key),
+            Side::Server => {
+                let mut state = self.connection.lock();
+                if let Some((slot, http2, _)) = state.parts(self.key) {
+                    slot.inbox.discard(slot.stream, http2);
+                    if http2.wants_write() {
+                        state.notify_driver();
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for RawReader {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

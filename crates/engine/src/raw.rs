@@ -1,0 +1,209 @@
+//! HTTP requests and answers as they are: for faces that have their own gRPC, and for what is not gRPC.
+//!
+//! [`Channel::raw`](crate::Channel::raw) sends a request and gives the answer, [`Handler::raw`](crate::server::Handler::raw)
+//! answers requests. Bodies are of `http-body`'s. One that is a single piece with its end, as a unary call's is, goes
+//! the way of unary calls: one operation under the connection's lock, and no task.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::{HeaderMap, StatusCode};
+use http_body::Frame;
+use thalweg_http2::fields::{FieldList, Indexing};
+
+use crate::encode::Encode;
+use crate::grpc::code;
+use crate::grpc::metadata::{self, MetadataTooLarge};
+use crate::status::{Code, Status};
+use crate::{Chain, grpc::content_type};
+
+/// What follows a body.
+#[derive(Clone, Debug, Default)]
+pub enum Trailers {
+    /// Nothing.
+    #[default]
+    None,
+    /// `grpc-status: 0`, and nothing else.
+    GrpcOk,
+    /// These fields.
+    Fields(HeaderMap),
+}
+
+/// A body that is sent.
+pub trait OutgoingBody: http_body::Body<Data = Bytes, Error: Into<Status>> + Unpin + Send + 'static {
+    /// All of it, where it is known to be one piece that is there; the body is empty then. Others are asked for their
+    /// frames.
+    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+        None
+    }
+}
+
+/// Bytes of a body, which go out as they are.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece(pub(crate) Bytes);
+
+impl Encode for Piece {
+    const IS_FRAMED: bool = true;
+
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        self.0.len()
+    }
+
+    #[inline]
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+
+    fn encode_chained(&self, out: &mut Chain) {
+        out.push(self.0.clone());
+    }
+}
+
+/// What is there of a body.
+pub(crate) enum Front {
+    Whole(Bytes, Trailers),
+    /// There may be more behind these pieces.
+    Begun([Option<Bytes>; 2]),
+}
+
+impl Front {
+    /// Asks a body for its first piece, and for its end.
+    pub(crate) fn of<B: OutgoingBody>(body: &mut B, cx: &mut Context<'_>) -> Result<Self, Status> {
+        if let Some((bytes, trailers)) = body.take_whole() {
+            return Ok(Self::Whole(bytes, trailers));
+        }
+        let mut pieces = [None, None];
+        for piece in &mut pieces {
+            match Pin::new(&mut *body).poll_frame(cx) {
+                Poll::Pending => return Ok(Self::Begun(pieces)),
+                Poll::Ready(None) => break,
+                Poll::Ready(Some(frame)) => match of_frame(frame.map_err(Into::into)?) {
+                    Ok(bytes) => *piece = Some(bytes),
+                    Err(trailers) => {
+                        let [bytes, _] = pieces;
+                        return Ok(Self::Whole(bytes.unwrap_or_default(), trailers));
+                    }
+                },
+            }
+        }
+        match pieces {
+            [bytes, None] => Ok(Self::Whole(bytes.unwrap_or_default(), Trailers::None)),
+            pieces => Ok(Self::Begun(pieces)),
+        }
+    }
+}
+
+/// The bytes of a frame, or the trailers that it is.
+fn of_frame(frame: Frame<Bytes>) -> Result<Bytes, Trailers> {
+    frame.into_data().map_err(|frame| frame.into_trailers().map_or(Trailers::None, Trailers::of))
+}
+
+/// The pieces of a body, as they are sent.
+pub(crate) struct Pieces<B> {
+    pub(crate) first: [Option<Bytes>; 2],
+    /// None once it has ended.
+    pub(crate) body: Option<B>,
+    /// What came behind the last of them.
+    pub(crate) trailers: Trailers,
+}
+
+impl<B: OutgoingBody> Stream for Pieces<B> {
+    type Item = Result<Piece, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(first) = self.first.iter_mut().find_map(Option::take) {
+            return Poll::Ready(Some(Ok(Piece(first))));
+        }
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) else { return Poll::Pending };
+        let piece = match frame {
+            None => None,
+            Some(Err(error)) => Some(Err(error.into())),
+            Some(Ok(frame)) => match of_frame(frame) {
+                Ok(bytes) => return Poll::Ready(Some(Ok(Piece(bytes)))),
+                Err(trailers) => {
+                    self.trailers = trailers;
+                    None
+                }
+            },
+        };
+        self.body = None;
+        Poll::Ready(piece)
+    }
+}
+
+const GRPC_STATUS: &str = "grpc-status";
+
+impl Trailers {
+    /// From the fields as they came, or as an application gives them.
+    pub(crate) fn of(fields: HeaderMap) -> Self {
+        if fields.is_empty() {
+            return Self::None;
+        }
+        let is_ok = fields.len() == 1 && fields.get(GRPC_STATUS).is_some_and(|status| status == "0");
+        if is_ok { Self::GrpcOk } else { Self::Fields(fields) }
+    }
+
+    /// The fields, if there are any.
+    pub fn into_fields(self) -> Option<HeaderMap> {
+        match self {
+            Self::None => None,
+            Self::GrpcOk => {
+                let mut fields = HeaderMap::with_capacity(1);
+                fields.insert(GRPC_STATUS, http::HeaderValue::from_static("0"));
+                Some(fields)
+            }
+            Self::Fields(fields) => Some(fields),
+        }
+    }
+
+    /// The code of the call that ends with them, whose head had this status and these fields.
+    pub(crate) fn code(&self, status: u16, head: &HeaderMap) -> Code {
+        let stated = match self {
+            Self::GrpcOk => return Code::Ok,
+            Self::None => head.get(GRPC_STATUS),
+            Self::Fields(fields) => fields.get(GRPC_STATUS).or_else(|| head.get(GRPC_STATUS)),
+        };
+        match stated {
+            Some(stated) => stated_code(stated.as_bytes()),
+            None if (200..300).contains(&status) => Code::Ok,
+            None => code::from_http_status(status),
+        }
+    }
+}
+
+fn stated_code(value: &[u8]) -> Code {
+    let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+    number.map_or(Code::Unknown, Code::from_number)
+}
+
+/// Whether a content type is gRPC's own, whose bodies are messages with prefixes: not `application/grpc-web`.
+pub(crate) fn is_grpc(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(http::header::CONTENT_TYPE);
+    content_type.is_some_and(|value| content_type::subtype(value.as_bytes()).is_some())
+}
+
+/// Appends the head of an answer.
+pub(crate) fn emit_head(
+    status: StatusCode,
+    headers: &HeaderMap,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge> {
+    fields.push(b":status", status.as_str().as_bytes(), Indexing::Insert);
+    // `te` is for requests alone.
+    metadata::emit_as_they_are(headers, |name| name == "te", size_max, fields)
+}
+
+/// Appends trailers.
+pub(crate) fn emit_trailers(
+    trailers: &HeaderMap,
+    size_max: usize,
+    fields: &mut FieldList,
+) -> Result<(), MetadataTooLarge> {
+    let is_of_heads = |name: &str| matches!(name, "te" | "content-length" | "content-type" | "trailer");
+    metadata::emit_as_they_are(trailers, is_of_heads, size_max, fields)
+}

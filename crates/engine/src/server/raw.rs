@@ -1,0 +1,244 @@
+//! Requests that are passed on as they are, to a face that has its own gRPC, or to what is not gRPC.
+//!
+//! One that came whole in one read is run where it stands in its batch, as a unary call is; its answer, if that is whole
+//! at once, joins the output with the others of the batch.
+
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{Request, Response};
+use thalweg_http2::ErrorCode;
+use tokio::time::Instant;
+
+use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunRaw, RunUnary, ServerMethod};
+use super::respond::{self, Answer, NO_METADATA, RawAnswer, Reply};
+use super::task::CallTask;
+use super::unary::no_future;
+use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
+use crate::connection_info::ConnectionInfo;
+use crate::measure::CallMeasure;
+use crate::raw::{Front, OutgoingBody, Piece, Pieces, Trailers};
+use crate::status::{Code, Status};
+
+/// What answers requests as they are.
+pub trait RawHandler: Send + Sync + 'static {
+    /// The body of an answer. An error of it resets the stream.
+    type Body: OutgoingBody;
+    /// An answer that is to come.
+    type Future: Future<Output = Response<Self::Body>> + Send + 'static;
+
+    /// Begins to answer a request. `connection` is told where the server was set up to.
+    fn start(&self, request: Request<RawBody>, connection: Option<&Arc<ConnectionInfo>>) -> Self::Future;
+}
+
+impl Handler {
+    /// For requests of any kind, as they are. The method's options do not count.
+    pub fn raw(handler: impl RawHandler) -> Self {
+        Self(HandlerKind::Raw(Box::new(Runner(Arc::new(handler)))))
+    }
+}
+
+struct Runner<H>(Arc<H>);
+
+type Running<H> = Pin<Box<Option<<H as RawHandler>::Future>>>;
+
+/// What a handler has come to at once.
+enum Polled<B> {
+    Whole(RawAnswer),
+    /// The head, and the first pieces of the body.
+    Begun(Box<Parts>, Pieces<B>),
+    /// It is not ready.
+    Running,
+}
+
+impl<H: RawHandler> Runner<H> {
+    fn start(&self, route: &Route, body: RawBody) -> H::Future {
+        let mut request = Request::new(body);
+        if let Some(head) = &route.as_it_is {
+            *request.method_mut() = head.verb.clone();
+            *request.uri_mut() = head.uri.clone();
+        }
+        *request.version_mut() = http::Version::HTTP_2;
+        *request.headers_mut() = route.head.metadata.clone();
+        self.0.start(request, route.head.connection.as_ref())
+    }
+
+    /// Takes one request as far as it goes at once.
+    fn attempt(
+        &self,
+        route: &Route,
+        body: Bytes,
+        place: &mut Running<H>,
+        clock: &mut Instant,
+        takes_long: bool,
+    ) -> Result<Polled<H::Body>, Status> {
+        place.set(Some(self.start(route, RawBody::whole(body, Trailers::None))));
+        let cost = &route.method.cost;
+        if takes_long || !cost.is_quick() {
+            return Ok(Polled::Running);
+        }
+        // The waker does nothing: if the handler has to wait, its task polls it again with one that does.
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = match place.as_mut().as_pin_mut().map(|future| future.poll(&mut cx)) {
+            Some(Poll::Ready(response)) => {
+                place.set(None);
+                let (head, mut body) = response.into_parts();
+                Front::of(&mut body, &mut cx).map(|front| Polled::of(head, body, front))
+            }
+            _ => Ok(Polled::Running),
+        };
+        cost.note(clock);
+        polled
+    }
+
+    /// Runs what is not ready.
+    fn spawn(
+        connection: &Arc<Connection>,
+        method: &Arc<ServerMethod>,
+        reply: Reply,
+        request_len: usize,
+        mut running: Running<H>,
+    ) {
+        let (shared, method) = (Arc::clone(connection), Arc::clone(method));
+        let call = async move {
+            let response = poll_fn(|cx| {
+                let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
+                let mut clock = Instant::now();
+                let polled = future.poll(cx);
+                method.cost.note(&mut clock);
+                polled
+            })
+            .await;
+            drop(running);
+            let (head, mut body) = response.into_parts();
+            let front = poll_fn(|cx| Poll::Ready(Front::of(&mut body, cx))).await;
+            match front.map(|front| Polled::of(head, body, front)) {
+                Ok(Polled::Whole(answer)) => {
+                    let mut state = shared.lock();
+                    respond::send_as_it_is(&mut state, &reply, &answer);
+                    state.notify_driver();
+                }
+                Ok(Polled::Begun(head, pieces)) => send_stream(&shared, &reply, &head, pieces).await,
+                Ok(Polled::Running) => {}
+                Err(status) => reset(&shared, &reply, &status),
+            }
+        };
+        tokio::spawn(CallTask::raw(connection, reply, request_len, call));
+    }
+}
+
+impl<B> Polled<B> {
+    /// What is there of an answer, by what is there of its body.
+    fn of(head: Parts, body: B, front: Front) -> Self {
+        match front {
+            Front::Whole(body, trailers) => {
+                Self::Whole(RawAnswer { status: head.status, headers: head.headers, body, trailers })
+            }
+            Front::Begun(first) => {
+                Self::Begun(Box::new(head), Pieces { first, body: Some(body), trailers: Trailers::None })
+            }
+        }
+    }
+}
+
+/// Sends an answer whose end is not there, to its end.
+async fn send_stream<B: OutgoingBody>(
+    connection: &Arc<Connection>,
+    reply: &Reply,
+    head: &Parts,
+    pieces: Pieces<B>,
+) {
+    let Some(measure) = send_head(connection, reply, head) else { return };
+    let mut sender =
+        SendLoop::new(Arc::clone(connection), reply.key, pieces, Outgoing::default(), false, measure);
+    match poll_fn(|cx| sender.poll_send(cx)).await {
+        SendOutcome::Done => {
+            let trailers = sender.into_source().trailers;
+            let code = trailers.code(head.status.as_u16(), &head.headers);
+            let mut state = connection.lock();
+            if matches!(trailers, Trailers::None)
+                && let Some((slot, http2, _)) = state.parts(reply.key)
+                && !slot.send_closed
+            {
+                // The only error is a stream that is gone, of which the slot has been or will be told.
+                let _ = http2.send_data(reply.stream, [Bytes::new()], true);
+            }
+            respond::end_as_it_is(&mut state, reply, &trailers, code);
+            state.notify_driver();
+        }
+        SendOutcome::Failed(status) => reset(connection, reply, &status),
+        SendOutcome::Gone => {}
+    }
+}
+
+/// Sends the head of an answer whose body follows. What is measured of the call, if it goes on.
+fn send_head(connection: &Connection, reply: &Reply, head: &Parts) -> Option<CallMeasure> {
+    let mut state = connection.lock();
+    let is_sent = respond::send_head_as_it_is(&mut state, reply, head.status, &head.headers, false);
+    state.notify_driver();
+    is_sent.then(|| state.slot(reply.key).and_then(|slot| slot.measure().cloned()).unwrap_or_default())
+}
+
+/// The answer's body has failed: its client must not take it for whole.
+#[cold]
+fn reset(connection: &Connection, reply: &Reply, status: &Status) {
+    tracing::debug!(peer = &*connection.peer, %status, "the body of an answer failed");
+    let mut state = connection.lock();
+    state.http2.reset(reply.stream, ErrorCode::InternalError);
+    state.note_failed(reply.key);
+    respond::finish(&mut state, reply, Code::Internal);
+    state.notify_driver();
+}
+
+impl<H: RawHandler> RunUnary for Runner<H> {
+    fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
+        // One place in memory for all futures that are ready at once.
+        let mut place: Running<H> = no_future();
+        while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
+            let (takes_long, request_len) = (body.takes_long(batch.buffer), body.len());
+            let body = Bytes::from(body.into_owned(batch.buffer));
+            let attempt = || self.attempt(&route, body, &mut place, &mut batch.clock, takes_long);
+            match catch_unwind(AssertUnwindSafe(attempt)) {
+                Ok(Ok(Polled::Whole(answer))) if answer.is_plain() => {
+                    let message = Piece(answer.body);
+                    batch.answer(&reply, &Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
+                }
+                Ok(Ok(Polled::Whole(answer))) => batch.answer_as_it_is(&reply, &answer),
+                Ok(Ok(Polled::Begun(head, pieces))) => {
+                    let shared = Arc::clone(batch.connection);
+                    let call = async move { send_stream(&shared, &reply, &head, pieces).await };
+                    tokio::spawn(CallTask::raw(batch.connection, reply, request_len, call));
+                }
+                Ok(Ok(Polled::Running)) => {
+                    let running = std::mem::replace(&mut place, no_future());
+                    Self::spawn(batch.connection, &route.method, reply, request_len, running);
+                }
+                Ok(Err(status)) => reset(batch.connection, &reply, &status),
+                Err(_) => {
+                    place.set(None);
+                    respond::send_status(&mut batch.connection.lock(), &reply, &Status::panicked());
+                }
+            }
+        }
+    }
+}
+
+impl<H: RawHandler> RunRaw for Runner<H> {
+    fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader) {
+        let body = RawBody::reader(body);
+        if let Ok(future) = catch_unwind(AssertUnwindSafe(|| self.start(route, body))) {
+            let mut running: Running<H> = no_future();
+            running.set(Some(future));
+            Self::spawn(connection, &route.method, reply, 0, running);
+        } else {
+            let mut state = connection.lock();
+            respond::send_status(&mut state, &reply, &Status::panicked());
+            state.notify_driver();
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! Requests and answers that are passed on as they are, from a channel to a server.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::{Body as _, Frame};
+use thalweg_engine::raw::OutgoingBody;
+use thalweg_engine::server::{self, Handler, RawHandler, Router, ServerConfig, ServerMethod};
+use thalweg_engine::{
+    CallOptions, Channel, ChannelConfig, Code, ConnectionInfo, ListenAddress, RawBody, ServiceOptions, Status,
+};
+use tokio::sync::mpsc;
+
+/// A body of pieces that come one after the other, some of them late.
+#[derive(Default)]
+struct Pieces {
+    ready: VecDeque<Result<Frame<Bytes>, Status>>,
+    later: Option<mpsc::UnboundedReceiver<Bytes>>,
+}
+
+impl Pieces {
+    fn of<const N: usize>(pieces: [&[u8]; N]) -> Self {
+        let ready = pieces.iter().map(|piece| Ok(Frame::data(Bytes::copy_from_slice(piece)))).collect();
+        Self { ready, later: None }
+    }
+
+    fn then(mut self, name: &'static str, value: &'static str) -> Self {
+        let mut trailers = HeaderMap::new();
+        trailers.insert(name, HeaderValue::from_static(value));
+        self.ready.push_back(Ok(Frame::trailers(trailers)));
+        self
+    }
+
+    fn then_fail(mut self) -> Self {
+        self.ready.push_back(Err(Status::new(Code::Internal, "no more of it")));
+        self
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        if let Some(frame) = self.ready.pop_front() {
+            return Poll::Ready(Some(frame));
+        }
+        match &mut self.later {
+            None => Poll::Ready(None),
+            Some(later) => later.poll_recv(cx).map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+        }
+    }
+}
+
+impl OutgoingBody for Pieces {}
+
+/// A body that is the request's own.
+struct Echoed(RawBody);
+
+impl http_body::Body for Echoed {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(&mut self.0).poll_frame(cx)
+    }
+}
+
+/// Either of them.
+enum Body {
+    Pieces(Pieces),
+    Echoed(Echoed),
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match self.get_mut() {
+            Self::Pieces(pieces) => Pin::new(pieces).poll_frame(cx),
+            Self::Echoed(echoed) => Pin::new(echoed).poll_frame(cx),
+        }
+    }
+}
+
+impl OutgoingBody for Body {}
+
+#[derive(Clone, Debug, Default)]
+struct Service {
+    dropped: Arc<AtomicUsize>,
+}
+
+struct CountDrop(Arc<AtomicUsize>);
+
+impl Drop for CountDrop {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl RawHandler for Service {
+    type Body = Body;
+    type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+    fn start(&self, request: Request<RawBody>, _: Option<&Arc<ConnectionInfo>>) -> Self::Future {
+        let dropped = Arc::clone(&self.dropped);
+        Box::pin(async move {
+            let mut response = Response::new(Body::Pieces(Pieces::default()));
+            let content_type = request.headers().get("content-type").cloned();
+            response.headers_mut().extend(content_type.map(|value| (http::header::CONTENT_TYPE, value)));
+            match request.uri().path() {
+                "/echo" => {
+                    response.headers_mut().extend(
+                        request
+                            .headers()
+                            .get("x-a")
+                            .map(|value| (http::HeaderName::from_static("x-a"), value.clone())),
+                    );
+                    *response.body_mut() = Body::Echoed(Echoed(request.into_body()));
+                }
+                "/ok" => {
+                    *response.body_mut() =
+                        Body::Pieces(Pieces::of([b"\0\0\0\0\x02ok"]).then("grpc-status", "0"));
+                }
+                "/refused" => {
+                    response.headers_mut().insert("grpc-status", HeaderValue::from_static("7"));
+                }
+                "/missing" => {
+                    *response.status_mut() = StatusCode::NOT_FOUND;
+                    let seen = format!("{} {} is not here", request.method(), request.uri());
+                    *response.body_mut() = Body::Pieces(Pieces::of([seen.as_bytes()]));
+                }
+                "/fails" => *response.body_mut() = Body::Pieces(Pieces::of([b"some"]).then_fail()),
+                "/panics" => panic!("asked to"),
+                "/waits" => {
+                    let _guard = CountDrop(dropped);
+                    std::future::pending::<()>().await;
+                }
+                _ => {}
+            }
+            response
+        })
+    }
+}
+
+struct Everything(Arc<ServerMethod>);
+
+impl fmt::Debug for Everything {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Everything")
+    }
+}
+
+impl Router for Everything {
+    fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, Status> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+async fn serve(service: Service) -> Channel {
+    let method = ServerMethod::new("any", ServiceOptions::default(), Handler::raw(service));
+    let router = Arc::new(Everything(Arc::new(method)));
+    let address: ListenAddress = "127.0.0.1:0".parse().expect("an address");
+    let server = server::bind(ServerConfig::default(), router, &[address]).await.expect("a port");
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    Channel::new(&target, ChannelConfig::default()).expect("a target")
+}
+
+fn request(path: &str, content_type: &'static str, body: Pieces) -> Request<Pieces> {
+    let mut request = Request::new(body);
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = path.parse().expect("a path");
+    request.headers_mut().insert("content-type", HeaderValue::from_static(content_type));
+    request.headers_mut().insert("te", HeaderValue::from_static("trailers"));
+    request
+}
+
+async fn send(channel: &Channel, request: Request<Pieces>) -> Result<Response<RawBody>, Status> {
+    let options = CallOptions::default();
+    let answer = channel.raw(request, &options);
+    tokio::time::timeout(Duration::from_secs(20), answer).await.expect("an answer")
+}
+
+/// The pieces of a body, and its trailers.
+async fn read(body: RawBody) -> Result<(Vec<Bytes>, Option<HeaderMap>), Status> {
+    let (mut body, mut pieces) = (body, Vec::new());
+    loop {
+        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
+        match tokio::time::timeout(Duration::from_secs(20), frame).await.expect("a frame") {
+            None => return Ok((pieces, None)),
+            Some(frame) => match frame?.into_data() {
+                Ok(bytes) => pieces.push(bytes),
+                Err(trailers) => return Ok((pieces, trailers.into_trailers().ok())),
+            },
+        }
+    }
+}
+
+const GRPC: &str = "application/grpc";
+
+#[tokio::test]
+async fn a_call_that_is_whole() {
+    let channel = serve(Service::default()).await;
+    for path in ["/ok", "/ok?again=1"] {
+        let answer =
+            send(&channel, request(path, GRPC, Pieces::of([b"\0\0\0\0\0"]))).await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(answer.headers()["content-type"], GRPC);
+        assert_eq!(answer.headers().len(), 1);
+        let mut body = answer.into_body();
+        let (bytes, trailers) = body.take_whole().expect("it came with its end");
+        assert_eq!(&bytes[..], b"\0\0\0\0\x02ok");
+        let trailers = trailers.into_fields().expect("trailers");
+        assert_eq!((trailers.len(), &trailers["grpc-status"]), (1, &HeaderValue::from_static("0")));
+        assert_eq!(read(body).await.expect("nothing more"), (Vec::new(), None));
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_grpc_comes_through_as_it_is() {
+    let channel = serve(Service::default()).await;
+    let mut get = request("/missing", "text/plain", Pieces::default());
+    *get.method_mut() = Method::GET;
+    let answer = send(&channel, get).await.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    let (pieces, trailers) = read(answer.into_body()).await.expect("a body");
+    let text = String::from_utf8(pieces.concat()).expect("text");
+    let port =
+        text.strip_prefix("GET http://127.0.0.1:").and_then(|rest| rest.strip_suffix("/missing is not here"));
+    assert!(port.is_some_and(|port| port.parse::<u16>().is_ok()), "{text}");
+    assert!(trailers.is_none());
+
+    let answer = send(&channel, request("/refused", GRPC, Pieces::default())).await.expect("an answer");
+    assert_eq!(answer.headers()["grpc-status"], "7");
+    assert_eq!(read(answer.into_body()).await.expect("an end"), (Vec::new(), None));
+}
+
+#[tokio::test]
+async fn bytes_are_passed_on_when_they_come() {
+    let channel = serve(Service::default()).await;
+    let (sender, later) = mpsc::unbounded_channel();
+    let mut asked = request("/echo", "text/plain", Pieces { ready: VecDeque::new(), later: Some(later) });
+    asked.headers_mut().insert("x-a", HeaderValue::from_static("b"));
+    let answer = send(&channel, asked).await.expect("an answer before the request's end");
+    assert_eq!(answer.headers()["x-a"], "b");
+    let mut body = answer.into_body();
+    for piece in ["a", "longer", ""] {
+        sender.send(Bytes::from(piece)).expect("it is read");
+        if piece.is_empty() {
+            continue;
+        }
+        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.expect("a frame").expect("bytes");
+        assert_eq!(frame.into_data().expect("bytes"), piece);
+    }
+    drop(sender);
+    assert_eq!(read(body).await.expect("an end"), (Vec::new(), None));
+}
+
+fn message(len: usize) -> Vec<u8> {
+    let mut message = vec![0];
+    message.extend(u32::try_from(len).expect("short").to_be_bytes());
+    message.extend((0..len).map(|index| index as u8));
+    message
+}
+
+/// Sends messages in pieces of `piece_len` bytes, and gets them back, each piece one whole message or several.
+async fn check_messages(lens: &[usize], piece_len: usize, is_cut_at_messages: bool) {
+    let channel = serve(Service::default()).await;
+    let (sender, later) = mpsc::unbounded_channel();
+    let pieces = Pieces { ready: VecDeque::new(), later: Some(later) };
+    let answer = send(&channel, request("/echo", GRPC, pieces)).await.expect("an answer");
+    let expected: Vec<u8> = lens.iter().flat_map(|len| message(*len)).collect();
+    for piece in expected.chunks(piece_len) {
+        sender.send(Bytes::copy_from_slice(piece)).expect("it is read");
+    }
+    drop(sender);
+    let (pieces, _) = read(answer.into_body()).await.expect("a body");
+    assert!(pieces.concat() == expected, "{lens:?} in {piece_len}");
+    if is_cut_at_messages {
+        let mut ends: Vec<usize> = Vec::new();
+        for len in lens {
+            ends.push(ends.last().unwrap_or(&0) + len + 5);
+        }
+        let mut end = 0;
+        for piece in &pieces {
+            end += piece.len();
+            assert!(ends.contains(&end), "{lens:?} in {piece_len}: a piece ends at {end}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn messages_are_gathered() {
+    check_messages(&[0, 1, 5, 100_000, 3, 70_000, 0], 7, true).await;
+    check_messages(&[0, 1, 5, 100_000, 3, 2_000_000, 0], 50_000, true).await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_to_gather_comes_in_pieces() {
+    check_messages(&[3, (16 << 20) + 1, 4, 5, 20 << 20], 1 << 20, false).await;
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_passed_on() {
+    let channel = serve(Service::default()).await;
+    for bytes in [&b"<html>"[..], b"abc", b"\0\0\0\0\x09half", b"\x02\0\0\0\x01x"] {
+        for is_whole in [true, false] {
+            let (sender, later) = mpsc::unbounded_channel();
+            let mut pieces = Pieces::of([bytes]);
+            pieces.later = (!is_whole).then_some(later);
+            let answer = send(&channel, request("/echo", GRPC, pieces));
+            let close = async {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                drop(sender);
+            };
+            let (answer, ()) = tokio::join!(answer, close);
+            let (pieces, _) = read(answer.expect("an answer").into_body()).await.expect("a body");
+            assert_eq!(pieces.concat(), bytes, "whole: {is_whole}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_fails_is_reset() {
+    let channel = serve(Service::default()).await;
+    let outcome = match send(&channel, request("/fails", GRPC, Pieces::default())).await {
+        Ok(answer) => read(answer.into_body()).await.map(|_| ()),
+        Err(status) => Err(status),
+    };
+    assert_eq!(outcome.expect_err("it was cut off").code(), Code::Internal);
+    let failing = Pieces::of([b"some"]).then_fail();
+    let status = send(&channel, request("/echo", GRPC, failing)).await.expect_err("it can't be sent");
+    assert!(status.message().starts_with("no more of it"), "{status}");
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_is_answered_for() {
+    let channel = serve(Service::default()).await;
+    let answer = send(&channel, request("/panics", GRPC, Pieces::default())).await.expect("an answer");
+    assert_eq!(
+        (answer.status(), &answer.headers()["grpc-status"]),
+        (StatusCode::OK, &HeaderValue::from_static("13"))
+    );
+    let answer =
+        send(&channel, request("/panics", "text/plain", Pieces::default())).await.expect("an answer");
+    assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_ends_its_handler() {
+    let service = Service::default();
+    let channel = serve(service.clone()).await;
+    let (_sender, later) = mpsc::unbounded_channel();
+    let bodies = [Pieces::default(), Pieces { ready: VecDeque::new(), later: Some(later) }];
+    for (count, body) in bodies.into_iter().enumerate() {
+        let options = CallOptions::default();
+        let call = channel.raw(request("/waits", GRPC, body), &options);
+        assert!(tokio::time::timeout(Duration::from_millis(50), call).await.is_err(), "it waits");
+        let dropped = async {
+            while service.dropped.load(Ordering::SeqCst) <= count {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), dropped).await.expect("the handler is dropped");
+    }
+    // So does an answer that nobody reads to its end.
+    let (sender, later) = mpsc::unbounded_channel();
+    let pieces = Pieces { ready: VecDeque::new(), later: Some(later) };
+    let answer = send(&channel, request("/echo", GRPC, pieces)).await.expect("an answer");
+    drop(answer);
+    let closed = async {
+        while sender.send(Bytes::from_static(b"more")).is_ok() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), closed).await.expect("the request is given up");
+}
