@@ -227,9 +227,22 @@ async fn a_server_that_fails_the_first_call_is_no_run() {
 #[tokio::test]
 async fn a_server_that_behaves_has_no_errors() {
     for call in CallType::ALL {
-        let result = driven(BenchmarkWorker::default(), call).await.unwrap();
-        assert!(result.messages > 0 && result.errors.is_empty(), "{call}: {:?}", result.errors);
-        assert!(result.duration_ns >= WINDOW_NS, "{call}: {}", result.duration_ns);
+        let mut window_ns = WINDOW_NS;
+        loop {
+            let result = driven_as(BenchmarkWorker::default(), Duration::from_secs(60), |settings| {
+                settings.call = call;
+                settings.duration_ns = Some(window_ns);
+            });
+            let result = result.await.unwrap();
+            assert!(result.errors.is_empty(), "{call}: {:?}", result.errors);
+            assert!(result.duration_ns >= window_ns, "{call}: {}", result.duration_ns);
+            if result.messages > 0 {
+                break;
+            }
+            // Where others have the machine, a window may pass before the first batch of a stream is made.
+            assert!(window_ns < 32 * WINDOW_NS, "{call}: no message");
+            window_ns *= 4;
+        }
     }
 }
 
