@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, UnbufferedClientConnection};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, ServerName, TrustAnchor, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, KeyLogFile, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -52,8 +52,10 @@ enum Source {
 #[derive(Clone, Debug)]
 struct ClientRecipe {
     authorities: Vec<Certificate>,
+    anchors: Option<Vec<TrustAnchor<'static>>>,
     roots: RootSets,
-    is_unverified: bool,
+    /// In place of the one that believes authorities.
+    verifier: Option<Arc<dyn ServerCertVerifier>>,
     identity: Option<Identity>,
     logs_keys: bool,
     min_version: TlsVersion,
@@ -74,8 +76,9 @@ impl ClientTlsConfig {
         Self {
             recipe: Source::Ours(ClientRecipe {
                 authorities: Vec::new(),
+                anchors: None,
                 roots: RootSets::default(),
-                is_unverified: false,
+                verifier: None,
                 identity: None,
                 logs_keys: false,
                 min_version: TlsVersion::Tls12,
@@ -120,6 +123,13 @@ impl ClientTlsConfig {
     /// As [`ca_certificate`](Self::ca_certificate), with several.
     pub fn ca_certificates(self, authorities: impl IntoIterator<Item = Certificate>) -> Self {
         self.ours(|recipe| recipe.authorities.extend(authorities))
+    }
+
+    /// Trusts authorities of which there are name and key alone, and the platform's no more, unless
+    /// [`with_native_roots`](Self::with_native_roots) is called. Where there are none in `anchors`, and no others are
+    /// named, nobody is trusted.
+    pub fn trust_anchors(self, anchors: impl IntoIterator<Item = TrustAnchor<'static>>) -> Self {
+        self.ours(|recipe| recipe.anchors.get_or_insert_default().extend(anchors))
     }
 
     /// Trusts the platform's authorities beside those that are named. `SSL_CERT_FILE` and `SSL_CERT_DIR` name others
@@ -177,10 +187,23 @@ impl ClientTlsConfig {
         self.ours(|recipe| recipe.logs_keys = true)
     }
 
+    /// Has `verifier` say which servers are believed. Authorities that are named count no more.
+    pub fn verifier(self, verifier: Arc<dyn ServerCertVerifier>) -> Self {
+        self.ours(|recipe| recipe.verifier = Some(verifier))
+    }
+
     /// Believes every server, whatever certificate it shows. Whoever is on the way can read and change everything: this
     /// is for experiments alone.
     pub fn danger_accept_any_certificate(self) -> Self {
-        self.ours(|recipe| recipe.is_unverified = true)
+        self.verifier(Arc::new(Unverified(provider())))
+    }
+
+    /// Looks at all there is, as a channel to `host` does when it is made.
+    ///
+    /// # Errors
+    /// When certificates or keys can't be read or used, or no certificate can be for the name.
+    pub fn check(&self, host: &str) -> Result<(), TlsError> {
+        self.clone().prepare(host).map(drop)
     }
 
     /// The name to verify, if it does not follow from the target.
@@ -299,10 +322,9 @@ impl Recipe for ClientRecipe {
     ) -> Result<ClientConfig, TlsError> {
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(self.min_version.and_newer())?;
-        let builder = if self.is_unverified {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Unverified(provider())))
-        } else {
-            builder.with_root_certificates(self.trusted(material)?)
+        let builder = match &self.verifier {
+            Some(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::clone(verifier)),
+            None => builder.with_root_certificates(self.trusted(material)?),
         };
         let mut config = match &material.identity {
             None => builder.with_no_client_auth(),
@@ -339,10 +361,10 @@ impl ClientRecipe {
         let has_webpki_roots = self.roots.webpki;
         #[cfg(not(feature = "tls-webpki-roots"))]
         let has_webpki_roots = false;
-        if material.authorities.is_empty() && !has_webpki_roots {
+        if material.authorities.is_empty() && !has_webpki_roots && self.anchors.is_none() {
             return roots::platform();
         }
-        let mut trusted = RootCertStore::empty();
+        let mut trusted: RootCertStore = self.anchors.iter().flatten().cloned().collect();
         for (place, certificates) in &material.authorities {
             roots::add(&mut trusted, place, certificates)?;
         }

@@ -212,6 +212,37 @@ async fn what_a_client_does_not_believe_is_named() {
 }
 
 #[tokio::test]
+async fn anchors_and_verifiers_say_whom_a_client_believes() {
+    let authority = Authority::new();
+    let target = secure(authority.identity("localhost").into()).await;
+    let client = || ClientTlsConfig::new().domain_name("localhost");
+    let nobody = connect(&target, client().trust_anchors([])).await.expect_err("nobody is trusted");
+    assert!(nobody.to_string().contains("no authority that is trusted here"), "{nobody}");
+    let other = roots(&Authority::new()).roots;
+    let stranger = connect(&target, client().trust_anchors(other.clone())).await;
+    assert!(stranger.is_err(), "another authority is trusted");
+    for believes in [
+        client().trust_anchors(other).trust_anchors(roots(&authority).roots),
+        client().trust_anchors([]).ca_certificate(authority.certificate()),
+        client().trust_anchors([]).verifier(Arc::new(BelievesAll)),
+    ] {
+        assert!(believes.check("elsewhere").is_ok());
+        let channel = connect(&target, believes).await.expect("the server is believed");
+        who(&channel).await.expect("an answer");
+    }
+}
+
+#[test]
+fn what_a_client_can_not_use_is_told_without_a_channel() {
+    let refused =
+        |tls: ClientTlsConfig, host: &str| tls.check(host).expect_err("it can't be used").to_string();
+    let nobody = || ClientTlsConfig::new().trust_anchors([]);
+    assert!(nobody().check("a.test").is_ok());
+    assert!(refused(nobody(), "a b").contains("`a b` is not a name"));
+    assert!(refused(nobody().ca_certificate(Certificate::from_pem("")), "a.test").contains("no certificate"));
+}
+
+#[tokio::test]
 async fn names_and_authorities_of_targets() {
     let authority = Authority::new();
     let address = secure(authority.identity("127.0.0.1").into()).await;
