@@ -1,6 +1,6 @@
 //! What `cargo metadata` says about the workspace and everything that it is built from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -11,7 +11,8 @@ pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
     /// Package ids of what the workspace itself holds.
     pub(crate) members: BTreeSet<String>,
-    nodes: BTreeMap<String, Node>,
+    /// Package ids of what is built for this platform.
+    built: BTreeSet<String>,
 }
 
 /// One package.
@@ -31,12 +32,6 @@ pub(crate) enum Kind {
     Dev,
 }
 
-/// What one package is built with after feature resolution.
-struct Node {
-    /// Package ids of normal dependencies.
-    normal: Vec<String>,
-}
-
 impl Metadata {
     pub(crate) fn load(log: &Log) -> Result<Self, Failure> {
         // The platform filter leaves out what is only built elsewhere: windows-sys and its like.
@@ -54,34 +49,14 @@ impl Metadata {
 
     /// The packages that are built for this platform: what is only in the lock file is left out.
     pub(crate) fn built_packages(&self) -> impl Iterator<Item = &Package> {
-        self.packages.iter().filter(|package| self.nodes.contains_key(&package.id))
-    }
-
-    /// Names of everything that `name` is built with, without dev- and build-dependencies; itself left out.
-    pub(crate) fn normal_tree(&self, name: &str) -> BTreeSet<&str> {
-        let mut reached = BTreeSet::new();
-        let start = self.packages.iter().find(|package| package.name == name);
-        let mut waiting: Vec<&str> = start.iter().map(|package| package.id.as_str()).collect();
-        while let Some(id) = waiting.pop() {
-            let Some(node) = self.nodes.get(id) else { continue };
-            for dependency in &node.normal {
-                if reached.insert(dependency.as_str()) {
-                    waiting.push(dependency);
-                }
-            }
-        }
-        self.packages
-            .iter()
-            .filter(|package| reached.contains(package.id.as_str()))
-            .map(|p| p.name.as_str())
-            .collect()
+        self.packages.iter().filter(|package| self.built.contains(&package.id))
     }
 
     fn from_json(value: &Value) -> Self {
         Self {
             packages: array(&value["packages"]).map(package).collect(),
             members: array(&value["workspace_members"]).map(text).collect(),
-            nodes: array(&value["resolve"]["nodes"]).map(|value| (text(&value["id"]), node(value))).collect(),
+            built: array(&value["resolve"]["nodes"]).map(|value| text(&value["id"])).collect(),
         }
     }
 }
@@ -101,13 +76,6 @@ fn package(value: &Value) -> Package {
         version: text(&value["version"]),
         rust_version: value["rust_version"].as_str().map(str::to_owned),
         dependencies: array(&value["dependencies"]).map(dependency).collect(),
-    }
-}
-
-fn node(value: &Value) -> Node {
-    let is_normal = |dependency: &&Value| array(&dependency["dep_kinds"]).any(|kind| kind["kind"].is_null());
-    Node {
-        normal: array(&value["deps"]).filter(is_normal).map(|dependency| text(&dependency["pkg"])).collect(),
     }
 }
 

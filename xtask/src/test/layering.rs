@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::circles::Crate;
 use super::modules::{self, Source};
-use crate::job::{Failure, Log};
+use crate::job::{Failure, Job, Log};
 use crate::metadata::{self, Metadata};
 use crate::workspace;
 
@@ -163,7 +163,7 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         .collect();
     let mut broken = Vec::new();
     broken.extend(broken_layers(&metadata));
-    broken.extend(broken_trees(&metadata));
+    broken.extend(broken_trees(log)?);
     broken.extend(sources.iter().flat_map(|(path, source)| broken_purity(path, source)));
     broken.extend(sources.iter().flat_map(|(path, source)| broken_arrows(path, source)));
     broken.extend(broken_files(&files));
@@ -226,15 +226,19 @@ fn broken_layers(metadata: &Metadata) -> Vec<String> {
     broken
 }
 
-fn broken_trees(metadata: &Metadata) -> Vec<String> {
+/// Each crate is looked at alone: beside others, its dependencies have features that those ask for.
+fn broken_trees(log: &Log) -> Result<Vec<String>, Failure> {
     let mut broken = Vec::new();
     for (name, forbidden, why) in FORBIDDEN_IN_TREE {
-        let tree = metadata.normal_tree(name);
-        broken.extend(forbidden.iter().filter(|found| tree.contains(*found)).map(|found| {
+        let tree = Job::cargo(&format!("tree --package {name} --edges normal --prefix none --format {{p}}"))
+            .minutes(5);
+        let tree = tree.quiet_text(log)?;
+        let names: BTreeSet<&str> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        broken.extend(forbidden.iter().filter(|found| names.contains(*found)).map(|found| {
             format!("{name} must not be built with {found}: {why} (`cargo tree --package {name} --invert {found}`)")
         }));
     }
-    broken
+    Ok(broken)
 }
 
 fn broken_purity(path: &Path, source: &Source) -> Vec<String> {
