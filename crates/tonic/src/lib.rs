@@ -1,0 +1,43 @@
+//! tonic's interface on Thalweg's transport.
+//!
+//! A program that stands on tonic 0.14 changes one line of its manifest, and no code:
+//!
+//! ```toml
+//! [dependencies]
+//! tonic = { package = "thalweg-tonic", version = "0.1", features = ["tls-ring", "gzip"] }
+//! ```
+//!
+//! What `tonic-build` and `tonic-prost-build` generate names `tonic::…`, which is then this crate. Features have
+//! tonic's names.
+//!
+//! # What is tonic's, and what is Thalweg's
+//!
+//! | module or item | whose |
+//! | --- | --- |
+//! | [`Request`], [`Response`], [`Status`], [`Code`], [`Extensions`], [`Result`], [`GrpcMethod`] | tonic's |
+//! | [`IntoRequest`], [`IntoStreamingRequest`], [`Streaming`], [`CancellationHandle`] | tonic's |
+//! | [`ConnectError`], [`TimeoutExpired`] | tonic's |
+//! | [`body`], [`client`], [`codec`], [`codegen`], [`metadata`], [`server`], [`service`] | tonic's |
+//! | [`include_proto!`], [`include_file_descriptor_set!`], [`async_trait`] | tonic's |
+//! | [`transport`] | Thalweg's |
+//! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and its like, `TcpIncoming` | tonic's |
+//!
+//! What is tonic's is re-exported, not rebuilt: these are the very types of the crate `tonic`, so that crates which
+//! depend on that one (`tonic-prost`, `tonic-types`, `tower-http` …) fit. The connection information is tonic's because
+//! `Request::remote_addr` and its like look for it.
+//!
+//! `docs/tonic.md` in the repository goes through all functions of `transport` and `service`.
+
+#[cfg(any(feature = "server", feature = "channel"))]
+pub mod transport;
+
+#[cfg(feature = "codegen")]
+pub use tonic::async_trait;
+#[doc(hidden)]
+#[cfg(feature = "codegen")]
+pub use tonic::codegen;
+pub use tonic::{
+    CancellationHandle, Code, ConnectError, Extensions, GrpcMethod, IntoRequest, IntoStreamingRequest,
+    Request, Response, Result, Status, Streaming, TimeoutExpired, body, client, codec,
+    include_file_descriptor_set, include_proto, metadata, server, service,
+};

@@ -1,0 +1,17 @@
+//! Clients: an [`Endpoint`] says whom to call and how, and becomes a [`Channel`].
+
+mod balance;
+mod connection;
+mod connector;
+mod endpoint;
+mod handle;
+mod layers;
+mod tcp;
+#[cfg(feature = "_tls-any")]
+mod tls;
+
+pub use balance::Change;
+pub use endpoint::Endpoint;
+pub use handle::{Channel, ResponseFuture};
+#[cfg(feature = "_tls-any")]
+pub use tls::ClientTlsConfig;

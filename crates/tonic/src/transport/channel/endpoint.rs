@@ -1,0 +1,658 @@
+//! Whom a channel calls, and how: [`Endpoint`].
+
+use std::fmt;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Uri};
+use hyper::rt::Executor;
+use hyper_util::rt::TokioExecutor;
+#[cfg(feature = "_tls-any")]
+use thalweg_engine::tls::rustls::client::danger::ServerCertVerifier;
+use thalweg_engine::{ChannelConfig, Keepalive};
+
+use super::layers::{Limits, SharedExecutor};
+use super::tcp::TcpOptions;
+#[cfg(feature = "_tls-any")]
+use super::tls::ClientTlsConfig;
+use crate::transport::error::{BoxError, Error, Kind};
+use crate::transport::http2::Http2Options;
+
+/// Whom a [`Channel`](super::Channel) calls, and how.
+///
+/// ```
+/// use std::time::Duration;
+/// use thalweg_tonic::transport::Endpoint;
+///
+/// let _endpoint = Endpoint::from_static("http://[::1]:50051")
+///     .connect_timeout(Duration::from_secs(3))
+///     .timeout(Duration::from_secs(10));
+/// ```
+///
+/// What is not set is as Thalweg has it: windows of 1 MiB a stream and 4 MiB a connection, 20 s to connect, and as many
+/// connections as help.
+#[derive(Clone)]
+pub struct Endpoint {
+    uri: Uri,
+    /// The path of a UNIX domain socket, which goes before the URI.
+    socket: Option<String>,
+    origin: Option<Uri>,
+    user_agent: Option<String>,
+    connect_timeout: Option<Duration>,
+    #[cfg(feature = "_tls-any")]
+    tls: Option<thalweg_engine::tls::ClientTlsConfig>,
+    tcp: TcpOptions,
+    limits: Limits,
+    http2: Http2Options,
+    keep_alive_interval: Option<Duration>,
+    keep_alive_timeout: Option<Duration>,
+    keep_alive_while_idle: bool,
+    executor: SharedExecutor,
+}
+
+/// What a channel over a UNIX domain socket calls its server, unless it is told otherwise.
+const SOCKET_URI: &str = "http://tonic";
+
+impl Endpoint {
+    /// What `dst` stands for; with TLS and all [enabled roots](ClientTlsConfig::with_enabled_roots) where that is
+    /// `https://` and says nothing of TLS. For generated clients.
+    ///
+    /// # Errors
+    /// When `dst` is no endpoint, or TLS can't be set up.
+    #[doc(hidden)]
+    pub fn new<D>(dst: D) -> Result<Self, Error>
+    where
+        D: TryInto<Self>,
+        D::Error: Into<BoxError>,
+    {
+        let endpoint = dst.try_into().map_err(Error::transport)?;
+        #[cfg(feature = "_tls-any")]
+        if endpoint.tls.is_none() && endpoint.is_https() {
+            return endpoint.tls_config(ClientTlsConfig::new().with_enabled_roots());
+        }
+        Ok(endpoint)
+    }
+
+    fn at(uri: Uri, socket: Option<String>) -> Self {
+        Self {
+            uri,
+            socket,
+            origin: None,
+            user_agent: None,
+            connect_timeout: None,
+            #[cfg(feature = "_tls-any")]
+            tls: None,
+            tcp: TcpOptions::default(),
+            limits: Limits::default(),
+            http2: Http2Options::default(),
+            keep_alive_interval: None,
+            keep_alive_timeout: None,
+            keep_alive_while_idle: false,
+            executor: Arc::new(TokioExecutor::new()),
+        }
+    }
+
+    /// An endpoint at `scheme://host:port`, or at `unix:path`, the path of a UNIX domain socket.
+    ///
+    /// # Panics
+    /// When it is no URI.
+    pub fn from_static(s: &'static str) -> Self {
+        match socket_of(s) {
+            Some(path) => Self::at(Uri::from_static(SOCKET_URI), Some(path.to_owned())),
+            None => Uri::from_static(s).into(),
+        }
+    }
+
+    /// As [`from_static`](Self::from_static), from a text that is made at run time.
+    ///
+    /// # Errors
+    /// When it is no URI.
+    pub fn from_shared(s: impl Into<Bytes>) -> Result<Self, Error> {
+        let bytes = s.into();
+        let invalid = || Error::new(Kind::InvalidUri);
+        let text = str::from_utf8(&bytes).map_err(|error| invalid().with(error))?;
+        match socket_of(text) {
+            Some(path) => Ok(Self::at(Uri::from_static(SOCKET_URI), Some(path.to_owned()))),
+            None => Ok(Uri::from_maybe_shared(bytes).map_err(|error| invalid().with(error))?.into()),
+        }
+    }
+
+    /// What calls say of the application in `user-agent`, before Thalweg's own.
+    ///
+    /// # Errors
+    /// When it has other characters than printable ASCII.
+    pub fn user_agent<T>(self, user_agent: T) -> Result<Self, Error>
+    where
+        T: TryInto<HeaderValue>,
+    {
+        let invalid = || Error::new(Kind::InvalidUserAgent);
+        let value = user_agent.try_into().map_err(|_| invalid())?;
+        let text = value.to_str().map_err(|error| invalid().with(error))?;
+        Ok(Self { user_agent: Some(text.to_owned()), ..self })
+    }
+
+    /// Whom calls name in `:authority`, where that is not whom the channel connects to: a server behind a proxy. TLS
+    /// goes on verifying the host of the URI, or the name that it is [given](ClientTlsConfig::domain_name).
+    pub fn origin(self, origin: Uri) -> Self {
+        Self { origin: Some(origin), ..self }
+    }
+
+    /// Time for the response head of each call; one that takes longer ends with CANCELLED. The server is not told of
+    /// it, as it is of [`Request::set_timeout`](crate::Request::set_timeout); of the two the shorter counts.
+    pub fn timeout(mut self, dur: Duration) -> Self {
+        self.limits.timeout = Some(dur);
+        self
+    }
+
+    /// Time for one attempt to connect, from resolving the name to the server's HTTP/2 SETTINGS; 20 s by default.
+    pub fn connect_timeout(self, dur: Duration) -> Self {
+        Self { connect_timeout: Some(dur), ..self }
+    }
+
+    /// How long nothing may move on a connection before TCP asks whether the other end is still there; never by
+    /// default.
+    pub fn tcp_keepalive(mut self, tcp_keepalive: Option<Duration>) -> Self {
+        self.tcp.keepalive = tcp_keepalive;
+        self
+    }
+
+    /// How long TCP waits before it asks again; as the system has it by default. For connections with
+    /// [`tcp_keepalive`](Self::tcp_keepalive).
+    pub fn tcp_keepalive_interval(mut self, tcp_keepalive_interval: Option<Duration>) -> Self {
+        self.tcp.keepalive_interval = tcp_keepalive_interval;
+        self
+    }
+
+    /// How often TCP asks in vain before the connection is lost; as the system has it by default. For connections with
+    /// [`tcp_keepalive`](Self::tcp_keepalive).
+    pub fn tcp_keepalive_retries(mut self, tcp_keepalive_retries: Option<u32>) -> Self {
+        self.tcp.keepalive_retries = tcp_keepalive_retries;
+        self
+    }
+
+    /// How many calls may wait for their response heads at a time; the others wait for their turn. Any number by
+    /// default.
+    pub fn concurrency_limit(mut self, limit: usize) -> Self {
+        self.limits.concurrency = Some(limit);
+        self
+    }
+
+    /// How many calls may begin in each `duration`; the others wait for the next. Any number by default.
+    pub fn rate_limit(mut self, limit: u64, duration: Duration) -> Self {
+        self.limits.rate = Some((limit, duration));
+        self
+    }
+
+    /// The flow-control window of a stream to begin with (SETTINGS_INITIAL_WINDOW_SIZE), in bytes; at most 2^31 - 1.
+    /// `None` is Thalweg's 1 MiB.
+    pub fn initial_stream_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
+        self.http2.stream_window = sz.into();
+        self
+    }
+
+    /// The flow-control window of a connection, in bytes: 65,535 to 2^31 - 1. `None` is Thalweg's 4 MiB.
+    pub fn initial_connection_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
+        self.http2.connection_window = sz.into();
+        self
+    }
+
+    /// How many calls are kept that wait for their turn under [`concurrency_limit`](Self::concurrency_limit) or
+    /// [`rate_limit`](Self::rate_limit); 1,024 by default. Without these, no call waits.
+    pub fn buffer_size(mut self, sz: impl Into<Option<usize>>) -> Self {
+        self.limits.buffer = sz.into();
+        self
+    }
+
+    /// TLS for an `https://` endpoint.
+    ///
+    /// # Errors
+    /// When certificates or keys can't be used, no certificate can be for the name, or the endpoint is a UNIX domain
+    /// socket.
+    #[cfg(feature = "_tls-any")]
+    pub fn tls_config(self, tls_config: ClientTlsConfig) -> Result<Self, Error> {
+        let tls = tls_config.to_engine(self.tls_uri()?)?;
+        Ok(Self { tls: Some(tls), ..self })
+    }
+
+    /// TLS for an `https://` endpoint whose server a verifier of the application's says to believe or not. `tls_config`
+    /// names no certificates, anchors or roots then. A verifier that believes too much undoes TLS.
+    ///
+    /// # Errors
+    /// As [`tls_config`](Self::tls_config), and when `tls_config` says whom to trust.
+    #[cfg(feature = "_tls-any")]
+    pub fn tls_config_with_verifier(
+        self,
+        tls_config: ClientTlsConfig,
+        verifier: Arc<dyn ServerCertVerifier>,
+    ) -> Result<Self, Error> {
+        let tls = tls_config.to_engine_with(self.tls_uri()?, verifier)?;
+        Ok(Self { tls: Some(tls), ..self })
+    }
+
+    #[cfg(feature = "_tls-any")]
+    fn tls_uri(&self) -> Result<&Uri, Error> {
+        match self.socket {
+            None => Ok(&self.uri),
+            Some(_) => Err(Error::new(Kind::InvalidTlsConfigForUds)),
+        }
+    }
+
+    /// Whether TCP sends what it is given at once (TCP_NODELAY), which it does by default.
+    pub fn tcp_nodelay(mut self, enabled: bool) -> Self {
+        self.tcp.nodelay = enabled;
+        self
+    }
+
+    /// How long nothing may come from the server before it is asked whether it is still there, by a PING; never by
+    /// default. At least 10 s, as gRFC A8 has it.
+    pub fn http2_keep_alive_interval(self, interval: Duration) -> Self {
+        Self { keep_alive_interval: Some(interval), ..self }
+    }
+
+    /// How long the server may take to answer such a PING; 20 s by default.
+    pub fn keep_alive_timeout(self, duration: Duration) -> Self {
+        Self { keep_alive_timeout: Some(duration), ..self }
+    }
+
+    /// Whether PINGs are sent while there is no call; not by default.
+    pub fn keep_alive_while_idle(self, enabled: bool) -> Self {
+        Self { keep_alive_while_idle: enabled, ..self }
+    }
+
+    /// Nothing: windows always follow what is read, within the connection's budget of memory.
+    pub fn http2_adaptive_window(self, _enabled: bool) -> Self {
+        self
+    }
+
+    /// The size of the HPACK table that the server's encoder may use, in bytes; 4,096 by default.
+    pub fn http2_header_table_size(mut self, size: u32) -> Self {
+        self.http2.header_table_size = Some(size);
+        self
+    }
+
+    /// The largest header list that is accepted, in bytes; 16 KiB by default.
+    pub fn http2_max_header_list_size(mut self, size: u32) -> Self {
+        self.http2.max_header_list_size = Some(size);
+        self
+    }
+
+    /// Nothing: streams that this side has reset are told from those that never were without being kept.
+    #[must_use]
+    pub fn http2_max_concurrent_reset_streams(self, _max: usize) -> Self {
+        self
+    }
+
+    /// Nothing, as [`http2_max_concurrent_reset_streams`](Self::http2_max_concurrent_reset_streams).
+    #[must_use]
+    pub fn http2_reset_stream_duration(self, _duration: Duration) -> Self {
+        self
+    }
+
+    /// How many streams the server may have this side reset by what it sends, before the connection ends with
+    /// ENHANCE_YOUR_CALM; 1,000 by default, and 33 more each second. `None` is any number.
+    #[must_use]
+    pub fn http2_max_local_error_reset_streams(mut self, max: impl Into<Option<usize>>) -> Self {
+        self.http2.max_provoked_resets = Some(max.into());
+        self
+    }
+
+    /// The largest frame that the server may send, in bytes: 16,384 to 16,777,215. `None` is Thalweg's 128 KiB.
+    #[must_use]
+    pub fn max_frame_size(mut self, frame_size: impl Into<Option<u32>>) -> Self {
+        self.http2.max_frame_size = frame_size.into();
+        self
+    }
+
+    /// What runs the task in which calls wait for their turn; tokio by default. Connections run on the runtime in which
+    /// they are made.
+    pub fn executor<E>(self, executor: E) -> Self
+    where
+        E: Executor<Pin<Box<dyn Future<Output = ()> + Send>>> + Send + Sync + 'static,
+    {
+        Self { executor: Arc::new(executor), ..self }
+    }
+
+    /// The address of this machine that connections come from; the system's choice by default.
+    pub fn local_address(mut self, addr: Option<IpAddr>) -> Self {
+        self.tcp.local_address = addr;
+        self
+    }
+
+    /// What it is at; `http://tonic` for a UNIX domain socket.
+    pub fn uri(&self) -> &Uri {
+        &self.uri
+    }
+
+    /// What [`tcp_nodelay`](Self::tcp_nodelay) was set to.
+    pub fn get_tcp_nodelay(&self) -> bool {
+        self.tcp.nodelay
+    }
+
+    /// What [`connect_timeout`](Self::connect_timeout) was set to.
+    pub fn get_connect_timeout(&self) -> Option<Duration> {
+        self.connect_timeout
+    }
+
+    /// What [`tcp_keepalive`](Self::tcp_keepalive) was set to.
+    pub fn get_tcp_keepalive(&self) -> Option<Duration> {
+        self.tcp.keepalive
+    }
+
+    /// What [`tcp_keepalive_interval`](Self::tcp_keepalive_interval) was set to.
+    pub fn get_tcp_keepalive_interval(&self) -> Option<Duration> {
+        self.tcp.keepalive_interval
+    }
+
+    /// What [`tcp_keepalive_retries`](Self::tcp_keepalive_retries) was set to.
+    pub fn get_tcp_keepalive_retries(&self) -> Option<u32> {
+        self.tcp.keepalive_retries
+    }
+
+    /// What tells it from others in a list.
+    pub(super) fn key(&self) -> String {
+        self.socket.as_ref().map_or_else(|| self.uri.to_string(), |path| format!("unix:{path}"))
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn shared_executor(&self) -> &SharedExecutor {
+        &self.executor
+    }
+
+    fn is_https(&self) -> bool {
+        self.socket.is_none() && self.uri.scheme_str() == Some("https")
+    }
+
+    /// The target and the settings of the engine's channel. What [`Limits`] has is not among them.
+    pub(super) fn config(&self) -> Result<(String, ChannelConfig), Error> {
+        let mut config = ChannelConfig::default();
+        let (target, address) = match &self.socket {
+            Some(path) => (format!("unix:{path}"), None),
+            None => {
+                let (host, port) = self.host_and_port()?;
+                // With its scheme: there may be hosts that are called `dns` or `unix`.
+                (format!("dns:///{host}:{port}"), Some((host, port)))
+            }
+        };
+        let authority = self.origin.as_ref().unwrap_or(&self.uri).authority();
+        config.authority = Some(authority.ok_or_else(|| invalid_uri(NO_AUTHORITY))?.to_string());
+        if let Some((host, port)) = address
+            && !self.tcp.is_default()
+        {
+            self.tcp.connect_by(&mut config, host, port);
+        }
+        config.user_agent = self.user_agent.clone().unwrap_or_default();
+        config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);
+        config.keepalive = self.keep_alive_interval.map(|interval| {
+            let keepalive = Keepalive::every(interval).without_calls(self.keep_alive_while_idle);
+            self.keep_alive_timeout.map_or(keepalive, |timeout| keepalive.timeout(timeout))
+        });
+        self.http2.apply(&mut config.http2);
+        #[cfg(feature = "_tls-any")]
+        if self.is_https() {
+            config.tls = Some(self.tls.clone().ok_or_else(|| Error::transport(NO_TLS))?);
+        }
+        #[cfg(not(feature = "_tls-any"))]
+        if self.is_https() {
+            return Err(Error::transport(NO_TLS));
+        }
+        Ok((target, config))
+    }
+
+    fn host_and_port(&self) -> Result<(&str, u16), Error> {
+        let host = self.uri.host().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| invalid_uri(NO_AUTHORITY))?;
+        let default = match self.uri.scheme_str() {
+            Some("https") => 443,
+            Some(_) => 80,
+            None => return Err(invalid_uri(NO_SCHEME)),
+        };
+        Ok((host, self.uri.port_u16().unwrap_or(default)))
+    }
+}
+
+const NO_SCHEME: &str = "the scheme is missing: write http://host:port or https://host:port";
+const NO_AUTHORITY: &str = "the host is missing: write http://host:port or https://host:port";
+const NO_TLS: &str = "an https:// endpoint needs TLS: switch on the feature `tls-ring` or `tls-aws-lc`, and set \
+                      `Endpoint::tls_config`";
+
+fn invalid_uri(reason: &'static str) -> Error {
+    Error::new(Kind::InvalidUri).with(reason)
+}
+
+/// The path in `unix:path` or `unix://path`.
+fn socket_of(text: &str) -> Option<&str> {
+    let path = text.strip_prefix("unix:")?;
+    Some(path.strip_prefix("//").unwrap_or(path))
+}
+
+impl From<Uri> for Endpoint {
+    fn from(uri: Uri) -> Self {
+        Self::at(uri, None)
+    }
+}
+
+impl TryFrom<Bytes> for Endpoint {
+    type Error = Error;
+
+    fn try_from(bytes: Bytes) -> Result<Self, Error> {
+        Self::from_shared(bytes)
+    }
+}
+
+impl TryFrom<String> for Endpoint {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self, Error> {
+        Self::from_shared(text)
+    }
+}
+
+impl TryFrom<&'static str> for Endpoint {
+    type Error = Error;
+
+    fn try_from(text: &'static str) -> Result<Self, Error> {
+        Self::from_shared(text)
+    }
+}
+
+impl FromStr for Endpoint {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::from_shared(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("at", &self.key()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    fn config(endpoint: &Endpoint) -> ChannelConfig {
+        endpoint.config().unwrap().1
+    }
+
+    #[test]
+    fn targets_and_authorities_follow_from_uris() {
+        let check = |uri: &'static str, expected: Result<(&str, &str), &str>| {
+            let found = Endpoint::from_static(uri).config();
+            match (found, expected) {
+                (Ok((target, config)), Ok((wanted, authority))) => {
+                    assert_eq!(
+                        (target.as_str(), config.authority.as_deref()),
+                        (wanted, Some(authority)),
+                        "{uri}"
+                    );
+                }
+                (Err(error), Err(part)) => {
+                    let source = error.source().unwrap().to_string();
+                    assert!(source.contains(part), "{uri}: {source}");
+                }
+                (found, expected) => panic!("{uri}: {found:?}, not {expected:?}"),
+            }
+        };
+        check("http://example.com", Ok(("dns:///example.com:80", "example.com")));
+        check("http://example.com:50051", Ok(("dns:///example.com:50051", "example.com:50051")));
+        check("http://127.0.0.1:1/path?query", Ok(("dns:///127.0.0.1:1", "127.0.0.1:1")));
+        check("http://[::1]:50051", Ok(("dns:///[::1]:50051", "[::1]:50051")));
+        check("http://dns:50051", Ok(("dns:///dns:50051", "dns:50051")));
+        check("unix:/run/shop.sock", Ok(("unix:/run/shop.sock", "tonic")));
+        check("unix:///run/shop.sock", Ok(("unix:/run/shop.sock", "tonic")));
+        check("unix:shop.sock", Ok(("unix:shop.sock", "tonic")));
+        check("127.0.0.1:50051", Err("the scheme is missing"));
+        check("/path", Err("the host is missing"));
+        check("https://example.com", Err("needs TLS"));
+    }
+
+    #[test]
+    fn engine_understands_the_targets() {
+        for uri in ["http://example.com", "http://[::1]:1", "http://dns:1", "unix:/run/shop.sock"] {
+            let (target, config) = Endpoint::from_static(uri).config().unwrap();
+            assert!(thalweg_engine::Channel::new(&target, config).is_ok(), "{uri}");
+        }
+    }
+
+    #[test]
+    fn texts_become_endpoints() {
+        let check = |text: &'static str, expected: Result<&str, &str>| {
+            let endpoints = [
+                Endpoint::from_shared(text),
+                Endpoint::try_from(text),
+                Endpoint::try_from(text.to_owned()),
+                Endpoint::try_from(Bytes::from_static(text.as_bytes())),
+                text.parse(),
+            ];
+            for endpoint in endpoints {
+                match (endpoint, expected) {
+                    (Ok(endpoint), Ok(uri)) => assert_eq!(endpoint.uri().to_string(), uri),
+                    (Err(error), Err(part)) => {
+                        assert_eq!(error.to_string(), "invalid URI");
+                        assert!(error.source().unwrap().to_string().contains(part), "{error:?}");
+                    }
+                    (endpoint, expected) => panic!("{text}: {endpoint:?}, not {expected:?}"),
+                }
+            }
+        };
+        check("http://[::1]:50051", Ok("http://[::1]:50051/"));
+        check("unix:/run/shop.sock", Ok("http://tonic/"));
+        check("http://a b", Err("invalid uri character"));
+        check("", Err("empty string"));
+        let error = Endpoint::from_shared(&b"http://\xff"[..]).unwrap_err();
+        assert_eq!(error.to_string(), "invalid URI");
+        let error = Endpoint::new("http://a b").unwrap_err();
+        assert_eq!(error.to_string(), "transport error");
+        assert_eq!(error.source().unwrap().to_string(), "invalid URI");
+    }
+
+    #[test]
+    fn origins_name_the_server_alone() {
+        let endpoint =
+            Endpoint::from_static("http://proxy:1").origin(Uri::from_static("http://shop.example"));
+        let (target, config) = endpoint.config().unwrap();
+        assert_eq!((target.as_str(), config.authority.as_deref()), ("dns:///proxy:1", Some("shop.example")));
+        let error = endpoint.origin(Uri::from_static("/")).config().unwrap_err();
+        assert_eq!(error.to_string(), "invalid URI");
+    }
+
+    #[test]
+    fn user_agents() {
+        let endpoint = || Endpoint::from_static("http://a:1");
+        assert_eq!(config(&endpoint()).user_agent, "");
+        assert_eq!(config(&endpoint().user_agent("shop/1").unwrap()).user_agent, "shop/1");
+        for agent in ["a\nb", "caf\u{e9}"] {
+            let error = endpoint().user_agent(agent).unwrap_err();
+            assert_eq!(error.to_string(), "user agent is not a valid header value");
+        }
+    }
+
+    #[test]
+    fn times() {
+        let endpoint = || Endpoint::from_static("http://a:1");
+        let seconds = Duration::from_secs;
+        let unset = config(&endpoint());
+        assert_eq!(
+            (unset.connect_timeout, unset.keepalive),
+            (ChannelConfig::default().connect_timeout, None)
+        );
+        assert_eq!(unset.call_options.timeout, None);
+        let set = endpoint().connect_timeout(seconds(3));
+        assert_eq!((config(&set).connect_timeout, set.get_connect_timeout()), (seconds(3), Some(seconds(3))));
+        // It is this side's alone, and so not the engine's deadline, which is sent.
+        let timed = endpoint().timeout(seconds(5));
+        assert_eq!((config(&timed).call_options.timeout, timed.limits().timeout), (None, Some(seconds(5))));
+        let asks = endpoint().http2_keep_alive_interval(seconds(30));
+        assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30))));
+        let asks = asks.keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
+        let expected = Keepalive::every(seconds(30)).timeout(seconds(7)).without_calls(true);
+        assert_eq!(config(&asks).keepalive, Some(expected));
+        let never = endpoint().keep_alive_timeout(seconds(7)).keep_alive_while_idle(true);
+        assert_eq!(config(&never).keepalive, None);
+    }
+
+    #[test]
+    fn each_setting_of_http2_goes_to_its_own() {
+        let check = |endpoint: Endpoint, expected: fn(&mut thalweg_engine::http2::Config)| {
+            let mut wanted = ChannelConfig::default().http2;
+            expected(&mut wanted);
+            assert_eq!(format!("{:?}", config(&endpoint).http2), format!("{wanted:?}"));
+        };
+        let endpoint = || Endpoint::from_static("http://a:1");
+        check(endpoint().http2_adaptive_window(true), |_| {});
+        check(endpoint().http2_max_concurrent_reset_streams(1), |_| {});
+        check(endpoint().http2_reset_stream_duration(Duration::ZERO), |_| {});
+        check(endpoint().initial_stream_window_size(99_000), |http2| http2.stream_window = 99_000);
+        check(endpoint().initial_stream_window_size(99_000).initial_stream_window_size(None), |_| {});
+        check(endpoint().initial_connection_window_size(99_000), |http2| http2.connection_window = 99_000);
+        check(endpoint().http2_header_table_size(99), |http2| http2.header_table_size = 99);
+        check(endpoint().http2_max_header_list_size(99), |http2| http2.max_header_list_size = 99);
+        check(endpoint().max_frame_size(99_000), |http2| http2.max_frame_size = 99_000);
+        check(endpoint().http2_max_local_error_reset_streams(7), |http2| http2.limits.glitches = 70);
+        check(endpoint().http2_max_local_error_reset_streams(None), |http2| http2.limits.glitches = u32::MAX);
+    }
+
+    #[test]
+    fn sockets_are_the_engines_until_something_is_said_of_them() {
+        let is_ours = |endpoint: Endpoint| format!("{:?}", config(&endpoint)).contains("transport: Custom");
+        let endpoint = || Endpoint::from_static("http://a:1");
+        assert!(endpoint().get_tcp_nodelay());
+        assert!(!is_ours(endpoint()));
+        assert!(!is_ours(endpoint().tcp_nodelay(true)));
+        assert!(!is_ours(endpoint().tcp_keepalive_retries(Some(3))));
+        assert!(is_ours(endpoint().tcp_nodelay(false)));
+        assert!(is_ours(endpoint().tcp_keepalive(Some(Duration::from_secs(60)))));
+        assert!(is_ours(endpoint().local_address(Some("127.0.0.1".parse().unwrap()))));
+        let set = endpoint()
+            .tcp_keepalive(Some(Duration::from_secs(1)))
+            .tcp_keepalive_interval(Some(Duration::from_secs(2)))
+            .tcp_keepalive_retries(Some(3))
+            .tcp_nodelay(false);
+        assert_eq!(set.get_tcp_keepalive(), Some(Duration::from_secs(1)));
+        assert_eq!(set.get_tcp_keepalive_interval(), Some(Duration::from_secs(2)));
+        assert_eq!((set.get_tcp_keepalive_retries(), set.get_tcp_nodelay()), (Some(3), false));
+    }
+
+    #[test]
+    fn limits() {
+        let set =
+            Endpoint::from_static("http://a:1").concurrency_limit(2).rate_limit(3, Duration::from_secs(4));
+        let set = set.buffer_size(5);
+        let limits = set.limits();
+        assert_eq!((limits.concurrency, limits.rate), (Some(2), Some((3, Duration::from_secs(4)))));
+        assert_eq!((limits.buffer, set.buffer_size(None).limits().buffer), (Some(5), None));
+    }
+}

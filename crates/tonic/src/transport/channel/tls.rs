@@ -1,0 +1,260 @@
+//! A client's TLS, in tonic's words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Uri;
+use thalweg_engine::tls as engine;
+use thalweg_engine::tls::rustls::client::danger::ServerCertVerifier;
+use thalweg_engine::tls::rustls::pki_types::TrustAnchor;
+
+use crate::transport::error::{Error, Kind};
+use crate::transport::tls::{Certificate, Identity};
+
+/// How a client uses TLS: whom it trusts, what it shows of itself, and which name it verifies.
+///
+/// It trusts nobody until it is told whom: an authority, or a set of roots.
+#[derive(Clone, Debug, Default)]
+pub struct ClientTlsConfig {
+    domain: Option<String>,
+    authorities: Vec<Certificate>,
+    anchors: Vec<TrustAnchor<'static>>,
+    identity: Option<Identity>,
+    assume_http2: bool,
+    native_roots: bool,
+    webpki_roots: bool,
+    logs_keys: bool,
+    timeout: Option<Duration>,
+}
+
+impl ClientTlsConfig {
+    /// Trusts nobody yet, and shows nothing of itself.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The name that the server's certificate must be for, and that the server is asked for (SNI). By default it is the
+    /// host of the endpoint's URI. The `:authority` of calls stays as it is.
+    pub fn domain_name(self, domain_name: impl Into<String>) -> Self {
+        Self { domain: Some(domain_name.into()), ..self }
+    }
+
+    /// Trusts an authority, beside those that were named before.
+    pub fn ca_certificate(self, ca_certificate: Certificate) -> Self {
+        self.ca_certificates([ca_certificate])
+    }
+
+    /// Trusts authorities, beside those that were named before.
+    pub fn ca_certificates(mut self, ca_certificates: impl IntoIterator<Item = Certificate>) -> Self {
+        self.authorities.extend(ca_certificates);
+        self
+    }
+
+    /// Trusts an authority of which there is name and key, beside those that were named before.
+    pub fn trust_anchor(self, trust_anchor: TrustAnchor<'static>) -> Self {
+        self.trust_anchors([trust_anchor])
+    }
+
+    /// Trusts authorities of which there are name and key, beside those that were named before.
+    pub fn trust_anchors(mut self, trust_anchors: impl IntoIterator<Item = TrustAnchor<'static>>) -> Self {
+        self.anchors.extend(trust_anchors);
+        self
+    }
+
+    /// What is shown to a server that asks for a certificate (mTLS).
+    pub fn identity(self, identity: Identity) -> Self {
+        Self { identity: Some(identity), ..self }
+    }
+
+    /// Takes a server that does not agree to HTTP/2 by ALPN, if it does not choose another protocol.
+    pub fn assume_http2(self, assume_http2: bool) -> Self {
+        Self { assume_http2, ..self }
+    }
+
+    /// Writes each connection's secrets to the file that the environment variable `SSLKEYLOGFILE` names.
+    pub fn use_key_log(self) -> Self {
+        Self { logs_keys: true, ..self }
+    }
+
+    /// Trusts the platform's authorities, beside those that are named.
+    #[cfg(feature = "tls-native-roots")]
+    pub fn with_native_roots(self) -> Self {
+        Self { native_roots: true, ..self }
+    }
+
+    /// Trusts Mozilla's authorities, which are compiled in, beside those that are named.
+    #[cfg(feature = "tls-webpki-roots")]
+    pub fn with_webpki_roots(self) -> Self {
+        Self { webpki_roots: true, ..self }
+    }
+
+    /// Trusts all roots whose features are on: `tls-native-roots`, `tls-webpki-roots`. Without either, it trusts nobody
+    /// more.
+    pub fn with_enabled_roots(self) -> Self {
+        Self {
+            native_roots: cfg!(feature = "tls-native-roots"),
+            webpki_roots: cfg!(feature = "tls-webpki-roots"),
+            ..self
+        }
+    }
+
+    /// Time for the handshake; by default it is only bounded by the endpoint's time to connect.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(timeout), ..self }
+    }
+
+    /// As the engine wants it, for an endpoint at `uri`; certificates, keys and names are looked at.
+    pub(super) fn to_engine(&self, uri: &Uri) -> Result<engine::ClientTlsConfig, Error> {
+        let host = uri.host().ok_or_else(|| Error::transport(Error::new(Kind::InvalidUri)))?;
+        let mut config = engine::ClientTlsConfig::new()
+            // Even if there are none: without a word of whom to trust, the engine trusts the platform.
+            .trust_anchors(self.anchors.iter().cloned())
+            .ca_certificates(self.authorities.iter().map(Certificate::to_engine))
+            .domain_name(self.domain.as_deref().unwrap_or(host))
+            .assume_http2(self.assume_http2);
+        if self.native_roots {
+            config = config.with_native_roots();
+        }
+        #[cfg(feature = "tls-webpki-roots")]
+        if self.webpki_roots {
+            config = config.with_webpki_roots();
+        }
+        if let Some(identity) = &self.identity {
+            config = config.identity(identity.to_engine());
+        }
+        if let Some(timeout) = self.timeout {
+            config = config.timeout(timeout);
+        }
+        if self.logs_keys {
+            config = config.use_key_log();
+        }
+        config.check(host).map_err(Error::transport)?;
+        Ok(config)
+    }
+
+    /// The same with a verifier of the application's, beside which nothing may be said of whom to trust.
+    pub(super) fn to_engine_with(
+        &self,
+        uri: &Uri,
+        verifier: Arc<dyn ServerCertVerifier>,
+    ) -> Result<engine::ClientTlsConfig, Error> {
+        let names_roots = !self.authorities.is_empty() || !self.anchors.is_empty();
+        if names_roots || self.native_roots || self.webpki_roots {
+            return Err(Error::transport(
+                "a verifier of one's own takes the place of certificates, trust anchors and roots: leave them out",
+            ));
+        }
+        Ok(self.to_engine(uri)?.verifier(verifier))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use thalweg_engine::tls::rustls::client::WebPkiServerVerifier;
+    use thalweg_engine::tls::rustls::crypto::aws_lc_rs;
+    use thalweg_engine::tls::rustls::pki_types::CertificateDer;
+    use thalweg_engine::tls::rustls::{RootCertStore, pki_types};
+
+    use super::*;
+    use crate::transport::Endpoint;
+    use crate::transport::tls::tests::pair;
+
+    fn anchor() -> TrustAnchor<'static> {
+        let (certificate, _) = pair();
+        let der: CertificateDer<'_> =
+            pki_types::pem::PemObject::from_pem_slice(certificate.as_bytes()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(der).unwrap();
+        roots.roots.remove(0)
+    }
+
+    /// What is wrong with `config` for an endpoint at `uri`, if anything.
+    fn check(uri: &'static str, config: ClientTlsConfig, expected: Result<(), &str>) {
+        match (Endpoint::from_static(uri).tls_config(config), expected) {
+            (Ok(endpoint), Ok(())) => drop(endpoint.config().unwrap()),
+            (Err(error), Err(part)) => {
+                let chain = format!("{error}: {:?}", error.source().map(ToString::to_string));
+                assert!(chain.contains(part), "{uri}: {chain}");
+            }
+            (endpoint, expected) => panic!("{uri}: {endpoint:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_told_at_once() {
+        let new = ClientTlsConfig::new;
+        let (certificate, key) = pair();
+        check("https://a.test", new(), Ok(()));
+        check("https://192.168.1.1:443", new(), Ok(()));
+        check("https://[::1]:443", new(), Ok(()));
+        check("https://[::1]:443", new().domain_name("a.test"), Ok(()));
+        check("https://a.test", new().domain_name("a b"), Err("not a name"));
+        check("/", new(), Err("invalid URI"));
+        check("unix:/run/a", new(), Err("cannot apply TLS config for unix domain socket"));
+        let authority = |pem: &str| Certificate::from_pem(pem);
+        check("https://a.test", new().ca_certificate(authority(&certificate)), Ok(()));
+        check("https://a.test", new().ca_certificate(authority(&key)), Err("no certificate"));
+        let two = [authority(&certificate), authority("")];
+        check("https://a.test", new().ca_certificates(two), Err("no certificate"));
+        check("https://a.test", new().identity(Identity::from_pem(&certificate, &key)), Ok(()));
+        check("https://a.test", new().identity(Identity::from_pem(&key, &certificate)), Err("confused"));
+        check("https://a.test", new().trust_anchor(anchor()).trust_anchors([anchor()]), Ok(()));
+    }
+
+    #[test]
+    fn all_that_is_said_goes_to_the_engine() {
+        let uri = Uri::from_static("https://a.test:1");
+        let said = |config: ClientTlsConfig| format!("{:?}", config.to_engine(&uri).unwrap());
+        let new = ClientTlsConfig::new;
+        for (config, part) in [
+            (new(), "domain_name: Some(\"a.test\")"),
+            // Nobody is trusted: the engine's own default is the platform.
+            (new(), "anchors: Some([])"),
+            (new().domain_name("b.test"), "domain_name: Some(\"b.test\")"),
+            (new().assume_http2(true), "assume_http2: true"),
+            (new().use_key_log(), "logs_keys: true"),
+            (new().timeout(Duration::from_secs(7)), "timeout: Some(7s)"),
+            (new().trust_anchor(anchor()), "anchors: Some([TrustAnchor"),
+            #[cfg(feature = "tls-native-roots")]
+            (new().with_native_roots(), "platform: true"),
+            #[cfg(feature = "tls-webpki-roots")]
+            (new().with_webpki_roots(), "webpki: true"),
+        ] {
+            assert!(said(config.clone()).contains(part), "{}", said(config));
+        }
+    }
+
+    #[test]
+    fn a_verifier_stands_alone() {
+        let (certificate, _) = pair();
+        let mut roots = RootCertStore::empty();
+        roots.roots.push(anchor());
+        let verifier = WebPkiServerVerifier::builder_with_provider(
+            Arc::new(roots),
+            Arc::new(aws_lc_rs::default_provider()),
+        );
+        let verifier = verifier.build().unwrap();
+        let with = |config| {
+            Endpoint::from_static("https://a.test").tls_config_with_verifier(config, verifier.clone())
+        };
+        assert!(with(ClientTlsConfig::new().domain_name("b.test")).is_ok());
+        for config in [
+            ClientTlsConfig::new().ca_certificate(Certificate::from_pem(&certificate)),
+            ClientTlsConfig::new().trust_anchor(anchor()),
+        ] {
+            let error = with(config).unwrap_err();
+            assert!(error.source().unwrap().to_string().contains("leave them out"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn generated_clients_have_tls_for_https() {
+        assert!(Endpoint::new("https://a.test").unwrap().config().unwrap().1.tls.is_some());
+        assert!(Endpoint::new("http://a.test").unwrap().config().unwrap().1.tls.is_none());
+        // As without TLS: a URI of another scheme has none, whatever was set.
+        let plain = Endpoint::from_static("http://a.test").tls_config(ClientTlsConfig::new()).unwrap();
+        assert!(plain.config().unwrap().1.tls.is_none());
+    }
+}

@@ -1,0 +1,20 @@
+//! Servers: a [`Server`] is set up, a [`Router`] has its services too, and both serve.
+
+mod builder;
+mod layers;
+#[cfg(feature = "router")]
+mod router;
+mod serving;
+#[cfg(feature = "_tls-any")]
+mod tls;
+
+pub use builder::Server;
+#[cfg(feature = "router")]
+pub use router::Router;
+#[cfg(feature = "_tls-any")]
+pub use tls::ServerTlsConfig;
+#[cfg(feature = "_tls-any")]
+pub use tonic::transport::server::TlsConnectInfo;
+#[cfg(unix)]
+pub use tonic::transport::server::UdsConnectInfo;
+pub use tonic::transport::server::{Connected, TcpConnectInfo, TcpIncoming};

@@ -1,0 +1,433 @@
+//! How a server is set up: [`Server`].
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use thalweg_engine::Keepalive;
+use thalweg_engine::server::ServerConfig;
+use tonic::transport::server::TcpIncoming;
+use tower::layer::Layer;
+use tower::layer::util::{Identity, Stack};
+
+use super::layers::{Around, TraceFn};
+#[cfg(feature = "_tls-any")]
+use super::tls::ServerTlsConfig;
+use crate::transport::error::Error;
+use crate::transport::http2::Http2Options;
+
+/// How services are served.
+///
+/// ```
+/// use std::time::Duration;
+/// use thalweg_tonic::transport::Server;
+///
+/// let _server = Server::builder().timeout(Duration::from_secs(10)).max_concurrent_streams(512);
+/// ```
+///
+/// What is not set is as Thalweg has it: windows of 1 MiB a stream and 4 MiB a connection, and 256 calls at a time on a
+/// connection.
+#[derive(Clone)]
+pub struct Server<L = Identity> {
+    layers: L,
+    around: Around,
+    #[cfg(feature = "_tls-any")]
+    tls: Option<thalweg_engine::tls::ServerTlsConfig>,
+    tcp: TcpOptions,
+    http2: Http2Options,
+    accepts_http1: bool,
+    keepalive_interval: Option<Duration>,
+    keepalive_timeout: Option<Duration>,
+    max_connection_age: Option<Duration>,
+    max_connection_age_grace: Option<Duration>,
+}
+
+/// What is said of the sockets that the server accepts.
+#[derive(Clone, Copy, Debug)]
+struct TcpOptions {
+    nodelay: bool,
+    keepalive: Option<Duration>,
+    keepalive_interval: Option<Duration>,
+    keepalive_retries: Option<u32>,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            layers: Identity::new(),
+            around: Around::default(),
+            #[cfg(feature = "_tls-any")]
+            tls: None,
+            tcp: TcpOptions {
+                nodelay: true,
+                keepalive: None,
+                keepalive_interval: None,
+                keepalive_retries: None,
+            },
+            http2: Http2Options::default(),
+            accepts_http1: false,
+            keepalive_interval: None,
+            keepalive_timeout: None,
+            max_connection_age: None,
+            max_connection_age_grace: None,
+        }
+    }
+}
+
+impl Server {
+    /// A server as it is by default.
+    pub fn builder() -> Self {
+        Self::default()
+    }
+}
+
+impl<L> Server<L> {
+    /// Serves over TLS alone.
+    ///
+    /// # Errors
+    /// When there is no identity, or certificates or keys can't be used.
+    #[cfg(feature = "_tls-any")]
+    pub fn tls_config(self, tls_config: ServerTlsConfig) -> Result<Self, Error> {
+        Ok(Self { tls: Some(tls_config.to_engine()?), ..self })
+    }
+
+    /// How many calls of a connection handlers may work on at a time; the others wait for their turn. Any number by
+    /// default.
+    #[must_use]
+    pub fn concurrency_limit_per_connection(mut self, limit: usize) -> Self {
+        self.around.concurrency = Some(limit);
+        self
+    }
+
+    /// Ends calls with RESOURCE_EXHAUSTED that would have to wait for their turn, under a
+    /// [`concurrency_limit_per_connection`](Self::concurrency_limit_per_connection) or in a layer; not by default.
+    #[must_use]
+    pub fn load_shed(mut self, load_shed: bool) -> Self {
+        self.around.load_shed = load_shed;
+        self
+    }
+
+    /// Time for the response head of each call; one that takes longer ends with CANCELLED. Where the call itself has
+    /// less time, that counts.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.around.timeout = Some(timeout);
+        self
+    }
+
+    /// The flow-control window of a stream to begin with (SETTINGS_INITIAL_WINDOW_SIZE), in bytes; at most 2^31 - 1.
+    /// `None` is Thalweg's 1 MiB.
+    #[must_use]
+    pub fn initial_stream_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
+        self.http2.stream_window = sz.into();
+        self
+    }
+
+    /// The flow-control window of a connection, in bytes: 65,535 to 2^31 - 1. `None` is Thalweg's 4 MiB.
+    #[must_use]
+    pub fn initial_connection_window_size(mut self, sz: impl Into<Option<u32>>) -> Self {
+        self.http2.connection_window = sz.into();
+        self
+    }
+
+    /// How many calls a connection may have open at a time (SETTINGS_MAX_CONCURRENT_STREAMS). `None` is Thalweg's 256.
+    #[must_use]
+    pub fn max_concurrent_streams(mut self, max: impl Into<Option<u32>>) -> Self {
+        self.http2.max_concurrent_streams = max.into();
+        self
+    }
+
+    /// How long a connection may be there, with a tenth more or less by chance; for ever by default. It is asked to go
+    /// then (GOAWAY).
+    #[must_use]
+    pub fn max_connection_age(self, max_connection_age: Duration) -> Self {
+        Self { max_connection_age: Some(max_connection_age), ..self }
+    }
+
+    /// How long calls may go on that a connection has when it has come to its
+    /// [age](Self::max_connection_age); as long as they take by default.
+    #[must_use]
+    pub fn max_connection_age_grace(self, max_connection_age_grace: Duration) -> Self {
+        Self { max_connection_age_grace: Some(max_connection_age_grace), ..self }
+    }
+
+    /// How long nothing may come from a client before it is asked whether it is still there, by a PING; `None` is
+    /// Thalweg's two hours.
+    #[must_use]
+    pub fn http2_keepalive_interval(self, http2_keepalive_interval: Option<Duration>) -> Self {
+        Self { keepalive_interval: http2_keepalive_interval, ..self }
+    }
+
+    /// How long a client may take to answer such a PING; 20 s by default, and with `None` as it was.
+    #[must_use]
+    pub fn http2_keepalive_timeout(self, http2_keepalive_timeout: Option<Duration>) -> Self {
+        Self { keepalive_timeout: http2_keepalive_timeout.or(self.keepalive_timeout), ..self }
+    }
+
+    /// Nothing: windows always follow what is read, within the connection's budget of memory.
+    #[must_use]
+    pub fn http2_adaptive_window(self, _enabled: Option<bool>) -> Self {
+        self
+    }
+
+    /// Nothing: resets of calls that no handler has begun are bounded by a bucket of their own, which honest clients
+    /// don't empty.
+    #[must_use]
+    pub fn http2_max_pending_accept_reset_streams(self, _max: Option<usize>) -> Self {
+        self
+    }
+
+    /// How many streams a client may have the server reset by what it sends, before the connection ends with
+    /// ENHANCE_YOUR_CALM; `None` is Thalweg's 1,000, and 33 more each second.
+    #[must_use]
+    pub fn http2_max_local_error_reset_streams(mut self, max: Option<usize>) -> Self {
+        self.http2.max_provoked_resets = max.map(Some);
+        self
+    }
+
+    /// How long nothing may move on a connection before TCP asks whether the client is still there; never by default.
+    /// For sockets that the server binds itself.
+    #[must_use]
+    pub fn tcp_keepalive(mut self, tcp_keepalive: Option<Duration>) -> Self {
+        self.tcp.keepalive = tcp_keepalive;
+        self
+    }
+
+    /// How long TCP waits before it asks again; as the system has it by default.
+    #[must_use]
+    pub fn tcp_keepalive_interval(mut self, tcp_keepalive_interval: Option<Duration>) -> Self {
+        self.tcp.keepalive_interval = tcp_keepalive_interval;
+        self
+    }
+
+    /// How often TCP asks in vain before the connection is lost; as the system has it by default.
+    #[must_use]
+    pub fn tcp_keepalive_retries(mut self, tcp_keepalive_retries: Option<u32>) -> Self {
+        self.tcp.keepalive_retries = tcp_keepalive_retries;
+        self
+    }
+
+    /// Whether TCP sends what it is given at once (TCP_NODELAY), which it does by default. For sockets that the server
+    /// binds itself.
+    #[must_use]
+    pub fn tcp_nodelay(mut self, enabled: bool) -> Self {
+        self.tcp.nodelay = enabled;
+        self
+    }
+
+    /// The largest header list that is accepted, in bytes. `None` is Thalweg's 16 KiB.
+    #[must_use]
+    pub fn http2_max_header_list_size(mut self, max: impl Into<Option<u32>>) -> Self {
+        self.http2.max_header_list_size = max.into();
+        self
+    }
+
+    /// The largest frame that a client may send, in bytes: 16,384 to 16,777,215. `None` is Thalweg's 128 KiB.
+    #[must_use]
+    pub fn max_frame_size(mut self, frame_size: impl Into<Option<u32>>) -> Self {
+        self.http2.max_frame_size = frame_size.into();
+        self
+    }
+
+    /// Whether HTTP/1.1 is taken, too: it is not, and `true` has serving fail.
+    #[must_use]
+    pub fn accept_http1(mut self, accept_http1: bool) -> Self {
+        self.accepts_http1 = accept_http1;
+        self
+    }
+
+    /// The span in which a call is handled, made of its request head.
+    #[must_use]
+    pub fn trace_fn<F>(mut self, f: F) -> Self
+    where
+        F: Fn(&Request<()>) -> tracing::Span + Send + Sync + 'static,
+    {
+        self.around.trace = Some(Arc::new(f) as Arc<TraceFn>);
+        self
+    }
+
+    /// Puts a layer around all services: a request passes those first that were added first.
+    pub fn layer<NewLayer>(self, new_layer: NewLayer) -> Server<Stack<NewLayer, L>> {
+        let Self { layers, around, tcp, http2, .. } = self;
+        Server {
+            layers: Stack::new(new_layer, layers),
+            around,
+            #[cfg(feature = "_tls-any")]
+            tls: self.tls,
+            tcp,
+            http2,
+            accepts_http1: self.accepts_http1,
+            keepalive_interval: self.keepalive_interval,
+            keepalive_timeout: self.keepalive_timeout,
+            max_connection_age: self.max_connection_age,
+            max_connection_age_grace: self.max_connection_age_grace,
+        }
+    }
+
+    /// What [`layer`](Self::layer) was given, around `service`.
+    pub(super) fn layered<S>(&self, service: S) -> L::Service
+    where
+        L: Layer<S>,
+    {
+        self.layers.layer(service)
+    }
+
+    /// What stands around the calls of a connection, between them and [what it was given](Self::layered).
+    pub(super) fn around(&self) -> &Around {
+        &self.around
+    }
+
+    /// The socket at `addr`, whose connections are as this server has them.
+    pub(super) fn bind(&self, addr: SocketAddr) -> Result<TcpIncoming, Error> {
+        let incoming = TcpIncoming::bind(addr).map_err(Error::transport)?;
+        Ok(incoming
+            .with_nodelay(Some(self.tcp.nodelay))
+            .with_keepalive(self.tcp.keepalive)
+            .with_keepalive_interval(self.tcp.keepalive.and(self.tcp.keepalive_interval))
+            .with_keepalive_retries(self.tcp.keepalive.and(self.tcp.keepalive_retries)))
+    }
+
+    /// The settings of the engine's server. What [`Around`] has is not among them.
+    pub(super) fn config(&self) -> Result<ServerConfig, Error> {
+        if self.accepts_http1 {
+            return Err(Error::transport("thalweg-tonic serves HTTP/2 alone: leave `accept_http1` out"));
+        }
+        let mut config = ServerConfig::default();
+        self.http2.apply(&mut config.http2);
+        // As long as they take.
+        config.shutdown_grace = Duration::MAX;
+        config.max_connection_age = self.max_connection_age;
+        config.max_connection_age_grace = self.max_connection_age_grace;
+        config.keepalive = self.keepalive_interval.map(|interval| {
+            let keepalive = Keepalive::every(interval);
+            self.keepalive_timeout.map_or(keepalive, |timeout| keepalive.timeout(timeout))
+        });
+        // `Request::remote_addr` and its like.
+        config.connection_info = Some(true);
+        #[cfg(feature = "_tls-any")]
+        if let Some(tls) = &self.tls {
+            config.set_tls(tls.clone()).map_err(Error::transport)?;
+        }
+        Ok(config)
+    }
+}
+
+impl<L> fmt::Debug for Server<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use tokio_stream::StreamExt as _;
+    use tower::Layer;
+
+    use super::*;
+
+    fn config(server: &Server) -> ServerConfig {
+        server.config().unwrap()
+    }
+
+    #[test]
+    fn each_setting_of_http2_goes_to_its_own() {
+        let check = |server: Server, expected: fn(&mut thalweg_engine::http2::Config)| {
+            let mut wanted = ServerConfig::default().http2;
+            expected(&mut wanted);
+            assert_eq!(format!("{:?}", config(&server).http2), format!("{wanted:?}"));
+        };
+        check(Server::builder(), |_| {});
+        check(Server::builder().http2_adaptive_window(Some(true)), |_| {});
+        check(Server::builder().http2_max_pending_accept_reset_streams(Some(1)), |_| {});
+        check(Server::builder().initial_stream_window_size(99_000), |http2| http2.stream_window = 99_000);
+        check(Server::builder().initial_connection_window_size(99_000), |http2| {
+            http2.connection_window = 99_000
+        });
+        check(Server::builder().max_concurrent_streams(7), |http2| http2.max_concurrent_streams = 7);
+        check(Server::builder().max_concurrent_streams(7).max_concurrent_streams(None), |_| {});
+        check(Server::builder().http2_max_header_list_size(99), |http2| http2.max_header_list_size = 99);
+        check(Server::builder().max_frame_size(99_000), |http2| http2.max_frame_size = 99_000);
+        check(Server::builder().http2_max_local_error_reset_streams(Some(7)), |http2| {
+            http2.limits.glitches = 70
+        });
+        check(Server::builder().http2_max_local_error_reset_streams(None), |_| {});
+    }
+
+    #[test]
+    fn times() {
+        let seconds = Duration::from_secs;
+        let unset = config(&Server::builder());
+        assert_eq!(
+            (unset.keepalive, unset.max_connection_age, unset.max_connection_age_grace),
+            (None, None, None)
+        );
+        assert_eq!(unset.shutdown_grace, Duration::MAX);
+        let old = Server::builder().max_connection_age(seconds(60)).max_connection_age_grace(seconds(5));
+        let old = config(&old);
+        assert_eq!(old.max_connection_age, Some(seconds(60)));
+        assert_eq!(old.max_connection_age_grace, Some(seconds(5)));
+        let asks = Server::builder().http2_keepalive_interval(Some(seconds(30)));
+        assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30))));
+        let asks = asks.http2_keepalive_timeout(Some(seconds(7))).http2_keepalive_timeout(None);
+        assert_eq!(config(&asks).keepalive, Some(Keepalive::every(seconds(30)).timeout(seconds(7))));
+        // It is of the calls' heads, and so a layer's.
+        let timed = Server::builder().timeout(seconds(3));
+        assert_eq!(timed.around().timeout, Some(seconds(3)));
+        assert_eq!(config(&timed).request_timeout, ServerConfig::default().request_timeout);
+    }
+
+    #[test]
+    fn connections_are_told_of_and_http1_is_not_served() {
+        assert_eq!(config(&Server::builder()).connection_info, Some(true));
+        let error = Server::builder().accept_http1(true).config().unwrap_err();
+        assert!(error.source().unwrap().to_string().contains("HTTP/2 alone"), "{error:?}");
+        assert!(Server::builder().accept_http1(true).accept_http1(false).config().is_ok());
+    }
+
+    #[tokio::test]
+    async fn sockets_are_as_they_were_asked_for() {
+        let accepted = async |server: Server| {
+            let mut incoming = server.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+            let _client = tokio::net::TcpStream::connect(incoming.local_addr().unwrap()).await.unwrap();
+            incoming.next().await.unwrap().unwrap()
+        };
+        let plain = accepted(Server::builder().tcp_keepalive_retries(Some(3))).await;
+        assert!(plain.nodelay().unwrap() && !socket2::SockRef::from(&plain).keepalive().unwrap());
+        let server = Server::builder()
+            .tcp_nodelay(false)
+            .tcp_keepalive(Some(Duration::from_secs(61)))
+            .tcp_keepalive_interval(Some(Duration::from_secs(7)))
+            .tcp_keepalive_retries(Some(3));
+        let stream = accepted(server).await;
+        let socket = socket2::SockRef::from(&stream);
+        assert!(!stream.nodelay().unwrap() && socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(61));
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(7));
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), 3);
+    }
+
+    #[test]
+    fn layers_that_were_added_first_are_outside_and_nothing_is_lost_beside_them() {
+        #[derive(Clone)]
+        struct Named(&'static str);
+        impl Layer<String> for Named {
+            type Service = String;
+            fn layer(&self, service: String) -> String {
+                format!("{}({service})", self.0)
+            }
+        }
+        let server = Server::builder().timeout(Duration::from_secs(3)).max_concurrent_streams(7);
+        let server = server.max_connection_age(Duration::from_secs(60)).layer(Named("a")).layer(Named("b"));
+        assert_eq!(server.layered("service".to_owned()), "a(b(service))");
+        let config = server.config().unwrap();
+        assert_eq!(
+            (config.http2.max_concurrent_streams, server.around().timeout),
+            (7, Some(Duration::from_secs(3)))
+        );
+        assert_eq!(config.max_connection_age, Some(Duration::from_secs(60)));
+    }
+}

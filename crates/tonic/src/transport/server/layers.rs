@@ -1,0 +1,192 @@
+//! What stands around the calls of a connection: times and limits that the engine does not know, and spans.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use pin_project_lite::pin_project;
+use tonic::body::Body;
+use tonic::service::RecoverErrorLayer;
+use tower::limit::ConcurrencyLimitLayer;
+use tower::load_shed::LoadShedLayer;
+use tower::{Service, ServiceBuilder};
+use tracing::Span;
+
+use crate::transport::error::BoxError;
+use crate::transport::timeout::Timeout;
+
+pub(super) type TraceFn = dyn Fn(&Request<()>) -> Span + Send + Sync;
+
+/// What a server says of the calls themselves.
+#[derive(Clone, Default)]
+pub(super) struct Around {
+    pub(super) concurrency: Option<usize>,
+    pub(super) load_shed: bool,
+    pub(super) timeout: Option<Duration>,
+    pub(super) trace: Option<Arc<TraceFn>>,
+}
+
+impl Around {
+    /// `service` for one connection, with what there is around its calls. Errors that stand for a status become
+    /// responses.
+    pub(super) fn service<S, B>(
+        &self,
+        service: S,
+    ) -> impl Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
+    + Clone
+    + Send
+    + 'static
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Error: Into<BoxError> + Send + 'static,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let service = ServiceBuilder::new()
+            .layer(RecoverErrorLayer::new())
+            .option_layer(self.load_shed.then(LoadShedLayer::new))
+            .option_layer(self.concurrency.map(ConcurrencyLimitLayer::new))
+            .service(Timeout::new(service, self.timeout));
+        Traced { service, trace: self.trace.clone() }
+    }
+}
+
+impl fmt::Debug for Around {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { concurrency, load_shed, timeout, trace } = self;
+        let fields = (concurrency, load_shed, timeout, trace.is_some());
+        f.debug_tuple("Around").field(&fields).finish()
+    }
+}
+
+/// Handles calls in the spans that `trace` makes for them.
+#[derive(Clone)]
+struct Traced<S> {
+    service: S,
+    trace: Option<Arc<TraceFn>>,
+}
+
+impl<S, B> Service<Request<Body>> for Traced<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = TracedFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Some(trace) = &self.trace else {
+            return TracedFuture { future: self.service.call(request), span: Span::none() };
+        };
+        let (parts, body) = request.into_parts();
+        let head = Request::from_parts(parts, ());
+        let span = trace(&head);
+        let (parts, ()) = head.into_parts();
+        let entered = span.enter();
+        let future = self.service.call(Request::from_parts(parts, body));
+        drop(entered);
+        TracedFuture { future, span }
+    }
+}
+
+pin_project! {
+    struct TracedFuture<F> {
+        #[pin]
+        future: F,
+        span: Span,
+    }
+}
+
+impl<F, B> Future for TracedFuture<F>
+where
+    F: Future<Output = Result<Response<B>, BoxError>>,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Output = Result<Response<Body>, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let _entered = this.span.enter();
+        this.future.poll(cx).map_ok(|response| response.map(Body::new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use tonic::{Code, Status};
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+
+    /// How `calls` end that come at once to a handler of one second, and how long all take.
+    async fn run(around: Around, calls: usize) -> (Vec<Code>, u64) {
+        let handler = service_fn(async |_: Request<Body>| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        });
+        let begin = tokio::time::Instant::now();
+        let service = around.service(handler);
+        let calling: Vec<_> =
+            (0..calls).map(|_| tokio::spawn(service.clone().oneshot(Request::new(Body::empty())))).collect();
+        let mut codes = Vec::new();
+        for call in calling {
+            let response = call.await.unwrap().expect("what went wrong is a response, too");
+            codes.push(Status::from_header_map(response.headers()).map_or(Code::Ok, |status| status.code()));
+        }
+        (codes, begin.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn limits_and_times_are_kept() {
+        let none = Around::default;
+        assert_eq!(run(none(), 3).await, (vec![Code::Ok; 3], 1));
+        assert_eq!(run(Around { concurrency: Some(1), ..none() }, 3).await, (vec![Code::Ok; 3], 3));
+        let sheds = Around { concurrency: Some(1), load_shed: true, ..none() };
+        let (mut codes, seconds) = run(sheds, 3).await;
+        codes.sort_by_key(|code| i32::from(*code));
+        assert_eq!((codes, seconds), (vec![Code::Ok, Code::ResourceExhausted, Code::ResourceExhausted], 1));
+        let timeout = Some(Duration::from_millis(500));
+        assert_eq!(run(Around { timeout, ..none() }, 2).await, (vec![Code::Cancelled; 2], 0));
+    }
+
+    #[tokio::test]
+    async fn errors_that_stand_for_no_status_end_the_call() {
+        let fails = service_fn(async |_: Request<Body>| Err::<Response<Body>, _>(BoxError::from("broken")));
+        let outcome = Around::default().service(fails).oneshot(Request::new(Body::empty())).await;
+        assert_eq!(outcome.unwrap_err().to_string(), "broken");
+    }
+
+    #[tokio::test]
+    async fn spans_are_made_of_heads() {
+        let heads = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let seen = Arc::clone(&heads);
+        let trace: Arc<TraceFn> = Arc::new(move |head: &Request<()>| {
+            seen.lock().unwrap().push((head.uri().to_string(), head.headers().len()));
+            Span::none()
+        });
+        let handler = service_fn(async |request: Request<Body>| {
+            assert_eq!((request.uri().path(), request.headers().len()), ("/shop.Shop/Buy", 1));
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        });
+        let request = Request::builder().uri("/shop.Shop/Buy").header("te", "trailers");
+        let request = request.body(Body::empty()).unwrap();
+        let around = Around { trace: Some(trace), ..Around::default() };
+        around.service(handler).oneshot(request).await.unwrap();
+        assert_eq!(*heads.lock().unwrap(), [("/shop.Shop/Buy".to_owned(), 1)]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Time for a call's response head: a channel's or a server's own, or what the call says.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::Request;
+use pin_project_lite::pin_project;
+use tokio::time::Sleep;
+use tonic::TimeoutExpired;
+use tower::Service;
+
+use super::error::BoxError;
+
+/// Ends a call with [`TimeoutExpired`] whose answer takes longer than its `grpc-timeout` or than `time_max`.
+#[derive(Clone, Debug)]
+pub(crate) struct Timeout<S> {
+    service: S,
+    time_max: Option<Duration>,
+}
+
+impl<S> Timeout<S> {
+    pub(crate) fn new(service: S, time_max: Option<Duration>) -> Self {
+        Self { service, time_max }
+    }
+}
+
+impl<S, B> Service<Request<B>> for Timeout<S>
+where
+    S: Service<Request<B>>,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = TimeoutFuture<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.service.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // As tonic does, it passes over one that can't be read.
+        let asked = thalweg_engine::request_timeout(request.headers()).unwrap_or(None);
+        // The shorter of the two, of those there are.
+        let time = asked.into_iter().chain(self.time_max).min();
+        TimeoutFuture { future: self.service.call(request), sleep: time.map(tokio::time::sleep) }
+    }
+}
+
+pin_project! {
+    #[derive(Debug)]
+    pub(crate) struct TimeoutFuture<F> {
+        #[pin]
+        future: F,
+        #[pin]
+        sleep: Option<Sleep>,
+    }
+}
+
+impl<F, T, E> Future for TimeoutFuture<F>
+where
+    F: Future<Output = Result<T, E>>,
+    E: Into<BoxError>,
+{
+    type Output = Result<T, BoxError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(outcome) = this.future.poll(cx) {
+            return Poll::Ready(outcome.map_err(Into::into));
+        }
+        if let Some(sleep) = this.sleep.as_pin_mut() {
+            ready!(sleep.poll(cx));
+            return Poll::Ready(Err(TimeoutExpired(()).into()));
+        }
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::Response;
+    use tokio::time::Instant;
+    use tower::{ServiceExt, service_fn};
+
+    use super::*;
+
+    /// A service that answers after five seconds is given up after `expected` of them, if ever.
+    async fn check(header: Option<&'static str>, time_max: Option<u64>, expected: Option<u64>) {
+        let slow = service_fn(async |_: Request<()>| {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok::<_, Infallible>(Response::new(()))
+        });
+        let mut request = Request::new(());
+        if let Some(header) = header {
+            request.headers_mut().insert("grpc-timeout", header.parse().unwrap());
+        }
+        let begin = Instant::now();
+        let outcome = Timeout::new(slow, time_max.map(Duration::from_secs)).oneshot(request).await;
+        let took = begin.elapsed().as_secs();
+        match expected {
+            None => assert!(outcome.is_ok(), "{header:?}, {time_max:?}"),
+            Some(seconds) => {
+                let error = outcome.expect_err("it takes too long");
+                assert!(error.is::<TimeoutExpired>(), "{error}");
+                assert_eq!(took, seconds, "{header:?}, {time_max:?}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_shorter_time_counts() {
+        check(None, None, None).await;
+        check(None, Some(6), None).await;
+        check(Some("6S"), None, None).await;
+        check(None, Some(2), Some(2)).await;
+        check(Some("2S"), None, Some(2)).await;
+        check(Some("1S"), Some(2), Some(1)).await;
+        check(Some("3S"), Some(2), Some(2)).await;
+        check(Some("soon"), None, None).await;
+        check(Some("soon"), Some(2), Some(2)).await;
+    }
+}
