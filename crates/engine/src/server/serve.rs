@@ -14,7 +14,7 @@ use super::acceptor::Acceptor;
 #[cfg(feature = "tls")]
 use super::acceptor::Secure;
 use super::connections::{ConnectionLimits, Connections};
-use super::dispatch::Router;
+use super::dispatch::{Router, ServerMethod};
 use super::draining::Draining;
 use super::memory;
 use super::upkeep::Times;
@@ -22,6 +22,7 @@ use crate::connection::{self, Keepalive, KeepalivePolicy};
 use crate::executor::{Executor, ExecutorError, ExecutorOptions};
 use crate::measure::{self, ServerMeasure};
 use crate::net::{ListenAddress, Listener};
+use crate::status::{Code, Status};
 #[cfg(feature = "tls")]
 use crate::tls::{ServerTls, ServerTlsConfig, TlsError};
 
@@ -232,14 +233,49 @@ pub async fn serve_incoming<IO>(
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let acceptor = config.acceptor(router);
+    let serve = |io: IO| drop(tokio::spawn(acceptor.serve_stream(io)));
+    serve_each(&acceptor, incoming, serve, shutdown).await;
+}
+
+/// As [`serve_incoming`], where each stream brings the methods that there are for it.
+pub async fn serve_routed<IO>(
+    config: ServerConfig,
+    incoming: impl Stream<Item = (IO, Arc<dyn Router>)>,
+    shutdown: impl Future<Output = ()>,
+) where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let acceptor = config.acceptor(Arc::new(NoMethods));
+    let serve = |(io, router): (IO, Arc<dyn Router>)| {
+        let acceptor = Acceptor { router, ..acceptor.clone() };
+        tokio::spawn(acceptor.serve_stream(io));
+    };
+    serve_each(&acceptor, incoming, serve, shutdown).await;
+}
+
+#[derive(Debug)]
+struct NoMethods;
+
+impl Router for NoMethods {
+    fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, Status> {
+        Err(Status::new(Code::Unimplemented, "there is no such method"))
+    }
+}
+
+async fn serve_each<T>(
+    acceptor: &Acceptor,
+    incoming: impl Stream<Item = T>,
+    serve: impl Fn(T),
+    shutdown: impl Future<Output = ()>,
+) {
     let accepting = async {
         let mut incoming = pin!(incoming);
-        while let Some(io) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
-            tokio::spawn(acceptor.serve_stream(io));
+        while let Some(accepted) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
+            serve(accepted);
         }
         acceptor.connections.emptied().await;
     };
-    let _sweeping = Sweeping::begin(&acceptor);
+    let _sweeping = Sweeping::begin(acceptor);
     tokio::select! {
         biased;
         () = shutdown => acceptor.connections.drain(acceptor.shutdown_grace).await,

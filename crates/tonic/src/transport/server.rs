@@ -1,6 +1,7 @@
 //! Servers: a [`Server`] is set up, a [`Router`] has its services too, and both serve.
 
 mod builder;
+mod connection;
 mod layers;
 #[cfg(feature = "router")]
 mod router;

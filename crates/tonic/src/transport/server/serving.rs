@@ -2,17 +2,20 @@
 
 use std::future::{Future, pending};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_stream::Stream;
+use thalweg_engine as engine;
+use tokio_stream::{Stream, StreamExt};
 use tonic::body::Body;
 use tonic::transport::server::Connected;
 use tower::Service;
 use tower::layer::Layer;
 
 use super::builder::Server;
+use super::connection::{Calls, told};
 use crate::transport::error::{BoxError, Error};
 
 impl<L> Server<L> {
@@ -98,10 +101,21 @@ impl<L> Server<L> {
         ResBody: http_body::Body<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        let _config = self.config()?;
-        // One of these for each connection.
-        let _service = self.around().service(self.layered(svc));
-        drop((incoming, signal));
-        Err(Error::transport("thalweg-tonic does not carry calls yet"))
+        let config = self.config()?;
+        let around = self.around().clone();
+        let service = self.layered(svc);
+        let incoming = incoming.filter_map(|accepted| match accepted {
+            Ok(io) => {
+                let calls = Calls::new(around.service(service.clone()), told(io.connect_info()));
+                Some((io, Arc::new(calls) as Arc<dyn engine::server::Router>))
+            }
+            Err(error) => {
+                let error: BoxError = error.into();
+                tracing::debug!(error, "a connection can't be accepted");
+                None
+            }
+        });
+        engine::server::serve_routed(config, incoming, signal).await;
+        Ok(())
     }
 }

@@ -1,0 +1,20 @@
+//! Stubs by tonic's own generator, without protoc, and the version that the lock file names.
+
+use std::error::Error;
+use std::fs;
+
+const PROTO: &str = "../../crates/lab/proto";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={PROTO}");
+    println!("cargo::rerun-if-changed=Cargo.lock");
+    let files = protox::compile(["grpc/testing/benchmark_service.proto"], [PROTO])?;
+    // Payloads are `Bytes`: every message shares one block of zeros instead of copying its own.
+    tonic_prost_build::configure().bytes(".grpc.testing").compile_fds(files)?;
+
+    let lock = fs::read_to_string("Cargo.lock")?;
+    let after = lock.split_once("name = \"tonic\"\nversion = \"").ok_or("Cargo.lock names no tonic")?.1;
+    let version = after.split('"').next().unwrap_or_default();
+    println!("cargo::rustc-env=TONIC_VERSION={version}");
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! A stream both ways, pipelined: messages go out ahead of the replies that come back, as far as a window allows.
+
+use std::pin::Pin;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio_stream::Stream;
+use tonic::Status;
+
+use super::CallType;
+use super::channel::Client;
+use super::run::Start;
+use super::stride::stride;
+use super::worker::{Call, Worker, check_size, ended_early, request};
+use crate::proto::SimpleRequest;
+
+/// Payload bytes that may await their replies.
+const OUTSTANDING_BYTES: usize = 1 << 20;
+/// Messages that may await their replies.
+const OUTSTANDING_MESSAGES_MAX: usize = 4096;
+/// A stream of the largest messages is pipelined too.
+const OUTSTANDING_MESSAGES_MIN: usize = 2;
+
+/// One stream until the run is over. Its messages are timed from their hand-over to the reply with the same ordinal.
+pub async fn bidi_stream(call: Call, client: &mut Client, worker: &Worker) -> Result<(), Status> {
+    let (stride, window) = match call.kind {
+        // Each round trip is timed.
+        CallType::PingPong => (1, 1),
+        _ => (stride(call.size), window(call.size)),
+    };
+    let pipeline = Arc::new(Pipeline::new(window, stride));
+    let requests = Requests {
+        request: request(call.size, call.size),
+        worker: worker.clone(),
+        pipeline: pipeline.clone(),
+        sent: 0,
+        left: 0,
+    };
+    let mut replies = client.streaming_call(requests).await?.into_inner();
+
+    let mut received: u64 = 0;
+    let mut timed = Timed::default();
+    let ended = loop {
+        match replies.message().await {
+            Ok(Some(reply)) => {
+                if let Err(status) = check_size(&reply, call.size) {
+                    break Err(status);
+                }
+                if received.is_multiple_of(stride) {
+                    let now_ns = worker.run.now_ns();
+                    timed.record(worker, now_ns);
+                    timed = Timed { sent_ns: pipeline.sent_ns(received), received_ns: now_ns, count: 0 };
+                    worker.progress.waits_since(now_ns);
+                }
+                timed.count += 1;
+                received += 1;
+                pipeline.received(received);
+            }
+            Ok(None) if pipeline.has_ended_at(received) => break Ok(()),
+            Ok(None) => break Err(ended_early()),
+            Err(status) => break Err(status),
+        }
+    };
+    timed.record(worker, worker.run.now_ns());
+    ended?;
+    if received == 0 {
+        // The run was over before the first message: nothing was asked of the server.
+        return Ok(());
+    }
+    worker.run.shard(worker.index).recorder.calls += 1;
+    Ok(())
+}
+
+/// How many messages may await their replies.
+fn window(size: usize) -> u64 {
+    let fitting = OUTSTANDING_BYTES / size.max(1);
+    fitting.clamp(OUTSTANDING_MESSAGES_MIN, OUTSTANDING_MESSAGES_MAX) as u64
+}
+
+/// A stride whose first reply has come.
+#[derive(Default)]
+struct Timed {
+    /// When its first message was handed over; `None` when it was in the warm-up of a run by number.
+    sent_ns: Option<u64>,
+    received_ns: u64,
+    /// Its replies so far.
+    count: u64,
+}
+
+impl Timed {
+    /// All messages of a stride count with the latency of its first, and end with its last.
+    fn record(&self, worker: &Worker, now_ns: u64) {
+        if let (Some(sent_ns), 1..) = (self.sent_ns, self.count)
+            && worker.run.is_measured(now_ns)
+        {
+            let latency_ns = self.received_ns.saturating_sub(sent_ns);
+            worker.run.shard(worker.index).record(latency_ns, self.count, now_ns);
+        }
+    }
+}
+
+/// What the sending and the receiving end of one stream know of each other.
+struct Pipeline {
+    window: u64,
+    stride: u64,
+    /// Replies so far.
+    received: AtomicU64,
+    /// Messages of the whole stream, once it has ended; before, `u64::MAX`.
+    total: AtomicU64,
+    /// When the first message of each stride under way was handed over, 0 in the warm-up of a run by number.
+    stamps_ns: Box<[AtomicU64]>,
+    /// The sender has found the window full.
+    waiting: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl Pipeline {
+    fn new(window: u64, stride: u64) -> Self {
+        // Strides under way: those that fill the window, the one begun and the one half answered.
+        let strides = window / stride + 2;
+        Self {
+            window,
+            stride,
+            received: AtomicU64::new(0),
+            total: AtomicU64::new(u64::MAX),
+            stamps_ns: (0..strides).map(|_| AtomicU64::new(0)).collect(),
+            waiting: AtomicBool::new(false),
+            waker: Mutex::new(None),
+        }
+    }
+
+    fn stamp(&self, ordinal: u64) -> &AtomicU64 {
+        &self.stamps_ns[(ordinal / self.stride) as usize % self.stamps_ns.len()]
+    }
+
+    fn sent_ns(&self, ordinal: u64) -> Option<u64> {
+        // A reply has come for it, so the stamp was written before.
+        Some(self.stamp(ordinal).load(Relaxed)).filter(|&sent_ns| sent_ns > 0)
+    }
+
+    fn has_ended_at(&self, received: u64) -> bool {
+        self.total.load(Acquire) == received
+    }
+
+    /// The receiver has `count` replies. A waiting sender is woken at every quarter of the window: often enough to
+    /// keep the stream full, seldom enough that messages still go out in batches.
+    fn received(&self, count: u64) {
+        self.received.store(count, Release);
+        if count.is_multiple_of((self.window / 4).max(1)) {
+            // With its twin in `poll_room`: one of the two sees what the other wrote, so no wake-up is lost.
+            fence(SeqCst);
+            if self.waiting.load(Relaxed) {
+                self.waiting.store(false, Relaxed);
+                if let Some(waker) = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    waker.wake();
+                }
+            }
+        }
+    }
+
+    /// Ready when another message may be sent after `sent`.
+    fn poll_room(&self, sent: u64, cx: &Context<'_>) -> Poll<()> {
+        let full = || sent - self.received.load(Acquire) >= self.window;
+        if full() {
+            *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(cx.waker().clone());
+            self.waiting.store(true, Relaxed);
+            fence(SeqCst);
+            if full() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+/// The sending end.
+struct Requests {
+    request: SimpleRequest,
+    worker: Worker,
+    pipeline: Arc<Pipeline>,
+    sent: u64,
+    /// Messages of the present stride that are still to come.
+    left: u64,
+}
+
+impl Requests {
+    /// Begins a stride. False when the run is over.
+    fn next_stride(&mut self) -> bool {
+        let now_ns = self.worker.run.now_ns();
+        let (left, stamp_ns) = match self.worker.run.start(now_ns, self.pipeline.stride) {
+            Start::Over => (0, 0),
+            Start::WarmUp => (self.pipeline.stride, 0),
+            Start::Counted(count) => (count, now_ns.max(1)),
+        };
+        self.left = left;
+        if left > 0 {
+            self.pipeline.stamp(self.sent).store(stamp_ns, Relaxed);
+        }
+        left > 0
+    }
+}
+
+impl Stream for Requests {
+    type Item = SimpleRequest;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SimpleRequest>> {
+        if self.pipeline.poll_room(self.sent, cx).is_pending() {
+            return Poll::Pending;
+        }
+        if self.left == 0 && !self.next_stride() {
+            self.pipeline.total.store(self.sent, Release);
+            return Poll::Ready(None);
+        }
+        self.left -= 1;
+        self.sent += 1;
+        Poll::Ready(Some(self.request.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_bounded_in_bytes_and_in_messages() {
+        let windows = [0, 1024, 64 << 10, 1 << 20, 4 << 20].map(window);
+        assert_eq!(windows, [4096, 1024, 16, 2, 2]);
+    }
+
+    #[test]
+    fn a_full_window_waits_and_is_woken_by_replies() {
+        let pipeline = Pipeline::new(8, 1);
+        let cx = Context::from_waker(Waker::noop());
+        assert!(pipeline.poll_room(7, &cx).is_ready());
+        assert!(pipeline.poll_room(8, &cx).is_pending());
+        pipeline.received(1);
+        assert!(pipeline.waiting.load(Relaxed), "woken for one reply");
+        pipeline.received(2);
+        assert!(!pipeline.waiting.load(Relaxed), "not woken for a quarter of the window");
+        assert!(pipeline.poll_room(8, &cx).is_ready());
+    }
+}

@@ -1,0 +1,133 @@
+//! `peer serve`.
+
+mod listener;
+mod service;
+
+use std::fs;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::server::{Router, TcpIncoming};
+use tonic::transport::{Identity, Server, ServerTlsConfig};
+
+use crate::address::Address;
+use crate::proto::benchmark_service_server::BenchmarkServiceServer;
+use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
+use crate::{Failure, NO_VARIANT, runtime};
+use listener::Listener;
+use service::Benchmark;
+
+#[derive(Args)]
+pub struct ServeArgs {
+    /// Where to listen: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
+    #[arg(long, value_name = "ADDR", required = true)]
+    listen: Vec<Address>,
+
+    /// There is none
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+
+    /// Serve over TLS with this certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+
+    /// The certificate's private key, in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// Threads that do the work [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
+    if let Some(variant) = args.variant {
+        return Err(Failure::Misuse(format!("--variant {variant}: {NO_VARIANT}")));
+    }
+    let runtime = runtime(args.threads)?;
+    let identity = match (&args.cert, &args.key) {
+        (Some(cert), Some(key)) => {
+            let (cert, key) = (read(cert)?, read(key)?);
+            Some(Identity::from_pem(cert, key))
+        }
+        _ => None,
+    };
+    let served = runtime.block_on(serve(&args.listen, identity));
+    // Calls may be under way for as long as their clients like: they end here.
+    runtime.shutdown_background();
+    served.map(|()| ExitCode::SUCCESS).map_err(Failure::Failed)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|error| Failure::Misuse(format!("cannot read {}: {error}", path.display())))
+}
+
+async fn serve(addresses: &[Address], identity: Option<Identity>) -> Result<(), String> {
+    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
+        return Err("signals cannot be waited for".to_owned());
+    };
+    let mut listeners = Vec::new();
+    for address in addresses {
+        let bound = Listener::bind(address).await;
+        listeners.push(bound.map_err(|error| format!("cannot listen on {address}: {error}"))?);
+    }
+    announce(&listeners).map_err(|error| format!("cannot write to stdout: {error}"))?;
+
+    let mut serving = JoinSet::new();
+    // Kept until the end: dropping one removes its file.
+    let mut files = Vec::new();
+    for listener in listeners {
+        match listener {
+            Listener::Tcp { listener, .. } => {
+                let incoming = TcpIncoming::from(listener).with_nodelay(Some(TCP_NODELAY));
+                serving.spawn(router(identity.clone())?.serve_with_incoming(incoming));
+            }
+            Listener::Unix { listener, file, .. } => {
+                files.push(file);
+                serving
+                    .spawn(router(identity.clone())?.serve_with_incoming(UnixListenerStream::new(listener)));
+            }
+        }
+    }
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        Some(ended) = serving.join_next() => Err(match ended {
+            Ok(Err(error)) => format!("serving ended: {error}"),
+            Ok(Ok(())) => "serving ended".to_owned(),
+            Err(error) => format!("serving ended: {error}"),
+        }),
+    }
+}
+
+/// One line for each listener, flushed: a script waits for it.
+fn announce(listeners: &[Listener]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for listener in listeners {
+        writeln!(stdout, "listening on {}", listener.address())?;
+    }
+    stdout.flush()
+}
+
+fn router(identity: Option<Identity>) -> Result<Router, String> {
+    let service = BenchmarkServiceServer::new(Benchmark)
+        .max_decoding_message_size(MESSAGE_SIZE_MAX)
+        .max_encoding_message_size(MESSAGE_SIZE_MAX);
+    let mut server = Server::builder();
+    if let Some(identity) = identity {
+        let tls = ServerTlsConfig::new().identity(identity);
+        server = server.tls_config(tls).map_err(|error| format!("TLS: {error}"))?;
+    }
+    Ok(server
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME_SIZE_MAX)
+        .add_service(service))
+}

@@ -1,0 +1,134 @@
+//! `grpc.testing.BenchmarkService`: as many zeros as each request asks for, and nothing else.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::task::JoinHandle;
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::PAYLOAD_BYTES_MAX;
+use crate::proto::benchmark_service_server::BenchmarkService;
+use crate::proto::{Payload, SimpleRequest, SimpleResponse};
+use crate::zeros::zeros;
+
+pub struct Benchmark;
+
+#[tonic::async_trait]
+impl BenchmarkService for Benchmark {
+    type StreamingCallStream = Echo;
+    type StreamingFromServerStream = Endless;
+    type StreamingBothWaysStream = BothWays;
+
+    async fn unary_call(&self, request: Request<SimpleRequest>) -> Result<Response<SimpleResponse>, Status> {
+        Ok(Response::new(response(request.get_ref())?))
+    }
+
+    async fn streaming_call(
+        &self,
+        request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<Echo>, Status> {
+        Ok(Response::new(Echo { requests: request.into_inner() }))
+    }
+
+    async fn streaming_from_client(
+        &self,
+        request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<SimpleResponse>, Status> {
+        let mut requests = request.into_inner();
+        while requests.message().await?.is_some() {}
+        Ok(Response::new(SimpleResponse::default()))
+    }
+
+    async fn streaming_from_server(
+        &self,
+        request: Request<SimpleRequest>,
+    ) -> Result<Response<Endless>, Status> {
+        Ok(Response::new(Endless { response: response(request.get_ref())? }))
+    }
+
+    /// The first request says how large the replies are.
+    async fn streaming_both_ways(
+        &self,
+        request: Request<Streaming<SimpleRequest>>,
+    ) -> Result<Response<BothWays>, Status> {
+        let mut requests = request.into_inner();
+        let first = requests.message().await?;
+        let response = first.as_ref().map(response).transpose()?.unwrap_or_default();
+        let reader = tokio::spawn(async move {
+            while requests.message().await?.is_some() {}
+            Ok(())
+        });
+        Ok(Response::new(BothWays { response, reader: Some(reader) }))
+    }
+}
+
+fn response(request: &SimpleRequest) -> Result<SimpleResponse, Status> {
+    let body = match usize::try_from(request.response_size) {
+        Ok(0) => return Ok(SimpleResponse::default()),
+        Ok(size) if size <= PAYLOAD_BYTES_MAX => zeros(size),
+        _ => {
+            return Err(Status::invalid_argument(format!(
+                "response_size {} is not within 0 to {PAYLOAD_BYTES_MAX}",
+                request.response_size
+            )));
+        }
+    };
+    Ok(SimpleResponse { payload: Some(Payload { r#type: 0, body }), ..SimpleResponse::default() })
+}
+
+/// A reply for each request, as it comes.
+pub struct Echo {
+    requests: Streaming<SimpleRequest>,
+}
+
+impl Stream for Echo {
+    type Item = Result<SimpleResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let request = ready!(Pin::new(&mut self.requests).poll_next(cx));
+        Poll::Ready(request.map(|request| response(&request?)))
+    }
+}
+
+/// The same reply again and again, until the call is cancelled.
+pub struct Endless {
+    response: SimpleResponse,
+}
+
+impl Stream for Endless {
+    type Item = Result<SimpleResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(Some(Ok(self.response.clone())))
+    }
+}
+
+/// The same reply until the requests have ended, which a task of its own reads meanwhile.
+pub struct BothWays {
+    response: SimpleResponse,
+    /// `None` once it has ended.
+    reader: Option<JoinHandle<Result<(), Status>>>,
+}
+
+impl Stream for BothWays {
+    type Item = Result<SimpleResponse, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(reader) = &mut self.reader else { return Poll::Ready(None) };
+        if !reader.is_finished() {
+            return Poll::Ready(Some(Ok(self.response.clone())));
+        }
+        let ended = ready!(Pin::new(reader).poll(cx));
+        self.reader = None;
+        Poll::Ready(ended.unwrap_or(Ok(())).err().map(Err))
+    }
+}
+
+impl Drop for BothWays {
+    fn drop(&mut self) {
+        if let Some(reader) = &self.reader {
+            reader.abort();
+        }
+    }
+}
