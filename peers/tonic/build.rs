@@ -1,7 +1,7 @@
 //! Stubs by tonic's own generator, without protoc, and the version that the lock file names.
 
 use std::error::Error;
-use std::fs;
+use std::{env, fs};
 
 const PROTO: &str = "../../crates/lab/proto";
 
@@ -15,6 +15,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lock = fs::read_to_string("Cargo.lock")?;
     let after = lock.split_once("name = \"tonic\"\nversion = \"").ok_or("Cargo.lock names no tonic")?.1;
     let version = after.split('"').next().unwrap_or_default();
-    println!("cargo::rustc-env=TONIC_VERSION={version}");
+    // The same sources make the peer that stands on Thalweg's transport.
+    let stack = match env::var("CARGO_PKG_NAME")?.as_str() {
+        "peer-tonic" => format!("tonic {version}"),
+        _ => format!("thalweg-tonic {} (tonic {version})", env::var("CARGO_PKG_VERSION")?),
+    };
+    println!("cargo::rustc-env=STACK={stack}");
     Ok(())
 }

@@ -27,6 +27,12 @@ pub(crate) const PEERS: &[Peer] = &[
         contract: Contract::Calls,
     },
     Peer {
+        name: "thalweg-tonic",
+        about: "the peer `tonic`, on this workspace's transport",
+        recipe: Recipe::Cargo,
+        contract: Contract::Calls,
+    },
+    Peer {
         name: "grpc-cpp",
         about: "gRPC C++ as Debian ships it",
         recipe: Recipe::Make {
@@ -89,7 +95,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     let peers = select(PEERS, &names.iter().map(String::as_str).collect::<Vec<_>>())?;
     if only_list {
         for peer in peers {
-            println!("{:<9} {}", peer.name, peer.about);
+            println!("{:<13} {}", peer.name, peer.about);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -106,11 +112,11 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Ended> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// `tonic     built: tonic 0.14.9`
+/// `tonic         built: tonic 0.14.9`
 fn row(name: &str, outcome: &Result<BuiltPeer, Failure>) -> String {
     match outcome {
-        Ok(built) => format!("{name:<9} built: {}", built.version),
-        Err(failure) => format!("{name:<9} not built: {}", build::reason(failure)),
+        Ok(built) => format!("{name:<13} built: {}", built.version),
+        Err(failure) => format!("{name:<13} not built: {}", build::reason(failure)),
     }
 }
 
@@ -132,9 +138,9 @@ mod tests {
 
     #[test]
     fn names_select_peers_in_their_order() {
-        check(&[], Ok(&["tonic", "grpc-cpp", "grpc-go", "codec", "jvm-codec"]));
+        check(&[], Ok(&["tonic", "thalweg-tonic", "grpc-cpp", "grpc-go", "codec", "jvm-codec"]));
         check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
-        let known = "the peers are tonic, grpc-cpp, grpc-go, codec, jvm-codec";
+        let known = "the peers are tonic, thalweg-tonic, grpc-cpp, grpc-go, codec, jvm-codec";
         check(&["qt"], Err(&format!("there is no peer `qt`; {known}")));
         check(&["thalweg"], Err(&format!("there is no peer `thalweg`; {known}")));
     }
@@ -146,7 +152,7 @@ mod tests {
             peers.iter().map(|peer| peer.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&["grpc-go", "thalweg"]), ["grpc-go", "thalweg"]);
-        assert_eq!(names(&[]), ["thalweg", "tonic", "grpc-cpp", "grpc-go"]);
+        assert_eq!(names(&[]), ["thalweg", "tonic", "thalweg-tonic", "grpc-cpp", "grpc-go"]);
     }
 
     #[test]
@@ -163,9 +169,9 @@ mod tests {
     #[test]
     fn rows_say_what_was_built_and_why_not() {
         let built = BuiltPeer { name: "tonic", version: "tonic 0.14.9".to_owned(), program: "peer".into() };
-        assert_eq!(row("tonic", &Ok(built)), "tonic     built: tonic 0.14.9");
+        assert_eq!(row("tonic", &Ok(built)), "tonic         built: tonic 0.14.9");
         let failure = Failure::missing("there is no `go`:\ninstall it");
-        let expected = "grpc-go   not built: cannot be had here: there is no `go`: install it";
+        let expected = "grpc-go       not built: cannot be had here: there is no `go`: install it";
         assert_eq!(row("grpc-go", &Err(failure)), expected);
     }
 }

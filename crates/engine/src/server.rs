@@ -30,7 +30,9 @@ pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
 pub use draining::Draining;
 pub use raw::RawHandler;
 pub use respond::Answer;
-pub use serve::{BindError, BoundServer, ServeError, ServerConfig, bind, serve_connection, serve_incoming, serve_routed};
+pub use serve::{
+    BindError, BoundServer, ServeError, ServerConfig, bind, serve_connection, serve_incoming, serve_routed,
+};
 pub use streaming_call::StreamingCall;
 #[cfg(feature = "opentelemetry")]
 pub use traced::{Traced, TracedFuture, TracedOutput};

@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     };
     let ended = match command {
         Subcommands::Version => {
-            println!("tonic {}", env!("TONIC_VERSION"));
+            println!("{}", env!("STACK"));
             Ok(ExitCode::SUCCESS)
         }
         Subcommands::Variants => {

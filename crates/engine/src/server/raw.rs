@@ -1,7 +1,7 @@
 //! Requests that are passed on as they are, to a face that has its own gRPC, or to what is not gRPC.
 //!
-//! One that came whole in one read is run where it stands in its batch, as a unary call is; its answer, if that is whole
-//! at once, joins the output with the others of the batch.
+//! One that came whole in one read is run where it stands in its batch, as a unary call is; its answer, if that is
+//! whole at once, joins the output with the others of the batch.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

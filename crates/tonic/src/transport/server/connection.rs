@@ -59,7 +59,10 @@ struct Answering<S> {
 
 impl<S> RawHandler for Answering<S>
 where
-    S: Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send> + Clone + Send + 'static,
+    S: Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
+        + Clone
+        + Send
+        + 'static,
 {
     type Body = Sent;
     type Future = AnswerFuture<Oneshot<S, Request<Body>>>;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use tokio::io::{AsyncRead, AsyncWrite};
 use thalweg_engine as engine;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::{Stream, StreamExt};
 use tonic::body::Body;
 use tonic::transport::server::Connected;
