@@ -1,9 +1,9 @@
 //! HTTP requests and answers as they are: for faces that have their own gRPC, and for what is not gRPC.
 //!
 //! [`Channel::raw`](crate::Channel::raw) sends a request and gives the answer,
-//! [`Handler::raw`](crate::server::Handler::raw) answers requests. Bodies are of `http-body`'s. One that is a single piece
-//! with its end, as a unary call's is, goes the way of unary calls: one operation under the connection's lock, and no
-//! task.
+//! [`Handler::raw`](crate::server::Handler::raw) answers requests. Bodies are of `http-body`'s. One that is a single
+//! piece with its end, as a unary call's is, goes the way of unary calls: one operation under the connection's lock,
+//! and no task.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
