@@ -29,6 +29,16 @@
 //! `docs/tonic.md` in the repository goes through all functions of `transport` and `service`.
 
 #[cfg(any(feature = "server", feature = "channel"))]
+pub mod body;
+#[cfg(any(feature = "server", feature = "channel"))]
+pub mod client;
+#[cfg(any(feature = "server", feature = "channel"))]
+pub mod server;
+#[cfg(any(feature = "server", feature = "channel"))]
+pub mod service;
+#[cfg(any(feature = "server", feature = "channel"))]
+mod single;
+#[cfg(any(feature = "server", feature = "channel"))]
 pub mod transport;
 
 #[cfg(feature = "codegen")]
@@ -36,8 +46,10 @@ pub use tonic::async_trait;
 #[doc(hidden)]
 #[cfg(feature = "codegen")]
 pub use tonic::codegen;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 pub use tonic::{
     CancellationHandle, Code, ConnectError, Extensions, GrpcMethod, IntoRequest, IntoStreamingRequest,
-    Request, Response, Result, Status, Streaming, TimeoutExpired, body, client, codec,
-    include_file_descriptor_set, include_proto, metadata, server, service,
+    Request, Response, Result, Status, Streaming, TimeoutExpired, codec, include_file_descriptor_set,
+    include_proto, metadata,
 };

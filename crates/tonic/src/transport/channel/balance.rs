@@ -4,10 +4,10 @@ use std::hash::Hash;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use crate::body::Body;
 use http::{Request, Response};
 use tokio::sync::mpsc::Receiver;
 use tokio_stream::Stream;
-use tonic::body::Body;
 use tower::Service;
 use tower::balance::p2c::Balance;
 use tower::discover::Change as Found;

@@ -4,13 +4,14 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::body::Body;
 use http::{Request, Response};
 use thalweg_engine::CallOptions;
 use tonic::Status;
-use tonic::body::Body;
 use tower::Service;
 
-use crate::transport::wire::{Sent, received, to_tonic};
+use crate::body::to_tonic;
+use crate::transport::wire::Sent;
 
 /// A channel of the engine's.
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ impl Service<Request<Body>> for Connection {
         let channel = self.0.clone();
         Box::pin(async move {
             let answer = channel.raw(request.map(Sent::Body), &CallOptions::default()).await;
-            answer.map(|response| response.map(received)).map_err(to_tonic)
+            answer.map(|response| response.map(Body::received)).map_err(to_tonic)
         })
     }
 }

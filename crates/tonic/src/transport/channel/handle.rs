@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use crate::body::Body;
 use bytes::Bytes;
 use http::uri::InvalidUri;
 use http::{Request, Response, Uri};
@@ -15,7 +16,6 @@ use hyper_util::rt::TokioExecutor;
 use pin_project_lite::pin_project;
 use tokio::sync::mpsc::{self, Sender};
 use tonic::ConnectError;
-use tonic::body::Body;
 use tower::Service;
 
 use super::balance::{self, Change};
@@ -216,6 +216,37 @@ impl Service<Request<Body>> for Channel {
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
         ResponseFuture { future: self.stack.call(request) }
+    }
+}
+
+/// For clients of crates that stand on tonic itself.
+impl Service<Request<tonic::body::Body>> for Channel {
+    type Response = Response<tonic::body::Body>;
+    type Error = Error;
+    type Future = TonicsResponseFuture;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.stack.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<tonic::body::Body>) -> TonicsResponseFuture {
+        TonicsResponseFuture { future: self.stack.call(request.map(Body::new)) }
+    }
+}
+
+pin_project! {
+    /// As [`ResponseFuture`], with a body of tonic's own.
+    pub struct TonicsResponseFuture {
+        #[pin]
+        future: StackFuture<<Connection as Service<Request<Body>>>::Future>,
+    }
+}
+
+impl Future for TonicsResponseFuture {
+    type Output = Result<Response<tonic::body::Body>, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().future.poll(cx).map_ok(|response| response.map(Into::into))
     }
 }
 

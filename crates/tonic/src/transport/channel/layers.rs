@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::body::Body;
 use http::{Request, Response};
 use hyper::rt::Executor;
 use pin_project_lite::pin_project;
-use tonic::body::Body;
 use tower::buffer::Buffer;
 use tower::buffer::future::ResponseFuture;
 use tower::limit::{ConcurrencyLimitLayer, RateLimitLayer};

@@ -7,17 +7,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
+use crate::body::Body;
 use http::{Extensions, Request, Response};
 use pin_project_lite::pin_project;
 use thalweg_engine::server::{Handler, RawHandler, Router, ServerMethod};
 use thalweg_engine::{self as engine, ConnectionInfo, RawBody, ServiceOptions};
 use tonic::Status;
-use tonic::body::Body;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
 
 use crate::transport::error::BoxError;
-use crate::transport::wire::{Sent, received};
+use crate::transport::wire::Sent;
 
 /// What the calls of one connection go to.
 pub(super) struct Calls {
@@ -68,7 +68,7 @@ where
     type Future = AnswerFuture<Oneshot<S, Request<Body>>>;
 
     fn start(&self, request: Request<RawBody>, connection: Option<&Arc<ConnectionInfo>>) -> Self::Future {
-        let mut request = request.map(received);
+        let mut request = request.map(Body::received);
         (self.told)(request.extensions_mut(), connection);
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
         AnswerFuture { future: service.oneshot(request) }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::body::Body;
 use bytes::Bytes;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tonic::body::Body;
-use tonic::service::RecoverErrorLayer;
+use tonic::Status;
 use tower::limit::ConcurrencyLimitLayer;
 use tower::load_shed::LoadShedLayer;
 use tower::{Service, ServiceBuilder};
@@ -49,7 +49,6 @@ impl Around {
         B::Error: Into<BoxError>,
     {
         let service = ServiceBuilder::new()
-            .layer(RecoverErrorLayer::new())
             .option_layer(self.load_shed.then(LoadShedLayer::new))
             .option_layer(self.concurrency.map(ConcurrencyLimitLayer::new))
             .service(Timeout::new(service, self.timeout));
@@ -120,7 +119,11 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let _entered = this.span.enter();
-        this.future.poll(cx).map_ok(|response| response.map(Body::new))
+        this.future.poll(cx).map(|outcome| match outcome {
+            Ok(response) => Ok(response.map(Body::new)),
+            // What stands for a status is one.
+            Err(error) => Status::try_from_error(error).map(Status::into_http),
+        })
     }
 }
 

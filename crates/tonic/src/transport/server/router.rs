@@ -4,14 +4,14 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 
+use crate::body::Body;
+use crate::service::Routes;
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::{Request, Response};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::Stream;
-use tonic::body::Body;
 use tonic::server::NamedService;
-use tonic::service::Routes;
 use tonic::transport::server::Connected;
 use tower::Service;
 use tower::layer::Layer;

@@ -4,12 +4,12 @@ use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::body::Body;
 use bytes::Bytes;
 use http::{Request, Response};
 use thalweg_engine as engine;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::{Stream, StreamExt};
-use tonic::body::Body;
 use tonic::transport::server::Connected;
 use tower::Service;
 use tower::layer::Layer;

@@ -1,0 +1,159 @@
+//! Bodies of requests and responses: [`Body`].
+
+use std::any::Any;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use thalweg_engine::raw::Trailers;
+use thalweg_engine::{self as engine, RawBody};
+use tonic::metadata::MetadataMap;
+use tonic::{Code, Status};
+
+use crate::BoxError;
+
+/// The body of a request or of a response, whatever it is made of.
+///
+/// It knows two kinds besides any: one that is a single piece with its end, as that of a unary call is, and what a
+/// connection receives. Both pass through services that leave bodies alone without being boxed, and a whole one is sent
+/// in one step.
+#[derive(Debug, Default)]
+pub struct Body(Kind);
+
+#[derive(Debug, Default)]
+enum Kind {
+    #[default]
+    Empty,
+    Whole(Bytes, Trailers),
+    Received(RawBody),
+    Other(tonic::body::Body),
+}
+
+impl Body {
+    /// One without anything.
+    pub const fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
+    /// Any body as one of this type.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        match take_as::<Self, B>(body) {
+            Ok(body) => body,
+            Err(body) if body.is_end_stream() => Self::empty(),
+            // That knows its own kind.
+            Err(body) => Self(Kind::Other(tonic::body::Body::new(body))),
+        }
+    }
+
+    /// A single piece, and what follows it.
+    pub(crate) fn whole(bytes: Bytes, trailers: Trailers) -> Self {
+        Self(Kind::Whole(bytes, trailers))
+    }
+
+    pub(crate) fn received(body: RawBody) -> Self {
+        Self(Kind::Received(body))
+    }
+
+    /// All of it, where it is known to be a single piece that is there; it is empty then.
+    pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+        match &mut self.0 {
+            Kind::Empty => Some((Bytes::new(), Trailers::None)),
+            Kind::Received(body) => body.take_whole(),
+            Kind::Other(_) => None,
+            Kind::Whole(..) => match std::mem::take(&mut self.0) {
+                Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
+                _ => None,
+            },
+        }
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match &mut self.0 {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Whole(bytes, _) if !bytes.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
+            }
+            Kind::Whole(_, trailers) => {
+                let fields = std::mem::take(trailers).into_fields();
+                self.0 = Kind::Empty;
+                Poll::Ready(fields.map(|fields| Ok(Frame::trailers(fields))))
+            }
+            Kind::Received(body) => {
+                let frame = ready!(Pin::new(body).poll_frame(cx));
+                Poll::Ready(frame.map(|frame| frame.map_err(to_tonic)))
+            }
+            Kind::Other(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
+            Kind::Received(body) => body.is_end_stream(),
+            Kind::Other(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Received(body) => body.size_hint(),
+            Kind::Other(body) => body.size_hint(),
+        }
+    }
+}
+
+impl From<Body> for tonic::body::Body {
+    fn from(body: Body) -> Self {
+        match body.0 {
+            Kind::Other(body) => body,
+            kind => Self::new(Body(kind)),
+        }
+    }
+}
+
+/// `value` as a `T`, if it is one; else it comes back.
+pub(crate) fn take_as<T: 'static, V: 'static>(value: V) -> Result<T, V> {
+    let mut value = Some(value);
+    if let Some(value) = (&mut value as &mut dyn Any).downcast_mut::<Option<T>>()
+        && let Some(value) = value.take()
+    {
+        return Ok(value);
+    }
+    value.map_or_else(|| unreachable!("it is of one type or the other"), Err)
+}
+
+/// The engine's status, as an application sees it.
+#[cold]
+pub(crate) fn to_tonic(status: engine::Status) -> Status {
+    let engine::StatusParts { code, message, details, metadata } = status.into_parts();
+    let metadata = MetadataMap::from_headers(metadata);
+    let code = Code::from_i32(i32::from(code.number()));
+    Status::with_details_and_metadata(code, message, details, metadata)
+}
+
+/// An application's status, as the engine sends it.
+#[cold]
+pub(crate) fn to_engine(status: &Status) -> engine::Status {
+    engine::Status::from(engine::StatusParts {
+        code: engine::Code::from_number(status.code() as u32),
+        message: status.message().to_owned().into(),
+        details: status.details().to_vec().into(),
+        metadata: status.metadata().as_ref().clone(),
+    })
+}

@@ -1,0 +1,389 @@
+//! Calls with messages, made of calls with bodies: [`Grpc`].
+
+use std::fmt;
+use std::future::{Ready, poll_fn, ready};
+use std::task::{Context, Poll};
+
+use http::header::{CONTENT_TYPE, TE};
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderValue, StatusCode};
+use http_body::Body as HttpBody;
+use thalweg_engine::raw::Trailers;
+use tokio_stream::{Stream, StreamExt};
+use tonic::client::GrpcService;
+use tonic::codec::{Codec, CompressionEncoding, Decoder, EnabledCompressionEncodings, Streaming};
+use tonic::metadata::MetadataMap;
+use tonic::{CancellationHandle, Request, Response, Status};
+use tower::Service;
+
+use crate::BoxError;
+use crate::body::{Body, take_as};
+use crate::single;
+
+/// Makes calls with a [`GrpcService`], of messages that a codec encodes and decodes.
+///
+/// A unary call without compression is encoded to one piece, and its reply, if that comes as one, is decoded from it.
+/// All others go the way that they go in tonic.
+#[derive(Clone)]
+pub struct Grpc<T> {
+    inner: T,
+    config: Config,
+}
+
+#[derive(Clone, Default)]
+struct Config {
+    origin: Uri,
+    accepts: EnabledCompressionEncodings,
+    sends: Option<CompressionEncoding>,
+    max_decoding_message_size: Option<usize>,
+    max_encoding_message_size: Option<usize>,
+}
+
+impl<T> Grpc<T> {
+    /// Calls with `inner`.
+    pub fn new(inner: T) -> Self {
+        Self::with_origin(inner, Uri::default())
+    }
+
+    /// Calls with `inner`, with scheme and authority of `origin` in the URIs of requests, and its path before theirs.
+    pub fn with_origin(inner: T, origin: Uri) -> Self {
+        Self { inner, config: Config { origin, ..Config::default() } }
+    }
+
+    /// Compresses requests.
+    #[must_use]
+    pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+        self.config.sends = Some(encoding);
+        self
+    }
+
+    /// Lets responses be compressed.
+    #[must_use]
+    pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+        self.config.accepts.enable(encoding);
+        self
+    }
+
+    /// The largest message that is decoded, in bytes; 4 MiB.
+    #[must_use]
+    pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+        self.config.max_decoding_message_size = Some(limit);
+        self
+    }
+
+    /// The largest message that is sent, in bytes; any.
+    #[must_use]
+    pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+        self.config.max_encoding_message_size = Some(limit);
+        self
+    }
+
+    /// Waits until the service takes another call.
+    ///
+    /// # Errors
+    /// What it says, if it will never take one.
+    pub async fn ready(&mut self) -> Result<(), T::Error>
+    where
+        T: GrpcService<Body>,
+    {
+        poll_fn(|cx| self.inner.poll_ready(cx)).await
+    }
+
+    /// Calls a unary method.
+    ///
+    /// # Errors
+    /// The status of the call, if that is not OK.
+    pub async fn unary<M1, M2, C>(
+        &mut self,
+        request: Request<M1>,
+        path: PathAndQuery,
+        mut codec: C,
+    ) -> Result<Response<M2>, Status>
+    where
+        T: GrpcService<Body>,
+        T::ResponseBody: HttpBody + Send + 'static,
+        <T::ResponseBody as HttpBody>::Error: Into<BoxError>,
+        C: Codec<Encode = M1, Decode = M2>,
+        M1: Send + Sync + 'static,
+        M2: Send + Sync + 'static,
+    {
+        let compresses = self.config.sends.is_some() || !self.config.accepts.is_empty();
+        if compresses || request.extensions().get::<CancellationHandle>().is_some() {
+            return self.client_streaming(request.map(tokio_stream::once), path, codec).await;
+        }
+        let (metadata, extensions, message) = request.into_parts();
+        let message = single::encode(codec.encoder(), message, self.config.max_encoding_message_size)?;
+        let mut request = http::Request::new(Body::whole(message, Trailers::None));
+        *request.method_mut() = http::Method::POST;
+        *request.version_mut() = http::Version::HTTP_2;
+        *request.uri_mut() = self.config.uri(path)?;
+        *request.headers_mut() = headers(metadata);
+        *request.extensions_mut() = extensions;
+        let response = self.inner.call(request).await.map_err(|error| Status::from_error(error.into()))?;
+        self.single_reply(response, codec).await
+    }
+
+    /// The reply of a unary call.
+    async fn single_reply<M2, C>(
+        &self,
+        response: http::Response<T::ResponseBody>,
+        mut codec: C,
+    ) -> Result<Response<M2>, Status>
+    where
+        T: GrpcService<Body>,
+        T::ResponseBody: HttpBody + Send + 'static,
+        <T::ResponseBody as HttpBody>::Error: Into<BoxError>,
+        C: Codec<Decode = M2>,
+        M2: Send + Sync + 'static,
+    {
+        let (mut head, body) = response.into_parts();
+        let mut body = match take_as::<Body, _>(body) {
+            Ok(body) => body,
+            Err(body) => {
+                let reply = http::Response::from_parts(head, body);
+                return only_message(self.config.replies(reply, codec.decoder()).await?).await;
+            }
+        };
+        let is_usual = head.status == StatusCode::OK
+            && !head.headers.contains_key("grpc-status")
+            && !head.headers.contains_key("grpc-encoding");
+        if let Some((bytes, trailers)) = body.take_whole() {
+            if is_usual && matches!(trailers, Trailers::GrpcOk) && single::is_single(&bytes) {
+                let message = single::decode(codec.decoder(), bytes, self.config.max_decoding_message_size)?;
+                head.headers.insert("grpc-status", HeaderValue::from_static("0"));
+                let metadata = MetadataMap::from_headers(head.headers);
+                return Ok(Response::from_parts(metadata, message, head.extensions));
+            }
+            body = Body::whole(bytes, trailers);
+        }
+        let reply = http::Response::from_parts(head, body);
+        only_message(self.config.replies(reply, codec.decoder()).await?).await
+    }
+
+    /// Calls a client-streaming method.
+    ///
+    /// # Errors
+    /// The status of the call, if that is not OK.
+    pub async fn client_streaming<S, M1, M2, C>(
+        &mut self,
+        request: Request<S>,
+        path: PathAndQuery,
+        codec: C,
+    ) -> Result<Response<M2>, Status>
+    where
+        T: GrpcService<Body>,
+        T::ResponseBody: HttpBody + Send + 'static,
+        <T::ResponseBody as HttpBody>::Error: Into<BoxError>,
+        S: Stream<Item = M1> + Send + 'static,
+        C: Codec<Encode = M1, Decode = M2>,
+        M1: Send + Sync + 'static,
+        M2: Send + Sync + 'static,
+    {
+        only_message(self.streaming(request, path, codec).await?).await
+    }
+
+    /// Calls a server-streaming method.
+    ///
+    /// # Errors
+    /// The status of the call, if there is no response.
+    pub async fn server_streaming<M1, M2, C>(
+        &mut self,
+        request: Request<M1>,
+        path: PathAndQuery,
+        codec: C,
+    ) -> Result<Response<Streaming<M2>>, Status>
+    where
+        T: GrpcService<Body>,
+        T::ResponseBody: HttpBody + Send + 'static,
+        <T::ResponseBody as HttpBody>::Error: Into<BoxError>,
+        C: Codec<Encode = M1, Decode = M2>,
+        M1: Send + Sync + 'static,
+        M2: Send + Sync + 'static,
+    {
+        self.streaming(request.map(tokio_stream::once), path, codec).await
+    }
+
+    /// Calls a bidirectional method.
+    ///
+    /// # Errors
+    /// The status of the call, if there is no response.
+    pub async fn streaming<S, M1, M2, C>(
+        &mut self,
+        request: Request<S>,
+        path: PathAndQuery,
+        codec: C,
+    ) -> Result<Response<Streaming<M2>>, Status>
+    where
+        T: GrpcService<Body>,
+        T::ResponseBody: HttpBody + Send + 'static,
+        <T::ResponseBody as HttpBody>::Error: Into<BoxError>,
+        S: Stream<Item = M1> + Send + 'static,
+        C: Codec<Encode = M1, Decode = M2>,
+        M1: Send + Sync + 'static,
+        M2: Send + Sync + 'static,
+    {
+        self.config.of_tonic(Bridge(&mut self.inner)).streaming(request, path, codec).await
+    }
+}
+
+impl Config {
+    /// tonic's own, set up alike.
+    fn of_tonic<S>(&self, inner: S) -> tonic::client::Grpc<S> {
+        let mut grpc = tonic::client::Grpc::with_origin(inner, self.origin.clone());
+        if let Some(encoding) = self.sends {
+            grpc = grpc.send_compressed(encoding);
+        }
+        let mut accepts = self.accepts;
+        while let Some(encoding) = accepts.pop() {
+            grpc = grpc.accept_compressed(encoding);
+        }
+        if let Some(limit) = self.max_decoding_message_size {
+            grpc = grpc.max_decoding_message_size(limit);
+        }
+        if let Some(limit) = self.max_encoding_message_size {
+            grpc = grpc.max_encoding_message_size(limit);
+        }
+        grpc
+    }
+
+    fn uri(&self, path: PathAndQuery) -> Result<Uri, Status> {
+        let mut parts = self.origin.clone().into_parts();
+        parts.path_and_query = match parts.path_and_query {
+            Some(before) if before != "/" => {
+                let joined = format!("{}{path}", before.path()).parse();
+                Some(joined.map_err(|error| Status::internal(format!("the call has no path: {error}")))?)
+            }
+            _ => Some(path),
+        };
+        Uri::from_parts(parts).map_err(|error| Status::internal(format!("the call has no URI: {error}")))
+    }
+
+    /// The messages of a response that is there.
+    async fn replies<B, D>(
+        &self,
+        response: http::Response<B>,
+        decoder: D,
+    ) -> Result<Response<Streaming<D::Item>>, Status>
+    where
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError>,
+        D: Decoder<Error = Status> + Send + 'static,
+        D::Item: Send + Sync + 'static,
+    {
+        let codec = Replies(Some(decoder));
+        let nothing = Request::new(tokio_stream::empty::<()>());
+        let path = PathAndQuery::from_static("/");
+        self.of_tonic(There(Some(response))).streaming(nothing, path, codec).await
+    }
+}
+
+/// The headers of a request.
+fn headers(metadata: MetadataMap) -> http::HeaderMap {
+    let mut headers = metadata.into_headers();
+    if headers.is_empty() {
+        headers.reserve(2);
+    } else {
+        for reserved in ["grpc-message", "grpc-message-type", "grpc-status"] {
+            headers.remove(reserved);
+        }
+    }
+    headers.insert(TE, HeaderValue::from_static("trailers"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers
+}
+
+/// The reply of a call that has one.
+async fn only_message<M>(response: Response<Streaming<M>>) -> Result<Response<M>, Status> {
+    let (mut metadata, mut messages, extensions) = response.into_parts();
+    let message = messages.try_next().await.map_err(|mut status| {
+        let mut whole = metadata.clone().into_headers();
+        whole.extend(std::mem::take(status.metadata_mut()).into_headers());
+        *status.metadata_mut() = MetadataMap::from_headers(whole);
+        status
+    })?;
+    let message = message.ok_or_else(|| Status::internal("Missing response message."))?;
+    if let Some(trailers) = messages.trailers().await? {
+        let mut headers = metadata.into_headers();
+        headers.extend(trailers.into_headers());
+        metadata = MetadataMap::from_headers(headers);
+    }
+    Ok(Response::from_parts(metadata, message, extensions))
+}
+
+/// A service of ours, for tonic's own calls.
+struct Bridge<'a, T>(&'a mut T);
+
+impl<T: GrpcService<Body>> Service<http::Request<tonic::body::Body>> for Bridge<'_, T> {
+    type Response = http::Response<T::ResponseBody>;
+    type Error = T::Error;
+    type Future = T::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), T::Error>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: http::Request<tonic::body::Body>) -> T::Future {
+        self.0.call(request.map(Body::new))
+    }
+}
+
+/// A response that is there.
+struct There<B>(Option<http::Response<B>>);
+
+impl<B> Service<http::Request<tonic::body::Body>> for There<B> {
+    type Response = http::Response<B>;
+    type Error = Status;
+    type Future = Ready<Result<http::Response<B>, Status>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Request<tonic::body::Body>) -> Self::Future {
+        ready(self.0.take().ok_or_else(|| Status::internal("the response was read")))
+    }
+}
+
+/// What only decodes.
+struct Replies<D>(Option<D>);
+
+impl<D> Codec for Replies<D>
+where
+    D: Decoder<Error = Status> + Send + 'static,
+    D::Item: Send + 'static,
+{
+    type Encode = ();
+    type Decode = D::Item;
+    type Encoder = NoEncoder;
+    type Decoder = D;
+
+    fn encoder(&mut self) -> NoEncoder {
+        NoEncoder
+    }
+
+    fn decoder(&mut self) -> D {
+        self.0.take().unwrap_or_else(|| unreachable!("a response is read once"))
+    }
+}
+
+struct NoEncoder;
+
+impl tonic::codec::Encoder for NoEncoder {
+    type Item = ();
+    type Error = Status;
+
+    fn encode(&mut self, (): (), _: &mut tonic::codec::EncodeBuf<'_>) -> Result<(), Status> {
+        Ok(())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Grpc<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grpc")
+            .field("inner", &self.inner)
+            .field("origin", &self.config.origin)
+            .field("compression_encoding", &self.config.sends)
+            .field("accept_compression_encodings", &self.config.accepts)
+            .finish()
+    }
+}

@@ -1,0 +1,231 @@
+//! Calls with messages, answered by calls with bodies: [`Grpc`].
+
+use std::fmt;
+
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use http_body::Body as HttpBody;
+use thalweg_engine::raw::Trailers;
+use tonic::codec::{Codec, CompressionEncoding, EnabledCompressionEncodings};
+use tonic::metadata::MetadataMap;
+use tonic::server::{ClientStreamingService, ServerStreamingService, StreamingService, UnaryService};
+use tonic::{Request, Response};
+
+use crate::BoxError;
+use crate::body::{Body, take_as};
+use crate::single;
+
+/// Answers calls of one method, whose messages a codec encodes and decodes.
+///
+/// A unary call without compression is decoded from the piece that it came as, and answered with one. All others go the
+/// way that they go in tonic.
+pub struct Grpc<T> {
+    codec: T,
+    accepts: EnabledCompressionEncodings,
+    sends: EnabledCompressionEncodings,
+    max_decoding_message_size: Option<usize>,
+    max_encoding_message_size: Option<usize>,
+}
+
+impl<T: Codec> Grpc<T> {
+    /// With messages of this codec.
+    pub fn new(codec: T) -> Self {
+        Self {
+            codec,
+            accepts: EnabledCompressionEncodings::default(),
+            sends: EnabledCompressionEncodings::default(),
+            max_decoding_message_size: None,
+            max_encoding_message_size: None,
+        }
+    }
+
+    /// Lets requests be compressed.
+    #[must_use]
+    pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+        self.accepts.enable(encoding);
+        self
+    }
+
+    /// Compresses responses to clients that let them be.
+    #[must_use]
+    pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+        self.sends.enable(encoding);
+        self
+    }
+
+    /// The largest message that is decoded, in bytes; 4 MiB.
+    #[must_use]
+    pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+        self.max_decoding_message_size = Some(limit);
+        self
+    }
+
+    /// The largest message that is sent, in bytes; any.
+    #[must_use]
+    pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+        self.max_encoding_message_size = Some(limit);
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn apply_compression_config(
+        mut self,
+        accept_encodings: EnabledCompressionEncodings,
+        send_encodings: EnabledCompressionEncodings,
+    ) -> Self {
+        for (ours, theirs) in [(&mut self.accepts, accept_encodings), (&mut self.sends, send_encodings)] {
+            let mut theirs = theirs;
+            while let Some(encoding) = theirs.pop() {
+                ours.enable(encoding);
+            }
+        }
+        self
+    }
+
+    #[doc(hidden)]
+    #[must_use]
+    pub fn apply_max_message_size_config(
+        self,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    ) -> Self {
+        Self {
+            max_decoding_message_size: max_decoding_message_size.or(self.max_decoding_message_size),
+            max_encoding_message_size: max_encoding_message_size.or(self.max_encoding_message_size),
+            ..self
+        }
+    }
+
+    /// Answers a call of a unary method.
+    pub async fn unary<S, B>(&mut self, mut service: S, req: http::Request<B>) -> http::Response<Body>
+    where
+        S: UnaryService<T::Decode, Response = T::Encode>,
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
+        let (head, body) = req.into_parts();
+        let mut body = match take_as::<Body, B>(body) {
+            Ok(body) => body,
+            Err(body) => {
+                let req = http::Request::from_parts(head, body);
+                return self.of_tonic().unary(service, req).await.map(Body::new);
+            }
+        };
+        let is_plain = self.sends.is_empty() && !head.headers.contains_key("grpc-encoding");
+        let whole = if is_plain { body.take_whole() } else { None };
+        let message = match whole {
+            Some((bytes, _)) if single::is_single(&bytes) => bytes,
+            other => {
+                if let Some((bytes, trailers)) = other {
+                    body = Body::whole(bytes, trailers);
+                }
+                let req = http::Request::from_parts(head, body);
+                return self.of_tonic().unary(service, req).await.map(Body::new);
+            }
+        };
+        let message = match single::decode(self.codec.decoder(), message, self.max_decoding_message_size) {
+            Ok(message) => message,
+            Err(status) => return status.into_http(),
+        };
+        let metadata = MetadataMap::from_headers(head.headers);
+        let request = Request::from_parts(metadata, head.extensions, message);
+        match service.call(request).await {
+            Ok(response) => self.single_response(response),
+            Err(status) => status.into_http(),
+        }
+    }
+
+    fn single_response(&mut self, response: Response<T::Encode>) -> http::Response<Body> {
+        let (metadata, message, extensions) = response.into_parts();
+        let message = single::encode(self.codec.encoder(), message, self.max_encoding_message_size);
+        let body = match message {
+            Ok(bytes) => Body::whole(bytes, Trailers::GrpcOk),
+            Err(status) => return status.into_http(),
+        };
+        let mut response = http::Response::new(body);
+        *response.version_mut() = http::Version::HTTP_2;
+        *response.headers_mut() = headers(metadata);
+        *response.extensions_mut() = extensions;
+        response
+    }
+
+    /// Answers a call of a server-streaming method.
+    pub async fn server_streaming<S, B>(&mut self, service: S, req: http::Request<B>) -> http::Response<Body>
+    where
+        S: ServerStreamingService<T::Decode, Response = T::Encode>,
+        S::ResponseStream: Send + 'static,
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
+        self.of_tonic().server_streaming(service, req).await.map(Body::new)
+    }
+
+    /// Answers a call of a client-streaming method.
+    pub async fn client_streaming<S, B>(&mut self, service: S, req: http::Request<B>) -> http::Response<Body>
+    where
+        S: ClientStreamingService<T::Decode, Response = T::Encode>,
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError> + Send + 'static,
+    {
+        self.of_tonic().client_streaming(service, req).await.map(Body::new)
+    }
+
+    /// Answers a call of a bidirectional method.
+    pub async fn streaming<S, B>(&mut self, service: S, req: http::Request<B>) -> http::Response<Body>
+    where
+        S: StreamingService<T::Decode, Response = T::Encode> + Send,
+        S::ResponseStream: Send + 'static,
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
+        self.of_tonic().streaming(service, req).await.map(Body::new)
+    }
+
+    /// tonic's own, set up alike.
+    fn of_tonic(&mut self) -> tonic::server::Grpc<Lent<'_, T>> {
+        tonic::server::Grpc::new(Lent(&mut self.codec))
+            .apply_compression_config(self.accepts, self.sends)
+            .apply_max_message_size_config(self.max_decoding_message_size, self.max_encoding_message_size)
+    }
+}
+
+/// The headers of a response.
+fn headers(metadata: MetadataMap) -> http::HeaderMap {
+    let mut headers = metadata.into_headers();
+    if !headers.is_empty() {
+        for reserved in ["te", "grpc-message", "grpc-message-type", "grpc-status"] {
+            headers.remove(reserved);
+        }
+    }
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    headers
+}
+
+/// A codec of ours, for tonic's own.
+struct Lent<'a, T>(&'a mut T);
+
+impl<T: Codec> Codec for Lent<'_, T> {
+    type Encode = T::Encode;
+    type Decode = T::Decode;
+    type Encoder = T::Encoder;
+    type Decoder = T::Decoder;
+
+    fn encoder(&mut self) -> T::Encoder {
+        self.0.encoder()
+    }
+
+    fn decoder(&mut self) -> T::Decoder {
+        self.0.decoder()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Grpc<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grpc")
+            .field("codec", &self.codec)
+            .field("accept_compression_encodings", &self.accepts)
+            .field("send_compression_encodings", &self.sends)
+            .finish()
+    }
+}

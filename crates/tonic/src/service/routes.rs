@@ -1,0 +1,251 @@
+//! Services by their names: [`Routes`].
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::{Request, Response};
+use tonic::Status;
+use tonic::server::NamedService;
+use tower::{Service, ServiceExt};
+
+use crate::BoxError;
+use crate::body::{Body, take_as};
+
+/// Services, each for the calls of its name; and what an axum router has besides.
+///
+/// A call goes to its service directly. Only what no service here is named for goes through the router, if there is
+/// one; without, it ends with UNIMPLEMENTED.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    services: Vec<Named>,
+    router: Option<axum::Router>,
+}
+
+#[derive(Clone)]
+struct Named {
+    name: &'static str,
+    service: Arc<dyn Call>,
+}
+
+impl fmt::Debug for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// A service, whatever it answers with.
+trait Call: Send + Sync {
+    fn call(&self, request: Request<Body>) -> Answering;
+    /// As a service of a router.
+    fn route(&self, router: axum::Router, path: &str) -> axum::Router;
+}
+
+struct Routed<S>(S);
+
+impl<S> Call for Routed<S>
+where
+    S: Service<Request<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
+    S::Response: IntoResponse,
+    S::Future: Send + 'static,
+{
+    fn call(&self, request: Request<Body>) -> Answering {
+        let mut service = self.0.clone();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        if service.poll_ready(&mut cx).is_ready() {
+            // Generated services answer with a future that is of the right type.
+            return match take_as::<Answering, S::Future>(service.call(request)) {
+                Ok(answering) => answering,
+                Err(answering) => Box::pin(async move { answering.await.map(response) }),
+            };
+        }
+        Box::pin(async move { service.oneshot(request).await.map(response) })
+    }
+
+    fn route(&self, router: axum::Router, path: &str) -> axum::Router {
+        let service = self.0.clone().map_request(|request: Request<axum::body::Body>| request.map(Body::new));
+        router.route_service(path, service)
+    }
+}
+
+fn response<R: IntoResponse + 'static>(response: R) -> Response<Body>
+where
+{
+    match take_as::<Response<Body>, R>(response) {
+        Ok(response) => response,
+        Err(response) => response.into_response().map(Body::new),
+    }
+}
+
+/// Takes services one by one.
+#[derive(Clone, Debug, Default)]
+pub struct RoutesBuilder {
+    routes: Option<Routes>,
+}
+
+impl RoutesBuilder {
+    /// Takes a service.
+    pub fn add_service<S>(&mut self, svc: S) -> &mut Self
+    where
+        S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
+        S::Response: IntoResponse,
+        S::Future: Send + 'static,
+    {
+        self.routes.get_or_insert_default().add(svc);
+        self
+    }
+
+    /// The services that were taken.
+    pub fn routes(self) -> Routes {
+        self.routes.unwrap_or_default()
+    }
+}
+
+impl Routes {
+    /// With one service.
+    pub fn new<S>(svc: S) -> Self
+    where
+        S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
+        S::Response: IntoResponse,
+        S::Future: Send + 'static,
+    {
+        Self::default().add_service(svc)
+    }
+
+    /// Without a service yet.
+    pub fn builder() -> RoutesBuilder {
+        RoutesBuilder::default()
+    }
+
+    /// Takes another service. Of two with one name the last has the calls.
+    #[must_use]
+    pub fn add_service<S>(mut self, svc: S) -> Self
+    where
+        S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
+        S::Response: IntoResponse,
+        S::Future: Send + 'static,
+    {
+        self.add(svc);
+        self
+    }
+
+    fn add<S>(&mut self, svc: S)
+    where
+        S: Service<Request<Body>, Error = Infallible> + NamedService + Clone + Send + Sync + 'static,
+        S::Response: IntoResponse,
+        S::Future: Send + 'static,
+    {
+        self.services.retain(|named| named.name != S::NAME);
+        self.services.push(Named { name: S::NAME, service: Arc::new(Routed(svc)) });
+    }
+
+    /// Does what is worth doing once. Serving does it.
+    #[must_use]
+    pub fn prepare(self) -> Self {
+        Self { router: self.router.map(|router| router.with_state(())), ..self }
+    }
+
+    /// All of it as a router of axum's.
+    pub fn into_axum_router(mut self) -> axum::Router {
+        std::mem::take(self.axum_router_mut())
+    }
+
+    /// The router of axum's, with the services in it: what is changed there counts for their calls, too, which go
+    /// through it from now on.
+    pub fn axum_router_mut(&mut self) -> &mut axum::Router {
+        let services = std::mem::take(&mut self.services);
+        let router = self.router.get_or_insert_with(|| axum::Router::new().fallback(unimplemented));
+        for Named { name, service } in services {
+            *router = service.route(std::mem::take(router), &format!("/{name}/{{*rest}}"));
+        }
+        router
+    }
+
+    fn find(&self, path: &str) -> Option<&Named> {
+        let (name, _) = path.strip_prefix('/')?.split_once('/')?;
+        self.services.iter().find(|named| named.name == name)
+    }
+}
+
+impl From<Routes> for RoutesBuilder {
+    fn from(routes: Routes) -> Self {
+        Self { routes: Some(routes) }
+    }
+}
+
+impl From<axum::Router> for RoutesBuilder {
+    fn from(router: axum::Router) -> Self {
+        Self { routes: Some(router.into()) }
+    }
+}
+
+impl From<axum::Router> for Routes {
+    fn from(router: axum::Router) -> Self {
+        Self { services: Vec::new(), router: Some(router) }
+    }
+}
+
+async fn unimplemented() -> Response<Body> {
+    Status::unimplemented("").into_http()
+}
+
+impl<B> Service<Request<B>> for Routes
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = RoutesFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> RoutesFuture {
+        if let Some(named) = self.find(request.uri().path()) {
+            return RoutesFuture(Kind::Service(named.service.call(request.map(Body::new))));
+        }
+        RoutesFuture(match &mut self.router {
+            Some(router) => Kind::Router(router.call(request.map(Body::new))),
+            None => Kind::Unimplemented,
+        })
+    }
+}
+
+/// A response on its way.
+pub struct RoutesFuture(Kind);
+
+enum Kind {
+    Service(Answering),
+    Router(axum::routing::future::RouteFuture<Infallible>),
+    Unimplemented,
+}
+
+impl Future for RoutesFuture {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match &mut self.0 {
+            Kind::Service(answering) => answering.as_mut().poll(cx),
+            Kind::Router(answering) => {
+                let Ok(response) = ready!(Pin::new(answering).poll(cx));
+                Poll::Ready(Ok(response.map(Body::new)))
+            }
+            Kind::Unimplemented => Poll::Ready(Ok(Status::unimplemented("").into_http())),
+        }
+    }
+}
+
+impl fmt::Debug for RoutesFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RoutesFuture").finish_non_exhaustive()
+    }
+}
