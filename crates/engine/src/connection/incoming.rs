@@ -248,7 +248,12 @@ impl Incoming {
     fn refill(&mut self, sleeper: &mut Sleeper<'_>) -> Result<Poll<Result<Option<End>, Status>>, NeedsClone> {
         let mut state = self.connection.lock();
         let Some((slot, http2, _)) = state.parts(self.key) else {
-            return Ok(Poll::Ready(Err(Status::internal("the stream was read after its end"))));
+            let status = match self.side {
+                Side::Client(_) => Status::internal("the stream was read after its end"),
+                // The slot went with the call, which a task of the handler's may outlive.
+                Side::Server => Status::new(Code::Cancelled, "the call is over"),
+            };
+            return Ok(Poll::Ready(Err(status)));
         };
         let tail = if self.position == self.buffer.len() {
             self.buffer.clear();

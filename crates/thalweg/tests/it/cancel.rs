@@ -131,6 +131,65 @@ async fn what_callers_drop_is_dropped_on_the_server() {
     assert_eq!(channel.lanes()[0].in_flight, 0);
 }
 
+/// Answers with nothing, and leaves a task behind that reads the requests and tells how they ended. The answers end at
+/// once where the service is told so.
+struct ReadsOn {
+    ends: bool,
+    told: mpsc::UnboundedSender<Code>,
+}
+
+struct Nothing {
+    ends: bool,
+}
+
+impl Stream for Nothing {
+    type Item = Result<Raw, Status>;
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ends { Poll::Ready(None) } else { Poll::Pending }
+    }
+}
+
+impl Service for ReadsOn {
+    const NAME: &'static str = "test.Echo";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let (service, options) = (Arc::new(self), ServiceOptions::default());
+        methods.bidi_streaming(
+            "Chat",
+            &service,
+            &options,
+            async |reads_on, requests: Request<Streaming<Raw>>| {
+                let told = reads_on.told.clone();
+                tokio::spawn(async move {
+                    let mut requests = requests.into_inner();
+                    let end = loop {
+                        match requests.message().await {
+                            Ok(Some(_)) => {}
+                            Ok(None) => break Code::Ok,
+                            Err(status) => break status.code(),
+                        }
+                    };
+                    told.send(end)
+                });
+                Ok(Response::new(Nothing { ends: reads_on.ends }))
+            },
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_reads_on_is_told_that_the_call_is_over() {
+    for ends in [false, true] {
+        let (told, mut ended) = mpsc::unbounded_channel();
+        let channel = connect(&serve(ReadsOn { ends, told }).await).await;
+        let (requests, source) = mpsc::unbounded_channel();
+        requests.send(raw("x")).expect("open");
+        let responses = chat(&channel, Receiver(source)).await.expect("a stream");
+        drop(responses);
+        assert_eq!(soon(ended.recv()).await, Some(Code::Cancelled), "ends: {ends}");
+    }
+}
+
 /// END_STREAM would tell the server that the requests are complete.
 #[tokio::test]
 async fn cancelling_is_a_reset_and_no_end() {
