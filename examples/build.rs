@@ -1,6 +1,16 @@
-//! Makes the Greeter's client and server from its `.proto` file, and those of the notes, whose messages are buffa's.
+//! Makes clients and servers from the `.proto` files; the messages of the notes are buffa's.
 
-fn main() -> Result<(), thalweg_build::Error> {
-    thalweg_build::compile_protos("proto/helloworld.proto")?;
-    thalweg_build::configure().buffa_views().compile_protos(&["proto/notes.proto"], &["proto"])
+use std::error::Error;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // What reflection tells of the Greeter goes beside its stubs.
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    thalweg_build::configure()
+        .file_descriptor_set_path(out.join("helloworld.bin"))
+        .compile_protos(&["proto/helloworld.proto"], &["proto"])?;
+    thalweg_build::compile_protos("proto/echo.proto")?;
+    thalweg_build::compile_protos("proto/routeguide.proto")?;
+    thalweg_build::configure().buffa_views().compile_protos(&["proto/notes.proto"], &["proto"])?;
+    Ok(())
 }

@@ -1,7 +1,19 @@
-//! What goes around calls, in one program: `cargo run -p thalweg-examples --bin interceptors`.
+//! What goes around calls, in one program: `cargo run -p thalweg-examples --example interceptors`.
 //!
 //! A server with a request id, a log, metrics, a rate limit and a token that it asks for; and clients with that token
-//! and without.
+//! and without. It prints:
+//!
+//! ```text
+//! call 1: SayHello: Unauthenticated
+//! Unauthenticated: put a token into `authorization`
+//! call 2: SayHello: Ok
+//! Hello world, says Ada! (call 2)
+//! call 3: SayHello: ResourceExhausted
+//! ResourceExhausted: too many calls: try again later
+//! /helloworld.Greeter/SayHello Ok: 1
+//! /helloworld.Greeter/SayHello ResourceExhausted: 1
+//! /helloworld.Greeter/SayHello Unauthenticated: 1
+//! ```
 
 use std::collections::BTreeMap;
 use std::error::Error;

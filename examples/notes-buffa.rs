@@ -1,7 +1,13 @@
-//! A service whose messages are buffa's, and a call of it, in one program: `cargo run -p thalweg-examples --bin
-//! notes-buffa`.
+//! A service whose messages are buffa's, and a call of it, in one program: `cargo run -p thalweg-examples
+//! --example notes-buffa`.
 //!
-//! Requests and answers arrive as views: their strings are not copied out of the bytes that the network brought.
+//! Requests and answers arrive as views: their strings are not copied out of the bytes that the network brought. It
+//! prints:
+//!
+//! ```text
+//! a rose: [("a", 3), ("is", 2), ("rose", 3)]
+//! a rose is a rose is a rose
+//! ```
 
 use std::collections::HashMap;
 use std::error::Error;

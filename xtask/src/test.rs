@@ -5,6 +5,7 @@ mod conformance;
 mod costs;
 mod deny;
 mod dependencies;
+mod examples;
 mod extent;
 mod grpcio;
 mod h2spec;

@@ -2,7 +2,4 @@
 
 mod generated;
 mod helloworld;
-mod interceptors;
-mod notes;
 mod prometheus;
-mod rich_errors;

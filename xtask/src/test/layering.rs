@@ -54,7 +54,7 @@ const LAYERS: &[Layer] = &[
     // Its tests compile what it generates, which needs the library.
     Layer { name: "thalweg-build", normal: &[], beside: &["thalweg"] },
     Layer { name: "thalweg-sim", normal: &["thalweg", "thalweg-http2", "thalweg-protobuf"], beside: &[] },
-    Layer { name: "thalweg-examples", normal: &["thalweg"], beside: &["thalweg-build"] },
+    Layer { name: "thalweg-examples", normal: &["thalweg"], beside: &["thalweg-services", "thalweg-build"] },
     Layer {
         name: "thalweg-chat",
         normal: &[],

@@ -130,9 +130,15 @@ pub(super) fn thalweg_built() -> Job {
 
 /// An example of the workspace, as the tests built it: in release it would need all its dependencies a second time.
 pub(super) fn example(name: &str, log: &Log) -> Result<PathBuf, Failure> {
-    let build = Job::cargo("build --workspace --example").arg(name).arg("--features").arg(FEATURES);
+    Ok(examples(&[name], log)?.join(name))
+}
+
+/// The folder that has these examples, as the tests built them.
+pub(super) fn examples(names: &[&str], log: &Log) -> Result<PathBuf, Failure> {
+    let build = Job::cargo("build --workspace --features").arg(FEATURES);
+    let build = names.iter().fold(build, |build, name| build.arg("--example").arg(name));
     build.builds().minutes(30).run(log)?;
-    Ok(workspace::target().join("debug/examples").join(name))
+    Ok(workspace::target().join("debug/examples"))
 }
 
 /// An example of the laboratory in release, for measuring.

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    conformance, costs, dependencies, grpcio, h2spec, interop, layering, negative, peers, rebuild, report,
-    rust, services, tls,
+    conformance, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative, peers, rebuild,
+    report, rust, services, tls,
 };
 use crate::job::{Failure, Log};
 
@@ -193,6 +193,15 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["release", "tests"],
         run: interop::client,
+    },
+    Step {
+        name: "examples",
+        proves: "each example runs to its end, and prints what it says that it prints; hello world, the one for \
+                 Prometheus and the chat have tests of their own",
+        needs: "",
+        sequence: Suites,
+        after: &["tests"],
+        run: examples::check,
     },
     Step {
         name: "conformance",

@@ -1,0 +1,83 @@
+//! A token that a client shows with each call, and a server that asks for it, in one program: `cargo run -p
+//! thalweg-examples --example authentication`. It prints:
+//!
+//! ```text
+//! Unauthenticated: put a token into `authorization`
+//! PermissionDenied: this token is nobody's
+//! Hello world, says Ada!
+//! ```
+//!
+//! Tokens are secrets: anywhere but in a program that calls itself they go over TLS, as in `tls.rs`.
+
+use std::collections::HashMap;
+use std::error::Error;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::{Channel, InterceptedChannel, Request, Response, Server, Status};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+/// Who calls, as the server found out.
+#[derive(Clone)]
+struct User(String);
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let User(user) =
+            request.extensions().get().ok_or_else(|| Status::internal("nobody asked who calls"))?;
+        let message = format!("Hello {}, says {user}!", request.get_ref().name);
+        Ok(Response::new(HelloReply { message }))
+    }
+}
+
+/// The server's function: it sees a request before its message is decoded, and refuses it or says whose it is.
+fn whose(users: HashMap<&'static str, &'static str>) -> impl Fn(Request<()>) -> Result<Request<()>, Status> {
+    move |mut request| {
+        let value = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
+        let token = value.and_then(|value| value.strip_prefix("Bearer "));
+        let token = token.ok_or_else(|| Status::unauthenticated("put a token into `authorization`"))?;
+        let user = users.get(token).ok_or_else(|| Status::permission_denied("this token is nobody's"))?;
+        request.extensions_mut().insert(User((*user).to_owned()));
+        Ok(request)
+    }
+}
+
+/// The client's: it puts the token into each request. The type of such a client has a name, for structs that hold one.
+fn greeter_with(channel: &Channel, token: &str) -> Result<GreeterClient<InterceptedChannel>, Box<dyn Error>> {
+    // Made once: what is not ASCII is an error here, and not of each call.
+    let value: thalweg::metadata::AsciiMetadataValue = format!("Bearer {token}").parse()?;
+    Ok(GreeterClient::with_interceptor(channel.clone(), move |mut request| {
+        request.metadata_mut().insert("authorization", value.clone());
+        Ok(request)
+    }))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let users = HashMap::from([("c0ffee", "Ada")]);
+    let service = GreeterServer::with_interceptor(Polite, whose(users));
+    let server = Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
+    let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
+    tokio::spawn(server.serve());
+
+    let hello = || HelloRequest { name: "world".to_owned() };
+    let stranger = GreeterClient::new(channel.clone());
+    let mallory = greeter_with(&channel, "decaf")?;
+    let ada = greeter_with(&channel, "c0ffee")?;
+    for reply in
+        [stranger.say_hello(hello()).await, mallory.say_hello(hello()).await, ada.say_hello(hello()).await]
+    {
+        match reply {
+            Ok(reply) => println!("{}", reply.into_inner().message),
+            Err(status) => println!("{:?}: {}", status.code(), status.message()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Calls from code that is not asynchronous, in one program: `cargo run -p thalweg-examples --example blocking`. It
+//! prints:
+//!
+//! ```text
+//! Hello Ada!
+//! Hello Grace!
+//! ```
+
+use std::error::Error;
+use std::sync::mpsc;
+use std::thread;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::{Channel, Request, Response, Server, Status};
+use tokio::runtime::{Builder, Runtime};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+/// A client whose functions block.
+struct BlockingGreeter {
+    greeter: GreeterClient,
+    runtime: Runtime,
+}
+
+impl BlockingGreeter {
+    fn connect(target: String) -> Result<Self, Box<dyn Error>> {
+        // This runtime runs only while a function blocks on it. The connections have a thread of their own, so that
+        // they are looked after between two calls, too.
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let channel = runtime.block_on(Channel::builder(target).threads(1).connect())?;
+        Ok(Self { greeter: GreeterClient::new(channel), runtime })
+    }
+
+    fn say_hello(&self, name: &str) -> Result<String, Status> {
+        let reply = self.greeter.say_hello(HelloRequest { name: name.to_owned() });
+        Ok(self.runtime.block_on(reply)?.into_inner().message)
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let greeter = BlockingGreeter::connect(server()?)?;
+    for name in ["Ada", "Grace"] {
+        println!("{}", greeter.say_hello(name)?);
+    }
+    Ok(())
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let name = request.into_inner().name;
+        Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
+    }
+}
+
+/// Where the server of the example listens, which runs on a thread of its own.
+fn server() -> Result<String, Box<dyn Error>> {
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let server = Server::builder().add_service(GreeterServer::new(Polite));
+            let address = "127.0.0.1:0".parse().expect("an address");
+            let server = server.bind(&[address]).await.expect("a free port");
+            tell.send(server.local_addresses()[0].to_string()).expect("somebody listens");
+            server.serve().await.expect("it serves");
+        });
+    });
+    Ok(told.recv()?)
+}

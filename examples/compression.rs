@@ -1,0 +1,95 @@
+//! Compressed messages, and what they come to on the wire, in one program: `cargo run -p thalweg-examples --example
+//! compression`. It prints:
+//!
+//! ```text
+//! as it is: 64 KiB sent, 64 KiB received
+//! answers by gzip: 64 KiB sent, 0 KiB received
+//! both by gzip: 0 KiB sent, 0 KiB received
+//! ```
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::{Channel, Encoding, EncodingSet, Request, Response, Server, Status};
+use tokio::net::TcpStream;
+use tokio_util::io::{InspectReader, InspectWriter};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let name = request.into_inner().name;
+        Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // Answers are compressed for clients that accept it. What arrives compressed is read without being asked to.
+    let service = GreeterServer::new(Polite).send_compressed(Encoding::Gzip);
+    let server = Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
+    let wire = Wire::default();
+    let channel = wire.channel(&server.local_addresses()[0].to_string())?;
+    tokio::spawn(server.serve());
+
+    let greeter = GreeterClient::new(channel);
+    // A client accepts what the library knows, unless it is told otherwise.
+    let plain = greeter.clone().accept_compressed(EncodingSet::IDENTITY);
+    // A client does not know what a server takes before it calls, so it compresses only when it is asked to.
+    let both = greeter.clone().send_compressed(Encoding::Gzip);
+    for (how, greeter) in [("as it is", plain), ("answers by gzip", greeter), ("both by gzip", both)] {
+        wire.forget();
+        greeter.say_hello(HelloRequest { name: "Ada ".repeat(16 * 1024) }).await?;
+        println!("{how}: {wire}");
+    }
+    Ok(())
+}
+
+/// Counts the bytes of a channel's connections: not needed for compression, but to see it.
+#[derive(Clone, Default)]
+struct Wire {
+    sent: Arc<AtomicUsize>,
+    received: Arc<AtomicUsize>,
+}
+
+impl Wire {
+    fn channel(&self, address: &str) -> Result<Channel, Box<dyn Error>> {
+        let (wire, to) = (self.clone(), address.to_owned());
+        // One lane, so that no other is opened meanwhile.
+        let builder = Channel::builder(address).lanes(1);
+        let builder = builder.connector(move || {
+            let (Wire { sent, received }, to) = (wire.clone(), to.clone());
+            async move {
+                let stream = TcpStream::connect(to).await?;
+                let stream = InspectWriter::new(stream, move |bytes: &[u8]| add(&sent, bytes));
+                Ok(InspectReader::new(stream, move |bytes: &[u8]| add(&received, bytes)))
+            }
+        });
+        Ok(builder.connect_lazy()?)
+    }
+
+    fn forget(&self) {
+        self.sent.store(0, Ordering::Relaxed);
+        self.received.store(0, Ordering::Relaxed);
+    }
+}
+
+fn add(count: &AtomicUsize, bytes: &[u8]) {
+    count.fetch_add(bytes.len(), Ordering::Relaxed);
+}
+
+impl std::fmt::Display for Wire {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kib = |count: &AtomicUsize| count.load(Ordering::Relaxed) / 1024;
+        write!(f, "{} KiB sent, {} KiB received", kib(&self.sent), kib(&self.received))
+    }
+}

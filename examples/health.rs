@@ -1,0 +1,65 @@
+//! A server that says how it is, and two services on one connection, in one program: `cargo run -p thalweg-examples
+//! --example health`. It prints:
+//!
+//! ```text
+//! helloworld.Greeter: Serving
+//! the server: Serving
+//! helloworld.Greeter: NotServing
+//! helloworld.Greeter: Serving
+//! Hello world!
+//! ```
+
+use std::error::Error;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{self, Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::{Channel, Request, Response, Server, Status};
+use thalweg_services::health::pb::HealthCheckRequest;
+use thalweg_services::health::pb::health_client::HealthClient;
+use thalweg_services::health::{self, HealthReporter};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let name = request.into_inner().name;
+        Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // The server as a whole serves from the start; of each service the program says so. Clones may be anywhere in it.
+    let reporter = HealthReporter::new();
+    reporter.set_serving::<GreeterServer<Polite>>();
+    let server = Server::builder().add_service(GreeterServer::new(Polite)).add_service(reporter.service());
+    let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
+    let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
+    tokio::spawn(server.serve());
+
+    // Once: what a probe asks.
+    let name = greeter_server::SERVICE_NAME;
+    println!("{name}: {:?}", health::check(&channel, name).await?);
+    println!("the server: {:?}", health::check(&channel, "").await?);
+
+    // As a stream: what a balancer does. The first answer comes at once, the others with each change.
+    let asked = HealthCheckRequest { service: name.to_owned() };
+    let mut answers = HealthClient::new(channel.clone()).watch(asked).await?.into_inner();
+    answers.message().await?;
+    reporter.set_not_serving::<GreeterServer<Polite>>();
+    println!("{name}: {:?}", answers.message().await?.ok_or("the watch ended")?.status());
+    reporter.set_serving::<GreeterServer<Polite>>();
+    println!("{name}: {:?}", answers.message().await?.ok_or("the watch ended")?.status());
+
+    // All clients of a channel share its connections.
+    let greeter = GreeterClient::new(channel);
+    let reply = greeter.say_hello(HelloRequest { name: "world".to_owned() }).await?;
+    println!("{}", reply.into_inner().message);
+    Ok(())
+}

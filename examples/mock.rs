@@ -1,0 +1,53 @@
+//! A service in a test: without a socket, and without a client, in one program: `cargo run -p thalweg-examples
+//! --example mock`. It prints:
+//!
+//! ```text
+//! through a pipe in memory: Hello Ada!
+//! as a function: Hello Grace!
+//! ```
+
+use std::error::Error;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::{Channel, Request, Response, Server, Status};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let name = request.into_inner().name;
+        Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
+    }
+}
+
+/// A channel to a service in the same process: all that is between them in life, but for the network. It is for tests
+/// of clients, whose server is a mock, as well as for those of servers.
+fn in_memory(service: GreeterServer<impl Greeter>) -> Result<Channel, Box<dyn Error>> {
+    // The target is no more than the server's name.
+    let builder = Channel::builder("mock:1").connector(move || {
+        let (client, server) = tokio::io::duplex(64 * 1024);
+        // For each connection that the channel makes. A clone serves the same service.
+        tokio::spawn(Server::builder().add_service(service.clone()).serve_connection(server));
+        async { Ok(client) }
+    });
+    Ok(builder.connect_lazy()?)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let greeter = GreeterClient::new(in_memory(GreeterServer::new(Polite))?);
+    let reply = greeter.say_hello(HelloRequest { name: "Ada".to_owned() }).await?;
+    println!("through a pipe in memory: {}", reply.into_inner().message);
+
+    // A handler is a function of the service. Where it takes a stream, `Streaming::from_stream` makes one.
+    let reply = Polite.say_hello(Request::new(HelloRequest { name: "Grace".to_owned() })).await?;
+    println!("as a function: {}", reply.into_inner().message);
+    Ok(())
+}

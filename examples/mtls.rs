@@ -1,0 +1,95 @@
+//! A server that asks its clients for a certificate, and knows them by it, in one program: `cargo run -p
+//! thalweg-examples --example mtls`. It prints:
+//!
+//! ```text
+//! Hello Ada!
+//! Hello Grace!
+//! without a certificate: Unavailable
+//! ```
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::sync::Arc;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use thalweg::tls::{Certificate, CertificateDer, ClientTlsConfig, Identity, PrivateKeyDer, ServerTlsConfig};
+use thalweg::{Channel, ConnectionInfo, Request, Response, Server, Status};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Acquainted {
+    /// By their certificates. Names are in a certificate, too; to read them takes a crate for X.509.
+    clients: HashMap<CertificateDer<'static>, &'static str>,
+}
+
+impl Greeter for Acquainted {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        // Verified by the handshake: it was issued by `client_ca_root`, and the client has its key.
+        let connection = request.extensions().get::<Arc<ConnectionInfo>>();
+        let chain = connection.and_then(|connection| connection.tls()?.peer_certificates());
+        let certificate = chain.and_then(<[_]>::first);
+        let client = certificate.and_then(|certificate| self.clients.get(certificate));
+        let client = client.ok_or_else(|| Status::permission_denied("I don't know you"))?;
+        Ok(Response::new(HelloReply { message: format!("Hello {client}!") }))
+    }
+}
+
+/// An authority made for this run. Elsewhere certificates are files, and `thalweg certs` makes some to try things with.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Result<Self, rcgen::Error> {
+        let mut params = CertificateParams::new([])?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
+    }
+
+    /// A certificate that its authority issued, and its key.
+    fn issue(
+        &self,
+        name: &str,
+        purpose: ExtendedKeyUsagePurpose,
+    ) -> Result<(CertificateDer<'static>, Identity), rcgen::Error> {
+        let mut params = CertificateParams::new([name.to_owned()])?;
+        params.extended_key_usages = vec![purpose];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.0)?.der().clone();
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        Ok((certificate.clone(), Identity::from_der(vec![certificate], key)))
+    }
+
+    fn certificate(&self) -> Certificate {
+        Certificate::from_der(self.0.der().to_vec())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let authority = Authority::new()?;
+    let (_, of_server) = authority.issue("localhost", ExtendedKeyUsagePurpose::ServerAuth)?;
+    let (ada, of_ada) = authority.issue("ada.example", ExtendedKeyUsagePurpose::ClientAuth)?;
+    let (grace, of_grace) = authority.issue("grace.example", ExtendedKeyUsagePurpose::ClientAuth)?;
+
+    let service = GreeterServer::new(Acquainted { clients: HashMap::from([(ada, "Ada"), (grace, "Grace")]) });
+    // Clients and servers may have different authorities; here it is one for both.
+    let tls = ServerTlsConfig::new().identity(of_server).client_ca_root(authority.certificate());
+    let server = Server::builder().tls(tls)?.add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+
+    let tls = || ClientTlsConfig::new().ca_certificate(authority.certificate()).domain_name("localhost");
+    for tls in [tls().identity(of_ada), tls().identity(of_grace), tls()] {
+        let greeter = GreeterClient::new(Channel::builder(&*target).tls(tls).connect_lazy()?);
+        match greeter.say_hello(HelloRequest::default()).await {
+            Ok(reply) => println!("{}", reply.into_inner().message),
+            Err(status) => println!("without a certificate: {:?}", status.code()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Asks `routeguide-server` its way, by calls of all four types: `cargo run -p thalweg-examples --example
+//! routeguide-client -- [TARGET]`.
+//!
+//! Where the server has just been started, it prints:
+//!
+//! ```text
+//! the nearest landing is Ferry
+//! past Ferry, at 4800 m
+//! past Old Bridge, at 7500 m
+//! 3 places, 7300 m
+//! a heron: nobody was here before
+//! a low branch: nobody was here before
+//! a second heron: others saw a heron
+//! ```
+
+use std::env;
+use std::error::Error;
+
+use routeguide::route_guide_client::RouteGuideClient;
+use routeguide::{Place, Reach, Sighting};
+use thalweg::Channel;
+
+mod routeguide {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("routeguide");
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let target = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:50051".to_owned());
+    let guide = RouteGuideClient::connect(target).await?;
+    nearest(&guide).await?;
+    along(&guide).await?;
+    travel(&guide).await?;
+    report(&guide).await?;
+    Ok(())
+}
+
+type Guide = RouteGuideClient<Channel>;
+
+/// One request, one answer.
+async fn nearest(guide: &Guide) -> Result<(), Box<dyn Error>> {
+    let landing = guide.nearest(Place { metres: 5_000 }).await?.into_inner();
+    println!("the nearest landing is {}", landing.name);
+    Ok(())
+}
+
+/// One request, a stream of answers. To stop before its end, drop it.
+async fn along(guide: &Guide) -> Result<(), Box<dyn Error>> {
+    let reach = Reach { from_metres: 2_000, to_metres: 10_000 };
+    let mut landings = guide.along(reach).await?.into_inner();
+    while let Some(landing) = landings.message().await? {
+        println!("past {}, at {} m", landing.name, landing.place.unwrap_or_default().metres);
+    }
+    Ok(())
+}
+
+/// A stream of requests, which may be any `Stream`, and one answer.
+async fn travel(guide: &Guide) -> Result<(), Box<dyn Error>> {
+    let places = [1_200, 7_500, 6_500].map(|metres| Place { metres });
+    let trip = guide.travel(tokio_stream::iter(places)).await?.into_inner();
+    println!("{} places, {} m", trip.places, trip.metres);
+    Ok(())
+}
+
+/// Streams both ways: requests are sent while answers are read.
+async fn report(guide: &Guide) -> Result<(), Box<dyn Error>> {
+    let seen = [(3_000, "a heron"), (9_000, "a low branch"), (3_400, "a second heron")];
+    let reports =
+        seen.map(|(metres, text)| Sighting { place: Some(Place { metres }), text: text.to_owned() });
+    let mut answers = guide.report(tokio_stream::iter(reports)).await?.into_inner();
+    for (_, text) in seen {
+        let Some(answer) = answers.message().await? else { break };
+        match &*answer.sightings {
+            [] => println!("{text}: nobody was here before"),
+            others => {
+                let others: Vec<&str> = others.iter().map(|other| &*other.text).collect();
+                println!("{text}: others saw {}", others.join(" and "));
+            }
+        }
+    }
+    Ok(())
+}

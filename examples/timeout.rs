@@ -1,0 +1,101 @@
+//! Deadlines: a client's, what the server sees of it, and a limit of the server's own, in one program: `cargo run -p
+//! thalweg-examples --example timeout`. It prints:
+//!
+//! ```text
+//! Hello Ada, you have less than a minute
+//! Hello Grace, you have less than an hour
+//! slow: DeadlineExceeded
+//! the handler of slow was dropped
+//! Hello world, take your time
+//! slow: DeadlineExceeded: no call takes longer here
+//! the handler of slow was dropped
+//! ```
+
+use std::error::Error;
+use std::time::Duration;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::interceptor::{Call, Next, Reply};
+use thalweg::{Channel, Deadline, Request, Response, Server, Status};
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::time::timeout;
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// What no call of this server exceeds.
+const LIMIT: Duration = Duration::from_secs(1);
+
+struct Patient {
+    dropped: UnboundedSender<String>,
+}
+
+/// Tells whose handler is dropped.
+struct Slow(String, UnboundedSender<String>);
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        let _ = self.1.send(format!("the handler of {} was dropped", self.0));
+    }
+}
+
+impl Greeter for Patient {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        // What is left of the client's time, for a handler that can do with less, or need not begin. Calls that it
+        // makes to other servers get it from `thalweg::Parent`.
+        let left = match Deadline::of(&request).map(Deadline::remaining) {
+            None => "take your time",
+            Some(left) if left <= MINUTE => "you have less than a minute",
+            Some(_) => "you have less than an hour",
+        };
+        let name = request.into_inner().name;
+        if name == "slow" {
+            let _slow = Slow(name, self.dropped.clone());
+            return std::future::pending().await;
+        }
+        Ok(Response::new(HelloReply { message: format!("Hello {name}, {left}") }))
+    }
+}
+
+/// The server's own limit is an interceptor: to drop what `next` does is to drop the handler.
+async fn limited(call: Call, next: Next) -> Result<Reply, Status> {
+    let late = |_| Err(Status::deadline_exceeded("no call takes longer here"));
+    timeout(LIMIT, next.run(call)).await.unwrap_or_else(late)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let (dropped, mut drops) = mpsc::unbounded_channel();
+    let server = Server::builder().interceptor(limited).add_service(GreeterServer::new(Patient { dropped }));
+    let server = server.bind(&["127.0.0.1:0".parse()?]).await?;
+    let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
+    tokio::spawn(server.serve());
+    let hello = |name: &str| Request::new(HelloRequest { name: name.to_owned() });
+
+    // For all calls of a client, and for one call alone, which goes before it.
+    let greeter = GreeterClient::new(channel.clone()).timeout(MINUTE);
+    println!("{}", greeter.say_hello(hello("Ada")).await?.into_inner().message);
+    let mut request = hello("Grace");
+    request.set_timeout(60 * MINUTE);
+    println!("{}", greeter.say_hello(request).await?.into_inner().message);
+
+    let mut request = hello("slow");
+    request.set_timeout(LIMIT / 2);
+    let status = greeter.say_hello(request).await.expect_err("it is too slow");
+    // Its text says what the call waited for.
+    println!("slow: {:?}", status.code());
+    println!("{}", drops.recv().await.ok_or("the server has gone")?);
+
+    // Without a deadline a call waits for ever, or until the server has had enough of it.
+    let greeter = GreeterClient::new(channel);
+    println!("{}", greeter.say_hello(hello("world")).await?.into_inner().message);
+    let status = greeter.say_hello(hello("slow")).await.expect_err("it is too slow");
+    println!("slow: {:?}: {}", status.code(), status.message());
+    println!("{}", drops.recv().await.ok_or("the server has gone")?);
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! A server that shows a certificate, and clients that believe it or don't, in one program: `cargo run -p
+//! thalweg-examples --example tls`. It prints:
+//!
+//! ```text
+//! Hello world, by TLSv1.3!
+//! who trusts others: Unavailable
+//! who speaks no TLS: Unavailable
+//! ```
+
+use std::error::Error;
+use std::sync::Arc;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use thalweg::tls::{Certificate, ClientTlsConfig, Identity, PrivateKeyDer};
+use thalweg::{Channel, ConnectionInfo, Request, Response, Server, Status};
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        // Calls over TLS tell of their connection without being asked to.
+        let connection = request.extensions().get::<Arc<ConnectionInfo>>();
+        let version = connection.and_then(|connection| Some(connection.tls()?.version()));
+        let message =
+            format!("Hello {}, by {}!", request.get_ref().name, version.unwrap_or("nothing secret"));
+        Ok(Response::new(HelloReply { message }))
+    }
+}
+
+/// An authority made for this run. Elsewhere certificates are files, and `thalweg certs` makes some to try things with.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Result<Self, rcgen::Error> {
+        let mut params = CertificateParams::new([])?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Ok(Self(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?))
+    }
+
+    /// Elsewhere: `Identity::from_files("server.pem", "server.key")`, which is read again when it is renewed.
+    fn identity(&self, name: &str) -> Result<Identity, rcgen::Error> {
+        let key = KeyPair::generate()?;
+        let certificate = CertificateParams::new([name.to_owned()])?.signed_by(&key, &self.0)?;
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        Ok(Identity::from_der(vec![certificate.der().clone()], key))
+    }
+
+    /// Elsewhere: `Certificate::from_file("ca.pem")`.
+    fn certificate(&self) -> Certificate {
+        Certificate::from_der(self.0.der().to_vec())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let authority = Authority::new()?;
+    let server = Server::builder().tls(authority.identity("localhost")?)?;
+    let server = server.add_service(GreeterServer::new(Polite)).bind(&["127.0.0.1:0".parse()?]).await?;
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+
+    // The certificate is for a name, and the target here is an address: `domain_name` says which name is meant. Without
+    // `ca_certificate`, `https://host:port` as the target is enough: the platform's authorities are trusted then.
+    let tls = || ClientTlsConfig::new().domain_name("localhost");
+    let trusting = Channel::builder(&*target).tls(tls().ca_certificate(authority.certificate()));
+    let greeter = GreeterClient::new(trusting.connect().await?);
+    let hello = || HelloRequest { name: "world".to_owned() };
+    println!("{}", greeter.say_hello(hello()).await?.into_inner().message);
+
+    let others = Channel::builder(&*target).tls(tls().ca_certificate(Authority::new()?.certificate()));
+    let plain = Channel::builder(&*target);
+    for (who, channel) in [("who trusts others", others), ("who speaks no TLS", plain)] {
+        let greeter = GreeterClient::new(channel.connect_lazy()?);
+        let status = greeter.say_hello(hello()).await.expect_err("there is no connection");
+        // Its text says what is wrong, and what to do about it.
+        println!("{who}: {:?}", status.code());
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! A layer of tower's around a channel and around a service, in one program: `cargo run -p thalweg-examples --example
+//! tower`. It prints:
+//!
+//! ```text
+//! client: SayHello, call 1
+//! server: SayHello, call 1
+//! Hello world!
+//! client: SayHello, call 2
+//! server: SayHello, call 2
+//! Hello world!
+//! ```
+//!
+//! tower's own layers, such as `ConcurrencyLimitLayer`, go the same way. For what is written anew, an interceptor is
+//! shorter: see `interceptors.rs`.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::interceptor::{Call, Reply, layer};
+use thalweg::server::InterceptedService;
+use thalweg::{Channel, Request, Response, Server, Status};
+use tower_layer::Layer;
+use tower_service::Service;
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let name = request.into_inner().name;
+        Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
+    }
+}
+
+/// The layer: it makes one service, which is cloned for each call.
+struct Counting {
+    side: &'static str,
+}
+
+impl<S> Layer<S> for Counting {
+    type Service = Counted<S>;
+
+    fn layer(&self, within: S) -> Counted<S> {
+        Counted { within, side: self.side, calls: Arc::default() }
+    }
+}
+
+/// The service: it takes a `Call` and answers with a `Reply`, on either side, whatever the call's type.
+#[derive(Clone)]
+struct Counted<S> {
+    within: S,
+    side: &'static str,
+    /// What clones share, all calls share.
+    calls: Arc<AtomicUsize>,
+}
+
+impl<S: Service<Call, Response = Reply>> Service<Call> for Counted<S> {
+    type Response = Reply;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.within.poll_ready(context)
+    }
+
+    fn call(&mut self, call: Call) -> S::Future {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        println!("{}: {}, call {number}", self.side, call.method().name());
+        self.within.call(call)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    // Around one service; `Server::builder().interceptor(..)` is around all of them.
+    let service = InterceptedService::new(GreeterServer::new(Polite), layer(Counting { side: "server" }));
+    let server = Server::builder().add_service(service).bind(&["127.0.0.1:0".parse()?]).await?;
+    let channel = Channel::builder(server.local_addresses()[0].to_string()).connect_lazy()?;
+    tokio::spawn(server.serve());
+
+    let greeter = GreeterClient::new(channel.with_interceptor(layer(Counting { side: "client" })));
+    for _ in 0..2 {
+        let reply = greeter.say_hello(HelloRequest { name: "world".to_owned() }).await?;
+        println!("{}", reply.into_inner().message);
+    }
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! Calls by a UNIX domain socket, in one program: `cargo run -p thalweg-examples --example uds`. It prints:
+//!
+//! ```text
+//! Hello Ada!
+//! Hello Grace!
+//! the socket was removed
+//! ```
+
+use std::error::Error;
+
+use helloworld::greeter_client::GreeterClient;
+use helloworld::greeter_server::{Greeter, GreeterServer};
+use helloworld::{HelloReply, HelloRequest};
+use thalweg::{Request, Response, Server, Status};
+use tokio::sync::oneshot;
+
+mod helloworld {
+    #![allow(dead_code, unreachable_pub, clippy::pedantic, reason = "generated code")]
+    thalweg::include_proto!("helloworld");
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    async fn say_hello(&self, request: Request<HelloRequest>) -> Result<Response<HelloReply>, Status> {
+        let name = request.into_inner().name;
+        Ok(Response::new(HelloReply { message: format!("Hello {name}!") }))
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::temp_dir().join(format!("greeter-{}.sock", std::process::id()));
+    // The same text is an address to listen on and a target to call. A server may listen on TCP beside it.
+    let target = format!("unix:{}", path.display());
+    let server = Server::builder().add_service(GreeterServer::new(Polite));
+    let server = server.bind(&[target.parse()?, "127.0.0.1:0".parse()?]).await?;
+    let by_tcp = server.local_addresses()[1].to_string();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server.serve_until(async { stopped.await.unwrap_or_default() }));
+
+    for (target, name) in [(target, "Ada"), (by_tcp, "Grace")] {
+        let greeter = GreeterClient::connect(target).await?;
+        let reply = greeter.say_hello(HelloRequest { name: name.to_owned() }).await?;
+        println!("{}", reply.into_inner().message);
+    }
+    // A server that is stopped removes its socket; one that was killed leaves it, and the next takes its place.
+    drop(stop);
+    serving.await??;
+    if !path.exists() {
+        println!("the socket was removed");
+    }
+    Ok(())
+}
