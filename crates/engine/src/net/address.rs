@@ -1,7 +1,7 @@
 //! Addresses, as people write them.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -20,7 +20,7 @@ impl FromStr for ListenAddress {
     type Err = InvalidAddress;
 
     fn from_str(text: &str) -> Result<Self, InvalidAddress> {
-        let invalid = |reason| InvalidAddress { address: text.to_owned(), reason };
+        let invalid = |reason| InvalidAddress { address: text.to_owned(), reason, instead: FORMS.to_owned() };
         if let Some(name) = text.strip_prefix("unix-abstract:") {
             if name.is_empty() || name.len() > UNIX_PATH_MAX {
                 return Err(invalid("the name of an abstract socket has 1 to 107 bytes"));
@@ -34,6 +34,14 @@ impl FromStr for ListenAddress {
             }
             return Ok(Self::Unix(path.into()));
         }
+        if let Some((_, rest)) = text.split_once("://") {
+            // As a URL is written for clients: `http://127.0.0.1:50051/`.
+            let bare = rest.trim_start_matches('/').split('/').next().unwrap_or_default();
+            let instead =
+                bare.parse::<Self>().map_or_else(|_| FORMS.to_owned(), |address| address.to_string());
+            let reason = "one to listen on has no scheme; TLS is set up apart from it";
+            return Err(InvalidAddress { instead, ..invalid(reason) });
+        }
         let (host, port) = text.rsplit_once(':').ok_or_else(|| invalid("the port is missing"))?;
         if host.is_empty() {
             return Err(invalid("the host is missing: 0.0.0.0 listens on every IPv4 address"));
@@ -43,6 +51,18 @@ impl FromStr for ListenAddress {
         }
         port.parse::<u16>().map_err(|_| invalid("the port is not a number from 0 to 65535"))?;
         Ok(Self::Tcp(text.to_owned()))
+    }
+}
+
+impl From<SocketAddr> for ListenAddress {
+    fn from(address: SocketAddr) -> Self {
+        Self::Tcp(address.to_string())
+    }
+}
+
+impl From<(IpAddr, u16)> for ListenAddress {
+    fn from(address: (IpAddr, u16)) -> Self {
+        SocketAddr::from(address).into()
     }
 }
 
@@ -59,12 +79,17 @@ impl fmt::Display for ListenAddress {
 /// `sockaddr_un` has 108 bytes for the path, of which one ends it.
 const UNIX_PATH_MAX: usize = 107;
 
+/// How addresses are written.
+const FORMS: &str = "HOST:PORT, unix:PATH or unix-abstract:NAME";
+
 /// A text that is no address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{address}` is not an address ({reason}): write HOST:PORT, unix:PATH or unix-abstract:NAME")]
+#[error("`{address}` is not an address ({reason}): write {instead}")]
 pub struct InvalidAddress {
     address: String,
     reason: &'static str,
+    /// What was meant, where that is known, or how addresses are written.
+    instead: String,
 }
 
 /// One server of a target, resolved.
@@ -110,7 +135,25 @@ mod tests {
         check("::1:80", Err("brackets"));
         check("localhost:http", Err("not a number"));
         check("localhost:65536", Err("not a number"));
+        let bare = "`http://127.0.0.1:50051` is not an address (one to listen on has no scheme; TLS is set up apart \
+                    from it): write 127.0.0.1:50051";
+        check("http://127.0.0.1:50051", Err(bare));
+        check("https://[::1]:443/path", Err("write [::1]:443"));
+        check("dns:///localhost:80", Err("write localhost:80"));
+        check("http://localhost", Err("write HOST:PORT, unix:PATH or"));
         check("unix:", Err("1 to 107 bytes"));
         check(&format!("unix:/{}", "x".repeat(107)), Err("1 to 107 bytes"));
+    }
+    #[test]
+    fn addresses_of_sockets_are_read_back_as_they_are() {
+        let check = |text: &str| {
+            let address: SocketAddr = text.parse().unwrap();
+            assert_eq!(Ok(ListenAddress::from(address)), text.parse());
+        };
+        check("127.0.0.1:50051");
+        check("[::1]:0");
+        check("[fe80::1%2]:80");
+        let (ip, port) = (IpAddr::from([127, 0, 0, 1]), 50051);
+        assert_eq!(Ok(ListenAddress::from((ip, port))), "127.0.0.1:50051".parse());
     }
 }
