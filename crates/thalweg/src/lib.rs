@@ -3,11 +3,10 @@
 //! Stubs come from `.proto` files by `thalweg-build`, in `build.rs`. Then a server is
 //!
 //! ```ignore
-//! let server = thalweg::Server::builder()
+//! thalweg::Server::builder()
 //!     .add_service(GreeterServer::new(MyGreeter))
-//!     .bind(&["127.0.0.1:50051".parse()?])
+//!     .serve("127.0.0.1:50051".parse()?)
 //!     .await?;
-//! server.serve().await?;
 //! ```
 //!
 //! and a client

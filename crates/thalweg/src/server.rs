@@ -4,6 +4,7 @@ mod handle;
 mod handler;
 mod intercepted;
 mod intercepted_service;
+mod listen_addresses;
 mod methods;
 #[cfg(feature = "opentelemetry")]
 mod traced;
@@ -12,17 +13,19 @@ mod trailers;
 mod untraced;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, pending};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
 use thalweg_engine::server::ServerConfig;
-use thalweg_engine::{self as engine, Encoding, Keepalive, KeepalivePolicy, ListenAddress};
+use thalweg_engine::{self as engine, Encoding, Keepalive, KeepalivePolicy};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use handle::ServerHandle;
 pub use intercepted_service::InterceptedService;
+pub use listen_addresses::ListenAddresses;
 pub use methods::{Methods, Service};
 pub use thalweg_engine::server::{BindError, BoundServer, ServeError};
 pub use trailers::Trailers;
@@ -44,11 +47,7 @@ use untraced::Tracing;
 /// #     fn register(self, _: &mut Methods) {}
 /// # }
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-/// let server = thalweg::Server::builder()
-///     .add_service(Greeter)
-///     .bind(&["127.0.0.1:50051".parse()?])
-///     .await?;
-/// server.serve().await?;
+/// thalweg::Server::builder().add_service(Greeter).serve("127.0.0.1:50051".parse()?).await?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -314,13 +313,42 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves on one socket until the process ends. What listens on several addresses, on UNIX sockets, or on a port
+    /// that the system chooses, [binds](Self::bind) first.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind) and [`BoundServer::serve`].
+    pub async fn serve(self, address: SocketAddr) -> Result<(), ServerError> {
+        self.serve_with_shutdown(address, pending()).await
+    }
+
+    /// As [`serve`](Self::serve), until `shutdown` is ready; then it stops gracefully, as
+    /// [`BoundServer::serve_until`] does.
+    ///
+    /// ```no_run
+    /// # use thalweg::Server;
+    /// # async fn example(told_to_stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+    /// Server::builder().serve_with_shutdown("127.0.0.1:50051".parse()?, told_to_stop).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind) and [`BoundServer::serve_until`].
+    pub async fn serve_with_shutdown(
+        self,
+        address: SocketAddr,
+        shutdown: impl Future<Output = ()>,
+    ) -> Result<(), ServerError> {
+        Ok(self.bind(address).await?.serve_until(shutdown).await?)
+    }
+
     /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
     ///
     /// # Errors
     /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running.
-    pub async fn bind(self, addresses: &[ListenAddress]) -> Result<BoundServer, BindError> {
+    pub async fn bind(self, addresses: impl ListenAddresses) -> Result<BoundServer, BindError> {
         let (config, router) = self.into_parts();
-        engine::server::bind(config, router, addresses).await
+        engine::server::bind(config, router, &addresses.into_addresses()).await
     }
 
     /// Serves one connection over any byte stream until it is over: an in-memory pipe in a test, a socket that came
@@ -345,6 +373,18 @@ impl ServerBuilder {
         let (config, router) = self.into_parts();
         engine::server::serve_incoming(config, router, incoming, shutdown).await;
     }
+}
+
+/// Why a server that binds and serves in one step does not, or no longer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// It could not begin.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// It could not go on.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
 }
 
 impl fmt::Debug for ServerBuilder {

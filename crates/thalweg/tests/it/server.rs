@@ -1,5 +1,6 @@
 //! Servers: their listeners, requests that are not gRPC, messages that cannot be encoded.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,6 +127,36 @@ async fn addresses_that_cannot_be_had() {
     let error = thalweg::Server::builder().bind(&addresses).await.expect_err("taken").to_string();
     assert!(error.contains(&taken.0) && error.contains("another process has it"), "{error}");
     assert!(!path.exists(), "what had been bound before is given back");
+}
+
+#[tokio::test]
+async fn served_in_one_step() {
+    // An address of this test's own: its server is known by it.
+    let ip = IpAddr::from([127, 0, 13, 1]);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = thalweg::Server::builder().add_service(Echo::default());
+    let stopped = async move { stopped.await.unwrap_or(()) };
+    let serving = tokio::spawn(server.serve_with_shutdown(SocketAddr::new(ip, 0), stopped));
+    let target = soon(async {
+        loop {
+            let servers = thalweg::inventory::servers().into_iter();
+            let mut listening = servers.flat_map(|server| server.listening).map(|(_, at)| at.to_string());
+            match listening.find(|at| at.starts_with(&ip.to_string())) {
+                Some(target) => return target,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await;
+    let channel = connect(&target).await;
+    assert_eq!(echo(&channel, raw("x")).await.expect("an answer"), raw("x"));
+
+    let taken = target.parse().expect("a socket's address");
+    let error = thalweg::Server::builder().serve(taken).await.expect_err("taken").to_string();
+    assert!(error.contains(&target) && error.contains("another process has it"), "{error}");
+
+    stop.send(()).expect("it serves");
+    soon(serving).await.expect("no panic").expect("a clean end");
 }
 
 /// The server's sweep gives the memory of idle connections back after two of its intervals.
