@@ -1,5 +1,8 @@
-//! Between messages of an application and the engine's bytes.
+//! Between messages of an application and the engine's bytes, named as tonic's module is.
 
+/// [`Encoding`](crate::Encoding) by the name, and at the place, that tonic has for it.
+#[doc(inline)]
+pub use thalweg_engine::Encoding as CompressionEncoding;
 use thalweg_engine::{self as engine, Chain, Encode, Envelope, Payload};
 use tonic::{Extensions, Request, Response};
 

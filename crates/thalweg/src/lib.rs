@@ -25,7 +25,7 @@
 mod buffa_message;
 mod caller;
 pub mod channel;
-mod codec;
+pub mod codec;
 mod deadline;
 mod intercepted_channel;
 pub mod interceptor;

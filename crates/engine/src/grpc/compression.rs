@@ -11,6 +11,7 @@ use thalweg_http2::fields::{FieldList, Indexing};
 use crate::status::Status;
 
 /// How the messages of one direction of a call are compressed.
+#[doc(alias = "CompressionEncoding")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
