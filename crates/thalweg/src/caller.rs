@@ -1,6 +1,6 @@
 //! What makes calls: [`Caller`].
 
-use std::future::Future;
+use std::future::{Future, ready};
 
 use futures_core::Stream;
 use thalweg_engine::{CallOptions, Method};
@@ -13,7 +13,44 @@ use crate::streaming::Streaming;
 /// What generated clients make their calls with: a [`Channel`], one with interceptors around it
 /// ([`InterceptedChannel`](crate::InterceptedChannel)), or what stands in for either in a test.
 ///
-/// A clone is cheap, and is the same.
+/// A clone is cheap, and is the same. Call types that it leaves out end with UNIMPLEMENTED.
+///
+/// # In tests
+///
+/// What is written for the client of any caller, `fn greet<C: Caller>(greeter: &GreeterClient<C>)`, is tested without a
+/// server by one that answers itself. An interceptor that does not go on is the shortest, for all call types; others go
+/// around it as they do around a channel, and nothing is ever connected to:
+///
+/// ```
+/// use thalweg::bytes::Bytes;
+/// use thalweg::interceptor::{AnyMessage, Call, Messages, Next, Reply};
+/// use thalweg::{CallOptions, Caller, Channel, Method, Raw, Request, Response, Status};
+///
+/// async fn answer(call: Call, _: Next) -> Result<Reply, Status> {
+///     match call.method().name() {
+///         "SayHello" => {
+///             // With generated code, a `HelloRequest` and a `HelloReply`.
+///             let request = call.request().get_ref().as_one().and_then(AnyMessage::downcast_ref::<Raw>);
+///             Ok(Response::new(Messages::one(request.unwrap().clone())))
+///         }
+///         other => Err(Status::unimplemented(other)),
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let channel = Channel::builder("nowhere:1").connect_lazy()?.with_interceptor(answer);
+/// // let greeter = GreeterClient::new(channel);
+/// # let (method, options) = (Method::new("/helloworld.Greeter/SayHello"), CallOptions::default());
+/// # let request = Request::new(Raw(Bytes::from_static(b"Ada")));
+/// # let reply: Response<Raw> = channel.unary(&method, request, &options).await?;
+/// # assert_eq!(reply.into_inner().0, "Ada");
+/// # Ok(()) }
+/// ```
+///
+/// A server in memory ([`ChannelBuilder::connector`](crate::channel::ChannelBuilder::connector)) has the real
+/// transport in it. An implementation of this trait sees the types of its messages as parameters, which
+/// [`AnyMessage`](crate::interceptor::AnyMessage) leads out of and into.
 pub trait Caller: Clone + Send + Sync + 'static {
     /// The options of calls that set none of their own.
     fn call_options(&self) -> CallOptions {
@@ -26,7 +63,10 @@ pub trait Caller: Clone + Send + Sync + 'static {
         method: &Method,
         request: Request<Req>,
         options: &CallOptions,
-    ) -> impl Future<Output = Result<Response<Res>, Status>> + Send;
+    ) -> impl Future<Output = Result<Response<Res>, Status>> + Send {
+        let _ = (method, request, options);
+        ready(absent("unary"))
+    }
 
     /// Calls a client-streaming method, and returns with the reply.
     fn client_streaming<S, Res>(
@@ -38,7 +78,11 @@ pub trait Caller: Clone + Send + Sync + 'static {
     where
         S: Stream + Send + 'static,
         S::Item: Message,
-        Res: Message;
+        Res: Message,
+    {
+        let _ = (method, request, options);
+        ready(absent("client-streaming"))
+    }
 
     /// Calls a server-streaming method; returns when the server has sent its head.
     fn server_streaming<Req: Message, Res: Message>(
@@ -46,7 +90,10 @@ pub trait Caller: Clone + Send + Sync + 'static {
         method: &Method,
         request: Request<Req>,
         options: &CallOptions,
-    ) -> impl Future<Output = Result<Response<Streaming<Res>>, Status>> + Send;
+    ) -> impl Future<Output = Result<Response<Streaming<Res>>, Status>> + Send {
+        let _ = (method, request, options);
+        ready(absent("server-streaming"))
+    }
 
     /// Calls a bidirectional method; returns when the server has sent its head.
     fn bidi_streaming<S, Res>(
@@ -58,7 +105,11 @@ pub trait Caller: Clone + Send + Sync + 'static {
     where
         S: Stream + Send + 'static,
         S::Item: Message,
-        Res: Message;
+        Res: Message,
+    {
+        let _ = (method, request, options);
+        ready(absent("bidirectional"))
+    }
 }
 
 impl Caller for Channel {
@@ -115,4 +166,8 @@ impl Caller for Channel {
     {
         Channel::bidi_streaming(self, method, request, options)
     }
+}
+
+fn absent<T>(kind: &str) -> Result<T, Status> {
+    Err(Status::unimplemented(format!("this caller has no {kind} calls")))
 }

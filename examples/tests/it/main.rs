@@ -2,4 +2,5 @@
 
 mod generated;
 mod helloworld;
+mod mocks;
 mod prometheus;
