@@ -340,6 +340,7 @@ impl Channel {
                 scheme: self.shared.scheme,
                 authority: &self.shared.authority,
                 path: method.path(),
+                content_subtype: method.content_subtype(),
                 user_agent: &self.shared.user_agent,
                 accepts,
             }

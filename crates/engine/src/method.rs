@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::grpc::content_type;
+
 /// One method of a service: `/package.Service/Method`.
 ///
 /// Generated clients keep theirs in `static`s; tools make them at run time with [`Method::from_path`].
@@ -16,6 +18,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Debug)]
 pub struct Method {
     path: Cow<'static, str>,
+    /// Empty if nothing is said of it.
+    content_subtype: &'static str,
     /// 0 until asked for: names the method in the caches of channels.
     id: AtomicU32,
 }
@@ -23,14 +27,34 @@ pub struct Method {
 impl Clone for Method {
     /// The clone is the same method to the caches of channels.
     fn clone(&self) -> Self {
-        Self { path: self.path.clone(), id: AtomicU32::new(self.id()) }
+        Self { path: self.path.clone(), content_subtype: self.content_subtype, id: AtomicU32::new(self.id()) }
     }
 }
 
 impl Method {
     /// The method at `path`, which must be `/service/method`; [`Method::from_path`] checks it.
     pub const fn new(path: &'static str) -> Self {
-        Self { path: Cow::Borrowed(path), id: AtomicU32::new(0) }
+        Self { path: Cow::Borrowed(path), content_subtype: "", id: AtomicU32::new(0) }
+    }
+
+    /// The same method for messages of another format than Protobuf: its calls have the content type
+    /// `application/grpc+json` if this is `json`.
+    ///
+    /// ```
+    /// # use thalweg_engine as thalweg;
+    /// static FIND: thalweg::Method = thalweg::Method::new("/quotes.Quotes/Find").with_content_subtype("json");
+    /// assert_eq!(FIND.content_subtype(), "json");
+    /// ```
+    ///
+    /// # Panics
+    /// Where that can be no part of a content type; of a `static` that is an error of the compiler's.
+    #[must_use]
+    pub const fn with_content_subtype(mut self, subtype: &'static str) -> Self {
+        assert!(content_type::is_legal_subtype(subtype), "a content subtype has letters, digits, - . _ +");
+        self.content_subtype = subtype;
+        // Its heads are others.
+        self.id = AtomicU32::new(0);
+        self
     }
 
     /// The method at a path given at run time: `/service/method`, `service/method` or `service.method`.
@@ -42,12 +66,13 @@ impl Method {
         if !legal(service) || !legal(name) {
             return Err(invalid());
         }
-        Ok(Self { path: Cow::Owned(format!("/{service}/{name}")), id: AtomicU32::new(0) })
+        let path = Cow::Owned(format!("/{service}/{name}"));
+        Ok(Self { path, content_subtype: "", id: AtomicU32::new(0) })
     }
 
     /// Whatever is at `path`, gRPC or not.
     pub(crate) fn at(path: &str) -> Self {
-        Self { path: Cow::Owned(path.to_owned()), id: AtomicU32::new(0) }
+        Self { path: Cow::Owned(path.to_owned()), content_subtype: "", id: AtomicU32::new(0) }
     }
 
     /// `/package.Service/Method`.
@@ -55,7 +80,12 @@ impl Method {
         &self.path
     }
 
-    /// The same, to keep.
+    /// What content types say its messages are, behind `application/grpc+`; empty where they say nothing.
+    pub fn content_subtype(&self) -> &'static str {
+        self.content_subtype
+    }
+
+    /// The path, to keep.
     pub(crate) fn path_to_keep(&self) -> Cow<'static, str> {
         self.path.clone()
     }

@@ -9,7 +9,8 @@ use thalweg_engine::Chain;
 /// A message that a call can send or receive.
 ///
 /// With the feature `prost` (on by default) every `prost::Message` that is `Default` is one. Other serialisations
-/// implement the trait by hand; [`Raw`] passes bytes through as they are.
+/// implement the trait by hand, of a type around each message where stubs are to have them (`codec_path` of
+/// `thalweg-build`); [`Raw`] passes bytes through as they are.
 ///
 /// ```
 /// use thalweg::{DecodeError, Message};
@@ -36,6 +37,15 @@ use thalweg_engine::Chain;
 /// }
 /// ```
 pub trait Message: Sized + Send + Sync + 'static {
+    /// What content types say these messages are: `json` of `application/grpc+json`. Nothing by default, as for
+    /// Protobuf.
+    ///
+    /// A method of a server goes by its request's. It takes calls that say the same, which are answered so, and those
+    /// that say nothing; the others end with UNIMPLEMENTED. Without one, what calls say is not looked at. A client's
+    /// calls say what is said of their [`Method`](crate::Method::with_content_subtype), for which generated clients use
+    /// this.
+    const CONTENT_SUBTYPE: &'static str = "";
+
     /// How many bytes [`encode`](Message::encode) appends.
     ///
     /// The transport frames the message by this number, before it is encoded: it must be exact.

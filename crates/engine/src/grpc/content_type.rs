@@ -1,7 +1,26 @@
 //! `content-type`: what tells a gRPC request or response from any other.
 
-/// What we send: the format of the messages is agreed on elsewhere.
+use std::borrow::Cow;
+
+/// What stands for Protobuf, and for any format that is agreed on elsewhere.
 pub(crate) const GRPC: &str = "application/grpc";
+
+/// The content type of messages of this subtype: `application/grpc+json`, or `application/grpc` if it is empty.
+pub(crate) fn of(subtype: &str) -> Cow<'static, str> {
+    if subtype.is_empty() { Cow::Borrowed(GRPC) } else { Cow::Owned(format!("{GRPC}+{subtype}")) }
+}
+
+/// Whether a content type can have this subtype: there is none, or it is a token (RFC 9110 §5.6.2).
+pub(crate) const fn is_legal_subtype(subtype: &str) -> bool {
+    let (bytes, mut at) = (subtype.as_bytes(), 0);
+    while at < bytes.len() {
+        if !(bytes[at].is_ascii_alphanumeric() || matches!(bytes[at], b'-' | b'.' | b'_' | b'+')) {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
 
 /// The subtype of a gRPC content type: `proto` of `application/grpc+proto`, empty if there is none.
 ///
@@ -25,6 +44,21 @@ pub(crate) fn subtype(content_type: &[u8]) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_subtype_is_read_as_it_was_written() {
+        let check = |subtype: &str, expected: &str| {
+            assert_eq!(of(subtype), expected);
+            assert!(is_legal_subtype(subtype));
+            assert_eq!(super::subtype(expected.as_bytes()), Some(subtype.as_bytes()));
+        };
+        check("", "application/grpc");
+        check("json", "application/grpc+json");
+        check("vnd.x-y+cbor", "application/grpc+vnd.x-y+cbor");
+        for illegal in ["a b", "a;b", "a,b", "ä", "a\r\nb"] {
+            assert!(!is_legal_subtype(illegal), "{illegal:?}");
+        }
+    }
 
     #[test]
     fn content_types() {

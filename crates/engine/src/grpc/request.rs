@@ -24,6 +24,8 @@ pub(crate) struct Method<'a> {
     pub authority: &'a str,
     /// `/package.Service/Method`.
     pub path: &'a str,
+    /// What its messages are, if that is to be said.
+    pub content_subtype: &'a str,
     /// See [`user_agent`](super::user_agent).
     pub user_agent: &'a str,
     /// How the responses may be compressed.
@@ -41,7 +43,7 @@ impl Method<'_> {
         push(":path", self.path);
         push(":authority", self.authority);
         push("te", "trailers");
-        push("content-type", content_type::GRPC);
+        push("content-type", &content_type::of(self.content_subtype));
         push("user-agent", self.user_agent);
         push("grpc-accept-encoding", self.accepts.value());
         fields
@@ -128,6 +130,28 @@ pub(crate) fn receive<'a>(
     })
 }
 
+/// Which content subtype a request has, to a method whose messages are of `subtype`: that, or none.
+///
+/// # Errors
+///
+/// Another one ends the call with UNIMPLEMENTED. What is not gRPC's is [refused](receive) by itself.
+pub(crate) fn content_subtype<'a>(
+    fields: impl IntoIterator<Item = Field<'a>>,
+    subtype: &'static str,
+) -> Result<&'static str, Status> {
+    let Some(field) = fields.into_iter().find(|field| field.name == b"content-type") else { return Ok("") };
+    match content_type::subtype(field.value) {
+        None | Some(b"") => Ok(""),
+        Some(asked) if asked.eq_ignore_ascii_case(subtype.as_bytes()) => Ok(subtype),
+        Some(_) => {
+            let (asked, plain) = (String::from_utf8_lossy(field.value), content_type::of(""));
+            let typed = content_type::of(subtype);
+            let why = format!("content-type {asked:?} is not supported; accepted are {plain} and {typed}");
+            Err(Status::unimplemented(why))
+        }
+    }
+}
+
 /// What can be read of the metadata of a request whose head is [refused](receive).
 pub(crate) fn readable_metadata<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> HeaderMap {
     Collector::readable(fields).finish()
@@ -186,6 +210,7 @@ mod tests {
                 scheme: "http",
                 authority: "localhost:50051",
                 path: "/package.Service/Method",
+                content_subtype: "json",
                 user_agent: "test/1",
                 accepts: EncodingSet::ALL,
             };
@@ -193,6 +218,7 @@ mod tests {
             emit(timeout, encoding, metadata, usize::MAX, &mut fields).unwrap();
             assert_eq!(fields.get(b":path"), Some(&b"/package.Service/Method"[..]));
             assert_eq!(fields.get(b"te"), Some(&b"trailers"[..]));
+            assert_eq!(content_subtype(fields.iter(), "json").unwrap(), "json");
             let head = receive(fields.get(b":method"), EncodingSet::ALL, fields.iter()).unwrap();
             assert_eq!((head.timeout, head.encoding, head.accepts), (timeout, encoding, EncodingSet::ALL));
             let mut received = head.metadata;
@@ -203,6 +229,22 @@ mod tests {
         check(None, Encoding::Identity, &metadata);
         metadata.insert("x-a", "b".parse().unwrap());
         check(Some(Duration::from_millis(100)), Encoding::Gzip, &metadata);
+    }
+
+    #[test]
+    fn content_subtypes() {
+        let check = |content_type: &str, expected: Result<&str, &str>| {
+            let asked = content_subtype(fields(&[("content-type", content_type)]).iter(), "json");
+            assert_eq!(asked.as_deref().map_err(Status::message), expected, "{content_type}");
+        };
+        check("application/grpc", Ok(""));
+        check("application/grpc+json", Ok("json"));
+        check("application/grpc+JSON; charset=utf-8", Ok("json"));
+        check("text/html", Ok(""));
+        let proto = "content-type \"application/grpc+proto\" is not supported; accepted are application/grpc and \
+                     application/grpc+json";
+        check("application/grpc+proto", Err(proto));
+        assert_eq!(content_subtype(fields(&[]).iter(), "json").unwrap(), "");
     }
 
     #[test]

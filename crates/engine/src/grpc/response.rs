@@ -12,14 +12,14 @@ use super::{
 };
 use crate::status::Status;
 
-/// The fields that every response of a server begins with, Trailers-Only included.
+/// The fields that every response of a server begins with, Trailers-Only included, to requests of this content subtype.
 ///
 /// `accepts` is in each of them: a client whose encoding is refused must be told (PROTOCOL-HTTP2), and HPACK makes a
 /// byte of a field that never changes.
-pub(crate) fn fixed_fields(accepts: EncodingSet) -> FieldList {
+pub(crate) fn fixed_fields(accepts: EncodingSet, content_subtype: &str) -> FieldList {
     let mut fields = FieldList::new();
     fields.push(b":status", b"200", Indexing::Insert);
-    fields.push(b"content-type", content_type::GRPC.as_bytes(), Indexing::Insert);
+    fields.push(b"content-type", content_type::of(content_subtype).as_bytes(), Indexing::Insert);
     fields.push(b"grpc-accept-encoding", accepts.value().as_bytes(), Indexing::Insert);
     fields
 }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_a_server_sends_is_what_a_client_reads() {
-        let mut fields = fixed_fields(EncodingSet::ALL);
+        let mut fields = fixed_fields(EncodingSet::ALL, "");
         let mut metadata = HeaderMap::new();
         metadata.insert("x-a", "b".parse().unwrap());
         emit_head(Encoding::Gzip, &metadata, usize::MAX, &mut fields).unwrap();

@@ -14,6 +14,7 @@ use super::streaming_call::StreamingCall;
 use crate::connection::{Connection, Outgoing, RawReader, Single, keep_scratch, take_scratch};
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
+use crate::grpc::content_type;
 use crate::grpc::request::RequestHead;
 use crate::measure::Called;
 use crate::options::ServiceOptions;
@@ -32,6 +33,8 @@ pub trait Router: Send + Sync + fmt::Debug + 'static {
 pub struct ServerMethod {
     /// `package.Service/Method`, as metrics name it.
     pub(super) name: Arc<str>,
+    /// What its messages are; empty where requests may say anything of theirs.
+    pub(super) content_subtype: &'static str,
     pub(super) options: ServiceOptions,
     pub(super) handler: Handler,
     pub(super) cost: HandlerCost,
@@ -71,7 +74,19 @@ pub trait StreamingHandler: Send + Sync + 'static {
 impl ServerMethod {
     /// The method `name`: `package.Service/Method`.
     pub fn new(name: &str, options: ServiceOptions, handler: Handler) -> Self {
-        Self { name: name.into(), options, handler, cost: HandlerCost::default() }
+        Self { name: name.into(), content_subtype: "", options, handler, cost: HandlerCost::default() }
+    }
+
+    /// Says what its messages are: `json` of `application/grpc+json`. Requests may say so too, and their answers then
+    /// do; those that say another thing are refused. An empty one leaves it open.
+    ///
+    /// # Panics
+    /// Where it can be no part of a content type.
+    #[must_use]
+    pub fn with_content_subtype(mut self, subtype: &'static str) -> Self {
+        assert!(content_type::is_legal_subtype(subtype), "a content subtype has letters, digits, - . _ +");
+        self.content_subtype = subtype;
+        self
     }
 
     /// Whether its calls start with the head.

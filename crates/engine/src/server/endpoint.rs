@@ -390,7 +390,14 @@ fn parse(
     let path = head.path().unwrap_or_default();
     let found = router.find(path);
     let accepts = found.as_ref().map_or(EncodingSet::ALL, |method| method.options.accept_compressed);
-    let answer_head = respond::fixed_head(accepts);
+    // Most methods leave it open what their messages are, and look at no field more.
+    let content_subtype = match &found {
+        Ok(method) if !method.content_subtype.is_empty() => {
+            request::content_subtype(head.iter(), method.content_subtype)
+        }
+        _ => Ok(""),
+    };
+    let answer_head = respond::fixed_head(accepts, content_subtype.as_ref().copied().unwrap_or_default());
     let refused = |status| {
         let path = String::from_utf8_lossy(path).into_owned();
         let metadata = if is_traced { request::readable_metadata(head.iter()) } else { HeaderMap::new() };
@@ -410,7 +417,7 @@ fn parse(
         Err(refusal) => return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path))),
     };
     received.connection = info.cloned();
-    match found {
+    match content_subtype.and(found) {
         Err(status) => refused(status),
         Ok(method) => {
             let encoding = response_encoding(method.options.send_compressed, &received);

@@ -1,7 +1,8 @@
 //! Encodes responses, and writes them under the connection's lock.
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -27,10 +28,23 @@ pub(super) struct Reply {
 /// What the heads of all responses of a method begin with.
 pub(super) type FixedHead = Arc<FixedFields>;
 
-/// What the heads of responses begin with where requests may be compressed in these ways.
-pub(super) fn fixed_head(accepts: EncodingSet) -> &'static FixedHead {
+/// What the heads of responses begin with where requests may be compressed in these ways, and have this content
+/// subtype.
+pub(super) fn fixed_head(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHead {
     static HEADS: [OnceLock<FixedHead>; EncodingSet::COUNT] = [const { OnceLock::new() }; EncodingSet::COUNT];
-    HEADS[accepts.index()].get_or_init(|| FixedFields::new(response::fixed_fields(accepts)))
+    if !content_subtype.is_empty() {
+        return fixed_head_of_subtype(accepts, content_subtype);
+    }
+    HEADS[accepts.index()].get_or_init(|| FixedFields::new(response::fixed_fields(accepts, "")))
+}
+
+/// They stay: there are as many as the program has names of subtypes.
+fn fixed_head_of_subtype(accepts: EncodingSet, content_subtype: &'static str) -> &'static FixedHead {
+    static HEADS: Mutex<BTreeMap<(usize, &str), &FixedHead>> = Mutex::new(BTreeMap::new());
+    let mut heads = HEADS.lock().unwrap_or_else(PoisonError::into_inner);
+    heads.entry((accepts.index(), content_subtype)).or_insert_with(|| {
+        Box::leak(Box::new(FixedFields::new(response::fixed_fields(accepts, content_subtype))))
+    })
 }
 
 /// The trailers of a call that succeeded and says no more.

@@ -210,7 +210,11 @@ fn end_call(state: &mut State, key: SlotKey, status: &Status) {
     let Some((slot, http2, deferred)) = state.parts(key) else { return };
     let stream = slot.stream;
     if slot.server().is_some_and(|call| call.on_end.take().is_some()) {
-        respond::refuse(state, &Reply::of_none(key, stream, respond::fixed_head(EncodingSet::ALL)), status);
+        respond::refuse(
+            state,
+            &Reply::of_none(key, stream, respond::fixed_head(EncodingSet::ALL, "")),
+            status,
+        );
     } else {
         slot.inbox.discard(stream, http2);
         slot.end(End::Complete(Err(status.clone())));

@@ -74,11 +74,13 @@ impl<'a> Methods<'a> {
         self.router.server.clone()
     }
 
-    fn insert(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
+    /// `Req` is what its requests are decoded to.
+    fn insert<Req: Message>(&mut self, name: &str, handler: Handler, options: &ServiceOptions) {
         let path = self.path(name);
         let mut options = options.clone();
         options.send_compressed = options.send_compressed.or(self.router.send_compressed);
-        let method = ServerMethod::new(&path[1..], options, handler);
+        let method =
+            ServerMethod::new(&path[1..], options, handler).with_content_subtype(Req::CONTENT_SUBTYPE);
         self.router.methods.insert(path.into_bytes(), Arc::new(method));
     }
 
@@ -132,7 +134,7 @@ impl<'a> Methods<'a> {
             let last = one_to_one(service, call);
             Handler::unary(self.intercepted::<Req>(name, CallType::Unary, last))
         };
-        self.insert(name, handler, options);
+        self.insert::<Req>(name, handler, options);
     }
 
     /// Adds a method with a stream of requests and one response.
@@ -154,7 +156,7 @@ impl<'a> Methods<'a> {
         } else {
             self.seen::<Req>(name, CallType::ClientStreaming, many_to_one(Arc::clone(service), call))
         };
-        self.insert(name, handler, options);
+        self.insert::<Req>(name, handler, options);
     }
 
     /// Adds a method with one request and a stream of responses.
@@ -177,7 +179,7 @@ impl<'a> Methods<'a> {
         } else {
             self.seen::<Req>(name, CallType::ServerStreaming, one_to_many(Arc::clone(service), call))
         };
-        self.insert(name, handler, options);
+        self.insert::<Req>(name, handler, options);
     }
 
     /// Adds a method with a stream of requests and a stream of responses.
@@ -200,7 +202,7 @@ impl<'a> Methods<'a> {
         } else {
             self.seen::<Req>(name, CallType::BidiStreaming, many_to_many(Arc::clone(service), call))
         };
-        self.insert(name, handler, options);
+        self.insert::<Req>(name, handler, options);
     }
 }
 

@@ -7,6 +7,7 @@ mod cancel;
 mod channel;
 mod compression;
 mod connection_limits;
+mod content_types;
 mod errors;
 mod flow;
 mod held;
