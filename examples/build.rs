@@ -1,4 +1,5 @@
-//! Makes clients and servers from the `.proto` files; the messages of the notes are buffa's.
+//! Makes clients and servers from the `.proto` files; the messages of the notes are buffa's, those of
+//! the quotes JSON.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,5 +13,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     thalweg_build::compile_protos("proto/echo.proto")?;
     thalweg_build::compile_protos("proto/routeguide.proto")?;
     thalweg_build::configure().buffa_views().compile_protos(&["proto/notes.proto"], &["proto"])?;
+    thalweg_build::configure()
+        .codec_path("crate::Json")
+        .message_attribute(".", "#[derive(serde::Serialize, serde::Deserialize)]")
+        .compile_protos(&["proto/quotes.proto"], &["proto"])?;
     Ok(())
 }

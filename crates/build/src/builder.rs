@@ -113,6 +113,23 @@ impl Builder {
         self
     }
 
+    /// Puts a type around all messages of services, whose `thalweg::Message` then says how they are encoded, and
+    /// what content types call it: `crate::Json` has clients and servers send and receive `crate::Json<Order>`. It has
+    /// one parameter, and a path that starts with `::` or `crate::`.
+    ///
+    /// ```no_run
+    /// fn main() -> Result<(), thalweg_build::Error> {
+    ///     thalweg_build::configure()
+    ///         .codec_path("crate::Json")
+    ///         .message_attribute(".", "#[derive(serde::Serialize, serde::Deserialize)]")
+    ///         .compile_protos(&["proto/shop.proto"], &["proto"])
+    /// }
+    /// ```
+    pub fn codec_path(mut self, path: impl Into<String>) -> Self {
+        self.services.codec = Some(path.into());
+        self
+    }
+
     /// Messages are buffa's in place of prost's. The crate then needs `buffa`, and `thalweg` with its feature of that
     /// name.
     ///

@@ -2,7 +2,7 @@
 
 use prost_build::{Method, Service};
 
-use crate::name::{ServiceNames, client_method, message_path, method_static};
+use crate::name::{ServiceNames, client_method, method_static};
 use crate::service::{CallType, MODULE_LINTS, ServiceOptions, deprecation};
 
 /// `pub mod greeter_client { .. }`
@@ -12,7 +12,8 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     let client_attributes = options.client_attributes.of(names);
     let service_documentation = options.documentation(&service.comments, full);
     let service_deprecation = deprecation(service.options.deprecated());
-    let statics: String = service.methods.iter().map(|method| method_descriptor(method, full)).collect();
+    let statics: String =
+        service.methods.iter().map(|method| method_descriptor(method, full, options)).collect();
     let methods: String = service.methods.iter().map(|method| call(method, full, options)).collect();
     format!(
         r"
@@ -117,17 +118,26 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
 }
 
 /// `pub static SAY_HELLO: thalweg::Method = ..;`
-fn method_descriptor(method: &Method, service: &str) -> String {
+fn method_descriptor(method: &Method, service: &str, options: &ServiceOptions) -> String {
     let name = method_static(method);
     let path = format!("/{service}/{}", method.proto_name);
-    format!("/// `{path}`\npub static {name}: thalweg::Method = thalweg::Method::new(\"{path}\");\n")
+    let content_subtype = if options.codec.is_some() {
+        let message = options.sent(&method.input_type);
+        format!(".with_content_subtype(<{message} as thalweg::Message>::CONTENT_SUBTYPE)")
+    } else {
+        String::new()
+    };
+    format!(
+        "/// `{path}`
+        pub static {name}: thalweg::Method = thalweg::Method::new(\"{path}\"){content_subtype};\n"
+    )
 }
 
 /// `pub async fn say_hello(&self, ..) -> .. { .. }`
 fn call(method: &Method, service: &str, options: &ServiceOptions) -> String {
     let call_type = CallType::of(method);
-    let input = message_path(&method.input_type);
-    let output = options.received(&message_path(&method.output_type));
+    let input = options.sent(&method.input_type);
+    let output = options.received(&method.output_type);
     let (argument, conversion) = match call_type {
         CallType::Unary | CallType::ServerStreaming => {
             (format!("thalweg::IntoRequest<{input}>"), "into_request")

@@ -2,7 +2,7 @@
 
 use prost_build::{Method, Service};
 
-use crate::name::{ServiceNames, answer_stream, message_path};
+use crate::name::{ServiceNames, answer_stream};
 use crate::service::{CallType, MODULE_LINTS, ServiceOptions};
 
 /// `pub mod greeter_server { .. }`
@@ -124,8 +124,8 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
 /// answers with one.
 fn trait_method(method: &Method, service: &str, options: &ServiceOptions) -> String {
     let call_type = CallType::of(method);
-    let input = options.received(&message_path(&method.input_type));
-    let output = message_path(&method.output_type);
+    let input = options.received(&method.input_type);
+    let output = options.sent(&method.output_type);
     let question = match call_type {
         CallType::Unary | CallType::ServerStreaming => input,
         CallType::ClientStreaming | CallType::BidiStreaming => format!("thalweg::Streaming<{input}>"),

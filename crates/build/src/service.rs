@@ -2,7 +2,7 @@
 
 use prost_build::{Comments, Method};
 
-use crate::name::{ServiceNames, path_matches};
+use crate::name::{ServiceNames, message_path, path_matches};
 
 /// Which halves of a service are generated, and what is written above them.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct ServiceOptions {
     pub(crate) disable_comments: Vec<String>,
     /// What is received is a view of buffa's, not the owned message.
     pub(crate) receive_views: bool,
+    /// The type that is put around messages.
+    pub(crate) codec: Option<String>,
 }
 
 impl Default for ServiceOptions {
@@ -32,14 +34,27 @@ impl Default for ServiceOptions {
             trait_attributes: Attributes::default(),
             disable_comments: Vec::new(),
             receive_views: false,
+            codec: None,
         }
     }
 }
 
 impl ServiceOptions {
-    /// The type of a message that is received, whose path is that of one that is sent.
+    /// The type of a message that is sent, whose path prost gave.
+    pub(crate) fn sent(&self, path: &str) -> String {
+        let path = message_path(path);
+        match &self.codec {
+            Some(codec) => format!("{codec}<{path}>"),
+            None => path,
+        }
+    }
+
+    /// The type of a message that is received.
     pub(crate) fn received(&self, path: &str) -> String {
-        if self.receive_views { format!("thalweg::View<{path}View<'static>>") } else { path.to_owned() }
+        match &self.codec {
+            None if self.receive_views => format!("thalweg::View<{}View<'static>>", message_path(path)),
+            _ => self.sent(path),
+        }
     }
 
     /// The comments above and beside a service or method, as documentation.

@@ -33,6 +33,7 @@ const EXAMPLES: &[(&str, Run)] = &[
     ("failover", Alone),
     ("health", Alone),
     ("interceptors", Alone),
+    ("json", Alone),
     ("mock", Alone),
     ("mtls", Alone),
     ("notes-buffa", Alone),

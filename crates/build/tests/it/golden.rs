@@ -84,6 +84,11 @@ fn servers_alone() {
 }
 
 #[test]
+fn messages_within_a_type_of_ones_own() {
+    check("codec", &["rootless.proto"], |builder| builder.codec_path("crate::Json"));
+}
+
+#[test]
 fn messages_alone() {
     check("messages", &["rootless.proto"], |builder| builder.build_client(false).build_server(false));
 }
