@@ -44,6 +44,7 @@ Commands:
   bench same|slowed       What the lab says of our stack against itself
   costs [--record]        Count the instructions and allocations of the main calls; write them to xtask/costs.json,
                           with which the test step `costs` compares
+  tonic-surface           Whether crates/tonic has all that is public in the tonic of Cargo.lock
   figures [--check | --list | --measure [NAME]...]
                           Write the documents' tables of figures anew from docs/results; compare only; list the
                           measurements; measure all, or those named, and then write
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
         Some("spin") => bench::spin::run(arguments),
         Some("attacks") => bench::attacks(arguments),
         Some("costs") => costs::run(arguments),
+        Some("tonic-surface") => test::surface::run(arguments),
         Some("figures") => figures::run(arguments),
         Some("help" | "--help" | "-h") => {
             print!("{USAGE}");

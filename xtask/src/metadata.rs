@@ -1,6 +1,7 @@
 //! What `cargo metadata` says about the workspace and everything that it is built from.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -20,6 +21,7 @@ pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
+    pub(crate) manifest_path: PathBuf,
     pub(crate) rust_version: Option<String>,
     /// What its manifest asks for, by kind, whether or not a feature turns it on.
     pub(crate) dependencies: Vec<(Kind, String)>,
@@ -74,6 +76,7 @@ fn package(value: &Value) -> Package {
         id: text(&value["id"]),
         name: text(&value["name"]),
         version: text(&value["version"]),
+        manifest_path: text(&value["manifest_path"]).into(),
         rust_version: value["rust_version"].as_str().map(str::to_owned),
         dependencies: array(&value["dependencies"]).map(dependency).collect(),
     }

@@ -21,6 +21,7 @@ pub(crate) mod rust;
 mod schedule;
 mod services;
 mod steps;
+pub(crate) mod surface;
 mod tls;
 mod tokens;
 

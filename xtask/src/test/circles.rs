@@ -277,7 +277,7 @@ fn uses(file: &File, modules: &BTreeMap<Vec<String>, usize>) -> Vec<Use> {
 }
 
 /// Reads one tree of a `use` from `position` on; gives the position behind it.
-fn leaf(
+pub(super) fn leaf(
     tokens: &[Token],
     mut position: usize,
     prefix: &[String],

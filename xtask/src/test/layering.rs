@@ -70,6 +70,7 @@ const FORBIDDEN_IN_TREE: &[(&str, &[&str], &str)] = &[
     ("thalweg-link", &["tokio"], "its thread is woken to the microsecond, which a runtime's timers are not"),
     ("thalweg-engine", &["tonic", "prost", "buffa"], "it knows no message type, and no type of a face"),
     ("thalweg-engine", TRANSPORTS, "it is one itself"),
+    ("thalweg-tonic", &["prost", "hyper-timeout"], "it knows no message type, and is tonic's channel itself"),
     ("thalweg-services", TRANSPORTS, "tonic lends its vocabulary, not its transport"),
     ("thalweg", TRANSPORTS, "tonic lends its vocabulary, not its transport"),
     (

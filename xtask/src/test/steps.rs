@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     conformance, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative, peers, rebuild,
-    report, rust, services, tls,
+    report, rust, services, surface, tls,
 };
 use crate::job::{Failure, Log};
 
@@ -51,6 +51,15 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Builds,
         after: &[],
         run: layering::check,
+    },
+    Step {
+        name: "surface",
+        proves: "`crates/tonic` has every public module, item, method, field, trait and feature of the tonic in \
+                 `Cargo.lock`, but for a list of exceptions with their reasons",
+        needs: "",
+        sequence: Builds,
+        after: &[],
+        run: surface::check,
     },
     Step {
         name: "lints",

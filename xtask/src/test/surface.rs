@@ -1,0 +1,401 @@
+//! `cargo xtask tonic-surface`: whether `crates/tonic` has all that is public in the tonic that the lock file names.
+//!
+//! Names are read from the sources of both, as words and braces. A module or item that `crates/tonic` re-exports from
+//! tonic is there whole. Where it has a module of its own, the names in it, and the methods, public fields and traits
+//! of their types, are looked for one by one; the methods on the crate's page, too. Signatures are not compared: what
+//! generated code asks for is compiled by the crate's own tests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use super::circles::leaf;
+use super::modules::path_of;
+use super::tokens::{self, Token};
+use crate::arguments::Arguments;
+use crate::ended::Ended;
+use crate::job::{Failure, Log};
+use crate::metadata::Metadata;
+use crate::workspace;
+
+/// What `crates/tonic` leaves out, and why.
+const EXCEPTIONS: &[(&str, &str)] =
+    &[("transport::Error: impl StdError", "it is `std::error::Error` under another name")];
+
+/// What `crates/tonic` does with each function of its own modules.
+const PAGE: &str = "docs/tonic.md";
+
+pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Ended> {
+    arguments.finish()?;
+    let found = Compared::find(&Log::create("tonic-surface")?)?;
+    println!("{}", found.looked_for());
+    for (name, why) in EXCEPTIONS {
+        println!("left out: {name}: {why}");
+    }
+    for line in &found.wrong {
+        println!("{line}");
+    }
+    Ok(if found.wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
+    let found = Compared::find(log)?;
+    for line in &found.wrong {
+        log.line(line)?;
+    }
+    match found.wrong.len() {
+        0 => Ok(found.looked_for()),
+        count => Err(Failure::failed(format!("{}: {count} lines for crates/tonic", found.looked_for()))),
+    }
+}
+
+struct Compared {
+    version: String,
+    count: usize,
+    /// A line for each name that is missing, and for each exception that is none.
+    wrong: Vec<String>,
+}
+
+impl Compared {
+    fn find(log: &Log) -> Result<Self, Failure> {
+        let metadata = Metadata::load(log)?;
+        let tonic = metadata.packages.iter().find(|package| package.name == "tonic");
+        let tonic = tonic.ok_or_else(|| Failure::failed("no crate of the workspace is built with tonic"))?;
+        let theirs = Surface::of_folder(tonic.manifest_path.parent().unwrap_or(Path::new("")))?;
+        let ours = Surface::of_folder(&workspace::root().join("crates/tonic"))?;
+        let missing = theirs.missing_from(&ours);
+        let is_excepted = |name: &String| EXCEPTIONS.iter().any(|(exception, _)| exception == name);
+        let page = fs::read_to_string(workspace::root().join(PAGE))?;
+        let untold = missing.iter().filter(|name| !is_excepted(name));
+        let idle = EXCEPTIONS.iter().filter(|(name, _)| !missing.contains(*name));
+        let wrong = untold
+            .map(|name| format!("missing: {name}"))
+            .chain(theirs.functions_beside(&ours).into_iter().filter_map(|name| {
+                let is_told = page.contains(&format!("`{name}`")) || page.contains(&format!("::{name}`"));
+                (!is_told).then(|| format!("not in {PAGE}: {name}"))
+            }))
+            .chain(idle.map(|(name, _)| format!("on the list of exceptions, and not missing: {name}")))
+            .collect();
+        Ok(Self { version: tonic.version.clone(), count: theirs.count_beside(&ours), wrong })
+    }
+
+    fn looked_for(&self) -> String {
+        format!("{} names of tonic {}", self.count, self.version)
+    }
+}
+
+/// What a crate has for others to use.
+#[derive(Debug, Default)]
+struct Surface {
+    /// The names in each module that is declared public, and in others.
+    modules: BTreeMap<Vec<String>, BTreeMap<String, Origin>>,
+    /// Public methods, fields and traits, by the top module and name of their type.
+    members: BTreeMap<(String, String), BTreeSet<String>>,
+    features: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Origin {
+    Item,
+    Module,
+    /// Re-exported, from this path.
+    Used(Vec<String>),
+}
+
+impl Surface {
+    /// Of the crate whose manifest lies in `folder`.
+    fn of_folder(folder: &Path) -> Result<Self, Failure> {
+        let mut surface = Self::default();
+        let mut waiting: Vec<PathBuf> = vec![folder.join("src")];
+        while let Some(folder) = waiting.pop() {
+            for entry in fs::read_dir(&folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    waiting.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "rs") {
+                    surface.add(&path, &fs::read_to_string(&path)?);
+                }
+            }
+        }
+        surface.features = features(&fs::read_to_string(folder.join("Cargo.toml"))?);
+        Ok(surface)
+    }
+
+    /// What a file has; its path has a folder `src`.
+    fn add(&mut self, path: &Path, text: &str) {
+        let parts: Vec<_> = path.iter().collect();
+        let root = parts.iter().rposition(|part| *part == "src").map_or(0, |at| at + 1);
+        let module = path_of(&parts[root..].iter().collect::<PathBuf>());
+        let tokens = tokens::read(text).kept;
+        self.add_names(&module, &tokens);
+        self.add_members(&module, &tokens);
+    }
+
+    fn add_names(&mut self, module: &[String], tokens: &[Token]) {
+        let text = |position: usize| tokens.get(position).map_or("", |token| token.text.as_str());
+        for (position, token) in tokens.iter().enumerate().filter(|(_, token)| token.depth == 0) {
+            if token.text == "macro_rules" && text(position.wrapping_sub(2)) == "macro_export" {
+                let names = self.modules.entry(Vec::new()).or_default();
+                names.insert(text(position + 2).to_owned(), Origin::Item);
+            }
+            if token.text != "pub" || text(position + 1) == "(" {
+                continue;
+            }
+            let names = self.modules.entry([module, &token.inline[..]].concat()).or_default();
+            let Some(keyword) = (position + 1..position + 5).find(|at| DEFINING.contains(&text(*at))) else {
+                continue;
+            };
+            match text(keyword) {
+                "use" => {
+                    let mut found = Vec::new();
+                    leaf(tokens, keyword + 1, &[], &mut found);
+                    names.extend(found.into_iter().map(|(name, path)| (name, Origin::Used(path))));
+                }
+                "mod" => drop(names.insert(text(keyword + 1).to_owned(), Origin::Module)),
+                _ => drop(names.insert(text(keyword + 1).to_owned(), Origin::Item)),
+            }
+        }
+    }
+
+    fn add_members(&mut self, module: &[String], tokens: &[Token]) {
+        let text = |position: usize| tokens.get(position).map_or("", |token| token.text.as_str());
+        let top = module.first().cloned().unwrap_or_default();
+        let mut owner: Option<String> = None;
+        let mut derived: Vec<String> = Vec::new();
+        for (position, token) in tokens.iter().enumerate() {
+            let mut add = |owner: &str, member: String| {
+                self.members.entry((top.clone(), owner.to_owned())).or_default().insert(member);
+            };
+            match (token.depth, token.text.as_str()) {
+                (0, "derive") => {
+                    let words = tokens[position + 2..].iter().take_while(|token| token.text != ")");
+                    derived.extend(words.filter(|token| token.text != ",").map(|token| token.text.clone()));
+                }
+                (0, "struct" | "enum") => {
+                    derived.drain(..).for_each(|name| add(text(position + 1), format!("impl {name}")));
+                    owner = (token.text == "struct").then(|| text(position + 1).to_owned());
+                }
+                (0, "impl") if text(position + 1) != "Trait" && starts_item(tokens, position) => {
+                    let (implemented, of) = header(tokens, position + 1);
+                    if let Some(name) = &implemented {
+                        add(&of, format!("impl {name}"));
+                    }
+                    owner = implemented.is_none().then_some(of);
+                }
+                (0, "trait" | "fn" | "macro_rules") => owner = None,
+                (1, "pub") if text(position + 1) != "(" => {
+                    let Some(owner) = &owner else { continue };
+                    let function = (position + 1..position + 5).find(|at| text(*at) == "fn");
+                    match function {
+                        Some(at) => add(owner, format!("fn {}", text(at + 1))),
+                        None if text(position + 2) == ":" => {
+                            add(owner, format!("field {}", text(position + 1)));
+                        }
+                        None => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Public modules that `ours` does not have from this crate whole, with their names.
+    fn own_modules<'a>(&'a self, ours: &'a Self) -> Vec<(&'a [String], &'a BTreeMap<String, Origin>)> {
+        let mut found = Vec::new();
+        let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
+        while let Some(path) = waiting.pop() {
+            let Some((path, names)) = self.modules.get_key_value(&path) else { continue };
+            found.push((path.as_slice(), names));
+            for (name, _) in names.iter().filter(|(_, origin)| **origin == Origin::Module) {
+                if ours.origin(path, name) == Some(&Origin::Module) {
+                    waiting.push([path, std::slice::from_ref(name)].concat());
+                }
+            }
+        }
+        found
+    }
+
+    fn origin(&self, module: &[String], name: &str) -> Option<&Origin> {
+        self.modules.get(module)?.get(name)
+    }
+
+    fn is_from_tonic(&self, module: &[String], name: &str) -> bool {
+        matches!(self.origin(module, name), Some(Origin::Used(path)) if path[0] == "tonic")
+    }
+
+    fn missing_from(&self, ours: &Self) -> BTreeSet<String> {
+        let mut missing = BTreeSet::new();
+        for (module, names) in self.own_modules(ours) {
+            for name in names.keys() {
+                let path = [module, std::slice::from_ref(name)].concat().join("::");
+                if ours.origin(module, name).is_none() {
+                    missing.insert(path);
+                } else if !ours.is_from_tonic(module, name) {
+                    let none = BTreeSet::new();
+                    let key = (module.first().cloned().unwrap_or_default(), name.clone());
+                    let has = ours.members.get(&key).unwrap_or(&none);
+                    let wanted = self.members.get(&key).unwrap_or(&none);
+                    missing.extend(wanted.difference(has).map(|member| format!("{path}: {member}")));
+                }
+            }
+        }
+        let is_private = |name: &&String| name.starts_with('_');
+        let features = self.features.difference(&ours.features).filter(|name| !is_private(name));
+        missing.extend(features.map(|name| format!("feature {name}")));
+        missing
+    }
+
+    /// All that a crate with the modules and items of `ours`, and nothing in them, has not.
+    fn members_beside(&self, ours: &Self) -> BTreeSet<String> {
+        self.missing_from(&Self { modules: ours.modules.clone(), ..Self::default() })
+    }
+
+    /// How many names there are in modules that `ours` has of its own, with the members of their types.
+    fn count_beside(&self, ours: &Self) -> usize {
+        let names: usize = self.own_modules(ours).iter().map(|(_, names)| names.len()).sum();
+        names + self.members_beside(ours).len()
+    }
+
+    /// The names of the methods among them.
+    fn functions_beside(&self, ours: &Self) -> BTreeSet<String> {
+        let members = self.members_beside(ours);
+        members.iter().filter_map(|member| Some(member.split_once(": fn ")?.1.to_owned())).collect()
+    }
+}
+
+const DEFINING: &[&str] =
+    &["fn", "struct", "enum", "union", "trait", "type", "const", "static", "mod", "use"];
+
+/// Whether an item begins at `position`, and it is no `impl` in a type.
+fn starts_item(tokens: &[Token], position: usize) -> bool {
+    let before = position.checked_sub(1).map(|at| tokens[at].text.as_str());
+    matches!(before, None | Some("}" | ";" | "]" | "unsafe"))
+}
+
+/// Of an `impl` whose head goes on at `position`: the trait, if it is of one, and the type.
+fn header(tokens: &[Token], position: usize) -> (Option<String>, String) {
+    let mut paths = vec![String::new()];
+    let mut angles = 0_i32;
+    let mut is_generics = tokens.get(position).is_some_and(|token| token.text == "<");
+    for (at, token) in tokens.iter().enumerate().skip(position) {
+        let is_arrow = token.text == ">" && tokens[at - 1].text == "-";
+        match token.text.as_str() {
+            "<" => angles += 1,
+            ">" if !is_arrow => angles -= 1,
+            _ => {}
+        }
+        if is_generics {
+            is_generics = angles > 0;
+            continue;
+        }
+        match token.text.as_str() {
+            "{" | "where" if angles == 0 => break,
+            "for" if angles == 0 => paths.push(String::new()),
+            // Paths are told apart by their last names alone: `fmt::Debug` is `Debug`.
+            "::" => {
+                let path = paths.last_mut().expect("there is one");
+                let kept =
+                    path.rfind(|last: char| !(last.is_alphanumeric() || last == '_')).map_or(0, |at| at + 1);
+                path.truncate(kept);
+            }
+            word => paths.last_mut().expect("there is one").push_str(word),
+        }
+    }
+    let of = paths.pop().unwrap_or_default();
+    let of = of.split('<').next().unwrap_or_default().to_owned();
+    (paths.pop(), of)
+}
+
+/// The names in a manifest's `[features]`.
+fn features(manifest: &str) -> BTreeSet<String> {
+    let section = manifest.lines().skip_while(|line| *line != "[features]").skip(1);
+    let section = section.take_while(|line| !line.starts_with('['));
+    let is_name = |line: &&str| line.starts_with(|first: char| first.is_alphanumeric() || first == '_');
+    let names = section.filter(is_name).filter_map(|line| line.split_once('='));
+    names.map(|(name, _)| name.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn surface(files: &[(&str, &str)]) -> Surface {
+        let mut surface = Surface::default();
+        for (path, text) in files {
+            surface.add(&Path::new("src").join(path), text);
+        }
+        surface
+    }
+
+    fn check(theirs: &[(&str, &str)], ours: &[(&str, &str)], missing: &[&str]) {
+        let found: Vec<_> = surface(theirs).missing_from(&surface(ours)).into_iter().collect();
+        assert_eq!(found, missing, "{theirs:?} {ours:?}");
+    }
+
+    #[test]
+    fn names_of_public_modules_are_looked_for() {
+        check(&[("lib.rs", "pub struct A;")], &[("lib.rs", "")], &["A"]);
+        check(&[("lib.rs", "pub struct A;")], &[("lib.rs", "pub use tonic::A;")], &[]);
+        check(&[("lib.rs", "pub use a::{B, c::D as E};")], &[("lib.rs", "pub struct B;")], &["E"]);
+        check(
+            &[("lib.rs", "struct A; pub(crate) struct B; mod c;"), ("c.rs", "pub struct D;")],
+            &[("lib.rs", "")],
+            &[],
+        );
+        check(&[("lib.rs", "#[macro_export]\nmacro_rules! a { () => {} }")], &[("lib.rs", "")], &["a"]);
+        let theirs = [
+            ("lib.rs", "pub mod a;"),
+            ("a/mod.rs", "pub mod b; pub fn f() {}"),
+            ("a/b.rs", "pub type T = u8;"),
+        ];
+        check(&theirs, &[("lib.rs", "pub use tonic::a;")], &[]);
+        check(&theirs, &[("lib.rs", "pub mod a;"), ("a.rs", "pub use tonic::a::b;")], &["a::f"]);
+        check(&theirs, &[("lib.rs", "pub mod a;"), ("a.rs", "pub fn f() {} pub mod b;")], &["a::b::T"]);
+        check(&theirs, &[("lib.rs", "pub mod a { pub fn f() {} }")], &["a::b"]);
+    }
+
+    #[test]
+    fn members_of_types_are_looked_for() {
+        let check = |theirs: &str, ours: &str, missing: &[&str]| {
+            let theirs = format!("pub struct A; {theirs}");
+            check(&[("lib.rs", &theirs)], &[("lib.rs", &format!("pub struct A; {ours}"))], missing);
+            check(&[("lib.rs", &theirs)], &[("lib.rs", "pub use tonic::A;")], &[]);
+        };
+        check("impl A { pub fn f() {} fn g() {} pub(crate) fn h() {} }", "", &["A: fn f"]);
+        check("impl A { pub const fn f() {} }", "impl A { pub async fn f() {} }", &[]);
+        check("impl<T: Into<u8>> A<T> where T: X<u8> { pub fn f() { pub fn g() {} } }", "", &["A: fn f"]);
+        check("impl fmt::Debug for A { }", "impl std::fmt::Debug for A {}", &[]);
+        check("impl From<http::Uri> for A {}", "impl From<Uri> for A {}", &[]);
+        check("impl TryFrom<Vec<u8>> for A {}", "impl TryFrom<u8> for A {}", &["A: impl TryFrom<Vec<u8>>"]);
+        check("fn f() -> impl Send { } impl B { pub fn f() {} }", "", &[]);
+        check("impl Fn(u8) -> u8 for A {}", "", &["A: impl Fn(u8)->u8"]);
+    }
+
+    #[test]
+    fn functions_of_own_types_are_for_the_page() {
+        let theirs =
+            surface(&[("lib.rs", "pub struct A; impl A { pub fn f() {} fn g() {} } impl Clone for A {}")]);
+        let functions = |ours: &str| theirs.functions_beside(&surface(&[("lib.rs", ours)]));
+        assert_eq!(functions("pub struct A; impl A { pub fn f() {} }"), ["f".to_owned()].into());
+        assert_eq!(functions("pub use tonic::A;"), BTreeSet::new());
+    }
+
+    #[test]
+    fn derived_traits_and_fields_are_members() {
+        let theirs = "#[derive(Clone, Debug)]\npub struct A { pub b: u8, c: u8, pub(crate) d: u8 }";
+        check(
+            &[("lib.rs", theirs)],
+            &[("lib.rs", "pub struct A { b: u8 } impl Clone for A {}")],
+            &["A: field b", "A: impl Debug"],
+        );
+    }
+
+    #[test]
+    fn features_are_looked_for() {
+        let names = features("[a]\nz = 1\n[features]\n# b\nc = [\n    \"d\",\n]\n_e = []\n[f]\ng = 1");
+        assert_eq!(names.into_iter().collect::<Vec<_>>(), ["_e", "c"]);
+        let theirs = Surface { features: ["_a".into(), "b".into()].into(), ..Surface::default() };
+        assert_eq!(theirs.missing_from(&Surface::default()), ["feature b".to_owned()].into());
+    }
+}
