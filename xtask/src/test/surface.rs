@@ -183,7 +183,6 @@ impl Surface {
                     }
                     owner = implemented.is_none().then_some(of);
                 }
-                (0, "trait" | "fn" | "macro_rules") => owner = None,
                 (1, "pub") if text(position + 1) != "(" => {
                     let Some(owner) = &owner else { continue };
                     let function = (position + 1..position + 5).find(|at| text(*at) == "fn");
@@ -365,6 +364,7 @@ mod tests {
         check("impl A { pub fn f() {} fn g() {} pub(crate) fn h() {} }", "", &["A: fn f"]);
         check("impl A { pub const fn f() {} }", "impl A { pub async fn f() {} }", &[]);
         check("impl<T: Into<u8>> A<T> where T: X<u8> { pub fn f() { pub fn g() {} } }", "", &["A: fn f"]);
+        check("impl Copy for A where u8: Copy {}", "", &["A: impl Copy"]);
         check("impl fmt::Debug for A { }", "impl std::fmt::Debug for A {}", &[]);
         check("impl From<http::Uri> for A {}", "impl From<Uri> for A {}", &[]);
         check("impl TryFrom<Vec<u8>> for A {}", "impl TryFrom<u8> for A {}", &["A: impl TryFrom<Vec<u8>>"]);

@@ -16,6 +16,10 @@ pub struct Error {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(all(feature = "channel", feature = "_tls-any")),
+    expect(dead_code, reason = "some are a client's alone, or TLS's")
+)]
 pub(crate) enum Kind {
     Transport,
     InvalidUri,

@@ -11,8 +11,8 @@ pub(super) struct Http2Options {
     pub(super) max_header_list_size: Option<u32>,
     pub(super) header_table_size: Option<u32>,
     pub(super) max_concurrent_streams: Option<u32>,
-    /// How many streams the peer may have this side reset; `Some(None)` is any number.
-    pub(super) max_provoked_resets: Option<Option<usize>>,
+    /// How many streams the peer may have this side reset.
+    pub(super) max_provoked_resets: Option<usize>,
 }
 
 /// RFC 9113 §6.9.1.
@@ -44,7 +44,7 @@ impl Http2Options {
             config.max_concurrent_streams = streams;
         }
         if let Some(resets) = self.max_provoked_resets {
-            let resets = resets.and_then(|resets| u32::try_from(resets).ok()).unwrap_or(u32::MAX);
+            let resets = u32::try_from(resets).unwrap_or(u32::MAX);
             config.limits.glitches = resets.saturating_mul(config.limits.stream_error_cost);
         }
     }
@@ -72,23 +72,23 @@ mod tests {
             config.connection_window = 1 << 20;
         });
         check(Http2Options { connection_window: Some(1), ..unset }, |config| {
-            config.connection_window = 65_535
+            config.connection_window = 65_535;
         });
         check(Http2Options { max_frame_size: Some(1), ..unset }, |config| config.max_frame_size = 16_384);
         check(Http2Options { max_frame_size: Some(u32::MAX), ..unset }, |config| {
             config.max_frame_size = 16_777_215;
         });
         check(Http2Options { max_header_list_size: Some(9), ..unset }, |config| {
-            config.max_header_list_size = 9
+            config.max_header_list_size = 9;
         });
         check(Http2Options { header_table_size: Some(0), ..unset }, |config| config.header_table_size = 0);
         check(Http2Options { max_concurrent_streams: Some(7), ..unset }, |config| {
             config.max_concurrent_streams = 7;
         });
-        check(Http2Options { max_provoked_resets: Some(Some(20)), ..unset }, |config| {
+        check(Http2Options { max_provoked_resets: Some(20), ..unset }, |config| {
             config.limits.glitches = 200;
         });
-        check(Http2Options { max_provoked_resets: Some(None), ..unset }, |config| {
+        check(Http2Options { max_provoked_resets: Some(usize::MAX), ..unset }, |config| {
             config.limits.glitches = u32::MAX;
         });
     }

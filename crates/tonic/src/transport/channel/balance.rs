@@ -79,6 +79,8 @@ mod tests {
 
     use super::*;
 
+    type Unused = BoxService<Request<Body>, Response<Body>, Error>;
+
     #[tokio::test]
     async fn calls_go_to_the_endpoints_that_there_are() {
         let (sender, receiver) = channel(4);
@@ -90,7 +92,6 @@ mod tests {
             })
         };
         let executor: SharedExecutor = Arc::new(TokioExecutor::new());
-        type Unused = BoxService<Request<Body>, Response<Body>, Error>;
         let stack: Stack<Unused> = balance(receiver, connect, &executor);
         let called = async || {
             let mut called = BTreeSet::new();

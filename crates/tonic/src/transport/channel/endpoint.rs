@@ -215,7 +215,7 @@ impl Endpoint {
     /// socket.
     #[cfg(feature = "_tls-any")]
     pub fn tls_config(self, tls_config: ClientTlsConfig) -> Result<Self, Error> {
-        let tls = tls_config.to_engine(self.tls_uri()?)?;
+        let tls = tls_config.into_engine(self.tls_uri()?)?;
         Ok(Self { tls: Some(tls), ..self })
     }
 
@@ -230,7 +230,7 @@ impl Endpoint {
         tls_config: ClientTlsConfig,
         verifier: Arc<dyn ServerCertVerifier>,
     ) -> Result<Self, Error> {
-        let tls = tls_config.to_engine_with(self.tls_uri()?, verifier)?;
+        let tls = tls_config.into_engine_with(self.tls_uri()?, verifier)?;
         Ok(Self { tls: Some(tls), ..self })
     }
 
@@ -297,7 +297,7 @@ impl Endpoint {
     /// ENHANCE_YOUR_CALM; 1,000 by default, and 33 more each second. `None` is any number.
     #[must_use]
     pub fn http2_max_local_error_reset_streams(mut self, max: impl Into<Option<usize>>) -> Self {
-        self.http2.max_provoked_resets = Some(max.into());
+        self.http2.max_provoked_resets = Some(max.into().unwrap_or(usize::MAX));
         self
     }
 
@@ -373,21 +373,18 @@ impl Endpoint {
     /// The target and the settings of the engine's channel. What [`Limits`] has is not among them.
     pub(super) fn config(&self) -> Result<(String, ChannelConfig), Error> {
         let mut config = ChannelConfig::default();
-        let (target, address) = match &self.socket {
-            Some(path) => (format!("unix:{path}"), None),
-            None => {
-                let (host, port) = self.host_and_port()?;
-                // With its scheme: there may be hosts that are called `dns` or `unix`.
-                (format!("dns:///{host}:{port}"), Some((host, port)))
+        let target = if let Some(path) = &self.socket {
+            format!("unix:{path}")
+        } else {
+            let (host, port) = self.host_and_port()?;
+            if !self.tcp.is_default() {
+                self.tcp.connect_by(&mut config, host, port);
             }
+            // With its scheme: there may be hosts that are called `dns` or `unix`.
+            format!("dns:///{host}:{port}")
         };
         let authority = self.origin.as_ref().unwrap_or(&self.uri).authority();
         config.authority = Some(authority.ok_or_else(|| invalid_uri(NO_AUTHORITY))?.to_string());
-        if let Some((host, port)) = address
-            && !self.tcp.is_default()
-        {
-            self.tcp.connect_by(&mut config, host, port);
-        }
         config.user_agent = self.user_agent.clone().unwrap_or_default();
         config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);
         config.keepalive = self.keep_alive_interval.map(|interval| {

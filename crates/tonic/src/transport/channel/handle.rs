@@ -101,6 +101,7 @@ impl Channel {
 
     /// A channel whose connections `connector` makes, when the first call comes.
     /// [`Endpoint::connect_with_connector_lazy`] is the same.
+    #[expect(clippy::needless_pass_by_value, reason = "it is tonic's signature")]
     pub fn new<C>(connector: C, endpoint: Endpoint) -> Self
     where
         C: Service<Uri> + Send + 'static,

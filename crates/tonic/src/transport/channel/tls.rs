@@ -21,10 +21,16 @@ pub struct ClientTlsConfig {
     anchors: Vec<TrustAnchor<'static>>,
     identity: Option<Identity>,
     assume_http2: bool,
-    native_roots: bool,
-    webpki_roots: bool,
+    roots: Roots,
     logs_keys: bool,
     timeout: Option<Duration>,
+}
+
+/// Authorities that need not be named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Roots {
+    native: bool,
+    webpki: bool,
 }
 
 impl ClientTlsConfig {
@@ -78,24 +84,24 @@ impl ClientTlsConfig {
 
     /// Trusts the platform's authorities, beside those that are named.
     #[cfg(feature = "tls-native-roots")]
-    pub fn with_native_roots(self) -> Self {
-        Self { native_roots: true, ..self }
+    pub fn with_native_roots(mut self) -> Self {
+        self.roots.native = true;
+        self
     }
 
     /// Trusts Mozilla's authorities, which are compiled in, beside those that are named.
     #[cfg(feature = "tls-webpki-roots")]
-    pub fn with_webpki_roots(self) -> Self {
-        Self { webpki_roots: true, ..self }
+    pub fn with_webpki_roots(mut self) -> Self {
+        self.roots.webpki = true;
+        self
     }
 
     /// Trusts all roots whose features are on: `tls-native-roots`, `tls-webpki-roots`. Without either, it trusts nobody
     /// more.
     pub fn with_enabled_roots(self) -> Self {
-        Self {
-            native_roots: cfg!(feature = "tls-native-roots"),
-            webpki_roots: cfg!(feature = "tls-webpki-roots"),
-            ..self
-        }
+        let roots =
+            Roots { native: cfg!(feature = "tls-native-roots"), webpki: cfg!(feature = "tls-webpki-roots") };
+        Self { roots, ..self }
     }
 
     /// Time for the handshake; by default it is only bounded by the endpoint's time to connect.
@@ -104,19 +110,19 @@ impl ClientTlsConfig {
     }
 
     /// As the engine wants it, for an endpoint at `uri`; certificates, keys and names are looked at.
-    pub(super) fn to_engine(&self, uri: &Uri) -> Result<engine::ClientTlsConfig, Error> {
+    pub(super) fn into_engine(self, uri: &Uri) -> Result<engine::ClientTlsConfig, Error> {
         let host = uri.host().ok_or_else(|| Error::transport(Error::new(Kind::InvalidUri)))?;
         let mut config = engine::ClientTlsConfig::new()
             // Even if there are none: without a word of whom to trust, the engine trusts the platform.
-            .trust_anchors(self.anchors.iter().cloned())
+            .trust_anchors(self.anchors)
             .ca_certificates(self.authorities.iter().map(Certificate::to_engine))
             .domain_name(self.domain.as_deref().unwrap_or(host))
             .assume_http2(self.assume_http2);
-        if self.native_roots {
+        if self.roots.native {
             config = config.with_native_roots();
         }
         #[cfg(feature = "tls-webpki-roots")]
-        if self.webpki_roots {
+        if self.roots.webpki {
             config = config.with_webpki_roots();
         }
         if let Some(identity) = &self.identity {
@@ -133,18 +139,18 @@ impl ClientTlsConfig {
     }
 
     /// The same with a verifier of the application's, beside which nothing may be said of whom to trust.
-    pub(super) fn to_engine_with(
-        &self,
+    pub(super) fn into_engine_with(
+        self,
         uri: &Uri,
         verifier: Arc<dyn ServerCertVerifier>,
     ) -> Result<engine::ClientTlsConfig, Error> {
-        let names_roots = !self.authorities.is_empty() || !self.anchors.is_empty();
-        if names_roots || self.native_roots || self.webpki_roots {
+        let names_none = self.authorities.is_empty() && self.anchors.is_empty();
+        if !names_none || self.roots != Roots::default() {
             return Err(Error::transport(
                 "a verifier of one's own takes the place of certificates, trust anchors and roots: leave them out",
             ));
         }
-        Ok(self.to_engine(uri)?.verifier(verifier))
+        Ok(self.into_engine(uri)?.verifier(verifier))
     }
 }
 
@@ -206,7 +212,7 @@ mod tests {
     #[test]
     fn all_that_is_said_goes_to_the_engine() {
         let uri = Uri::from_static("https://a.test:1");
-        let said = |config: ClientTlsConfig| format!("{:?}", config.to_engine(&uri).unwrap());
+        let said = |config: ClientTlsConfig| format!("{:?}", config.into_engine(&uri).unwrap());
         let new = ClientTlsConfig::new;
         for (config, part) in [
             (new(), "domain_name: Some(\"a.test\")"),

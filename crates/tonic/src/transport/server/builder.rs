@@ -90,7 +90,7 @@ impl<L> Server<L> {
     /// When there is no identity, or certificates or keys can't be used.
     #[cfg(feature = "_tls-any")]
     pub fn tls_config(self, tls_config: ServerTlsConfig) -> Result<Self, Error> {
-        Ok(Self { tls: Some(tls_config.to_engine()?), ..self })
+        Ok(Self { tls: Some(tls_config.into_engine()?), ..self })
     }
 
     /// How many calls of a connection handlers may work on at a time; the others wait for their turn. Any number by
@@ -183,7 +183,7 @@ impl<L> Server<L> {
     /// ENHANCE_YOUR_CALM; `None` is Thalweg's 1,000, and 33 more each second.
     #[must_use]
     pub fn http2_max_local_error_reset_streams(mut self, max: Option<usize>) -> Self {
-        self.http2.max_provoked_resets = max.map(Some);
+        self.http2.max_provoked_resets = max;
         self
     }
 
@@ -345,14 +345,14 @@ mod tests {
         check(Server::builder().http2_max_pending_accept_reset_streams(Some(1)), |_| {});
         check(Server::builder().initial_stream_window_size(99_000), |http2| http2.stream_window = 99_000);
         check(Server::builder().initial_connection_window_size(99_000), |http2| {
-            http2.connection_window = 99_000
+            http2.connection_window = 99_000;
         });
         check(Server::builder().max_concurrent_streams(7), |http2| http2.max_concurrent_streams = 7);
         check(Server::builder().max_concurrent_streams(7).max_concurrent_streams(None), |_| {});
         check(Server::builder().http2_max_header_list_size(99), |http2| http2.max_header_list_size = 99);
         check(Server::builder().max_frame_size(99_000), |http2| http2.max_frame_size = 99_000);
         check(Server::builder().http2_max_local_error_reset_streams(Some(7)), |http2| {
-            http2.limits.glitches = 70
+            http2.limits.glitches = 70;
         });
         check(Server::builder().http2_max_local_error_reset_streams(None), |_| {});
     }

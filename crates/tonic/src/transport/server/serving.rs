@@ -83,6 +83,7 @@ impl<L> Server<L> {
     ///
     /// # Errors
     /// When TLS can't be set up.
+    #[expect(clippy::unused_async, reason = "it does not serve yet")]
     pub async fn serve_with_incoming_shutdown<S, I, F, IO, IE, ResBody>(
         self,
         svc: S,

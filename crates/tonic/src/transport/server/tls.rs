@@ -58,7 +58,7 @@ impl ServerTlsConfig {
     }
 
     /// As the engine wants it; certificates and keys are looked at.
-    pub(super) fn to_engine(&self) -> Result<engine::ServerTlsConfig, Error> {
+    pub(super) fn into_engine(self) -> Result<engine::ServerTlsConfig, Error> {
         let mut config = engine::ServerTlsConfig::new()
             .client_auth_optional(self.is_client_auth_optional)
             .ignore_client_order(self.ignores_client_order);
@@ -119,7 +119,7 @@ mod tests {
     fn all_that_is_said_goes_to_the_engine() {
         let (certificate, key) = pair();
         let identity = || ServerTlsConfig::new().identity(Identity::from_pem(&certificate, &key));
-        let said = |config: ServerTlsConfig| format!("{:?}", config.to_engine().unwrap());
+        let said = |config: ServerTlsConfig| format!("{:?}", config.into_engine().unwrap());
         let authority = || Certificate::from_pem(&certificate);
         for (config, part) in [
             (identity(), "client_authorities: []"),

@@ -1,0 +1,103 @@
+//! Channels that connect, and what is said of those that can't.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::Uri;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::net::{TcpListener, UnixListener};
+
+use crate::tonic::transport::{Channel, Endpoint, Error};
+use crate::tonic::{Code, Status};
+
+/// An empty SETTINGS frame (RFC 9113 §6.5), with which a server begins.
+const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+
+/// As much of a server as a channel wants to be connected.
+async fn greet(mut io: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin) {
+    io.write_all(&SETTINGS).await.unwrap();
+    // Until the client goes.
+    let _ = io.read_to_end(&mut Vec::new()).await;
+}
+
+/// The URI of a server that counts its connections from 127.0.0.2.
+async fn tcp() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}", listener.local_addr().unwrap());
+    let from_other = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&from_other);
+    tokio::spawn(async move {
+        while let Ok((stream, peer)) = listener.accept().await {
+            count.fetch_add(usize::from(peer.ip().to_string() == "127.0.0.2"), Ordering::Relaxed);
+            tokio::spawn(greet(stream));
+        }
+    });
+    (uri, from_other)
+}
+
+#[tokio::test]
+async fn tcp_and_unix_sockets() {
+    let (uri, from_other) = tcp().await;
+    let endpoint = Endpoint::from_shared(uri).unwrap();
+    endpoint.connect().await.unwrap();
+    assert_eq!(from_other.load(Ordering::Relaxed), 0);
+    endpoint.local_address(Some("127.0.0.2".parse().unwrap())).connect().await.unwrap();
+    assert_eq!(from_other.load(Ordering::Relaxed), 1);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let listener = UnixListener::bind(&path).unwrap();
+    tokio::spawn(async move { greet(listener.accept().await.unwrap().0).await });
+    Endpoint::from_shared(format!("unix:{}", path.display())).unwrap().connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn connectors_are_asked_for_the_uri() {
+    let uris = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let asked = Arc::clone(&uris);
+    let connector = tower::service_fn(move |uri: Uri| {
+        asked.lock().unwrap().push(uri.to_string());
+        async {
+            let (ours, theirs) = tokio::io::duplex(4096);
+            tokio::spawn(greet(theirs));
+            Ok::<_, std::io::Error>(TokioIo::new(ours))
+        }
+    });
+    let endpoint = Endpoint::from_static("http://shop.example/");
+    endpoint.connect_with_connector(connector.clone()).await.unwrap();
+    // Its future is one that may be moved.
+    let boxed = tower::ServiceExt::boxed(connector.clone());
+    Channel::connect(boxed, endpoint.clone()).await.unwrap();
+    assert_eq!(*uris.lock().unwrap(), ["http://shop.example/", "http://shop.example/"]);
+    drop((endpoint.connect_with_connector_lazy(connector.clone()), Channel::new(connector, endpoint)));
+    assert_eq!(uris.lock().unwrap().len(), 2, "they connect when calls come");
+}
+
+/// What a program is told, and the status that its call would have.
+fn check(error: Error, code: Code, part: &str) {
+    assert_eq!(error.to_string(), "transport error");
+    let source = error.source().unwrap().to_string();
+    assert!(source.contains(part), "{source}");
+    let status = Status::from_error(Box::new(error));
+    assert_eq!(status.code(), code);
+    assert!(code == Code::Unknown || status.message().contains(part), "{status:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_connected_to_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    let silent = endpoint.clone().connect_timeout(Duration::from_millis(50)).connect().await;
+    check(silent.unwrap_err(), Code::Unavailable, &address.to_string());
+    drop(listener);
+    check(endpoint.connect().await.unwrap_err(), Code::Unavailable, &address.to_string());
+    let connector = tower::service_fn(async |_: Uri| Err::<TokioIo<DuplexStream>, _>("no way there"));
+    let refused = endpoint.connect_with_connector(connector).await;
+    check(refused.unwrap_err(), Code::Unavailable, "no way there");
+    let error = Endpoint::from_static("127.0.0.1:1").connect().await.unwrap_err();
+    assert_eq!(error.to_string(), "invalid URI");
+}
