@@ -17,7 +17,9 @@
 //! | [`Request`], [`Response`], [`Status`], [`Code`], [`Extensions`], [`Result`], [`GrpcMethod`] | tonic's |
 //! | [`IntoRequest`], [`IntoStreamingRequest`], [`Streaming`], [`CancellationHandle`] | tonic's |
 //! | [`ConnectError`], [`TimeoutExpired`] | tonic's |
-//! | [`body`], [`client`], [`codec`], [`codegen`], [`metadata`], [`server`], [`service`] | tonic's |
+//! | [`codec`], [`codegen`], [`metadata`] | tonic's |
+//! | in [`service`]: interceptors and what goes around services | tonic's |
+//! | [`body::Body`], [`client::Grpc`], [`server::Grpc`], [`service::Routes`] | Thalweg's |
 //! | [`include_proto!`], [`include_file_descriptor_set!`], [`async_trait`] | tonic's |
 //! | [`transport`] | Thalweg's |
 //! | in [`transport::server`]: `Connected`, `TcpConnectInfo` and its like, `TcpIncoming` | tonic's |

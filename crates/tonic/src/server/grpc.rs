@@ -226,6 +226,6 @@ impl<T: fmt::Debug> fmt::Debug for Grpc<T> {
             .field("codec", &self.codec)
             .field("accept_compression_encodings", &self.accepts)
             .field("send_compression_encodings", &self.sends)
-            .finish()
+            .finish_non_exhaustive()
     }
 }

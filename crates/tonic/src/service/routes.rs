@@ -75,9 +75,7 @@ where
     }
 }
 
-fn response<R: IntoResponse + 'static>(response: R) -> Response<Body>
-where
-{
+fn response<R: IntoResponse + 'static>(response: R) -> Response<Body> {
     match take_as::<Response<Body>, R>(response) {
         Ok(response) => response,
         Err(response) => response.into_response().map(Body::new),
@@ -214,7 +212,7 @@ where
             return RoutesFuture(Kind::Service(named.service.call(request.map(Body::new))));
         }
         RoutesFuture(match &mut self.router {
-            Some(router) => Kind::Router(router.call(request.map(Body::new))),
+            Some(router) => Kind::Router(Box::new(router.call(request.map(Body::new)))),
             None => Kind::Unimplemented,
         })
     }
@@ -225,7 +223,7 @@ pub struct RoutesFuture(Kind);
 
 enum Kind {
     Service(Answering),
-    Router(axum::routing::future::RouteFuture<Infallible>),
+    Router(Box<axum::routing::future::RouteFuture<Infallible>>),
     Unimplemented,
 }
 

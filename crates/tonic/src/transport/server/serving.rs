@@ -83,7 +83,6 @@ impl<L> Server<L> {
     ///
     /// # Errors
     /// When TLS can't be set up.
-    #[expect(clippy::unused_async, reason = "it does not serve yet")]
     pub async fn serve_with_incoming_shutdown<S, I, F, IO, IE, ResBody>(
         self,
         svc: S,
