@@ -9,8 +9,9 @@ use http::uri::PathAndQuery;
 use crate::tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use crate::tonic::codegen::{BoxStream, StdError, tokio_stream};
 use crate::tonic::service::{LayerExt as _, Routes, interceptor};
+use crate::tonic::transport::server::TcpIncoming;
 use crate::tonic::transport::{Channel, Endpoint, Server};
-use crate::tonic::{self, Request, Response, Status, Streaming};
+use crate::tonic::{self, Code, Request, Response, Status, Streaming};
 
 /// Messages are texts.
 #[derive(Clone, Copy, Default)]
@@ -210,25 +211,55 @@ async fn stubs_of_tonics_shape_fit_each_other() {
     assert_eq!(reply, "Hello Ada, from \"Bob\"");
 }
 
-/// What programs write, whether or not it carries calls.
+/// A server with what programs put around services, and clients of it by all kinds of channels.
 #[tokio::test]
 async fn servers_and_channels_take_the_stubs() {
-    let refuse = |_: Request<()>| Err(Status::permission_denied("nobody"));
+    let strangers = |request: Request<()>| match request.metadata().get("from") {
+        Some(_) => Ok(request),
+        None => Err(Status::permission_denied("say who you are")),
+    };
     let layer = tower::layer::util::Identity::new();
     let mut server = Server::builder()
-        .timeout(Duration::from_secs(1))
+        .timeout(Duration::from_secs(60))
         .concurrency_limit_per_connection(8)
         .layer(tonic::service::InterceptorLayer::new(|request: Request<()>| Ok(request)));
     server.add_optional_service(Some(layer.named_layer(GreeterServer::new(Polite))));
     server.add_routes(Routes::default()).add_optional_service(None::<GreeterServer<Polite>>);
-    let router = server.add_service(GreeterServer::with_interceptor(Polite, refuse));
-    let serving = router.serve_with_shutdown("127.0.0.1:0".parse().unwrap(), std::future::ready(()));
-    assert!(serving.await.is_err(), "it does not carry calls yet");
-    let channel = Endpoint::from_static("http://127.0.0.1:1").concurrency_limit(1).connect_lazy();
-    let mut client = GreeterClient::new(channel.clone()).send_compressed(CompressionEncoding::Gzip);
-    assert_eq!(client.greet("Ada".to_owned()).await.unwrap_err().code(), tonic::Code::Unimplemented);
-    assert!(GreeterClient::connect("http://127.0.0.1:1").await.is_err());
-    let both = Channel::balance_list([Endpoint::from_static("http://127.0.0.1:1")].into_iter());
-    let called = GreeterClient::new(both).greet("Ada".to_owned()).await;
-    assert_eq!(called.unwrap_err().code(), tonic::Code::Unimplemented);
+    let router = server.add_service(GreeterServer::with_interceptor(Polite, strangers));
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let uri = format!("http://{}", incoming.local_addr().unwrap());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(router.serve_with_incoming_shutdown(incoming, async { _ = stopped.await }));
+
+    let endpoint = Endpoint::from_shared(uri).unwrap().concurrency_limit(1);
+    let named = |text: &str| {
+        let mut request = Request::new(text.to_owned());
+        request.metadata_mut().insert("from", "Bob".parse().unwrap());
+        request
+    };
+    for channel in [
+        endpoint.connect().await.unwrap(),
+        endpoint.connect_lazy(),
+        Channel::balance_list([endpoint.clone(), endpoint.clone()].into_iter()),
+    ] {
+        let mut client = GreeterClient::new(channel);
+        let reply = client.greet(named("Ada")).await.unwrap().into_inner();
+        assert_eq!(reply, "Hello Ada, from \"Bob\"");
+        let refused = client.greet("Ada".to_owned()).await.unwrap_err();
+        assert_eq!((refused.code(), refused.message()), (Code::PermissionDenied, "say who you are"));
+        let texts = (0..100).map(|n| n.to_string().repeat(n));
+        let mut request = Request::new(tokio_stream::iter(texts.clone().collect::<Vec<_>>()));
+        request.metadata_mut().insert("from", "Bob".parse().unwrap());
+        let mut replies = client.chat(request).await.unwrap().into_inner();
+        for text in texts {
+            assert_eq!(replies.message().await.unwrap(), Some(text));
+        }
+        assert_eq!(replies.message().await.unwrap(), None);
+        // The server was not told to accept it.
+        let mut compresses = client.send_compressed(CompressionEncoding::Gzip);
+        assert_eq!(compresses.greet(named("Ada")).await.unwrap_err().code(), Code::Unimplemented);
+    }
+    stop.send(()).unwrap();
+    serving.await.unwrap().unwrap();
+    assert!(GreeterClient::connect(endpoint).await.is_err());
 }

@@ -137,7 +137,7 @@ impl Endpoint {
     }
 
     /// Whom calls name in `:authority`, where that is not whom the channel connects to: a server behind a proxy. TLS
-    /// goes on verifying the host of the URI, or the name that it is [given](ClientTlsConfig::domain_name).
+    /// goes on verifying the host of the URI, or the name that it is given (`ClientTlsConfig::domain_name`).
     pub fn origin(self, origin: Uri) -> Self {
         Self { origin: Some(origin), ..self }
     }
