@@ -1,6 +1,7 @@
 //! Servers: a [`Server`] is set up, a [`Router`] has its services too, and both serve.
 
 mod builder;
+mod connect_info;
 mod connection;
 mod layers;
 #[cfg(feature = "router")]
@@ -8,6 +9,8 @@ mod router;
 mod serving;
 #[cfg(feature = "_tls-any")]
 mod tls;
+#[cfg(feature = "_tls-any")]
+mod tls_connect_info;
 
 pub use builder::Server;
 #[cfg(feature = "router")]

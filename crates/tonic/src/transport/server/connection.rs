@@ -1,6 +1,5 @@
 //! The calls of one connection, from the engine to a service.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -8,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use crate::body::Body;
-use http::{Extensions, Request, Response};
+use http::{Request, Response};
 use pin_project_lite::pin_project;
 use thalweg_engine::server::{Handler, RawHandler, Router, ServerMethod};
 use thalweg_engine::{self as engine, ConnectionInfo, RawBody, ServiceOptions};
@@ -16,6 +15,7 @@ use tonic::Status;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
 
+use super::connect_info::Told;
 use crate::transport::error::BoxError;
 use crate::transport::wire::Sent;
 
@@ -23,9 +23,6 @@ use crate::transport::wire::Sent;
 pub(super) struct Calls {
     method: Arc<ServerMethod>,
 }
-
-/// Puts what is known of a connection into the extensions of its requests.
-pub(super) type Told = Box<dyn Fn(&mut Extensions, Option<&Arc<ConnectionInfo>>) + Send + Sync>;
 
 impl Calls {
     pub(super) fn new<S>(service: S, told: Told) -> Self
@@ -95,11 +92,4 @@ where
             Err(error) => Response::new(Sent::Failed(Some(Status::from_error(error)))),
         })
     }
-}
-
-/// The information that a connection gives of itself, for its requests.
-pub(super) fn told<C: Any + Clone + Send + Sync>(info: C) -> Told {
-    Box::new(move |extensions, _| {
-        extensions.insert(info.clone());
-    })
 }

@@ -15,7 +15,8 @@ use tower::Service;
 use tower::layer::Layer;
 
 use super::builder::Server;
-use super::connection::{Calls, told};
+use super::connect_info::Telling;
+use super::connection::Calls;
 use crate::transport::error::{BoxError, Error};
 
 impl<L> Server<L> {
@@ -104,9 +105,10 @@ impl<L> Server<L> {
         let config = self.config()?;
         let around = self.around().clone();
         let service = self.layered(svc);
+        let telling = Telling::new();
         let incoming = incoming.filter_map(|accepted| match accepted {
             Ok(io) => {
-                let calls = Calls::new(around.service(service.clone()), told(io.connect_info()));
+                let calls = Calls::new(around.service(service.clone()), telling.of(io.connect_info()));
                 Some((io, Arc::new(calls) as Arc<dyn engine::server::Router>))
             }
             Err(error) => {

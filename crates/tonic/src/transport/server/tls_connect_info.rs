@@ -1,0 +1,326 @@
+//! tonic's [`TlsConnectInfo`], of what the engine's TLS has come to.
+//!
+//! tonic makes one of a `TlsStream` of tokio-rustls alone, and there is no other way to one. So there is a handshake in
+//! memory, in which a client shows the certificates and both sides believe everything. No byte ever goes through it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use thalweg_engine::tls::CertificateDer;
+use thalweg_engine::tls::rustls::client::danger::{
+    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
+};
+use thalweg_engine::tls::rustls::client::{ClientConnection, ResolvesClientCert};
+use thalweg_engine::tls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use thalweg_engine::tls::rustls::pki_types::{ServerName, UnixTime};
+use thalweg_engine::tls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use thalweg_engine::tls::rustls::server::{ClientHello, ResolvesServerCert};
+use thalweg_engine::tls::rustls::sign::{CertifiedKey, Signer, SigningKey};
+use thalweg_engine::tls::rustls::version::TLS13;
+use thalweg_engine::tls::rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureAlgorithm,
+    SignatureScheme,
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsAcceptor;
+use tonic::transport::server::{Connected, TlsConnectInfo};
+
+/// The information of a server's TLS connections, by the certificates that clients showed.
+pub(super) struct TlsConnectInfos<C> {
+    made: Mutex<HashMap<Vec<CertificateDer<'static>>, TlsConnectInfo<C>>>,
+}
+
+/// How many of them are kept: a handshake in memory takes some 100 µs.
+const MADE_MAX: usize = 256;
+
+impl<C> Default for TlsConnectInfos<C> {
+    fn default() -> Self {
+        Self { made: Mutex::default() }
+    }
+}
+
+impl<C: Clone + Send + Sync + 'static> TlsConnectInfos<C> {
+    /// That of a connection whose client showed these certificates, or none.
+    pub(super) fn get(&self, info: &C, chain: &[CertificateDer<'static>]) -> Option<TlsConnectInfo<C>> {
+        let known = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(chain).cloned();
+        if let Some(mut known) = known {
+            known.get_mut().clone_from(info);
+            return Some(known);
+        }
+        let made = make(info.clone(), chain);
+        let made = made.inspect_err(|error| tracing::warn!(%error, "there is no TlsConnectInfo")).ok()?;
+        let mut all = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MADE_MAX {
+            all.clear();
+        }
+        all.insert(chain.to_vec(), made.clone());
+        Some(made)
+    }
+}
+
+fn make<C>(info: C, chain: &[CertificateDer<'static>]) -> io::Result<TlsConnectInfo<C>>
+where
+    C: Clone + Send + Sync + 'static,
+{
+    let (client, server) = sides(chain).map_err(io::Error::other)?;
+    let mut accepting = TlsAcceptor::from(server).accept(InMemory { client, info });
+    // The client answers at once, and so nothing waits.
+    match Pin::new(&mut accepting).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(stream) => Ok(stream?.connect_info()),
+        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
+
+/// A client that shows `chain`, and what it connects to.
+fn sides(chain: &[CertificateDer<'static>]) -> Result<(ClientConnection, Arc<ServerConfig>), Error> {
+    let mut provider: CryptoProvider = aws_lc_rs::default_provider();
+    provider.kx_groups = vec![aws_lc_rs::kx_group::X25519];
+    let provider = Arc::new(provider);
+    let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&[&TLS13])?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Believing));
+    let client = match chain {
+        [] => client.with_no_client_auth(),
+        chain => client.with_client_cert_resolver(Arc::new(Shown::new(chain.to_vec()))),
+    };
+    let mut server = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(Arc::new(Believing))
+        // Any byte: nobody looks at it.
+        .with_cert_resolver(Arc::new(Shown::new(vec![CertificateDer::from_slice(&[0])])));
+    server.send_tls13_tickets = 0;
+    let client =
+        ClientConnection::new(Arc::new(client), ServerName::from(std::net::IpAddr::from([127, 0, 0, 1])))?;
+    Ok((client, Arc::new(server)))
+}
+
+/// A byte stream with a client at its other end.
+struct InMemory<C> {
+    client: ClientConnection,
+    info: C,
+}
+
+impl<C: Clone + Send + Sync + 'static> Connected for InMemory<C> {
+    type ConnectInfo = C;
+
+    fn connect_info(&self) -> C {
+        self.info.clone()
+    }
+}
+
+impl<C> Unpin for InMemory<C> {}
+
+impl<C> AsyncRead for InMemory<C> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut space = into.initialize_unfilled();
+        let len = self.client.write_tls(&mut space)?;
+        into.advance(len);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<C> AsyncWrite for InMemory<C> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        mut bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let len = bytes.len();
+        while !bytes.is_empty() {
+            self.client.read_tls(&mut bytes)?;
+            self.client.process_new_packets().map_err(io::Error::other)?;
+        }
+        Poll::Ready(Ok(len))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+const SCHEME: SignatureScheme = SignatureScheme::ED25519;
+
+/// Certificates whose key is not there: what is signed is not.
+#[derive(Debug)]
+struct Shown(Arc<CertifiedKey>);
+
+impl Shown {
+    fn new(chain: Vec<CertificateDer<'static>>) -> Self {
+        Self(Arc::new(CertifiedKey::new(chain, Arc::new(NoKey))))
+    }
+}
+
+impl ResolvesClientCert for Shown {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+}
+
+#[derive(Debug)]
+struct NoKey;
+
+impl SigningKey for NoKey {
+    fn choose_scheme(&self, _: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+        Some(Box::new(Self))
+    }
+
+    fn algorithm(&self) -> SignatureAlgorithm {
+        SignatureAlgorithm::ED25519
+    }
+}
+
+impl Signer for NoKey {
+    fn sign(&self, _: &[u8]) -> Result<Vec<u8>, Error> {
+        Ok(vec![0])
+    }
+
+    fn scheme(&self) -> SignatureScheme {
+        SCHEME
+    }
+}
+
+/// Takes everything for true.
+#[derive(Debug)]
+struct Believing;
+
+impl ServerCertVerifier for Believing {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SCHEME]
+    }
+}
+
+impl ClientCertVerifier for Believing {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SCHEME]
+    }
+}
+
+impl<C> fmt::Debug for TlsConnectInfos<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsConnectInfos").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tonic::transport::server::TcpConnectInfo;
+
+    use super::*;
+
+    fn at(port: u16) -> TcpConnectInfo {
+        TcpConnectInfo { local_addr: None, remote_addr: Some(([127, 0, 0, 1], port).into()) }
+    }
+
+    #[test]
+    fn each_chain_is_made_once_and_given_to_all_that_showed_it() {
+        let infos = TlsConnectInfos::default();
+        let long = CertificateDer::from(vec![7; 30_000]);
+        let chains = [vec![], vec![CertificateDer::from(vec![1])], vec![long, CertificateDer::from(vec![1])]];
+        for port in [1, 2] {
+            for chain in &chains {
+                let info = infos.get(&at(port), chain).unwrap();
+                assert_eq!(info.get_ref().remote_addr(), at(port).remote_addr());
+                let shown = info.peer_certs().map(|certificates| certificates.to_vec());
+                assert_eq!(shown.unwrap_or_default(), *chain);
+                assert_eq!(info.peer_certs().is_some(), !chain.is_empty());
+            }
+            assert_eq!(infos.made.lock().unwrap().len(), chains.len());
+        }
+    }
+
+    #[test]
+    fn so_many_are_kept_and_no_more() {
+        let infos = TlsConnectInfos::default();
+        for n in 0..=MADE_MAX {
+            infos.get(&at(1), &[CertificateDer::from(n.to_le_bytes().to_vec())]).unwrap();
+        }
+        assert_eq!(infos.made.lock().unwrap().len(), 1);
+    }
+}
