@@ -10,7 +10,7 @@ pub(crate) mod compression;
 pub(crate) mod content_type;
 pub(crate) mod envelope;
 pub(crate) mod metadata;
-mod percent;
+pub(crate) mod percent;
 pub(crate) mod request;
 pub(crate) mod response;
 pub(crate) mod status;

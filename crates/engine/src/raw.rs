@@ -17,6 +17,7 @@ use thalweg_http2::fields::{FieldList, Indexing};
 use crate::encode::Encode;
 use crate::grpc::code;
 use crate::grpc::metadata::{self, MetadataTooLarge};
+use crate::grpc::percent;
 use crate::status::{Code, Status};
 use crate::{Chain, grpc::content_type};
 
@@ -179,6 +180,14 @@ impl Trailers {
 fn stated_code(value: &[u8]) -> Code {
     let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
     number.map_or(Code::Unknown, Code::from_number)
+}
+
+/// The failure that head or trailers of an answer state, for want of space without anything else of theirs.
+#[cold]
+pub(crate) fn stated_failure(fields: &HeaderMap) -> Option<Status> {
+    let code = Some(stated_code(fields.get(GRPC_STATUS)?.as_bytes())).filter(|code| *code != Code::Ok)?;
+    let message = fields.get("grpc-message").map(|message| percent::decode(message.as_bytes()).into_owned());
+    Some(Status::new(code, message.unwrap_or_default()))
 }
 
 /// Whether a content type is gRPC's own, whose bodies are messages with prefixes: not `application/grpc-web`.

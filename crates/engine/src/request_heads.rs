@@ -125,7 +125,8 @@ impl RequestHeadAsItIs {
 
     /// Appends what differs between requests with this beginning.
     pub(crate) fn emit(&self, headers: &HeaderMap, fields: &mut FieldList) -> Result<(), MetadataTooLarge> {
-        let size_max = metadata::SENT_SIZE_MAX;
+        // Opening the stream asks what the server accepts.
+        let size_max = usize::MAX;
         if self.kind != Kind::Grpc {
             return metadata::emit_as_they_are(headers, |_| false, size_max, fields);
         }

@@ -267,9 +267,11 @@ pub(super) fn send_head_as_it_is(
     end_stream: bool,
 ) -> bool {
     let mut fields = FieldList::new();
-    let size_max = metadata::SENT_SIZE_MAX.min(state.http2.header_list_max());
+    // How much that is, who answers has to know.
+    let size_max = state.http2.header_list_max();
     if let Err(error) = raw::emit_head(status, headers, size_max, &mut fields) {
-        send_status(state, reply, &error.into());
+        let status = raw::stated_failure(headers).unwrap_or_else(|| error.into());
+        send_status(state, reply, &status);
         return false;
     }
     send_block(state, reply, Block { fixed: None, extra: &fields }, end_stream);
@@ -291,10 +293,11 @@ pub(super) fn end_as_it_is(state: &mut State, reply: &Reply, trailers: &Trailers
         }
         Trailers::Fields(trailers) => {
             let mut fields = FieldList::new();
-            let size_max = metadata::SENT_SIZE_MAX.min(state.http2.header_list_max());
+            let size_max = state.http2.header_list_max();
             if let Err(error) = raw::emit_trailers(trailers, size_max, &mut fields) {
                 fields.clear();
-                status::emit(Err(&error.into()), size_max, &mut fields);
+                let status = raw::stated_failure(trailers).unwrap_or_else(|| error.into());
+                status::emit(Err(&status), size_max, &mut fields);
             }
             send_block(state, reply, Block { fixed: None, extra: &fields }, true);
         }
