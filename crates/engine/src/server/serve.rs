@@ -237,11 +237,12 @@ pub async fn serve_incoming<IO>(
     serve_each(&acceptor, incoming, serve, shutdown).await;
 }
 
-/// As [`serve_incoming`], where each stream brings the methods that there are for it.
+/// As [`serve_incoming`], where each stream brings the methods that there are for it. Without a `shutdown` it is over
+/// when `incoming` is, and the connections that there are go on.
 pub async fn serve_routed<IO>(
     config: ServerConfig,
     incoming: impl Stream<Item = (IO, Arc<dyn Router>)>,
-    shutdown: impl Future<Output = ()>,
+    shutdown: Option<impl Future<Output = ()>>,
 ) where
     IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -250,7 +251,16 @@ pub async fn serve_routed<IO>(
         let acceptor = Acceptor { router, ..acceptor.clone() };
         tokio::spawn(acceptor.serve_stream(io));
     };
-    serve_each(&acceptor, incoming, serve, shutdown).await;
+    if let Some(shutdown) = shutdown {
+        return serve_each(&acceptor, incoming, serve, shutdown).await;
+    }
+    let sweeping = Sweeping::begin(&acceptor);
+    start_each(incoming, serve).await;
+    let connections = Arc::clone(&acceptor.connections);
+    tokio::spawn(async move {
+        connections.emptied().await;
+        drop(sweeping);
+    });
 }
 
 #[derive(Debug)]
@@ -269,10 +279,7 @@ async fn serve_each<T>(
     shutdown: impl Future<Output = ()>,
 ) {
     let accepting = async {
-        let mut incoming = pin!(incoming);
-        while let Some(accepted) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
-            serve(accepted);
-        }
+        start_each(incoming, serve).await;
         acceptor.connections.emptied().await;
     };
     let _sweeping = Sweeping::begin(acceptor);
@@ -280,6 +287,13 @@ async fn serve_each<T>(
         biased;
         () = shutdown => acceptor.connections.drain(acceptor.shutdown_grace).await,
         () = accepting => {}
+    }
+}
+
+async fn start_each<T>(incoming: impl Stream<Item = T>, serve: impl Fn(T)) {
+    let mut incoming = pin!(incoming);
+    while let Some(accepted) = poll_fn(|cx| incoming.as_mut().poll_next(cx)).await {
+        serve(accepted);
     }
 }
 

@@ -3,6 +3,8 @@
 mod builder;
 mod connect_info;
 mod connection;
+mod http1;
+mod incoming;
 mod layers;
 #[cfg(feature = "router")]
 mod router;

@@ -231,7 +231,7 @@ impl<L> Server<L> {
         self
     }
 
-    /// Whether HTTP/1.1 is taken, too: it is not, and `true` has serving fail.
+    /// Whether HTTP/1.1 is taken, too, on connections without TLS; not by default. gRPC-Web needs it.
     #[must_use]
     pub fn accept_http1(mut self, accept_http1: bool) -> Self {
         self.accepts_http1 = accept_http1;
@@ -279,6 +279,15 @@ impl<L> Server<L> {
         &self.around
     }
 
+    /// Whether a connection's first bytes say which protocol it has.
+    pub(super) fn looks_for_http1(&self) -> bool {
+        #[cfg(feature = "_tls-any")]
+        if self.tls.is_some() {
+            return false;
+        }
+        self.accepts_http1
+    }
+
     /// The socket at `addr`, whose connections are as this server has them.
     pub(super) fn bind(&self, addr: SocketAddr) -> Result<TcpIncoming, Error> {
         let incoming = TcpIncoming::bind(addr).map_err(Error::transport)?;
@@ -291,9 +300,6 @@ impl<L> Server<L> {
 
     /// The settings of the engine's server. What [`Around`] has is not among them.
     pub(super) fn config(&self) -> Result<ServerConfig, Error> {
-        if self.accepts_http1 {
-            return Err(Error::transport("thalweg-tonic serves HTTP/2 alone: leave `accept_http1` out"));
-        }
         let mut config = ServerConfig::default();
         self.http2.apply(&mut config.http2);
         // As long as they take.
@@ -322,7 +328,6 @@ impl<L> fmt::Debug for Server<L> {
 
 #[cfg(test)]
 mod tests {
-    use std::error::Error as _;
 
     use tokio_stream::StreamExt as _;
     use tower::Layer;
@@ -381,11 +386,8 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_told_of_and_http1_is_not_served() {
+    fn connections_are_told_of() {
         assert_eq!(config(&Server::builder()).connection_info, Some(true));
-        let error = Server::builder().accept_http1(true).config().unwrap_err();
-        assert!(error.source().unwrap().to_string().contains("HTTP/2 alone"), "{error:?}");
-        assert!(Server::builder().accept_http1(true).accept_http1(false).config().is_ok());
     }
 
     #[tokio::test]

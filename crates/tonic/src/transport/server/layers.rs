@@ -41,6 +41,7 @@ impl Around {
     + Clone
     + Send
     + 'static
+    + use<S, B>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
         S::Error: Into<BoxError> + Send + 'static,

@@ -1,0 +1,88 @@
+//! Connections as they are accepted: [`Incoming`].
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use tokio::time::Sleep;
+use tokio_stream::Stream;
+
+use crate::transport::error::BoxError;
+
+/// How long accepting pauses for want of file descriptors: connections that end give some back.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pin_project! {
+    /// What is accepted, without what could not be.
+    pub(super) struct Incoming<I> {
+        #[pin]
+        incoming: I,
+        pause: Option<Pin<Box<Sleep>>>,
+    }
+}
+
+impl<I> Incoming<I> {
+    pub(super) fn new(incoming: I) -> Self {
+        Self { incoming, pause: None }
+    }
+}
+
+impl<I, IO, E> Stream for Incoming<I>
+where
+    I: Stream<Item = Result<IO, E>>,
+    E: Into<BoxError>,
+{
+    type Item = IO;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<IO>> {
+        let mut this = self.project();
+        loop {
+            if let Some(pause) = this.pause {
+                ready!(pause.as_mut().poll(cx));
+                *this.pause = None;
+            }
+            match ready!(this.incoming.as_mut().poll_next(cx)) {
+                None => return Poll::Ready(None),
+                Some(Ok(io)) => return Poll::Ready(Some(io)),
+                Some(Err(error)) => {
+                    let error: BoxError = error.into();
+                    tracing::debug!(error, "a connection can't be accepted");
+                    if is_of_descriptors(&error) {
+                        *this.pause = Some(Box::pin(tokio::time::sleep(PAUSE)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// EMFILE, ENFILE: a listener says so at once, again and again.
+fn is_of_descriptors(error: &BoxError) -> bool {
+    let error = error.downcast_ref::<io::Error>();
+    matches!(error.and_then(io::Error::raw_os_error), Some(24 | 23))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+    use tokio_stream::StreamExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn errors_are_passed_over_and_those_for_want_of_descriptors_take_time() {
+        let check = async |error: fn() -> io::Error, millis: u128| {
+            let begin = Instant::now();
+            let incoming = tokio_stream::iter([Err(error()), Ok(1), Err(error()), Err(error()), Ok(2)]);
+            let accepted: Vec<_> = Incoming::new(incoming).collect().await;
+            assert_eq!(accepted, [1, 2]);
+            // The clock's steps are milliseconds.
+            assert_eq!(begin.elapsed().as_millis() / 10, millis / 10);
+        };
+        check(|| io::ErrorKind::ConnectionAborted.into(), 0).await;
+        check(|| io::Error::from_raw_os_error(24), 150).await;
+    }
+}
