@@ -45,6 +45,8 @@ const LAYERS: &[Layer] = &[
     },
     Layer { name: "thalweg-services", normal: &["thalweg"], beside: &["thalweg-build"] },
     Layer { name: "thalweg-tonic", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-build"] },
+    // Tests with generated code, which names that crate.
+    Layer { name: "thalweg-tonic-tests", normal: &["thalweg-tonic"], beside: &[] },
     Layer { name: "thalweg", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-link"] },
     Layer { name: "thalweg-engine", normal: &["thalweg-http2"], beside: &["thalweg-sim", "thalweg-link"] },
     // A network for any protocol: it knows nothing of ours.

@@ -1,0 +1,21 @@
+//! What the tests of `thalweg-tonic` share: stubs that tonic's generators made, a service to script, and servers.
+//!
+//! tonic's own suites are the list of what is tested, file by file; `docs/tonic-suites.md` says which test stands for
+//! which.
+
+pub mod pb;
+mod serve;
+mod shop;
+
+pub use serve::{Running, Stopped, in_memory, serve, serve_with};
+pub use shop::{BakeryService, ShopService};
+
+/// An order without a note.
+pub fn order(item: &str) -> pb::Order {
+    pb::Order { item: item.to_owned(), note: Vec::new() }
+}
+
+/// An order with a note of so many bytes that are all the same.
+pub fn note(len: usize) -> pb::Order {
+    pb::Order { item: String::new(), note: vec![7; len] }
+}

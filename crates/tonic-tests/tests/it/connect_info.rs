@@ -1,0 +1,134 @@
+//! What a handler is told of the connection of its request.
+
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper_util::rt::TokioIo;
+use rcgen::{CertificateParams, KeyPair};
+use thalweg_tonic_tests::pb::shop_client::ShopClient;
+use thalweg_tonic_tests::pb::shop_server::ShopServer;
+use thalweg_tonic_tests::{ShopService, order, serve};
+use tokio::net::{UnixListener, UnixStream};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo, UdsConnectInfo};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Server, ServerTlsConfig};
+use tonic::{Request, Response};
+
+/// A service, and what it saw of its last request.
+fn watched<T: Send + 'static>(
+    see: impl Fn(&Request<()>) -> T + Send + Sync + 'static,
+) -> (ShopServer<ShopService>, Arc<Mutex<Option<T>>>) {
+    let seen = Arc::new(Mutex::new(None));
+    let see_into = Arc::clone(&seen);
+    let shop = ShopService::on_buy(move |request| {
+        let (metadata, extensions, order) = request.into_parts();
+        let seen = see(&Request::from_parts(metadata, extensions, ()));
+        *see_into.lock().unwrap() = Some(seen);
+        async { Ok(Response::new(order)) }
+    });
+    (ShopServer::new(shop), seen)
+}
+
+async fn call(channel: Channel) {
+    ShopClient::new(channel).buy(order("bread")).await.unwrap();
+}
+
+#[tokio::test]
+async fn over_tcp() {
+    let (shop, seen) = watched(|request| {
+        let info = request.extensions().get::<TcpConnectInfo>().unwrap();
+        assert_eq!((info.local_addr(), info.remote_addr()), (request.local_addr(), request.remote_addr()));
+        assert!(request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>().is_none());
+        assert!(request.peer_certs().is_none());
+        (request.local_addr(), request.remote_addr().unwrap().ip())
+    });
+    let server = serve(Server::builder().add_service(shop)).await;
+    call(server.channel().await).await;
+    assert_eq!(seen.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn over_unix_sockets() {
+    let (shop, seen) = watched(|request| {
+        assert_eq!((request.local_addr(), request.remote_addr()), (None, None));
+        let info = request.extensions().get::<UdsConnectInfo>().unwrap();
+        (info.peer_addr.as_ref().unwrap().is_unnamed(), info.peer_cred.unwrap().pid())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("socket");
+    let incoming = UnixListenerStream::new(UnixListener::bind(&path).unwrap());
+    tokio::spawn(Server::builder().add_service(shop).serve_with_incoming(incoming));
+    let this = Some(i32::try_from(std::process::id()).unwrap());
+    call(Endpoint::from_shared(format!("unix:{}", path.display())).unwrap().connect().await.unwrap()).await;
+    assert_eq!(seen.lock().unwrap().take(), Some((true, this)));
+    let connector = tower::service_fn(move |_| {
+        let path = path.clone();
+        async { UnixStream::connect(path).await.map(TokioIo::new) }
+    });
+    let endpoint = Endpoint::from_static("http://[::]:50051");
+    call(endpoint.connect_with_connector(connector).await.unwrap()).await;
+    assert_eq!(seen.lock().unwrap().take(), Some((true, this)));
+}
+
+/// A certificate for `name` and its key, in PEM, and the certificate in DER.
+fn pair(name: &str) -> (String, String, Vec<u8>) {
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap();
+    let pem = |label: &str, der: &[u8]| {
+        format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", STANDARD.encode(der))
+    };
+    let der = certificate.der().to_vec();
+    (pem("CERTIFICATE", &der), pem("PRIVATE KEY", &key.serialize_der()), der)
+}
+
+#[tokio::test]
+async fn over_tls_with_certificates_and_without() {
+    let (certificate, key, _) = pair("shop.test");
+    let clients = [pair("ada.test"), pair("bob.test")];
+    let authorities = clients.iter().map(|(certificate, ..)| certificate.as_str()).collect::<String>();
+    let (shop, seen) = watched(|request| {
+        let tls = request.extensions().get::<TlsConnectInfo<TcpConnectInfo>>().unwrap();
+        assert_eq!(tls.get_ref().remote_addr(), request.remote_addr());
+        let tcp = request.extensions().get::<TcpConnectInfo>().unwrap();
+        assert_eq!(tcp.remote_addr(), request.remote_addr());
+        let chain = |certs: Option<Arc<Vec<_>>>| {
+            certs.map(|certs| {
+                certs.iter().map(|cert: &tonic::transport::CertificateDer| cert.to_vec()).collect()
+            })
+        };
+        assert_eq!(chain(tls.peer_certs()), chain(request.peer_certs()));
+        let shown: Option<Vec<Vec<u8>>> = chain(request.peer_certs());
+        (request.local_addr(), request.remote_addr(), shown)
+    });
+    let tls = ServerTlsConfig::new()
+        .identity(Identity::from_pem(&certificate, key))
+        .client_ca_root(Certificate::from_pem(authorities))
+        .client_auth_optional(true);
+    let server = serve(Server::builder().tls_config(tls).unwrap().add_service(shop)).await;
+    let mut ports = Vec::new();
+    // Each chain comes twice: the second is told from what was made for the first.
+    for client in [None, Some(0), Some(1), None, Some(0), Some(1)] {
+        let mut tls = ClientTlsConfig::new()
+            .ca_certificate(Certificate::from_pem(&certificate))
+            .domain_name("shop.test");
+        if let Some((certificate, key, _)) = client.map(|client| &clients[client]) {
+            tls = tls.identity(Identity::from_pem(certificate, key));
+        }
+        let endpoint = Endpoint::from_shared(format!("https://{}", server.address)).unwrap();
+        let channel = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
+        // The second call is told what the first one was.
+        for _ in 0..2 {
+            call(channel.clone()).await;
+            let (local, remote, shown) = seen.lock().unwrap().take().unwrap();
+            assert_eq!(local, Some(server.address));
+            assert_eq!(shown, client.map(|client| vec![clients[client].2.clone()]));
+            ports.push(remote.unwrap().port());
+        }
+    }
+    let one_each = ports.chunks(2).all(|ports| ports[0] == ports[1]);
+    ports.dedup();
+    assert!(one_each && ports.len() == 6, "{ports:?}");
+    server.stop().await;
+}

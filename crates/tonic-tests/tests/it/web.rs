@@ -1,0 +1,233 @@
+//! gRPC-Web and HTTP/1.1, beside gRPC.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message as _;
+use thalweg_tonic_tests::pb::Order;
+use thalweg_tonic_tests::pb::shop_client::ShopClient;
+use thalweg_tonic_tests::pb::shop_server::ShopServer;
+use thalweg_tonic_tests::{Running, ShopService, order, serve};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+use tonic::transport::Server;
+use tonic::transport::server::TcpConnectInfo;
+use tonic::{Code, Status};
+use tonic_web::GrpcWebLayer;
+
+/// Refuses stones.
+fn shop() -> ShopServer<ShopService> {
+    ShopServer::new(ShopService::on_buy(async |request: tonic::Request<Order>| {
+        match request.get_ref().item.as_str() {
+            "stones" => Err(Status::invalid_argument("no stones here")),
+            _ => Ok(tonic::Response::new(request.into_inner())),
+        }
+    }))
+}
+
+async fn serve_web(takes_http1: bool) -> Running {
+    let server = Server::builder().accept_http1(takes_http1);
+    serve(server.layer(GrpcWebLayer::new()).add_service(shop())).await
+}
+
+/// A message with its prefix.
+fn framed(order: &Order) -> Bytes {
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(order.encoded_len()).unwrap());
+    order.encode(&mut frame).unwrap();
+    frame.freeze()
+}
+
+fn request(address: SocketAddr, kind: &str, method: &str, body: Bytes) -> Request<Full<Bytes>> {
+    let body = if kind == "grpc-web-text" { STANDARD.encode(body).into() } else { body };
+    Request::post(format!("http://{address}/shop.Shop/{method}"))
+        .header("host", address.to_string())
+        .header("content-type", format!("application/{kind}"))
+        .header("accept", format!("application/{kind}"))
+        .header("origin", "http://shop.example")
+        .body(Full::new(body))
+        .unwrap()
+}
+
+/// Sends over a connection of its own.
+async fn send(address: SocketAddr, request: Request<Full<Bytes>>, is_http2: bool) -> Response<Incoming> {
+    let io = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    if is_http2 {
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        return sender.send_request(request).await.unwrap();
+    }
+    let (mut sender, connection) = http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    sender.send_request(request).await.unwrap()
+}
+
+/// The messages of a response, and the text that its trailers are.
+async fn read(response: Response<Incoming>, kind: &str) -> (Vec<Order>, String) {
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(response.headers()["content-type"], format!("application/{kind}+proto"));
+    let mut body = response.into_body().collect().await.unwrap().to_bytes();
+    if kind == "grpc-web-text" {
+        // Each piece was encoded for itself.
+        let pieces = str::from_utf8(&body).unwrap().split_inclusive("==").flat_map(|part| {
+            part.split_inclusive('=').map(|piece| STANDARD.decode(piece)).collect::<Vec<_>>()
+        });
+        body = match STANDARD.decode(&body) {
+            Ok(whole) => whole.into(),
+            Err(_) => pieces.flat_map(Result::unwrap).collect(),
+        };
+    }
+    let mut orders = Vec::new();
+    loop {
+        let (kind, len) = (body.get_u8(), body.get_u32());
+        let frame = body.split_to(len as usize);
+        if kind == 0x80 {
+            assert!(body.is_empty());
+            return (orders, String::from_utf8(frame.into()).unwrap());
+        }
+        orders.push(Order::decode(frame).unwrap());
+    }
+}
+
+#[tokio::test]
+async fn grpc_web_in_both_codings_over_both_protocols() {
+    let server = serve_web(true).await;
+    for kind in ["grpc-web", "grpc-web-text"] {
+        for is_http2 in [false, true] {
+            let call = async |method: &str, item: &str| {
+                let request = request(server.address, kind, method, framed(&order(item)));
+                send(server.address, request, is_http2).await
+            };
+            let (orders, trailers) = read(call("Buy", "bread").await, kind).await;
+            assert_eq!((orders, trailers.as_str()), (vec![order("bread")], "grpc-status:0\r\n"));
+            let (orders, trailers) = read(call("List", "bread").await, kind).await;
+            assert_eq!((orders, trailers.as_str()), (vec![order("bread"); 2], "grpc-status:0\r\n"));
+            // A failure without messages is all head.
+            let failed = call("Buy", "stones").await;
+            assert_eq!(failed.headers()["grpc-status"], "3");
+            assert_eq!(failed.headers()["grpc-message"], "no%20stones%20here");
+        }
+    }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn grpc_is_the_same_beside_it() {
+    for layered in [false, true] {
+        for takes_http1 in [false, true] {
+            let server = if layered {
+                serve_web(takes_http1).await
+            } else {
+                serve(Server::builder().accept_http1(takes_http1).add_service(shop())).await
+            };
+            let mut client = ShopClient::connect(server.uri()).await.unwrap();
+            assert_eq!(client.buy(order("bread")).await.unwrap().into_inner(), order("bread"));
+            let failed = client.buy(order("stones")).await.unwrap_err();
+            assert_eq!((failed.code(), failed.message()), (Code::InvalidArgument, "no stones here"));
+            let orders = || tokio_stream::iter(["a", "b"].map(order));
+            assert_eq!(client.collect(orders()).await.unwrap().into_inner(), order("ab"));
+            let mut replies = client.list(order("a")).await.unwrap().into_inner();
+            let mut echoes = client.haggle(orders()).await.unwrap().into_inner();
+            for item in ["a", "b"] {
+                assert_eq!(replies.message().await.unwrap(), Some(order("a")));
+                assert_eq!(echoes.message().await.unwrap(), Some(order(item)));
+            }
+            assert_eq!((replies.message().await.unwrap(), echoes.message().await.unwrap()), (None, None));
+            drop((client, replies, echoes));
+            server.stop().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_being_asked_to_a_server_takes_no_http1() {
+    let server = serve_web(false).await;
+    let io = TokioIo::new(TcpStream::connect(server.address).await.unwrap());
+    let (mut sender, connection) = http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let request = request(server.address, "grpc-web", "Buy", framed(&order("bread")));
+    assert!(sender.send_request(request).await.is_err());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn handlers_are_told_of_connections_of_http1() {
+    let shop = ShopService::on_buy(async |request: tonic::Request<Order>| {
+        assert!(request.extensions().get::<TcpConnectInfo>().is_some());
+        let (local, remote) = (request.local_addr().unwrap(), request.remote_addr().unwrap());
+        Ok(tonic::Response::new(order(&format!("{local} {}", remote.ip()))))
+    });
+    let mut server = Server::builder().accept_http1(true).layer(GrpcWebLayer::new());
+    let server = serve(server.add_service(ShopServer::new(shop))).await;
+    let asked = request(server.address, "grpc-web", "Buy", framed(&order("")));
+    let (orders, _) = read(send(server.address, asked, false).await, "grpc-web").await;
+    assert_eq!(orders, [order(&format!("{} 127.0.0.1", server.address))]);
+    server.stop().await;
+}
+
+/// Of a connection one request follows another, and it ends with the server, and not before its call.
+#[tokio::test]
+async fn connections_of_http1_end_gracefully() {
+    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, goes_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+    let shop = ShopService::on_buy(move |request| {
+        let (begins, goes_on) = (Arc::clone(&begins), Arc::clone(&goes_on));
+        async move {
+            begins.notify_one();
+            goes_on.notified().await;
+            Ok(tonic::Response::new(request.into_inner()))
+        }
+    });
+    let mut server = Server::builder().accept_http1(true).layer(GrpcWebLayer::new());
+    let server = serve(server.add_service(ShopServer::new(shop))).await;
+    let address = server.address;
+    let asked = |item: &str| request(address, "grpc-web", "Buy", framed(&order(item)));
+    // One that says nothing, one that begins like HTTP/2, one that waits for its next request.
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let mut begins = TcpStream::connect(address).await.unwrap();
+    begins.write_all(b"PRI * HTTP").await.unwrap();
+    let (mut idle, connection) =
+        http1::handshake(TokioIo::new(TcpStream::connect(address).await.unwrap())).await.unwrap();
+    let idle_connection = tokio::spawn(connection);
+    go_on.notify_one();
+    read(idle.send_request(asked("a")).await.unwrap(), "grpc-web").await;
+    go_on.notify_one();
+    read(idle.send_request(asked("b")).await.unwrap(), "grpc-web").await;
+    begun.notified().await;
+    let call = tokio::spawn(send(address, asked("bread"), false));
+    begun.notified().await;
+    let stopping = tokio::spawn(server.stop());
+    // These have nothing to wait for.
+    assert_eq!(silent.read(&mut [0; 8]).await.unwrap_or_default(), 0);
+    assert_eq!(begins.read(&mut [0; 8]).await.unwrap_or_default(), 0);
+    idle_connection.await.unwrap().unwrap();
+    assert!(!stopping.is_finished());
+    go_on.notify_one();
+    let (orders, _) = read(call.await.unwrap(), "grpc-web").await;
+    assert_eq!(orders, [order("bread")]);
+    tokio::time::timeout(Duration::from_secs(60), stopping).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_of_http1_has_its_age() {
+    let server = Server::builder().accept_http1(true).max_connection_age(Duration::from_millis(100));
+    let server = serve(server.layer(GrpcWebLayer::new()).add_service(shop())).await;
+    let io = TokioIo::new(TcpStream::connect(server.address).await.unwrap());
+    let (mut sender, connection) = http1::handshake(io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let asked = request(server.address, "grpc-web", "Buy", framed(&order("bread")));
+    read(sender.send_request(asked).await.unwrap(), "grpc-web").await;
+    tokio::time::timeout(Duration::from_secs(60), connection).await.unwrap().unwrap().unwrap();
+    server.stop().await;
+}
