@@ -70,7 +70,7 @@ impl ShopService {
         Self { list, ..Self::default() }
     }
 
-    /// Changes all responses of the others by `change`.
+    /// Has no response compressed that is a single message.
     pub fn uncompressed() -> Self {
         Self {
             buy: boxed(async |request: Request<Order>| Ok(uncompressed(request.into_inner()))),
