@@ -1,6 +1,7 @@
 //! Connecting, connections that end, and calls that are given up.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
@@ -8,7 +9,9 @@ use thalweg_tonic_tests::pb::shop_server::ShopServer;
 use thalweg_tonic_tests::{ShopService, in_memory, order, serve, serve_with};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
+use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::transport::channel::Lanes;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Code, Response};
 
@@ -175,4 +178,22 @@ async fn streams_go_both_ways_at_once() {
     assert_eq!(client.collect(orders).await.unwrap().into_inner(), order("abc"));
     drop((replies, client));
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_channel_has_the_lanes_that_it_was_given() {
+    for (lanes, expected) in [(Lanes::fixed(1), 1), (Lanes::fixed(3), 3), (Lanes::adaptive().floor(2), 2)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = Endpoint::from_shared(format!("http://{}", listener.local_addr().unwrap())).unwrap();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        let incoming = TcpListenerStream::new(listener).map(move |stream| {
+            count.fetch_add(1, Ordering::Relaxed);
+            stream
+        });
+        tokio::spawn(router().serve_with_incoming(incoming));
+        let mut client = ShopClient::new(endpoint.lanes(lanes).connect().await.unwrap());
+        client.buy(order("")).await.unwrap();
+        assert_eq!(accepted.load(Ordering::Relaxed), expected);
+    }
 }

@@ -13,5 +13,6 @@ mod tls;
 pub use balance::Change;
 pub use endpoint::Endpoint;
 pub use handle::{Channel, ResponseFuture};
+pub use thalweg_engine::Lanes;
 #[cfg(feature = "_tls-any")]
 pub use tls::ClientTlsConfig;

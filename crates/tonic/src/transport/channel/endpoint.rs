@@ -14,7 +14,7 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioExecutor;
 #[cfg(feature = "_tls-any")]
 use thalweg_engine::tls::rustls::client::danger::ServerCertVerifier;
-use thalweg_engine::{ChannelConfig, Keepalive};
+use thalweg_engine::{ChannelConfig, Keepalive, Lanes};
 
 use super::layers::{Limits, SharedExecutor};
 use super::tcp::TcpOptions;
@@ -52,6 +52,7 @@ pub struct Endpoint {
     keep_alive_interval: Option<Duration>,
     keep_alive_timeout: Option<Duration>,
     keep_alive_while_idle: bool,
+    lanes: Lanes,
     executor: SharedExecutor,
 }
 
@@ -93,6 +94,7 @@ impl Endpoint {
             keep_alive_interval: None,
             keep_alive_timeout: None,
             keep_alive_while_idle: false,
+            lanes: Lanes::default(),
             executor: Arc::new(TokioExecutor::new()),
         }
     }
@@ -308,6 +310,22 @@ impl Endpoint {
         self
     }
 
+    /// How many connections the channel keeps: so many, or [as many as help](Lanes::adaptive) within bounds, which is
+    /// the default. tonic has no such function.
+    ///
+    /// ```
+    /// use thalweg_tonic::transport::Endpoint;
+    /// use thalweg_tonic::transport::channel::Lanes;
+    ///
+    /// let one = Endpoint::from_static("http://[::1]:50051").lanes(1);
+    /// let some = Endpoint::from_static("http://[::1]:50051").lanes(Lanes::adaptive().floor(2).cap(8));
+    /// # drop((one, some));
+    /// ```
+    #[must_use]
+    pub fn lanes(self, lanes: impl Into<Lanes>) -> Self {
+        Self { lanes: lanes.into(), ..self }
+    }
+
     /// What runs the task in which calls wait for their turn; tokio by default. Connections run on the runtime in which
     /// they are made.
     pub fn executor<E>(self, executor: E) -> Self
@@ -387,6 +405,7 @@ impl Endpoint {
         config.authority = Some(authority.ok_or_else(|| invalid_uri(NO_AUTHORITY))?.to_string());
         config.user_agent = self.user_agent.clone().unwrap_or_default();
         config.connect_timeout = self.connect_timeout.unwrap_or(config.connect_timeout);
+        config.lanes = self.lanes.clone();
         config.keepalive = self.keep_alive_interval.map(|interval| {
             let keepalive = Keepalive::every(interval).without_calls(self.keep_alive_while_idle);
             self.keep_alive_timeout.map_or(keepalive, |timeout| keepalive.timeout(timeout))
