@@ -208,11 +208,9 @@ impl Acceptor {
     }
 
     fn endpoint(&self, info: ConnectionInfo) -> ServerEndpoint {
-        let mut endpoint = ServerEndpoint::new(
-            Arc::clone(&self.router),
-            self.measure.clone(),
-            self.http2.max_concurrent_streams,
-        );
+        let router = self.router.of_connection(&info).unwrap_or_else(|| Arc::clone(&self.router));
+        let mut endpoint =
+            ServerEndpoint::new(router, self.measure.clone(), self.http2.max_concurrent_streams);
         if self.tells_connection {
             endpoint.set_info(info);
         }

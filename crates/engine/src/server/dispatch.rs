@@ -12,6 +12,7 @@ use super::handler_cost::HandlerCost;
 use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
 use super::streaming_call::StreamingCall;
 use crate::connection::{Connection, Outgoing, RawReader, Single, keep_scratch, take_scratch};
+use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::codec::Wire;
 use crate::grpc::content_type;
@@ -27,6 +28,11 @@ pub trait Router: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// The status that the call ends with, mostly UNIMPLEMENTED.
     fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, Status>;
+
+    /// What one connection has in place of this, if each has its own.
+    fn of_connection(&self, _: &ConnectionInfo) -> Option<Arc<dyn Router>> {
+        None
+    }
 }
 
 /// One method of a server.

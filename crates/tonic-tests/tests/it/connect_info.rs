@@ -1,6 +1,7 @@
 //! What a handler is told of the connection of its request.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,10 +9,10 @@ use hyper_util::rt::TokioIo;
 use rcgen::{CertificateParams, KeyPair};
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
-use thalweg_tonic_tests::{ShopService, order, serve};
-use tokio::net::{UnixListener, UnixStream};
+use thalweg_tonic_tests::{Running, ShopService, order, serve, serve_with};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
-use tonic::transport::server::{TcpConnectInfo, TlsConnectInfo, UdsConnectInfo};
+use tonic::transport::server::{Router, TcpConnectInfo, TlsConnectInfo, UdsConnectInfo};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity, Server, ServerTlsConfig};
 use tonic::{Request, Response};
 
@@ -43,10 +44,37 @@ async fn over_tcp() {
         assert!(request.peer_certs().is_none());
         (request.local_addr(), request.remote_addr().unwrap().ip())
     });
-    let server = serve(Server::builder().add_service(shop)).await;
+    let server = serve(Server::builder().add_service(shop.clone())).await;
     call(server.channel().await).await;
     assert_eq!(seen.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
     server.stop().await;
+    // The same of a server with sockets of its own, whatever these are.
+    for server in [
+        Server::builder(),
+        Server::builder().tcp_nodelay(false),
+        Server::builder().tcp_keepalive(Some(Duration::from_secs(60))),
+        Server::builder().accept_http1(true),
+    ] {
+        let server = serve_at_an_address({ server }.add_service(shop.clone())).await;
+        call(server.channel().await).await;
+        assert_eq!(seen.lock().unwrap().take(), Some((Some(server.address), server.address.ip())));
+        server.stop().await;
+    }
+}
+
+/// Serves where nobody has listened yet.
+async fn serve_at_an_address(router: Router) -> Running {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let server = serve_with(address, async move |stopped| router.serve_with_shutdown(address, stopped).await);
+    let listens = async {
+        while TcpStream::connect(address).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), listens).await.unwrap();
+    server
 }
 
 #[tokio::test]
@@ -106,29 +134,31 @@ async fn over_tls_with_certificates_and_without() {
         .identity(Identity::from_pem(&certificate, key))
         .client_ca_root(Certificate::from_pem(authorities))
         .client_auth_optional(true);
-    let server = serve(Server::builder().tls_config(tls).unwrap().add_service(shop)).await;
-    let mut ports = Vec::new();
-    // Each chain comes twice: the second is told from what was made for the first.
-    for client in [None, Some(0), Some(1), None, Some(0), Some(1)] {
-        let mut tls = ClientTlsConfig::new()
-            .ca_certificate(Certificate::from_pem(&certificate))
-            .domain_name("shop.test");
-        if let Some((certificate, key, _)) = client.map(|client| &clients[client]) {
-            tls = tls.identity(Identity::from_pem(certificate, key));
+    let router = || Server::builder().tls_config(tls.clone()).unwrap().add_service(shop.clone());
+    for server in [serve(router()).await, serve_at_an_address(router()).await] {
+        let mut ports = Vec::new();
+        // Each chain comes twice: the second is told from what was made for the first.
+        for client in [None, Some(0), Some(1), None, Some(0), Some(1)] {
+            let mut tls = ClientTlsConfig::new()
+                .ca_certificate(Certificate::from_pem(&certificate))
+                .domain_name("shop.test");
+            if let Some((certificate, key, _)) = client.map(|client| &clients[client]) {
+                tls = tls.identity(Identity::from_pem(certificate, key));
+            }
+            let endpoint = Endpoint::from_shared(format!("https://{}", server.address)).unwrap();
+            let channel = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
+            // The second call is told what the first one was.
+            for _ in 0..2 {
+                call(channel.clone()).await;
+                let (local, remote, shown) = seen.lock().unwrap().take().unwrap();
+                assert_eq!(local, Some(server.address));
+                assert_eq!(shown, client.map(|client| vec![clients[client].2.clone()]));
+                ports.push(remote.unwrap().port());
+            }
         }
-        let endpoint = Endpoint::from_shared(format!("https://{}", server.address)).unwrap();
-        let channel = endpoint.tls_config(tls).unwrap().connect().await.unwrap();
-        // The second call is told what the first one was.
-        for _ in 0..2 {
-            call(channel.clone()).await;
-            let (local, remote, shown) = seen.lock().unwrap().take().unwrap();
-            assert_eq!(local, Some(server.address));
-            assert_eq!(shown, client.map(|client| vec![clients[client].2.clone()]));
-            ports.push(remote.unwrap().port());
-        }
+        let one_each = ports.chunks(2).all(|ports| ports[0] == ports[1]);
+        ports.dedup();
+        assert!(one_each && ports.len() == 6, "{ports:?}");
+        server.stop().await;
     }
-    let one_each = ports.chunks(2).all(|ports| ports[0] == ports[1]);
-    ports.dedup();
-    assert!(one_each && ports.len() == 6, "{ports:?}");
-    server.stop().await;
 }

@@ -288,6 +288,11 @@ impl<L> Server<L> {
         self.accepts_http1
     }
 
+    /// Whether connections are as the engine itself accepts them.
+    pub(super) fn leaves_sockets_to_the_engine(&self) -> bool {
+        self.tcp.nodelay && self.tcp.keepalive.is_none() && !self.looks_for_http1()
+    }
+
     /// The socket at `addr`, whose connections are as this server has them.
     pub(super) fn bind(&self, addr: SocketAddr) -> Result<TcpIncoming, Error> {
         let incoming = TcpIncoming::bind(addr).map_err(Error::transport)?;

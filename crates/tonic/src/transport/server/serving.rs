@@ -1,16 +1,18 @@
 //! What serves: from a server that is set up, and a service, to calls.
 
+use std::fmt;
 use std::future::{Future, Pending};
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::body::Body;
 use bytes::Bytes;
 use http::{Request, Response};
-use thalweg_engine as engine;
+use thalweg_engine::server::ServerMethod;
+use thalweg_engine::{self as engine, ConnectionInfo};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_stream::{Stream, StreamExt};
-use tonic::transport::server::Connected;
+use tonic::transport::server::{Connected, TcpConnectInfo};
 use tower::Service;
 use tower::layer::Layer;
 
@@ -35,8 +37,7 @@ impl<L> Server<L> {
         ResBody: http_body::Body<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        let incoming = self.bind(addr)?;
-        self.serve_with_incoming(svc, incoming).await
+        self.serve_at(addr, svc, None::<Pending<()>>).await
     }
 
     /// Serves `svc`, whatever is called, at `addr` until `signal` is ready, and ends the connections gracefully then.
@@ -58,8 +59,7 @@ impl<L> Server<L> {
         ResBody: http_body::Body<Data = Bytes> + Send + 'static,
         ResBody::Error: Into<BoxError>,
     {
-        let incoming = self.bind(addr)?;
-        self.serve_with_incoming_shutdown(svc, incoming, signal).await
+        self.serve_at(addr, svc, Some(signal)).await
     }
 
     /// Serves `svc`, whatever is called, on connections from anywhere until there come no more; those that there are go
@@ -108,6 +108,38 @@ impl<L> Server<L> {
         self.run(svc, incoming, Some(signal)).await
     }
 
+    async fn serve_at<S, F, ResBody>(self, addr: SocketAddr, svc: S, signal: Option<F>) -> Result<(), Error>
+    where
+        L: Layer<S>,
+        L::Service: Service<Request<Body>, Response = Response<ResBody>> + Clone + Send + 'static,
+        <L::Service as Service<Request<Body>>>::Future: Send,
+        <L::Service as Service<Request<Body>>>::Error: Into<BoxError> + Send + 'static,
+        F: Future<Output = ()>,
+        ResBody: http_body::Body<Data = Bytes> + Send + 'static,
+        ResBody::Error: Into<BoxError>,
+    {
+        if !self.leaves_sockets_to_the_engine() {
+            let incoming = self.bind(addr)?;
+            return self.run(svc, incoming, signal).await;
+        }
+        let config = self.config()?;
+        let around = self.around().clone();
+        let service = Mutex::new(self.layered(svc));
+        let telling = Telling::new();
+        let router = OfEach(Box::new(move |connection: &ConnectionInfo| {
+            let (local_addr, remote_addr) = (connection.local_addr(), connection.remote_addr());
+            let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Calls::new(around.service(service), telling.of(TcpConnectInfo { local_addr, remote_addr }))
+        }));
+        let server = engine::server::bind(config, Arc::new(router), &[addr.into()]).await;
+        let server = server.map_err(Error::transport)?;
+        match signal {
+            Some(signal) => server.serve_until(signal).await,
+            None => server.serve().await,
+        }
+        .map_err(Error::transport)
+    }
+
     async fn run<S, I, F, IO, IE, ResBody>(self, svc: S, incoming: I, signal: Option<F>) -> Result<(), Error>
     where
         L: Layer<S>,
@@ -139,5 +171,65 @@ impl<L> Server<L> {
         });
         engine::server::serve_routed(config, incoming, signal).await;
         Ok(())
+    }
+}
+
+/// Makes what the calls of each connection go to.
+struct OfEach(Box<dyn Fn(&ConnectionInfo) -> Calls + Send + Sync>);
+
+impl engine::server::Router for OfEach {
+    fn find(&self, _: &[u8]) -> Result<Arc<ServerMethod>, engine::Status> {
+        Err(engine::Status::new(engine::Code::Unimplemented, "each connection has its own"))
+    }
+
+    fn of_connection(&self, info: &ConnectionInfo) -> Option<Arc<dyn engine::server::Router>> {
+        Some(Arc::new((self.0)(info)))
+    }
+}
+
+impl fmt::Debug for OfEach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OfEach")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Whether the engine itself listens at the address that `server` serves at.
+    async fn check(server: Server, expected: bool) {
+        let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = free.local_addr().unwrap();
+        drop(free);
+        let answer =
+            tower::service_fn(async |_: Request<Body>| Ok::<_, Infallible>(Response::new(Body::empty())));
+        let serving = tokio::spawn(server.clone().serve(addr, answer));
+        let connected = async {
+            while tokio::net::TcpStream::connect(addr).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), connected).await.unwrap();
+        let address = engine::ListenAddress::from(addr);
+        let listens = engine::server::servers()
+            .iter()
+            .any(|server| server.listening.iter().any(|(_, listening)| *listening == address));
+        assert_eq!(listens, expected, "{server:?}");
+        // Nobody else gets it.
+        assert!(server.serve(addr, answer).await.is_err());
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn the_engine_accepts_where_it_has_all_that_is_asked_for() {
+        check(Server::builder(), true).await;
+        check(Server::builder().tcp_keepalive_interval(Some(Duration::from_secs(1))), true).await;
+        check(Server::builder().tcp_nodelay(false), false).await;
+        check(Server::builder().tcp_keepalive(Some(Duration::from_secs(60))), false).await;
+        check(Server::builder().accept_http1(true), false).await;
     }
 }
