@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode};
 use http_body::Frame;
 use thalweg_http2::fields::{FieldList, Indexing};
 
@@ -30,7 +30,7 @@ pub enum Trailers {
     /// `grpc-status: 0`, and nothing else.
     GrpcOk,
     /// These fields.
-    Fields(HeaderMap),
+    Fields(Box<HeaderMap>),
 }
 
 /// A body that is sent.
@@ -137,7 +137,7 @@ impl<B: OutgoingBody> Stream for Pieces<B> {
     }
 }
 
-const GRPC_STATUS: &str = "grpc-status";
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 
 impl Trailers {
     /// From the fields as they came, or as an application gives them.
@@ -145,8 +145,8 @@ impl Trailers {
         if fields.is_empty() {
             return Self::None;
         }
-        let is_ok = fields.len() == 1 && fields.get(GRPC_STATUS).is_some_and(|status| status == "0");
-        if is_ok { Self::GrpcOk } else { Self::Fields(fields) }
+        let is_ok = fields.len() == 1 && fields.get(&GRPC_STATUS).is_some_and(|status| status == "0");
+        if is_ok { Self::GrpcOk } else { Self::Fields(Box::new(fields)) }
     }
 
     /// The fields, if there are any.
@@ -158,7 +158,7 @@ impl Trailers {
                 fields.insert(GRPC_STATUS, http::HeaderValue::from_static("0"));
                 Some(fields)
             }
-            Self::Fields(fields) => Some(fields),
+            Self::Fields(fields) => Some(*fields),
         }
     }
 

@@ -114,6 +114,7 @@ impl Drop for CountDrop {
 }
 
 impl RawHandler for Service {
+    type RequestBody = RawBody;
     type Body = Body;
     type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 

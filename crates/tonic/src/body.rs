@@ -4,8 +4,9 @@ use std::any::Any;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
+use pin_project_lite::pin_project;
 use thalweg_engine::raw::Trailers;
 use thalweg_engine::{self as engine, RawBody};
 use tonic::metadata::MetadataMap;
@@ -50,13 +51,21 @@ impl Body {
         }
     }
 
+    /// Any body as one of this type, whatever its pieces are.
+    pub(crate) fn of_any<B>(body: B) -> Self
+    where
+        B: http_body::Body + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        match take_as::<Self, B>(body) {
+            Ok(body) => body,
+            Err(body) => Self::new(Copied { body }),
+        }
+    }
+
     /// A single piece, and what follows it.
     pub(crate) fn whole(bytes: Bytes, trailers: Trailers) -> Self {
         Self(Kind::Whole(bytes, trailers))
-    }
-
-    pub(crate) fn received(body: RawBody) -> Self {
-        Self(Kind::Received(body))
     }
 
     /// All of it, where it is known to be a single piece that is there; it is empty then.
@@ -124,6 +133,43 @@ impl From<Body> for tonic::body::Body {
             Kind::Other(body) => body,
             kind => Self::new(Body(kind)),
         }
+    }
+}
+
+pin_project! {
+    /// A body with pieces as [`Bytes`].
+    struct Copied<B> {
+        #[pin]
+        body: B,
+    }
+}
+
+impl<B: http_body::Body> http_body::Body for Copied<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = ready!(self.project().body.poll_frame(cx));
+        Poll::Ready(frame.map(|frame| {
+            frame.map(|frame| frame.map_data(|mut piece| piece.copy_to_bytes(piece.remaining())))
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl From<RawBody> for Body {
+    fn from(body: RawBody) -> Self {
+        Self(Kind::Received(body))
     }
 }
 

@@ -35,6 +35,8 @@ pub mod body;
 #[cfg(any(feature = "server", feature = "channel"))]
 pub mod client;
 #[cfg(any(feature = "server", feature = "channel"))]
+mod fields;
+#[cfg(any(feature = "server", feature = "channel"))]
 pub mod server;
 #[cfg(any(feature = "server", feature = "channel"))]
 pub mod service;

@@ -1,59 +1,35 @@
 //! Messages that are all there is in one direction of a call, without compression: encoded and decoded in one step.
 //!
-//! tonic keeps the buffers that codecs work on to itself, so both go through its own types; what these would do beyond
-//! one message is left out.
+//! tonic keeps the buffers that codecs work on to itself, so both go through its own types, `EncodeBody` and
+//! `Streaming`, which are made for the many messages of a call. A thread has one of each here, for the small messages
+//! of all its calls: what a call brings is a job, and is done in their places.
 
-use std::pin::{Pin, pin};
+use std::any::Any;
+use std::cell::Cell;
+use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::StatusCode;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Body as _, Frame};
 use tonic::codec::{BufferSettings, DecodeBuf, Decoder, EncodeBody, EncodeBuf, Encoder, Streaming};
 use tonic::{Code, Status};
 
-/// Bytes that a message's buffer begins with: most messages are small, and it grows.
-const BUFFER_LEN: usize = 512;
 const PREFIX_LEN: usize = tonic::codec::HEADER_SIZE;
+/// What larger messages go through is not kept: its buffers have grown with them.
+const SMALL_LEN_MAX: usize = 8 << 10;
+const DECODED_LEN_MAX: usize = 4 << 20;
 
-/// A codec's end with buffers for one message.
-struct Single<C> {
-    end: C,
-    buffer_len: usize,
-}
+type Encoders = Pin<Box<EncodeBody<EncodeNext, Next>>>;
+type Decoders = Box<Streaming<()>>;
 
-impl<C> Single<C> {
-    fn settings(&self) -> BufferSettings {
-        BufferSettings::new(self.buffer_len, usize::MAX)
-    }
-}
-
-impl<E: Encoder> Encoder for Single<E> {
-    type Item = E::Item;
-    type Error = E::Error;
-
-    #[inline]
-    fn encode(&mut self, item: E::Item, into: &mut EncodeBuf<'_>) -> Result<(), E::Error> {
-        self.end.encode(item, into)
-    }
-
-    fn buffer_settings(&self) -> BufferSettings {
-        self.settings()
-    }
-}
-
-impl<D: Decoder> Decoder for Single<D> {
-    type Item = D::Item;
-    type Error = D::Error;
-
-    #[inline]
-    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<D::Item>, D::Error> {
-        self.end.decode(from)
-    }
-
-    fn buffer_settings(&self) -> BufferSettings {
-        self.settings()
-    }
+// They are taken while they are in use: where a codec panics, or uses another in turn, there is no wrong one.
+thread_local! {
+    static ENCODERS: Cell<Option<Encoders>> = const { Cell::new(None) };
+    static DECODERS: Cell<Option<Decoders>> = const { Cell::new(None) };
+    static TO_ENCODE: Cell<Option<Box<dyn Encode>>> = const { Cell::new(None) };
+    static TO_DECODE: Cell<Option<(Bytes, Box<dyn Decode>)>> = const { Cell::new(None) };
+    static DECODED: Cell<Option<Box<dyn Decode>>> = const { Cell::new(None) };
 }
 
 /// `message` with its prefix.
@@ -62,29 +38,77 @@ impl<D: Decoder> Decoder for Single<D> {
 /// The status that the call ends with, if it can't be sent.
 pub(crate) fn encode<E>(encoder: E, message: E::Item, size_max: Option<usize>) -> Result<Bytes, Status>
 where
-    E: Encoder<Error = Status>,
+    E: Encoder<Error = Status> + 'static,
+    E::Item: 'static,
 {
-    let encoder = Single { end: encoder, buffer_len: BUFFER_LEN };
-    let mut body = pin!(EncodeBody::new_client(encoder, Once(Some(message)), None, size_max));
-    let mut cx = Context::from_waker(Waker::noop());
-    match body.as_mut().poll_frame(&mut cx) {
-        Poll::Ready(Some(frame)) => {
-            frame?.into_data().map_err(|_| Status::internal("a message was encoded to trailers"))
-        }
-        Poll::Ready(None) | Poll::Pending => Err(Status::internal("a message was encoded to nothing")),
+    let missing = || Status::internal("a message was encoded to nothing");
+    let make = || Box::pin(EncodeBody::new_client(EncodeNext, Next, None, Some(usize::MAX)));
+    let mut encoders = ENCODERS.take().unwrap_or_else(make);
+    TO_ENCODE.set(Some(Box::new(Encoding { encoder, message: Some(message) })));
+    let Poll::Ready(Some(frame)) = encoders.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
+    else {
+        return Err(missing());
+    };
+    let wire = frame?.into_data().map_err(|_| missing())?;
+    if wire.len() <= SMALL_LEN_MAX {
+        ENCODERS.set(Some(encoders));
+    }
+    let (len, limit) = (wire.len().saturating_sub(PREFIX_LEN), size_max.unwrap_or(usize::MAX));
+    if len > limit {
+        return Err(too_large("encoded", len, limit));
+    }
+    Ok(wire)
+}
+
+#[cold]
+fn too_large(what: &str, len: usize, limit: usize) -> Status {
+    Status::out_of_range(format!(
+        "Error, {what} message length too large: found {len} bytes, the limit is: {limit} bytes"
+    ))
+}
+
+/// A message and what encodes it.
+trait Encode {
+    fn encode(&mut self, into: &mut EncodeBuf<'_>) -> Result<(), Status>;
+}
+
+struct Encoding<E: Encoder> {
+    encoder: E,
+    message: Option<E::Item>,
+}
+
+impl<E: Encoder<Error = Status>> Encode for Encoding<E> {
+    fn encode(&mut self, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        self.message.take().map_or(Ok(()), |message| self.encoder.encode(message, into))
     }
 }
 
-struct Once<T>(Option<T>);
+/// Encodes what there is to encode.
+struct EncodeNext;
 
-impl<T> Unpin for Once<T> {}
-
-impl<T> tokio_stream::Stream for Once<T> {
-    type Item = Result<T, Status>;
+impl Encoder for EncodeNext {
+    type Item = Box<dyn Encode>;
+    type Error = Status;
 
     #[inline]
-    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Ready(self.0.take().map(Ok))
+    fn encode(&mut self, mut job: Box<dyn Encode>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        job.encode(into)
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(SMALL_LEN_MAX, usize::MAX)
+    }
+}
+
+struct Next;
+
+impl tokio_stream::Stream for Next {
+    type Item = Result<Box<dyn Encode>, Status>;
+
+    #[inline]
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        // Without another one, what was encoded is handed out, and the next is asked for again.
+        TO_ENCODE.take().map_or(Poll::Pending, |job| Poll::Ready(Some(Ok(job))))
     }
 }
 
@@ -106,32 +130,188 @@ where
     D: Decoder<Error = Status> + Send + 'static,
     D::Item: Send + 'static,
 {
-    let decoder = Single { end: decoder, buffer_len: wire.len().max(PREFIX_LEN) };
-    let body = Piece(Some(wire));
-    let mut messages = Streaming::new_response(decoder, body, StatusCode::OK, None, size_max);
+    let (len, limit) = (wire.len().saturating_sub(PREFIX_LEN), size_max.unwrap_or(DECODED_LEN_MAX));
+    if len > limit {
+        return Err(too_large("decoded", len, limit));
+    }
+    let is_small = wire.len() <= SMALL_LEN_MAX;
+    let make = || {
+        let buffer_len = if is_small { SMALL_LEN_MAX } else { 0 };
+        Box::new(Streaming::new_response(
+            DecodeNext { buffer_len },
+            Pieces,
+            StatusCode::OK,
+            None,
+            Some(usize::MAX),
+        ))
+    };
+    // A large message's buffer becomes that of what decodes it, if that has none yet.
+    let mut decoders = is_small.then(|| DECODERS.take()).flatten().unwrap_or_else(make);
+    TO_DECODE.set(Some((wire, Box::new(Decoding { decoder, message: None }))));
     let mut cx = Context::from_waker(Waker::noop());
-    match tokio_stream::Stream::poll_next(Pin::new(&mut messages), &mut cx) {
-        Poll::Ready(Some(message)) => message,
-        Poll::Ready(None) | Poll::Pending => Err(Status::new(Code::Internal, "Missing message.")),
+    let polled = tokio_stream::Stream::poll_next(Pin::new(&mut *decoders), &mut cx);
+    let job = DECODED.take();
+    if let Poll::Ready(Some(outcome)) = polled {
+        outcome?;
+    }
+    let job = job.and_then(|job| (job as Box<dyn Any>).downcast::<Decoding<D>>().ok());
+    let Some(message) = job.and_then(|job| job.message) else {
+        return Err(Status::new(Code::Internal, "Missing message."));
+    };
+    if is_small {
+        DECODERS.set(Some(decoders));
+    }
+    Ok(message)
+}
+
+/// What decodes a message, and then the message.
+trait Decode: Any {
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<(), Status>;
+}
+
+struct Decoding<D: Decoder> {
+    decoder: D,
+    message: Option<D::Item>,
+}
+
+impl<D> Decode for Decoding<D>
+where
+    D: Decoder<Error = Status> + 'static,
+    D::Item: 'static,
+{
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<(), Status> {
+        self.message = self.decoder.decode(from)?;
+        Ok(())
     }
 }
 
-/// One piece.
-struct Piece(Option<Bytes>);
+/// Decodes by what there is to decode by.
+struct DecodeNext {
+    buffer_len: usize,
+}
 
-impl http_body::Body for Piece {
+impl Decoder for DecodeNext {
+    type Item = ();
+    type Error = Status;
+
+    #[inline]
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
+        if let Some(mut job) = DECODED.take() {
+            job.decode(from)?;
+            DECODED.set(Some(job));
+        }
+        // The next message is another call's.
+        from.advance(from.remaining());
+        Ok(Some(()))
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        BufferSettings::new(self.buffer_len, usize::MAX)
+    }
+}
+
+/// The wire of what there is to decode.
+struct Pieces;
+
+impl http_body::Body for Pieces {
     type Data = Bytes;
     type Error = Status;
 
     #[inline]
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let Some((wire, job)) = TO_DECODE.take() else { return Poll::Pending };
+        DECODED.set(Some(job));
+        Poll::Ready(Some(Ok(Frame::data(wire))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BufMut;
+
+    use super::*;
+
+    /// Texts; to encode one that is `!` fails, to decode it, too. It encodes `(text)` by another of its kind.
+    struct Texts;
+
+    impl Encoder for Texts {
+        type Item = String;
+        type Error = Status;
+
+        fn encode(&mut self, text: String, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+            into.put_slice(b"<");
+            match text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+                Some(inner) => into.put_slice(&encode(Self, inner.to_owned(), None)?),
+                None if text == "!" => return Err(Status::data_loss("no such text")),
+                None => into.put_slice(text.as_bytes()),
+            }
+            Ok(())
+        }
     }
 
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    impl Decoder for Texts {
+        type Item = String;
+        type Error = Status;
+
+        /// It leaves the last byte.
+        fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<String>, Status> {
+            let bytes = from.copy_to_bytes(from.remaining() - 1);
+            match &bytes[..] {
+                b"!" => Err(Status::data_loss("no such text")),
+                b"?" => Ok(None),
+                bytes => Ok(Some(String::from_utf8_lossy(bytes).into_owned())),
+            }
+        }
+    }
+
+    fn wire(text: &str) -> Bytes {
+        let len = u32::try_from(text.len()).unwrap().to_be_bytes();
+        [&[0][..], &len, text.as_bytes()].concat().into()
+    }
+
+    #[test]
+    fn each_message_is_itself_whatever_the_ones_before_were() {
+        let (large, larger) = ("a".repeat(20_000), "b".repeat(5 << 20));
+        for text in ["one", "", &large, "two", &larger, "three"] {
+            assert_eq!(encode(Texts, text.to_owned(), None).unwrap(), wire(&format!("<{text}")));
+            assert_eq!(decode(Texts, wire(&format!("{text}.")), Some(usize::MAX)).unwrap(), text);
+            let failed = encode(Texts, "!".to_owned(), None).unwrap_err();
+            assert!(failed.message().contains("no such text"), "{failed}");
+            let failed = decode(Texts, wire("!."), None).unwrap_err();
+            assert_eq!((failed.code(), failed.message()), (Code::DataLoss, "no such text"));
+            assert_eq!(decode(Texts, wire("?."), None).unwrap_err().message(), "Missing message.");
+            let within = encode(Texts, "(two)".to_owned(), None).unwrap();
+            assert_eq!(within, wire("<\0\0\0\0\u{4}<two"));
+        }
+    }
+
+    #[test]
+    fn sizes_are_limited() {
+        assert!(encode(Texts, "1234".to_owned(), Some(5)).is_ok());
+        let status = encode(Texts, "1234".to_owned(), Some(4)).unwrap_err();
+        let told = "message length too large: found 5 bytes, the limit is: 4 bytes";
+        assert_eq!((status.code(), status.message()), (Code::OutOfRange, &*format!("Error, encoded {told}")));
+        let status = decode(Texts, wire("12345"), Some(4)).unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::OutOfRange, &*format!("Error, decoded {told}")));
+        assert!(decode(Texts, wire(&"a".repeat(4 << 20)), None).is_ok());
+        assert!(decode(Texts, wire(&"a".repeat((4 << 20) + 1)), None).is_err());
+    }
+
+    #[test]
+    fn a_codec_that_panics_leaves_nothing_behind() {
+        struct Panics;
+
+        impl Encoder for Panics {
+            type Item = ();
+            type Error = Status;
+
+            fn encode(&mut self, (): (), into: &mut EncodeBuf<'_>) -> Result<(), Status> {
+                into.put_slice(b"half");
+                panic!("of a test");
+            }
+        }
+
+        std::panic::catch_unwind(|| encode(Panics, (), None)).unwrap_err();
+        assert_eq!(encode(Texts, "a".to_owned(), None).unwrap(), wire("<a"));
     }
 }

@@ -4,15 +4,14 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::{Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
 use thalweg_http2 as http2;
 
 use super::attempts::Attempts;
 use super::opening::{Refused, open_stream};
 use super::prepared::Prepared;
 use super::streaming::send_in_background;
-use super::unary::{Arrived, Attempt, Progress, UnaryAttempt};
+use super::unary::{self, Arrived, Attempt, Progress, UnaryAttempt};
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{
@@ -23,6 +22,7 @@ use crate::grpc::response::ResponseHead;
 use crate::lanes::WaitTicket;
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
+use crate::request_heads::RequestHeadAsItIs;
 use crate::status::{Code, Status};
 
 impl Channel {
@@ -34,33 +34,80 @@ impl Channel {
     ///
     /// # Errors
     /// Why there is no answer. One that says what has gone wrong is none.
-    pub async fn raw<B: OutgoingBody>(
+    pub fn raw<B: OutgoingBody>(
         &self,
         request: Request<B>,
         options: &CallOptions,
-    ) -> Result<Response<RawBody>, Status> {
+    ) -> impl Future<Output = Result<Response<RawBody>, Status>> + Send + use<B> {
+        // Done here, so that the future is no larger than what it needs: callers box it.
         let (parts, mut body) = request.into_parts();
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let head = self.request_head_as_it_is(&parts.method, path, &parts.headers);
-        let call = Prepared::as_it_is(self, &head, &parts.headers)?;
+        let call = Prepared::as_it_is(self, &head, &parts.headers);
         let gathers = raw::is_grpc(&parts.headers);
-        let front = poll_fn(|cx| Poll::Ready(Front::of(&mut body, cx))).await;
-        let answer = match front {
-            Ok(Front::Whole(bytes, _)) => send_whole(self, &call, &Piece(bytes), gathers, options).await,
-            Ok(Front::Begun(pieces)) => {
-                let source = Pieces { first: pieces, body: Some(body), trailers: Trailers::None };
-                send_stream(self, &call, source, gathers, options).await
-            }
-            Err(status) => {
-                call.progress.note(Phase::Unsent);
-                Err(status)
-            }
+        let body = match body.take_whole() {
+            Some((bytes, _)) => Ok(Piece(bytes)),
+            None => Err(Some(Box::new(body))),
+        };
+        let (channel, options) = (self.clone(), options.clone());
+        let mut sending = Sending { channel, options, head, call, body, gathers };
+        // Not an `async fn` that takes it: that has a second place for it.
+        async move { sending.answer().await }
+    }
+}
+
+/// A request that is to be sent.
+struct Sending<B> {
+    channel: Channel,
+    options: CallOptions,
+    head: Arc<RequestHeadAsItIs>,
+    /// The error is why it can't be.
+    call: Result<Prepared, Status>,
+    /// All of it, or what gives it.
+    body: Result<Piece, Option<Box<B>>>,
+    gathers: bool,
+}
+
+impl<B: OutgoingBody> Sending<B> {
+    async fn answer(&mut self) -> Result<Response<RawBody>, Status> {
+        let Self { channel, options, head, call, body, gathers } = self;
+        let call = match call {
+            Ok(call) => call,
+            Err(status) => return Err(status.clone()),
+        };
+        let answer = match body {
+            Ok(body) => send_whole(channel, call, body, *gathers, options).await,
+            Err(body) => match body.take() {
+                Some(body) => Box::pin(send_pieces(channel, call, body, *gathers, options)).await,
+                None => Err(Status::internal("the body was sent")),
+            },
         };
         answer.map_err(|status| {
-            let status = call.failed(status, self, &head.method);
+            let status = call.failed(status, channel, &head.method);
             call.measure.fail(&status);
             status
         })
+    }
+}
+
+/// Sends a body that may be there, as far as one sees by asking.
+async fn send_pieces<B: OutgoingBody>(
+    channel: &Channel,
+    call: &Prepared,
+    mut body: Box<B>,
+    gathers: bool,
+    options: &CallOptions,
+) -> Result<Response<RawBody>, Status> {
+    match poll_fn(|cx| Poll::Ready(Front::of(&mut *body, cx))).await {
+        Ok(Front::Whole(bytes, _)) => send_whole(channel, call, &Piece(bytes), gathers, options).await,
+        Ok(Front::Begun(pieces)) => {
+            let source = Pieces { first: pieces, body: Some(*body), trailers: Trailers::None };
+            send_stream(channel, call, source, gathers, options).await
+        }
+        Err(status) => {
+            call.progress.note(Phase::Unsent);
+            Err(status)
+        }
     }
 }
 
@@ -80,7 +127,7 @@ async fn send_whole(
     loop {
         let connection = match attempts.connection_at_hand() {
             Some(connection) => connection,
-            None => attempts.next_connection().await?,
+            None => Box::pin(attempts.next_connection()).await?,
         };
         let attempt = UnaryAttempt {
             connection: &connection,
@@ -96,7 +143,8 @@ async fn send_whole(
         match attempt.await {
             Attempt::Done(arrived) => return Ok(whole(arrived?, call)),
             Attempt::Begun(key) => {
-                let mut reader = RawReader::of_answer(connection, key, gathers, call.measure.clone());
+                let mut reader =
+                    Box::new(RawReader::of_answer(connection, key, gathers, call.measure.clone()));
                 let head = poll_fn(|cx| reader.poll_head(cx)).await;
                 let head = head.map_err(status_of)?;
                 return Ok(response(&head, RawBody::reader(reader)));
@@ -121,7 +169,7 @@ fn whole(arrived: Arrived, call: &Prepared) -> Response<RawBody> {
     if call.measure.is_some() {
         call.measure.end(trailers.code(head.http_status, &head.metadata));
     }
-    response(&head, RawBody::whole(Bytes::from(body), trailers))
+    response(&head, RawBody::whole(unary::into_bytes(body), trailers))
 }
 
 fn response(head: &ResponseHead, body: RawBody) -> Response<RawBody> {
@@ -129,8 +177,18 @@ fn response(head: &ResponseHead, body: RawBody) -> Response<RawBody> {
     *response.status_mut() =
         StatusCode::from_u16(head.http_status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     *response.version_mut() = http::Version::HTTP_2;
-    *response.headers_mut() = head.metadata.clone();
+    *response.headers_mut() = with_room(&head.metadata);
     response
+}
+
+/// A copy with room for a field more: gRPC's faces put the status there, and a copy as `HeaderMap` makes it has none.
+fn with_room(fields: &HeaderMap) -> HeaderMap {
+    if fields.len() > 2 {
+        return fields.clone();
+    }
+    let mut copy = HeaderMap::with_capacity(fields.len() + 1);
+    copy.extend(fields.iter().map(|(name, value)| (name.clone(), value.clone())));
+    copy
 }
 
 fn status_of(end: End) -> Status {
@@ -190,7 +248,7 @@ async fn send_stream<B: OutgoingBody>(
                     sender.drop_handed_over();
                     send_in_background(sender);
                 }
-                return Ok(response(&head, RawBody::reader(reader)));
+                return Ok(response(&head, RawBody::reader(Box::new(reader))));
             }
             Err(End::Lost { status, unprocessed: true }) => {
                 let Some(sender) = exchange.sender.as_mut().filter(|sender| sender.can_restart()) else {

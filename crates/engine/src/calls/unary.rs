@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use http::HeaderMap;
 use thalweg_http2::{self as http2, Block, ErrorCode, OpenError, StreamId, Tag};
 use tokio::time::Instant;
@@ -387,6 +388,16 @@ impl UnaryReply {
 
 /// Inboxes of at most this many bytes are used again.
 const SPARE_INBOX_LEN_MAX: usize = 256;
+/// What came, to be passed on. A small buffer stays for the next call.
+pub(super) fn into_bytes(body: Vec<u8>) -> Bytes {
+    if body.capacity() > SPARE_INBOX_LEN_MAX {
+        return Bytes::from(body);
+    }
+    let bytes = Bytes::copy_from_slice(&body);
+    keep_inbox(body);
+    bytes
+}
+
 /// How many of them a thread keeps: 16 KiB.
 const SPARE_INBOXES_MAX: usize = 64;
 

@@ -48,8 +48,8 @@ impl RawBody {
         Self(Kind::Whole(bytes, trailers))
     }
 
-    pub(crate) fn reader(reader: RawReader) -> Self {
-        Self(Kind::Reader(Box::new(reader)))
+    pub(crate) fn reader(reader: Box<RawReader>) -> Self {
+        Self(Kind::Reader(reader))
     }
 
     /// All of it, where it is there whole; it is empty then.

@@ -62,7 +62,11 @@ pub(crate) fn emit(
 ) -> Result<(), MetadataTooLarge> {
     if let Some(timeout) = timeout {
         // Another value with every call: in the dynamic table it would only displace what comes again.
-        fields.push(timeout::NAME.as_bytes(), TimeoutValue::new(timeout).as_bytes(), Indexing::Literal);
+        fields.push(
+            timeout::NAME.as_str().as_bytes(),
+            TimeoutValue::new(timeout).as_bytes(),
+            Indexing::Literal,
+        );
     }
     encoding.emit(fields);
     metadata::emit(metadata, size_max, fields)

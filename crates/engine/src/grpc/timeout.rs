@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 
 use crate::status::Status;
 
 /// The name of the field.
-pub(crate) const NAME: &str = "grpc-timeout";
+pub(crate) const NAME: HeaderName = HeaderName::from_static("grpc-timeout");
 
 /// What eight digits can say.
 const VALUE_MAX: u64 = 99_999_999;

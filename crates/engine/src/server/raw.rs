@@ -27,13 +27,19 @@ use crate::status::{Code, Status};
 
 /// What answers requests as they are.
 pub trait RawHandler: Send + Sync + 'static {
+    /// The body of a request, made of what a connection receives.
+    type RequestBody: From<RawBody>;
     /// The body of an answer. An error of it resets the stream.
     type Body: OutgoingBody;
     /// An answer that is to come.
     type Future: Future<Output = Response<Self::Body>> + Send + 'static;
 
     /// Begins to answer a request. `connection` is told where the server was set up to.
-    fn start(&self, request: Request<RawBody>, connection: Option<&Arc<ConnectionInfo>>) -> Self::Future;
+    fn start(
+        &self,
+        request: Request<Self::RequestBody>,
+        connection: Option<&Arc<ConnectionInfo>>,
+    ) -> Self::Future;
 }
 
 impl Handler {
@@ -49,16 +55,17 @@ type Running<H> = Pin<Box<Option<<H as RawHandler>::Future>>>;
 
 /// What a handler has come to at once.
 enum Polled<B> {
-    Whole(RawAnswer),
+    /// To all of its answer, which has its place beside this.
+    Whole,
     /// The head, and the first pieces of the body.
-    Begun(Box<Parts>, Pieces<B>),
+    Begun(Box<(Parts, Pieces<B>)>),
     /// It is not ready.
     Running,
 }
 
 impl<H: RawHandler> Runner<H> {
     fn start(&self, route: &Route, body: RawBody) -> H::Future {
-        let mut request = Request::new(body);
+        let mut request = Request::new(H::RequestBody::from(body));
         if let Some(head) = &route.as_it_is {
             *request.method_mut() = head.verb.clone();
             *request.uri_mut() = head.uri.clone();
@@ -76,6 +83,7 @@ impl<H: RawHandler> Runner<H> {
         place: &mut Running<H>,
         clock: &mut Instant,
         takes_long: bool,
+        answer: &mut Option<RawAnswer>,
     ) -> Result<Polled<H::Body>, Status> {
         place.set(Some(self.start(route, RawBody::whole(body, Trailers::None))));
         let cost = &route.method.cost;
@@ -88,7 +96,7 @@ impl<H: RawHandler> Runner<H> {
             Some(Poll::Ready(response)) => {
                 place.set(None);
                 let (head, mut body) = response.into_parts();
-                Front::of(&mut body, &mut cx).map(|front| Polled::of(head, body, front))
+                Front::of(&mut body, &mut cx).map(|front| Polled::of(head, body, front, answer))
             }
             _ => Ok(Polled::Running),
         };
@@ -117,13 +125,18 @@ impl<H: RawHandler> Runner<H> {
             drop(running);
             let (head, mut body) = response.into_parts();
             let front = poll_fn(|cx| Poll::Ready(Front::of(&mut body, cx))).await;
-            match front.map(|front| Polled::of(head, body, front)) {
-                Ok(Polled::Whole(answer)) => {
+            let mut answer = None;
+            match front.map(|front| Polled::of(head, body, front, &mut answer)) {
+                Ok(Polled::Whole) => {
+                    let Some(answer) = answer else { return };
                     let mut state = shared.lock();
                     respond::send_as_it_is(&mut state, &reply, &answer);
                     state.notify_driver();
                 }
-                Ok(Polled::Begun(head, pieces)) => send_stream(&shared, &reply, &head, pieces).await,
+                Ok(Polled::Begun(begun)) => {
+                    let (head, pieces) = *begun;
+                    send_stream(&shared, &reply, &head, pieces).await;
+                }
                 Ok(Polled::Running) => {}
                 Err(status) => reset(&shared, &reply, &status),
             }
@@ -134,13 +147,15 @@ impl<H: RawHandler> Runner<H> {
 
 impl<B> Polled<B> {
     /// What is there of an answer, by what is there of its body.
-    fn of(head: Parts, body: B, front: Front) -> Self {
+    fn of(head: Parts, body: B, front: Front, answer: &mut Option<RawAnswer>) -> Self {
         match front {
             Front::Whole(body, trailers) => {
-                Self::Whole(RawAnswer { status: head.status, headers: head.headers, body, trailers })
+                *answer = Some(RawAnswer { status: head.status, headers: head.headers, body, trailers });
+                Self::Whole
             }
             Front::Begun(first) => {
-                Self::Begun(Box::new(head), Pieces { first, body: Some(body), trailers: Trailers::None })
+                let pieces = Pieces { first, body: Some(body), trailers: Trailers::None };
+                Self::Begun(Box::new((head, pieces)))
             }
         }
     }
@@ -202,16 +217,24 @@ impl<H: RawHandler> RunUnary for Runner<H> {
         while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
             let (takes_long, request_len) = (body.takes_long(batch.buffer), body.len());
             let body = Bytes::from(body.into_owned(batch.buffer));
-            let attempt = || self.attempt(&route, body, &mut place, &mut batch.clock, takes_long);
+            let mut answer = None;
+            let attempt =
+                || self.attempt(&route, body, &mut place, &mut batch.clock, takes_long, &mut answer);
             match catch_unwind(AssertUnwindSafe(attempt)) {
-                Ok(Ok(Polled::Whole(answer))) if answer.is_plain() => {
-                    let message = Piece(answer.body);
-                    batch.answer(&reply, &Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
-                }
-                Ok(Ok(Polled::Whole(answer))) => batch.answer_as_it_is(&reply, &answer),
-                Ok(Ok(Polled::Begun(head, pieces))) => {
+                Ok(Ok(Polled::Whole)) => match answer {
+                    Some(answer) if answer.is_plain() => {
+                        let message = Piece(answer.body);
+                        batch.answer(&reply, &Ok(Answer { metadata: &NO_METADATA, message, trailers: None }));
+                    }
+                    Some(answer) => batch.answer_as_it_is(&reply, &answer),
+                    None => {}
+                },
+                Ok(Ok(Polled::Begun(begun))) => {
                     let shared = Arc::clone(batch.connection);
-                    let call = async move { send_stream(&shared, &reply, &head, pieces).await };
+                    let call = async move {
+                        let (head, pieces) = *begun;
+                        send_stream(&shared, &reply, &head, pieces).await;
+                    };
                     tokio::spawn(CallTask::raw(batch.connection, reply, request_len, call));
                 }
                 Ok(Ok(Polled::Running)) => {
@@ -230,7 +253,7 @@ impl<H: RawHandler> RunUnary for Runner<H> {
 
 impl<H: RawHandler> RunRaw for Runner<H> {
     fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader) {
-        let body = RawBody::reader(body);
+        let body = RawBody::reader(Box::new(body));
         if let Ok(future) = catch_unwind(AssertUnwindSafe(|| self.start(route, body))) {
             let mut running: Running<H> = no_future();
             running.set(Some(future));

@@ -1,23 +1,24 @@
 //! Calls with messages, made of calls with bodies: [`Grpc`].
 
 use std::fmt;
-use std::future::{Ready, poll_fn, ready};
+use std::future::{Future, Ready, poll_fn, ready};
 use std::task::{Context, Poll};
 
 use http::header::{CONTENT_TYPE, TE};
 use http::uri::{PathAndQuery, Uri};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use http_body::Body as HttpBody;
 use thalweg_engine::raw::Trailers;
 use tokio_stream::{Stream, StreamExt};
 use tonic::client::GrpcService;
-use tonic::codec::{Codec, CompressionEncoding, Decoder, EnabledCompressionEncodings, Streaming};
+use tonic::codec::{Codec, CompressionEncoding, Decoder, EnabledCompressionEncodings, Encoder, Streaming};
 use tonic::metadata::MetadataMap;
 use tonic::{CancellationHandle, Request, Response, Status};
 use tower::Service;
 
 use crate::BoxError;
-use crate::body::{Body, take_as};
+use crate::body::Body;
+use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
 use crate::single;
 
 /// Makes calls with a [`GrpcService`], of messages that a codec encodes and decodes.
@@ -33,6 +34,8 @@ pub struct Grpc<T> {
 #[derive(Clone, Default)]
 struct Config {
     origin: Uri,
+    /// Whether that is more than a path, and another than `/`.
+    has_origin: bool,
     accepts: EnabledCompressionEncodings,
     sends: Option<CompressionEncoding>,
     max_decoding_message_size: Option<usize>,
@@ -47,7 +50,8 @@ impl<T> Grpc<T> {
 
     /// Calls with `inner`, with scheme and authority of `origin` in the URIs of requests, and its path before theirs.
     pub fn with_origin(inner: T, origin: Uri) -> Self {
-        Self { inner, config: Config { origin, ..Config::default() } }
+        let has_origin = origin != Uri::default();
+        Self { inner, config: Config { origin, has_origin, ..Config::default() } }
     }
 
     /// Compresses requests.
@@ -93,12 +97,12 @@ impl<T> Grpc<T> {
     ///
     /// # Errors
     /// The status of the call, if that is not OK.
-    pub async fn unary<M1, M2, C>(
+    pub fn unary<M1, M2, C>(
         &mut self,
         request: Request<M1>,
         path: PathAndQuery,
         mut codec: C,
-    ) -> Result<Response<M2>, Status>
+    ) -> impl Future<Output = Result<Response<M2>, Status>>
     where
         T: GrpcService<Body>,
         T::ResponseBody: HttpBody + Send + 'static,
@@ -107,57 +111,37 @@ impl<T> Grpc<T> {
         M1: Send + Sync + 'static,
         M2: Send + Sync + 'static,
     {
+        // What is done before the first wait is not done in the future: its fields would be there twice.
         let compresses = self.config.sends.is_some() || !self.config.accepts.is_empty();
-        if compresses || request.extensions().get::<CancellationHandle>().is_some() {
-            return self.client_streaming(request.map(tokio_stream::once), path, codec).await;
-        }
-        let (metadata, extensions, message) = request.into_parts();
-        let message = single::encode(codec.encoder(), message, self.config.max_encoding_message_size)?;
-        let mut request = http::Request::new(Body::whole(message, Trailers::None));
-        *request.method_mut() = http::Method::POST;
-        *request.version_mut() = http::Version::HTTP_2;
-        *request.uri_mut() = self.config.uri(path)?;
-        *request.headers_mut() = headers(metadata);
-        *request.extensions_mut() = extensions;
-        let response = self.inner.call(request).await.map_err(|error| Status::from_error(error.into()))?;
-        self.single_reply(response, codec).await
-    }
-
-    /// The reply of a unary call.
-    async fn single_reply<M2, C>(
-        &self,
-        response: http::Response<T::ResponseBody>,
-        mut codec: C,
-    ) -> Result<Response<M2>, Status>
-    where
-        T: GrpcService<Body>,
-        T::ResponseBody: HttpBody + Send + 'static,
-        <T::ResponseBody as HttpBody>::Error: Into<BoxError>,
-        C: Codec<Decode = M2>,
-        M2: Send + Sync + 'static,
-    {
-        let (mut head, body) = response.into_parts();
-        let mut body = match take_as::<Body, _>(body) {
-            Ok(body) => body,
-            Err(body) => {
-                let reply = http::Response::from_parts(head, body);
-                return only_message(self.config.replies(reply, codec.decoder()).await?).await;
+        let begun = if compresses || request.extensions().get::<CancellationHandle>().is_some() {
+            Begun::AsStream(Box::new((request, path)))
+        } else {
+            match self.config.request(request, path, codec.encoder()) {
+                Ok(request) => Begun::Called(self.inner.call(request)),
+                Err(status) => Begun::Failed(status),
             }
         };
-        let is_usual = head.status == StatusCode::OK
-            && !head.headers.contains_key("grpc-status")
-            && !head.headers.contains_key("grpc-encoding");
-        if let Some((bytes, trailers)) = body.take_whole() {
-            if is_usual && matches!(trailers, Trailers::GrpcOk) && single::is_single(&bytes) {
-                let message = single::decode(codec.decoder(), bytes, self.config.max_decoding_message_size)?;
-                head.headers.insert("grpc-status", HeaderValue::from_static("0"));
-                let metadata = MetadataMap::from_headers(head.headers);
-                return Ok(Response::from_parts(metadata, message, head.extensions));
+        let grpc = self;
+        async move {
+            let called = match begun {
+                Begun::Called(called) => called,
+                Begun::AsStream(request) => {
+                    let (request, path) = *request;
+                    let request = request.map(tokio_stream::once);
+                    return Box::pin(grpc.client_streaming(request, path, codec)).await;
+                }
+                Begun::Failed(status) => return Err(status),
+            };
+            let response = called.await.map_err(|error| Status::from_error(error.into()))?;
+            match grpc.config.single_reply(response, &mut codec) {
+                Ok(reply) => reply,
+                Err(response) => {
+                    let (head, body) = *response;
+                    let reply = http::Response::from_parts(head, body);
+                    Box::pin(grpc.config.only_reply(reply, codec.decoder())).await
+                }
             }
-            body = Body::whole(bytes, trailers);
         }
-        let reply = http::Response::from_parts(head, body);
-        only_message(self.config.replies(reply, codec.decoder()).await?).await
     }
 
     /// Calls a client-streaming method.
@@ -246,6 +230,56 @@ impl Config {
         grpc
     }
 
+    /// The request of a unary call.
+    fn request<E>(
+        &self,
+        request: Request<E::Item>,
+        path: PathAndQuery,
+        encoder: E,
+    ) -> Result<http::Request<Body>, Status>
+    where
+        E: Encoder<Error = Status> + 'static,
+        E::Item: 'static,
+    {
+        let (metadata, extensions, message) = request.into_parts();
+        let message = single::encode(encoder, message, self.max_encoding_message_size)?;
+        let mut request = http::Request::new(Body::whole(message, Trailers::None));
+        *request.method_mut() = http::Method::POST;
+        *request.version_mut() = http::Version::HTTP_2;
+        *request.uri_mut() = if self.has_origin { self.uri(path)? } else { path.into() };
+        *request.headers_mut() = headers(metadata);
+        *request.extensions_mut() = extensions;
+        Ok(request)
+    }
+
+    /// The reply of a unary call, if it came as one piece and nothing is special about it; else what came.
+    fn single_reply<B, C>(
+        &self,
+        response: http::Response<B>,
+        codec: &mut C,
+    ) -> Result<Reply<C::Decode>, Unusual>
+    where
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError>,
+        C: Codec,
+    {
+        let (mut head, body) = response.into_parts();
+        let mut body = Body::of_any(body);
+        let is_usual = |name: &HeaderName| *name != GRPC_STATUS && *name != GRPC_ENCODING;
+        if head.status != StatusCode::OK || !head.headers.keys().all(is_usual) {
+            return Err(Box::new((head, body)));
+        }
+        let Some((bytes, trailers)) = body.take_whole() else { return Err(Box::new((head, body))) };
+        if !matches!(trailers, Trailers::GrpcOk) || !single::is_single(&bytes) {
+            return Err(Box::new((head, Body::whole(bytes, trailers))));
+        }
+        let message = single::decode(codec.decoder(), bytes, self.max_decoding_message_size);
+        Ok(message.map(|message| {
+            head.headers.insert(GRPC_STATUS, HeaderValue::from_static("0"));
+            Response::from_parts(MetadataMap::from_headers(head.headers), message, head.extensions)
+        }))
+    }
+
     fn uri(&self, path: PathAndQuery) -> Result<Uri, Status> {
         let mut parts = self.origin.clone().into_parts();
         parts.path_and_query = match parts.path_and_query {
@@ -256,6 +290,21 @@ impl Config {
             _ => Some(path),
         };
         Uri::from_parts(parts).map_err(|error| Status::internal(format!("the call has no URI: {error}")))
+    }
+
+    /// The only message of a response that is there.
+    async fn only_reply<B, D>(
+        &self,
+        response: http::Response<B>,
+        decoder: D,
+    ) -> Result<Response<D::Item>, Status>
+    where
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError>,
+        D: Decoder<Error = Status> + Send + 'static,
+        D::Item: Send + Sync + 'static,
+    {
+        only_message(self.replies(response, decoder).await?).await
     }
 
     /// The messages of a response that is there.
@@ -277,13 +326,25 @@ impl Config {
     }
 }
 
+/// A unary call, before its first wait.
+enum Begun<F, M> {
+    Called(F),
+    /// It is made as one with a stream of a single message.
+    AsStream(Box<(Request<M>, PathAndQuery)>),
+    Failed(Status),
+}
+
+type Reply<M> = Result<Response<M>, Status>;
+/// A response that is not what unary calls mostly bring.
+type Unusual = Box<(http::response::Parts, Body)>;
+
 /// The headers of a request.
 fn headers(metadata: MetadataMap) -> http::HeaderMap {
     let mut headers = metadata.into_headers();
     if headers.is_empty() {
         headers.reserve(2);
     } else {
-        for reserved in ["grpc-message", "grpc-message-type", "grpc-status"] {
+        for reserved in [GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
             headers.remove(reserved);
         }
     }

@@ -1,18 +1,20 @@
 //! Calls with messages, answered by calls with bodies: [`Grpc`].
 
 use std::fmt;
+use std::future::Future;
 
 use http::HeaderValue;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, TE};
 use http_body::Body as HttpBody;
 use thalweg_engine::raw::Trailers;
 use tonic::codec::{Codec, CompressionEncoding, EnabledCompressionEncodings};
 use tonic::metadata::MetadataMap;
 use tonic::server::{ClientStreamingService, ServerStreamingService, StreamingService, UnaryService};
-use tonic::{Request, Response};
+use tonic::{Request, Response, Status};
 
 use crate::BoxError;
-use crate::body::{Body, take_as};
+use crate::body::Body;
+use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
 use crate::single;
 
 /// Answers calls of one method, whose messages a codec encodes and decodes.
@@ -98,42 +100,58 @@ impl<T: Codec> Grpc<T> {
     }
 
     /// Answers a call of a unary method.
-    pub async fn unary<S, B>(&mut self, mut service: S, req: http::Request<B>) -> http::Response<Body>
+    pub fn unary<S, B>(
+        &mut self,
+        mut service: S,
+        req: http::Request<B>,
+    ) -> impl Future<Output = http::Response<Body>>
     where
         S: UnaryService<T::Decode, Response = T::Encode>,
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        let (head, body) = req.into_parts();
-        let mut body = match take_as::<Body, B>(body) {
-            Ok(body) => body,
-            Err(body) => {
-                let req = http::Request::from_parts(head, body);
-                return self.of_tonic().unary(service, req).await.map(Body::new);
-            }
+        // What is done before the first wait is not done in the future: its fields would be there twice.
+        let begun = match self.single_request(req) {
+            Ok(Ok(request)) => Begun::Called(service.call(request)),
+            Ok(Err(status)) => Begun::Failed(status),
+            Err(request) => Begun::AsStream(Box::new((service, *request))),
         };
-        let is_plain = self.sends.is_empty() && !head.headers.contains_key("grpc-encoding");
-        let whole = if is_plain { body.take_whole() } else { None };
-        let message = match whole {
-            Some((bytes, _)) if single::is_single(&bytes) => bytes,
-            other => {
-                if let Some((bytes, trailers)) = other {
-                    body = Body::whole(bytes, trailers);
+        let grpc = self;
+        async move {
+            match begun {
+                Begun::Called(called) => match called.await {
+                    Ok(response) => grpc.single_response(response),
+                    Err(status) => status.into_http(),
+                },
+                Begun::Failed(status) => status.into_http(),
+                Begun::AsStream(call) => {
+                    let (service, (head, body)) = *call;
+                    let request = http::Request::from_parts(head, body);
+                    Box::pin(grpc.of_tonic().unary(service, request)).await.map(Body::new)
                 }
-                let req = http::Request::from_parts(head, body);
-                return self.of_tonic().unary(service, req).await.map(Body::new);
             }
-        };
-        let message = match single::decode(self.codec.decoder(), message, self.max_decoding_message_size) {
-            Ok(message) => message,
-            Err(status) => return status.into_http(),
-        };
-        let metadata = MetadataMap::from_headers(head.headers);
-        let request = Request::from_parts(metadata, head.extensions, message);
-        match service.call(request).await {
-            Ok(response) => self.single_response(response),
-            Err(status) => status.into_http(),
         }
+    }
+
+    /// The request of a unary call, if it came as one piece and nothing is special about it; else what came.
+    fn single_request<B>(&mut self, request: http::Request<B>) -> Result<Message<T::Decode>, Unusual>
+    where
+        B: HttpBody + Send + 'static,
+        B::Error: Into<BoxError> + Send,
+    {
+        let (head, body) = request.into_parts();
+        let mut body = Body::of_any(body);
+        if !self.sends.is_empty() || head.headers.keys().any(|name| *name == GRPC_ENCODING) {
+            return Err(Box::new((head, body)));
+        }
+        let Some((bytes, trailers)) = body.take_whole() else { return Err(Box::new((head, body))) };
+        if !single::is_single(&bytes) {
+            return Err(Box::new((head, Body::whole(bytes, trailers))));
+        }
+        let message = single::decode(self.codec.decoder(), bytes, self.max_decoding_message_size);
+        Ok(message.map(|message| {
+            Request::from_parts(MetadataMap::from_headers(head.headers), head.extensions, message)
+        }))
     }
 
     fn single_response(&mut self, response: Response<T::Encode>) -> http::Response<Body> {
@@ -190,11 +208,25 @@ impl<T: Codec> Grpc<T> {
     }
 }
 
+/// A unary call, before its first wait.
+enum Begun<F, S> {
+    Called(F),
+    /// It is answered as one with a stream of a single message.
+    AsStream(Box<(S, (http::request::Parts, Body))>),
+    Failed(Status),
+}
+
+type Message<M> = Result<Request<M>, Status>;
+/// A request that is not what unary calls mostly bring.
+type Unusual = Box<(http::request::Parts, Body)>;
+
 /// The headers of a response.
 fn headers(metadata: MetadataMap) -> http::HeaderMap {
     let mut headers = metadata.into_headers();
-    if !headers.is_empty() {
-        for reserved in ["te", "grpc-message", "grpc-message-type", "grpc-status"] {
+    if headers.is_empty() {
+        headers.reserve(1);
+    } else {
+        for reserved in [TE, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
             headers.remove(reserved);
         }
     }

@@ -23,7 +23,7 @@ use crate::body::{Body, take_as};
 /// one; without, it ends with UNIMPLEMENTED.
 #[derive(Clone, Debug, Default)]
 pub struct Routes {
-    services: Vec<Named>,
+    services: Arc<Vec<Named>>,
     router: Option<axum::Router>,
 }
 
@@ -140,8 +140,9 @@ impl Routes {
         S::Response: IntoResponse,
         S::Future: Send + 'static,
     {
-        self.services.retain(|named| named.name != S::NAME);
-        self.services.push(Named { name: S::NAME, service: Arc::new(Routed(svc)) });
+        let services = Arc::make_mut(&mut self.services);
+        services.retain(|named| named.name != S::NAME);
+        services.push(Named { name: S::NAME, service: Arc::new(Routed(svc)) });
     }
 
     /// Does what is worth doing once. Serving does it.
@@ -160,15 +161,17 @@ impl Routes {
     pub fn axum_router_mut(&mut self) -> &mut axum::Router {
         let services = std::mem::take(&mut self.services);
         let router = self.router.get_or_insert_with(|| axum::Router::new().fallback(unimplemented));
-        for Named { name, service } in services {
+        for Named { name, service } in &*services {
             *router = service.route(std::mem::take(router), &format!("/{name}/{{*rest}}"));
         }
         router
     }
 
     fn find(&self, path: &str) -> Option<&Named> {
-        let (name, _) = path.strip_prefix('/')?.split_once('/')?;
-        self.services.iter().find(|named| named.name == name)
+        let path = path.strip_prefix('/')?;
+        self.services
+            .iter()
+            .find(|named| path.strip_prefix(named.name).is_some_and(|method| method.starts_with('/')))
     }
 }
 
@@ -186,7 +189,7 @@ impl From<axum::Router> for RoutesBuilder {
 
 impl From<axum::Router> for Routes {
     fn from(router: axum::Router) -> Self {
-        Self { services: Vec::new(), router: Some(router) }
+        Self { router: Some(router), ..Self::default() }
     }
 }
 

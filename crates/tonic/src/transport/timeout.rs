@@ -44,7 +44,10 @@ where
         let asked = thalweg_engine::request_timeout(request.headers()).unwrap_or(None);
         // The shorter of the two, of those there are.
         let time = asked.into_iter().chain(self.time_max).min();
-        TimeoutFuture { future: self.service.call(request), sleep: time.map(tokio::time::sleep) }
+        TimeoutFuture {
+            future: self.service.call(request),
+            sleep: time.map(|time| Box::pin(tokio::time::sleep(time))),
+        }
     }
 }
 
@@ -53,8 +56,7 @@ pin_project! {
     pub(crate) struct TimeoutFuture<F> {
         #[pin]
         future: F,
-        #[pin]
-        sleep: Option<Sleep>,
+        sleep: Option<Pin<Box<Sleep>>>,
     }
 }
 
@@ -70,8 +72,8 @@ where
         if let Poll::Ready(outcome) = this.future.poll(cx) {
             return Poll::Ready(outcome.map_err(Into::into));
         }
-        if let Some(sleep) = this.sleep.as_pin_mut() {
-            ready!(sleep.poll(cx));
+        if let Some(sleep) = this.sleep {
+            ready!(sleep.as_mut().poll(cx));
             return Poll::Ready(Err(TimeoutExpired(()).into()));
         }
         Poll::Pending

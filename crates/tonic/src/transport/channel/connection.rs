@@ -4,33 +4,45 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::body::Body;
 use http::{Request, Response};
-use thalweg_engine::CallOptions;
+use thalweg_engine::{self as engine, CallOptions, RawBody};
 use tonic::Status;
 use tower::Service;
 
-use crate::body::to_tonic;
+use crate::body::{Body, to_tonic};
 use crate::transport::wire::Sent;
 
 /// A channel of the engine's.
 #[derive(Clone, Debug)]
-pub(super) struct Connection(pub(super) thalweg_engine::Channel);
+pub(super) struct Connection(pub(super) engine::Channel);
+
+type Calling = Pin<Box<dyn Future<Output = Result<Response<RawBody>, engine::Status>> + Send>>;
+
+/// A response head on its way.
+pub(super) struct CallFuture(Calling);
 
 impl Service<Request<Body>> for Connection {
     type Response = Response<Body>;
     type Error = Status;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;
+    type Future = CallFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let channel = self.0.clone();
-        Box::pin(async move {
-            let answer = channel.raw(request.map(Sent::Body), &CallOptions::default()).await;
-            answer.map(|response| response.map(Body::received)).map_err(to_tonic)
-        })
+    fn call(&mut self, request: Request<Body>) -> CallFuture {
+        CallFuture(Box::pin(self.0.raw(request.map(Sent::Body), &CallOptions::default())))
+    }
+}
+
+impl Future for CallFuture {
+    type Output = Result<Response<Body>, Status>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.0.as_mut().poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(response)) => Poll::Ready(Ok(response.map(Body::from))),
+            Poll::Ready(Err(status)) => Poll::Ready(Err(to_tonic(status))),
+        }
     }
 }

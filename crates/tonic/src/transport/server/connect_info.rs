@@ -9,8 +9,8 @@ use thalweg_engine::ConnectionInfo;
 #[cfg(feature = "_tls-any")]
 use super::tls_connect_info::TlsConnectInfos;
 
-/// Puts what is known of a connection into the extensions of its requests.
-pub(super) type Told = Box<dyn Fn(&mut Extensions, Option<&Arc<ConnectionInfo>>) + Send + Sync>;
+/// What is known of a connection, as the extensions of its requests have it.
+pub(super) type Told = Box<dyn Fn(Option<&Arc<ConnectionInfo>>) -> Extensions + Send + Sync>;
 
 /// What makes [`Told`] of the information that a server's connections give of themselves.
 pub(super) struct Telling<C> {
@@ -30,27 +30,30 @@ impl<C: Any + Clone + Send + Sync> Telling<C> {
         }
     }
 
-    /// For one connection. Over TLS there is what it was agreed on, too, once it was.
+    /// For one connection. Over TLS there is what it was agreed on, too.
     #[cfg(feature = "_tls-any")]
     pub(super) fn of(&self, info: C) -> Told {
         let infos = Arc::clone(&self.tls);
-        let of_tls = std::sync::OnceLock::new();
-        Box::new(move |extensions, connection| {
+        // Made with the first request: the handshake is over then.
+        let known = std::sync::OnceLock::new();
+        let make = move |connection: Option<&Arc<ConnectionInfo>>| {
+            let mut told = Extensions::new();
             if let Some(tls) = connection.and_then(|connection| connection.tls())
-                && let Some(of_tls) =
-                    of_tls.get_or_init(|| infos.get(&info, tls.peer_certificates().unwrap_or_default()))
+                && let Some(of_tls) = infos.get(&info, tls.peer_certificates().unwrap_or_default())
             {
-                extensions.insert(of_tls.clone());
+                told.insert(of_tls);
             }
-            extensions.insert(info.clone());
-        })
+            told.insert(info.clone());
+            told
+        };
+        Box::new(move |connection| known.get_or_init(|| make(connection)).clone())
     }
 
     /// For one connection.
     #[cfg(not(feature = "_tls-any"))]
     pub(super) fn of(&self, info: C) -> Told {
-        Box::new(move |extensions, _| {
-            extensions.insert(info.clone());
-        })
+        let mut told = Extensions::new();
+        told.insert(info);
+        Box::new(move |_| told.clone())
     }
 }

@@ -4,13 +4,13 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use crate::body::Body;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
 use thalweg_engine::server::{Handler, RawHandler, Router, ServerMethod};
-use thalweg_engine::{self as engine, ConnectionInfo, RawBody, ServiceOptions};
+use thalweg_engine::{self as engine, ConnectionInfo, ServiceOptions};
 use tonic::Status;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
@@ -54,6 +54,9 @@ struct Answering<S> {
     told: Told,
 }
 
+/// What a service answers, also where it takes no calls at the moment.
+type Answer<S> = AnswerFuture<<S as Service<Request<Body>>>::Future, Oneshot<S, Request<Body>>>;
+
 impl<S> RawHandler for Answering<S>
 where
     S: Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
@@ -61,32 +64,42 @@ where
         + Send
         + 'static,
 {
+    type RequestBody = Body;
     type Body = Sent;
-    type Future = AnswerFuture<Oneshot<S, Request<Body>>>;
+    type Future = Answer<S>;
 
-    fn start(&self, request: Request<RawBody>, connection: Option<&Arc<ConnectionInfo>>) -> Self::Future {
-        let mut request = request.map(Body::received);
-        (self.told)(request.extensions_mut(), connection);
-        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        AnswerFuture { future: service.oneshot(request) }
+    fn start(&self, mut request: Request<Body>, connection: Option<&Arc<ConnectionInfo>>) -> Self::Future {
+        *request.extensions_mut() = (self.told)(connection);
+        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // One that is not ready is asked again by what waits.
+        match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => AnswerFuture::Called { future: service.call(request) },
+            _ => AnswerFuture::Waits { future: service.oneshot(request) },
+        }
     }
 }
 
 pin_project! {
-    pub(super) struct AnswerFuture<F> {
-        #[pin]
-        future: F,
+    #[project = AnswerProjection]
+    pub(super) enum AnswerFuture<F, W> {
+        Called { #[pin] future: F },
+        Waits { #[pin] future: W },
     }
 }
 
-impl<F> Future for AnswerFuture<F>
+impl<F, W> Future for AnswerFuture<F, W>
 where
     F: Future<Output = Result<Response<Body>, BoxError>>,
+    W: Future<Output = Result<Response<Body>, BoxError>>,
 {
     type Output = Response<Sent>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(match ready!(self.project().future.poll(cx)) {
+        let outcome = match self.project() {
+            AnswerProjection::Called { future } => ready!(future.poll(cx)),
+            AnswerProjection::Waits { future } => ready!(future.poll(cx)),
+        };
+        Poll::Ready(match outcome {
             Ok(response) => response.map(Sent::Body),
             // What stands for a status is a response by now.
             Err(error) => Response::new(Sent::Failed(Some(Status::from_error(error)))),

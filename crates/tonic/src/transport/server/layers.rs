@@ -17,6 +17,7 @@ use tower::load_shed::LoadShedLayer;
 use tower::{Service, ServiceBuilder};
 use tracing::Span;
 
+use super::connection::{Calls, Told};
 use crate::transport::error::BoxError;
 use crate::transport::timeout::Timeout;
 
@@ -32,9 +33,26 @@ pub(super) struct Around {
 }
 
 impl Around {
-    /// `service` for one connection, with what there is around its calls. Errors that stand for a status become
-    /// responses.
-    pub(super) fn service<S, B>(
+    /// `service` for one connection, with what there is around its calls, and `told` in the extensions of its requests.
+    /// Errors that stand for a status become responses.
+    pub(super) fn calls<S, B>(&self, service: S, told: Told) -> Calls
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+        S::Error: Into<BoxError> + Send + 'static,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if self.concurrency.is_none() && !self.load_shed {
+            // What most servers have is not paid for by the rest.
+            let service = Timeout::new(service, self.timeout);
+            return Calls::new(Traced { service, trace: self.trace.clone() }, told);
+        }
+        Calls::new(self.service(service), told)
+    }
+
+    /// `service` with all that there may be around its calls.
+    fn service<S, B>(
         &self,
         service: S,
     ) -> impl Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>

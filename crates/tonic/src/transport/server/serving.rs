@@ -129,7 +129,7 @@ impl<L> Server<L> {
         let router = OfEach(Box::new(move |connection: &ConnectionInfo| {
             let (local_addr, remote_addr) = (connection.local_addr(), connection.remote_addr());
             let service = service.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            Calls::new(around.service(service), telling.of(TcpConnectInfo { local_addr, remote_addr }))
+            around.calls(service, telling.of(TcpConnectInfo { local_addr, remote_addr }))
         }));
         let server = engine::server::bind(config, Arc::new(router), &[addr.into()]).await;
         let server = server.map_err(Error::transport)?;
@@ -159,15 +159,16 @@ impl<L> Server<L> {
         let telling = Telling::new();
         let connection = move |io: IO| {
             let told = telling.of(io.connect_info());
-            (io, around.service(service.clone()), told)
+            (io, service.clone(), told)
         };
         let incoming = Incoming::new(incoming).map(connection);
         if self.looks_for_http1() {
+            let incoming = incoming.map(|(io, service, told)| (io, around.service(service), told));
             http1::serve(config, incoming, signal).await;
             return Ok(());
         }
         let incoming = incoming.map(|(io, service, told)| {
-            (io, Arc::new(Calls::new(service, told)) as Arc<dyn engine::server::Router>)
+            (io, Arc::new(around.calls(service, told)) as Arc<dyn engine::server::Router>)
         });
         engine::server::serve_routed(config, incoming, signal).await;
         Ok(())
