@@ -34,7 +34,10 @@ pub enum Trailers {
 }
 
 /// A body that is sent.
-pub trait OutgoingBody: http_body::Body<Data = Bytes, Error: Into<Status>> + Unpin + Send + 'static {
+pub trait OutgoingBody: http_body::Body<Data = Bytes> + Unpin + Send + 'static {
+    /// The status that an error of it stands for.
+    fn status(error: Self::Error) -> Status;
+
     /// All of it, where it is known to be one piece that is there; the body is empty then. Others are asked for their
     /// frames.
     fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
@@ -82,7 +85,7 @@ impl Front {
             match Pin::new(&mut *body).poll_frame(cx) {
                 Poll::Pending => return Ok(Self::Begun(pieces)),
                 Poll::Ready(None) => break,
-                Poll::Ready(Some(frame)) => match of_frame(frame.map_err(Into::into)?) {
+                Poll::Ready(Some(frame)) => match of_frame(frame.map_err(B::status)?) {
                     Ok(bytes) => *piece = Some(bytes),
                     Err(trailers) => {
                         let [bytes, _] = pieces;
@@ -123,7 +126,7 @@ impl<B: OutgoingBody> Stream for Pieces<B> {
         let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) else { return Poll::Pending };
         let piece = match frame {
             None => None,
-            Some(Err(error)) => Some(Err(error.into())),
+            Some(Err(error)) => Some(Err(B::status(error))),
             Some(Ok(frame)) => match of_frame(frame) {
                 Ok(bytes) => return Poll::Ready(Some(Ok(Piece(bytes)))),
                 Err(trailers) => {

@@ -122,6 +122,11 @@ impl RequestHeadAsItIs {
         Self { verb: verb.clone(), kind, method: Method::at(path), fields: FixedFields::new(fields) }
     }
 
+    /// Whether it is surely gRPC's: its content type has no subtype.
+    pub(crate) fn is_grpc(&self) -> bool {
+        self.kind == Kind::Grpc
+    }
+
     /// Appends what differs between requests with this beginning.
     pub(crate) fn emit(&self, headers: &HeaderMap, fields: &mut FieldList) -> Result<(), MetadataTooLarge> {
         // Opening the stream asks what the server accepts.

@@ -63,7 +63,11 @@ impl http_body::Body for Pieces {
     }
 }
 
-impl OutgoingBody for Pieces {}
+impl OutgoingBody for Pieces {
+    fn status(error: Status) -> Status {
+        error
+    }
+}
 
 /// A body that is the request's own.
 struct Echoed(RawBody);
@@ -98,7 +102,11 @@ impl http_body::Body for Body {
     }
 }
 
-impl OutgoingBody for Body {}
+impl OutgoingBody for Body {
+    fn status(error: Status) -> Status {
+        error
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 struct Service {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
-use thalweg_engine::raw::Trailers;
+use thalweg_engine::raw::{OutgoingBody, Trailers};
 use thalweg_engine::{self as engine, RawBody};
 use tonic::metadata::MetadataMap;
 use tonic::{Code, Status};
@@ -28,6 +28,8 @@ enum Kind {
     Empty,
     Whole(Bytes, Trailers),
     Received(RawBody),
+    /// It is not to be had.
+    Failed(Box<Status>),
     Other(tonic::body::Body),
 }
 
@@ -68,12 +70,17 @@ impl Body {
         Self(Kind::Whole(bytes, trailers))
     }
 
+    /// What ends with an error before its first piece.
+    pub(crate) fn failed(status: Status) -> Self {
+        Self(Kind::Failed(Box::new(status)))
+    }
+
     /// All of it, where it is known to be a single piece that is there; it is empty then.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
             Kind::Empty => Some((Bytes::new(), Trailers::None)),
             Kind::Received(body) => body.take_whole(),
-            Kind::Other(_) => None,
+            Kind::Failed(_) | Kind::Other(_) => None,
             Kind::Whole(..) => match std::mem::take(&mut self.0) {
                 Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
                 _ => None,
@@ -104,6 +111,10 @@ impl http_body::Body for Body {
                 let frame = ready!(Pin::new(body).poll_frame(cx));
                 Poll::Ready(frame.map(|frame| frame.map_err(to_tonic)))
             }
+            Kind::Failed(_) => match std::mem::take(&mut self.0) {
+                Kind::Failed(status) => Poll::Ready(Some(Err(*status))),
+                _ => Poll::Ready(None),
+            },
             Kind::Other(body) => Pin::new(body).poll_frame(cx),
         }
     }
@@ -113,6 +124,7 @@ impl http_body::Body for Body {
             Kind::Empty => true,
             Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
             Kind::Received(body) => body.is_end_stream(),
+            Kind::Failed(_) => false,
             Kind::Other(body) => body.is_end_stream(),
         }
     }
@@ -122,6 +134,7 @@ impl http_body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Received(body) => body.size_hint(),
+            Kind::Failed(_) => SizeHint::default(),
             Kind::Other(body) => body.size_hint(),
         }
     }
@@ -167,6 +180,16 @@ impl<B: http_body::Body> http_body::Body for Copied<B> {
     }
 }
 
+impl OutgoingBody for Body {
+    fn status(error: Status) -> engine::Status {
+        to_engine(&error)
+    }
+
+    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+        self.take_whole()
+    }
+}
+
 impl From<RawBody> for Body {
     fn from(body: RawBody) -> Self {
         Self(Kind::Received(body))
@@ -195,7 +218,7 @@ pub(crate) fn to_tonic(status: engine::Status) -> Status {
 
 /// An application's status, as the engine sends it.
 #[cold]
-pub(crate) fn to_engine(status: &Status) -> engine::Status {
+fn to_engine(status: &Status) -> engine::Status {
     engine::Status::from(engine::StatusParts {
         code: engine::Code::from_number(status.code() as u32),
         message: status.message().to_owned().into(),

@@ -8,6 +8,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::thread::LocalKey;
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
@@ -32,6 +33,11 @@ thread_local! {
     static DECODED: Cell<Option<Box<dyn Decode>>> = const { Cell::new(None) };
 }
 
+/// `LocalKey::set` asks first whether there is a value yet.
+fn put<T>(place: &'static LocalKey<Cell<Option<T>>>, value: T) {
+    place.with(|place| place.set(Some(value)));
+}
+
 /// `message` with its prefix.
 ///
 /// # Errors
@@ -44,14 +50,14 @@ where
     let missing = || Status::internal("a message was encoded to nothing");
     let make = || Box::pin(EncodeBody::new_client(EncodeNext, Next, None, Some(usize::MAX)));
     let mut encoders = ENCODERS.take().unwrap_or_else(make);
-    TO_ENCODE.set(Some(Box::new(Encoding { encoder, message: Some(message) })));
+    put(&TO_ENCODE, Box::new(Encoding { encoder, message: Some(message) }));
     let Poll::Ready(Some(frame)) = encoders.as_mut().poll_frame(&mut Context::from_waker(Waker::noop()))
     else {
         return Err(missing());
     };
     let wire = frame?.into_data().map_err(|_| missing())?;
     if wire.len() <= SMALL_LEN_MAX {
-        ENCODERS.set(Some(encoders));
+        put(&ENCODERS, encoders);
     }
     let (len, limit) = (wire.len().saturating_sub(PREFIX_LEN), size_max.unwrap_or(usize::MAX));
     if len > limit {
@@ -147,7 +153,7 @@ where
     };
     // A large message's buffer becomes that of what decodes it, if that has none yet.
     let mut decoders = is_small.then(|| DECODERS.take()).flatten().unwrap_or_else(make);
-    TO_DECODE.set(Some((wire, Box::new(Decoding { decoder, message: None }))));
+    put(&TO_DECODE, (wire, Box::new(Decoding { decoder, message: None })));
     let mut cx = Context::from_waker(Waker::noop());
     let polled = tokio_stream::Stream::poll_next(Pin::new(&mut *decoders), &mut cx);
     let job = DECODED.take();
@@ -159,7 +165,7 @@ where
         return Err(Status::new(Code::Internal, "Missing message."));
     };
     if is_small {
-        DECODERS.set(Some(decoders));
+        put(&DECODERS, decoders);
     }
     Ok(message)
 }
@@ -198,7 +204,7 @@ impl Decoder for DecodeNext {
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<()>, Status> {
         if let Some(mut job) = DECODED.take() {
             job.decode(from)?;
-            DECODED.set(Some(job));
+            put(&DECODED, job);
         }
         // The next message is another call's.
         from.advance(from.remaining());
@@ -220,7 +226,7 @@ impl http_body::Body for Pieces {
     #[inline]
     fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let Some((wire, job)) = TO_DECODE.take() else { return Poll::Pending };
-        DECODED.set(Some(job));
+        put(&DECODED, job);
         Poll::Ready(Some(Ok(Frame::data(wire))))
     }
 }

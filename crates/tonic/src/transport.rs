@@ -13,7 +13,6 @@ pub mod server;
 mod timeout;
 #[cfg(feature = "_tls-any")]
 mod tls;
-mod wire;
 
 #[cfg(all(feature = "channel", feature = "_tls-any"))]
 pub use channel::ClientTlsConfig;

@@ -21,7 +21,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use tonic::{Code, Status};
 
 use crate::address::Address;
-use crate::{Failure, NO_VARIANT, PAYLOAD_BYTES_MAX, runtime};
+use crate::{Failure, PAYLOAD_BYTES_MAX, runtime};
 use result::LoadResult;
 use worker::Call;
 
@@ -153,7 +153,7 @@ impl Settings {
 impl LoadArgs {
     fn settings(&self) -> Result<Settings, String> {
         if let Some(variant) = &self.variant {
-            return Err(format!("--variant {variant}: {NO_VARIANT}"));
+            return Err(format!("--variant {variant}: tonic's client has no variants"));
         }
         let duration = match (self.duration, self.total) {
             (None, None) => Some(Duration::from_secs(10)),

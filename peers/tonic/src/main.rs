@@ -49,9 +49,6 @@ enum Failure {
     Failed(String),
 }
 
-/// What a peer without a choice of servers or clients answers to `--variant`.
-const NO_VARIANT: &str = "tonic's peer has no variants";
-
 /// The largest payload that is served or asked for: above the largest of any study.
 const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 
@@ -77,7 +74,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
         Subcommands::Variants => {
-            println!("server\nclient");
+            println!("server {}\nclient", serve::VARIANTS.join(" "));
             Ok(ExitCode::SUCCESS)
         }
         Subcommands::Settings => {

@@ -13,15 +13,20 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::UnixListenerStream;
+use tonic::service::Routes;
 use tonic::transport::server::{Router, TcpIncoming};
 use tonic::transport::{Identity, Server, ServerTlsConfig};
 
 use crate::address::Address;
 use crate::proto::benchmark_service_server::BenchmarkServiceServer;
 use crate::told::{CONNECTION_WINDOW, FRAME_SIZE_MAX, MESSAGE_SIZE_MAX, STREAM_WINDOW, TCP_NODELAY};
-use crate::{Failure, NO_VARIANT, runtime};
+use crate::{Failure, runtime};
 use listener::Listener;
 use service::Benchmark;
+
+const AXUM: &str = "axum";
+/// The kinds of server, the default one first.
+pub const VARIANTS: [&str; 2] = ["plain", AXUM];
 
 #[derive(Args)]
 pub struct ServeArgs {
@@ -29,9 +34,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDR", required = true)]
     listen: Vec<Address>,
 
-    /// There is none
-    #[arg(long, value_name = "NAME")]
-    variant: Option<String>,
+    /// How calls come to the service: plain, or axum, behind a router of axum's as an application brings it
+    #[arg(long, value_name = "NAME", default_value = VARIANTS[0])]
+    variant: String,
 
     /// Serve over TLS with this certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -47,8 +52,9 @@ pub struct ServeArgs {
 }
 
 pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
-    if let Some(variant) = args.variant {
-        return Err(Failure::Misuse(format!("--variant {variant}: {NO_VARIANT}")));
+    if !VARIANTS.contains(&&*args.variant) {
+        let known = VARIANTS.join(" and ");
+        return Err(Failure::Misuse(format!("--variant {}: tonic's server has {known}", args.variant)));
     }
     let runtime = runtime(args.threads)?;
     let identity = match (&args.cert, &args.key) {
@@ -58,7 +64,7 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
         }
         _ => None,
     };
-    let served = runtime.block_on(serve(&args.listen, identity));
+    let served = runtime.block_on(serve(&args.listen, &args.variant, identity));
     // Calls may be under way for as long as their clients like: they end here.
     runtime.shutdown_background();
     served.map(|()| ExitCode::SUCCESS).map_err(Failure::Failed)
@@ -68,7 +74,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     fs::read(path).map_err(|error| Failure::Misuse(format!("cannot read {}: {error}", path.display())))
 }
 
-async fn serve(addresses: &[Address], identity: Option<Identity>) -> Result<(), String> {
+async fn serve(addresses: &[Address], variant: &str, identity: Option<Identity>) -> Result<(), String> {
     let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
     let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
         return Err("signals cannot be waited for".to_owned());
@@ -87,12 +93,13 @@ async fn serve(addresses: &[Address], identity: Option<Identity>) -> Result<(), 
         match listener {
             Listener::Tcp { listener, .. } => {
                 let incoming = TcpIncoming::from(listener).with_nodelay(Some(TCP_NODELAY));
-                serving.spawn(router(identity.clone())?.serve_with_incoming(incoming));
+                serving.spawn(router(variant, identity.clone())?.serve_with_incoming(incoming));
             }
             Listener::Unix { listener, file, .. } => {
                 files.push(file);
-                serving
-                    .spawn(router(identity.clone())?.serve_with_incoming(UnixListenerStream::new(listener)));
+                serving.spawn(
+                    router(variant, identity.clone())?.serve_with_incoming(UnixListenerStream::new(listener)),
+                );
             }
         }
     }
@@ -116,7 +123,7 @@ fn announce(listeners: &[Listener]) -> io::Result<()> {
     stdout.flush()
 }
 
-fn router(identity: Option<Identity>) -> Result<Router, String> {
+fn router(variant: &str, identity: Option<Identity>) -> Result<Router, String> {
     let service = BenchmarkServiceServer::new(Benchmark)
         .max_decoding_message_size(MESSAGE_SIZE_MAX)
         .max_encoding_message_size(MESSAGE_SIZE_MAX);
@@ -125,9 +132,12 @@ fn router(identity: Option<Identity>) -> Result<Router, String> {
         let tls = ServerTlsConfig::new().identity(identity);
         server = server.tls_config(tls).map_err(|error| format!("TLS: {error}"))?;
     }
-    Ok(server
+    let mut server = server
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_frame_size(FRAME_SIZE_MAX)
-        .add_service(service))
+        .max_frame_size(FRAME_SIZE_MAX);
+    Ok(match variant {
+        AXUM => server.add_routes(Routes::from(Routes::new(service).into_axum_router())),
+        _ => server.add_service(service),
+    })
 }

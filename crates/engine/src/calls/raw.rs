@@ -44,7 +44,7 @@ impl Channel {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let head = self.request_head_as_it_is(&parts.method, path, &parts.headers);
         let call = Prepared::as_it_is(self, &head, &parts.headers);
-        let gathers = raw::is_grpc(&parts.headers);
+        let gathers = head.is_grpc() || raw::is_grpc(&parts.headers);
         let body = match body.take_whole() {
             Some((bytes, _)) => Ok(Piece(bytes)),
             None => Err(Some(Box::new(body))),

@@ -85,10 +85,13 @@ pub(crate) fn parse(value: &[u8]) -> Result<Duration, MalformedTimeout> {
 /// deadline.
 #[inline]
 pub(crate) fn from_metadata(metadata: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
-    if metadata.is_empty() {
-        return Ok(None);
-    }
-    metadata.get(NAME).map(|value| parse(value.as_bytes())).transpose()
+    // A look at a few names is cheaper than to hash one.
+    let value = match metadata.len() {
+        0 => return Ok(None),
+        1..=6 => metadata.iter().find(|(name, _)| **name == NAME).map(|(_, value)| value),
+        _ => metadata.get(NAME),
+    };
+    value.map(|value| parse(value.as_bytes())).transpose()
 }
 
 /// The time that a request's metadata give its call: what tonic's `Request::set_timeout` put there.

@@ -63,7 +63,7 @@ impl ClientEndpoint {
             },
         };
         self.last_head_as_it_is = Some((head.id(), Arc::clone(&taken)));
-        let ends_well = taken.metadata.get("grpc-status").is_none_or(|status| status == "0");
+        let ends_well = !end_stream || Trailers::None.code(taken.http_status, &taken.metadata) == Code::Ok;
         let Some((slot, _, deferred)) = state.parts(key) else { return };
         let Some(call) = slot.client() else { return };
         call.head = Some(taken);

@@ -234,7 +234,7 @@ impl RawAnswer {
             && !self.body.is_empty()
             && self.status == StatusCode::OK
             && self.headers.len() == 1
-            && self.headers.get(CONTENT_TYPE).is_some_and(|value| value == content_type::GRPC)
+            && self.headers.iter().all(|(name, value)| *name == CONTENT_TYPE && value == content_type::GRPC)
     }
 }
 

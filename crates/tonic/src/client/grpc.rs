@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::future::{Future, Ready, poll_fn, ready};
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
 use http::header::{CONTENT_TYPE, TE};
 use http::uri::{PathAndQuery, Uri};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::Body as HttpBody;
 use thalweg_engine::raw::Trailers;
 use tokio_stream::{Stream, StreamExt};
@@ -339,17 +340,19 @@ type Reply<M> = Result<Response<M>, Status>;
 type Unusual = Box<(http::response::Parts, Body)>;
 
 /// The headers of a request.
-fn headers(metadata: MetadataMap) -> http::HeaderMap {
+fn headers(metadata: MetadataMap) -> HeaderMap {
+    static USUAL: LazyLock<HeaderMap> = LazyLock::new(|| {
+        let values = [(TE, "trailers"), (CONTENT_TYPE, "application/grpc")];
+        values.into_iter().map(|(name, value)| (name, HeaderValue::from_static(value))).collect()
+    });
     let mut headers = metadata.into_headers();
     if headers.is_empty() {
-        headers.reserve(2);
-    } else {
-        for reserved in [GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
-            headers.remove(reserved);
-        }
+        return USUAL.clone();
     }
-    headers.insert(TE, HeaderValue::from_static("trailers"));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    for reserved in [GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
+        headers.remove(reserved);
+    }
+    headers.extend(USUAL.clone());
     headers
 }
 

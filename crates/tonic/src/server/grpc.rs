@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::LazyLock;
 
-use http::HeaderValue;
 use http::header::{CONTENT_TYPE, TE};
+use http::{HeaderMap, HeaderValue};
 use http_body::Body as HttpBody;
 use thalweg_engine::raw::Trailers;
 use tonic::codec::{Codec, CompressionEncoding, EnabledCompressionEncodings};
@@ -221,16 +222,18 @@ type Message<M> = Result<Request<M>, Status>;
 type Unusual = Box<(http::request::Parts, Body)>;
 
 /// The headers of a response.
-fn headers(metadata: MetadataMap) -> http::HeaderMap {
+fn headers(metadata: MetadataMap) -> HeaderMap {
+    static USUAL: LazyLock<HeaderMap> = LazyLock::new(|| {
+        HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))])
+    });
     let mut headers = metadata.into_headers();
     if headers.is_empty() {
-        headers.reserve(1);
-    } else {
-        for reserved in [TE, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
-            headers.remove(reserved);
-        }
+        return USUAL.clone();
     }
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    for reserved in [TE, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS] {
+        headers.remove(reserved);
+    }
+    headers.extend(USUAL.clone());
     headers
 }
 

@@ -10,7 +10,6 @@ use tonic::Status;
 use tower::Service;
 
 use crate::body::{Body, to_tonic};
-use crate::transport::wire::Sent;
 
 /// A channel of the engine's.
 #[derive(Clone, Debug)]
@@ -31,7 +30,7 @@ impl Service<Request<Body>> for Connection {
     }
 
     fn call(&mut self, request: Request<Body>) -> CallFuture {
-        CallFuture(Box::pin(self.0.raw(request.map(Sent::Body), &CallOptions::default())))
+        CallFuture(Box::pin(self.0.raw(request, &CallOptions::default())))
     }
 }
 

@@ -17,7 +17,6 @@ use tower::{Service, ServiceExt};
 
 use super::connect_info::Told;
 use crate::transport::error::BoxError;
-use crate::transport::wire::Sent;
 
 /// What the calls of one connection go to.
 pub(super) struct Calls {
@@ -65,7 +64,7 @@ where
         + 'static,
 {
     type RequestBody = Body;
-    type Body = Sent;
+    type Body = Body;
     type Future = Answer<S>;
 
     fn start(&self, mut request: Request<Body>, connection: Option<&Arc<ConnectionInfo>>) -> Self::Future {
@@ -92,7 +91,7 @@ where
     F: Future<Output = Result<Response<Body>, BoxError>>,
     W: Future<Output = Result<Response<Body>, BoxError>>,
 {
-    type Output = Response<Sent>;
+    type Output = Response<Body>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let outcome = match self.project() {
@@ -100,9 +99,9 @@ where
             AnswerProjection::Waits { future } => ready!(future.poll(cx)),
         };
         Poll::Ready(match outcome {
-            Ok(response) => response.map(Sent::Body),
+            Ok(response) => response,
             // What stands for a status is a response by now.
-            Err(error) => Response::new(Sent::Failed(Some(Status::from_error(error)))),
+            Err(error) => Response::new(Body::failed(Status::from_error(error))),
         })
     }
 }

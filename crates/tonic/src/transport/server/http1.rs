@@ -133,7 +133,7 @@ where
 {
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
-        told(request.extensions_mut(), None);
+        request.extensions_mut().extend(told(None));
         service.clone().oneshot(request)
     });
     let mut http1 = hyper::server::conn::http1::Builder::new();
