@@ -5,6 +5,7 @@ mod allocations;
 mod attacks;
 mod beside;
 mod cores;
+mod drop_in;
 mod idle;
 mod instructions;
 mod memory;
@@ -15,6 +16,7 @@ mod slowed;
 pub(crate) mod spin;
 pub(crate) mod table;
 mod tls;
+mod turns;
 mod valgrind;
 
 use std::process::ExitCode;
@@ -44,6 +46,7 @@ const BENCHES: &[Bench] = &[
     Bench { name: "same", run: same::run, peers: &["thalweg"] },
     Bench { name: "slowed", run: slowed::run, peers: &["thalweg"] },
     Bench { name: "tls", run: tls::run, peers: tls::PEERS },
+    Bench { name: "drop-in", run: drop_in::run, peers: drop_in::PEERS },
     Bench { name: "polling", run: polling::run, peers: &["thalweg", "tonic", "grpc-cpp"] },
 ];
 

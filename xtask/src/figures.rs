@@ -28,6 +28,7 @@ const PAGES: &[&str] = &[
     "docs/codec-study.md",
     "docs/security.md",
     "docs/tls.md",
+    "docs/tonic.md",
 ];
 
 /// What a table must say while its results files are missing.
@@ -77,6 +78,8 @@ const FIGURES: &[Figure] = &[
     Figure { name: "memory", from: &["memory"], render: render::memory },
     Figure { name: "idle", from: &["idle"], render: render::idle },
     Figure { name: "tls", from: &["tls"], render: render::tls },
+    Figure { name: "drop-in", from: &["drop-in"], render: render::drop_in },
+    Figure { name: "drop-in-in-words", from: &["drop-in", "instructions"], render: render::drop_in_in_words },
     Figure { name: "beside", from: &["beside"], render: render::beside },
     Figure { name: "same", from: &["same"], render: render::same },
     Figure { name: "slowed", from: &["slowed"], render: render::slowed },

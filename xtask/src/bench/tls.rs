@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::bench::table::{Table, grouped, median_and_range};
+use crate::bench::turns::{ratio, there_and_back};
 use crate::bench::{cores, memory, open_files};
 use crate::certificates;
 use crate::job::{Failure, Job, Log};
@@ -144,17 +145,14 @@ fn round(rows: &[Row<'_>], flags: &str, log: &Log) -> Result<Vec<f64>, Failure> 
         let load = row.peer.load(row.port, flags).words(WINDOW).words(&row.flags);
         Ok(measure(load.under(cores::CLIENT), log)?.rate_per_s)
     };
-    let there = rows.iter().map(window).collect::<Result<Vec<_>, Failure>>()?;
-    let back = rows.iter().rev().map(window).collect::<Result<Vec<_>, Failure>>()?;
-    Ok(there.iter().zip(back.iter().rev()).map(|(one, other)| f64::midpoint(*one, *other)).collect())
+    there_and_back(rows, window)
 }
 
 /// Ours over TLS is the second row; ratios are ours over the row.
 fn table(load: &Load, names: &[&str], rounds: &[Vec<f64>]) -> Table {
     let cells = |(index, name): (usize, &&str)| {
         let (rate, least, greatest) = median_and_range(rounds.iter().map(|round| round[index]).collect());
-        let (ratio, low, high) =
-            median_and_range(rounds.iter().map(|round| round[1] / round[index]).collect());
+        let (ratio, low, high) = ratio(rounds, 1, index);
         let shown = |rate: f64| match &load.stream {
             Some(stream) => grouped(rate * stream.message_len / 1e6),
             None => grouped(rate),

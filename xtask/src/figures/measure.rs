@@ -30,6 +30,7 @@ enum How {
 }
 
 const STACK: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg"];
+const DROP_IN: &[&str] = &["crates/http2", "crates/engine", "crates/tonic"];
 const LAB: &[&str] = &["crates/lab"];
 const ENGINE: &[&str] = &["crates/protobuf"];
 const CODECS: &[&str] = &["crates/codec", "crates/protobuf"];
@@ -82,11 +83,16 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         subject: STACK,
     },
     bench("polling", ALL),
-    bench("instructions", ALL),
+    bench("instructions", "thalweg,thalweg-tonic,tonic,grpc-cpp"),
     bench("allocations", ALL),
     bench("memory", ALL),
     bench("idle", "thalweg"),
     bench("tls", ALL),
+    Measurement {
+        name: "drop-in",
+        how: How::Bench { name: "drop-in", peers: "tonic,thalweg-tonic,thalweg" },
+        subject: DROP_IN,
+    },
     bench("beside", "thalweg"),
     Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
     Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },

@@ -99,6 +99,41 @@ pub(in crate::figures) fn tls(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "tls")?.as_they_are(results))
 }
 
+pub(in crate::figures) fn drop_in(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "drop-in")?.as_they_are(results))
+}
+
+/// What a program of tonic's gains, in two sentences.
+pub(in crate::figures) fn drop_in_in_words(results: &Results) -> Result<String, Failure> {
+    let tables = Tables::of(results, "drop-in")?;
+    let work = "unary, 64 in flight, 0 B";
+    let cell = |head| tables.cell(0, work, head);
+    let (both, axum) = (cell("both ends")?, cell("behind axum")?);
+    let (client, server) = (cell("the client alone")?, cell("the server alone")?);
+    let least = |column: usize| {
+        let rows = tables.rows(0);
+        let number = |row: &Vec<&str>| row.get(column)?.split(' ').next()?.parse::<f64>().ok();
+        let works = rows.iter().filter_map(|row| Some((number(row)?, (*row.first()?).to_owned())));
+        works.min_by(|one, other| one.0.total_cmp(&other.0))
+    };
+    let both_ends = tables.heads(0).iter().position(|head| *head == "both ends");
+    let (least, where_least) =
+        both_ends.and_then(least).ok_or_else(|| Failure::failed("drop-in.json has no column `both ends`"))?;
+    let instructions = Tables::of(results, "instructions")?;
+    let count = |stack, side| instructions.cell(0, stack, side);
+    let (ours, theirs) = ("thalweg-tonic", "tonic");
+    Ok(format!(
+        "Empty calls, 64 in flight on one connection, a core a side: {both} × tonic's rate, {axum} × behind a router of \
+         axum's; with the client alone changed {client} ×, with the server alone {server} ×. The least of all cells is \
+         {least:.2} × ({where_least}). Instructions a call: {} at the server and {} at the client, not {} and {}. [All \
+         cells](docs/tonic.md#speed).",
+        count(ours, "server")?,
+        count(ours, "client")?,
+        count(theirs, "server")?,
+        count(theirs, "client")?,
+    ))
+}
+
 pub(in crate::figures) fn polling(results: &Results) -> Result<String, Failure> {
     Ok(Tables::of(results, "polling")?.as_they_are(results))
 }
