@@ -80,7 +80,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(verb: &http::Method, headers: &HeaderMap) -> Self {
+    fn of(headers: &HeaderMap) -> Self {
         let (mut has_te, mut is_grpc) = (false, false);
         for (name, value) in headers {
             if *name == TE {
@@ -91,7 +91,7 @@ impl Kind {
                 return Self::Named;
             }
         }
-        if has_te && is_grpc && *verb == http::Method::POST { Self::Grpc } else { Self::Plain }
+        if has_te && is_grpc { Self::Grpc } else { Self::Plain }
     }
 }
 
@@ -167,7 +167,7 @@ impl RequestHeadsAsTheyAre {
         headers: &HeaderMap,
         origin: Origin<'_>,
     ) -> Arc<RequestHeadAsItIs> {
-        let kind = Kind::of(verb, headers);
+        let kind = Kind::of(headers);
         let index = place_of(path, kind);
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(Some(known)) = entries.get(index)
@@ -185,5 +185,44 @@ impl RequestHeadsAsTheyAre {
         }
         entries[index] = Some(Arc::clone(&head));
         head
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method as Verb;
+
+    use super::*;
+
+    #[test]
+    fn requests_that_meet_in_one_place_have_their_own_heads() {
+        let origin = Origin { scheme: "http", authority: "shop", user_agent: "test" };
+        let mut grpc = HeaderMap::new();
+        grpc.insert(TE, "trailers".parse().unwrap());
+        grpc.insert(CONTENT_TYPE, content_type::GRPC.parse().unwrap());
+        let path = "/shop.Shop/Buy";
+        let place = place_of(path, Kind::Grpc);
+        let other = (0..).map(|index| format!("/shop.Shop/Buy{index}"));
+        let other = other.into_iter().find(|other| place_of(other, Kind::Grpc) == place).unwrap();
+        let heads = RequestHeadsAsTheyAre::default();
+        for (verb, path) in
+            [(Verb::POST, path), (Verb::POST, &other), (Verb::PUT, &other), (Verb::POST, path)]
+        {
+            let head = heads.get(&verb, path, &grpc, origin);
+            assert_eq!((&head.verb, head.method.path()), (&verb, path));
+            assert!(head.is_grpc());
+            assert!(Arc::ptr_eq(&head, &heads.get(&verb, path, &grpc, origin)));
+        }
+        assert!(!heads.get(&Verb::POST, path, &HeaderMap::new(), origin).is_grpc());
+    }
+
+    #[test]
+    fn paths_are_spread() {
+        let mut places: Vec<usize> =
+            (0..HEADS_MAX).map(|index| place_of(&format!("/shop.Shop/Buy{index}"), Kind::Grpc)).collect();
+        places.sort_unstable();
+        places.dedup();
+        // Chance would fill 162 of the 256.
+        assert!(places.len() > 130, "{}", places.len());
     }
 }

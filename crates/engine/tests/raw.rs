@@ -32,9 +32,11 @@ impl Pieces {
         Self { ready, later: None }
     }
 
-    fn then(mut self, name: &'static str, value: &'static str) -> Self {
+    fn then(mut self, fields: &[(&'static str, &'static str)]) -> Self {
         let mut trailers = HeaderMap::new();
-        trailers.insert(name, HeaderValue::from_static(value));
+        for (name, value) in fields {
+            trailers.insert(*name, HeaderValue::from_static(value));
+        }
         self.ready.push_back(Ok(Frame::trailers(trailers)));
         self
     }
@@ -144,7 +146,13 @@ impl RawHandler for Service {
                 }
                 "/ok" => {
                     *response.body_mut() =
-                        Body::Pieces(Pieces::of([b"\0\0\0\0\x02ok"]).then("grpc-status", "0"));
+                        Body::Pieces(Pieces::of([b"\0\0\0\0\x02ok"]).then(&[("grpc-status", "0")]));
+                }
+                "/more" => {
+                    let ok = Pieces::of([b"\0\0\0\0\x02ok"]);
+                    *response.body_mut() = Body::Pieces(ok.then(&[("grpc-status", "0"), ("x-b", "c")]));
+                    response.headers_mut().insert("te", HeaderValue::from_static("trailers"));
+                    response.headers_mut().extend(request.headers().clone());
                 }
                 "/refused" => {
                     response.headers_mut().insert("grpc-status", HeaderValue::from_static("7"));
@@ -242,6 +250,32 @@ async fn a_call_that_is_whole() {
 }
 
 #[tokio::test]
+async fn all_fields_come_through() {
+    let channel = serve(Service::default()).await;
+    for own in [&["x-a"][..], &["x-a", "x-c", "x-d"]] {
+        let mut asked = request("/more", GRPC, Pieces::of([b"\0\0\0\0\0"]));
+        asked.headers_mut().extend(
+            own.iter().map(|name| (http::HeaderName::from_static(name), HeaderValue::from_static("b"))),
+        );
+        let answer = send(&channel, asked).await.expect("an answer");
+        for name in own {
+            assert_eq!(answer.headers()[*name], "b");
+        }
+        // Ours, and the content type; `te` is for requests.
+        assert!(!answer.headers().contains_key("te"));
+        assert!(answer.headers()["user-agent"].to_str().is_ok_and(|agent| agent.contains("thalweg")));
+        assert_eq!(answer.headers().len(), own.len() + 2);
+        let (pieces, trailers) = read(answer.into_body()).await.expect("a body");
+        assert_eq!(pieces, [&b"\0\0\0\0\x02ok"[..]]);
+        let trailers = trailers.expect("trailers");
+        assert_eq!(
+            (&trailers["grpc-status"], &trailers["x-b"], trailers.len()),
+            (&HeaderValue::from_static("0"), &HeaderValue::from_static("c"), 2)
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_not_grpc_comes_through_as_it_is() {
     let channel = serve(Service::default()).await;
     let mut get = request("/missing", "text/plain", Pieces::default());
@@ -269,7 +303,8 @@ async fn bytes_are_passed_on_when_they_come() {
     let answer = send(&channel, asked).await.expect("an answer before the request's end");
     assert_eq!(answer.headers()["x-a"], "b");
     let mut body = answer.into_body();
-    for piece in ["a", "longer", ""] {
+    // The last would be the beginning of a message.
+    for piece in ["a", "longer", "\0\0\0\0\u{9}ab", ""] {
         sender.send(Bytes::from(piece)).expect("it is read");
         if piece.is_empty() {
             continue;
