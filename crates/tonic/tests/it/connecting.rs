@@ -101,3 +101,17 @@ async fn what_cannot_be_connected_to_is_named() {
     let error = Endpoint::from_static("127.0.0.1:1").connect().await.unwrap_err();
     assert_eq!(error.to_string(), "invalid URI");
 }
+
+#[tokio::test]
+async fn a_channel_is_asked_whether_it_is_ready_without_a_word_on_bodies() {
+    use tower::{Service, ServiceExt as _};
+
+    let mut channel = Endpoint::from_shared(tcp().await.0).unwrap().connect_lazy();
+    // As `etcd-client` does.
+    std::future::poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
+    let request = http::Request::new(crate::tonic::body::Body::empty());
+    drop(channel.ready().await.unwrap().call(request));
+    let request = http::Request::new(tonic::body::Body::empty());
+    drop(channel.ready().await.unwrap().call(request));
+    drop(channel.clone().oneshot(http::Request::new(crate::tonic::body::Body::empty())));
+}

@@ -263,3 +263,49 @@ async fn servers_and_channels_take_the_stubs() {
     serving.await.unwrap().unwrap();
     assert!(GreeterClient::connect(endpoint).await.is_err());
 }
+
+/// As the exporters of OpenTelemetry do, whose threads have no runtime.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_thread_without_a_runtime_makes_calls() {
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let uri = format!("http://{}", incoming.local_addr().unwrap());
+    let router = Server::builder().add_service(GreeterServer::new(Polite));
+    let serving = tokio::spawn(router.serve_with_incoming(incoming));
+    let channel = Endpoint::from_shared(uri).unwrap().timeout(Duration::from_secs(60)).connect_lazy();
+    let calling = std::thread::spawn(move || {
+        block_on(async {
+            let mut client = GreeterClient::new(channel.clone());
+            let reply = client.greet("Ada".to_owned()).await.unwrap().into_inner();
+            let mut replies = client.chat(tokio_stream::iter(["a".to_owned()])).await.unwrap().into_inner();
+            let first = replies.message().await.unwrap();
+            // A call of one of tonic's own clients.
+            let mut request = http::Request::new(::tonic::body::Body::empty());
+            *request.uri_mut() = http::Uri::from_static("/test.Greeter/Nothing");
+            let other = tower::ServiceExt::oneshot(channel, request).await.unwrap();
+            (reply, first, other.headers()["grpc-status"].clone())
+        })
+    });
+    let (reply, first, other) = tokio::task::spawn_blocking(|| calling.join().unwrap()).await.unwrap();
+    assert_eq!((reply.as_str(), first.as_deref()), ("Hello Ada", Some("a")));
+    assert_eq!(other, "12");
+    serving.abort();
+}
+
+/// Waits on this thread, with nothing of tokio's.
+fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(std::thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            std::task::Poll::Ready(output) => return output,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! What calls are made of: [`Channel`].
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::hash::Hash;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use http::{Request, Response, Uri};
 use hyper::rt::{self, Executor};
 use hyper_util::rt::TokioExecutor;
 use pin_project_lite::pin_project;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Sender};
 use tonic::ConnectError;
 use tower::Service;
@@ -29,9 +30,14 @@ use crate::transport::error::{BoxError, Error};
 ///
 /// It keeps as many connections as help, makes them again when they break, and closes them once its last clone is gone
 /// and the calls on them have ended.
+///
+/// Calls may be made from any thread, also from one without a runtime: then timers and connections are those of the
+/// runtime in which the channel was made.
 #[derive(Clone)]
 pub struct Channel {
     stack: Stack<Connection>,
+    /// The one in which it was made.
+    runtime: Option<Handle>,
 }
 
 pin_project! {
@@ -39,6 +45,8 @@ pin_project! {
     pub struct ResponseFuture {
         #[pin]
         future: StackFuture<<Connection as Service<Request<Body>>>::Future>,
+        // What it is polled in, if the caller has none.
+        runtime: Option<Handle>,
     }
 }
 
@@ -96,7 +104,7 @@ impl Channel {
         let (sender, receiver) = mpsc::channel(capacity);
         let executor: SharedExecutor = Arc::new(executor);
         let stack = balance::balance(receiver, |endpoint| endpoint.connect_lazy().stack, &executor);
-        (Self { stack }, sender)
+        (Self::new_with(stack), sender)
     }
 
     /// A channel whose connections `connector` makes, when the first call comes.
@@ -127,12 +135,47 @@ impl Channel {
         Self::connected(&endpoint, open_with(&endpoint, connector)).await
     }
 
+    /// Whether a call may be made. It is the [`Service`]'s.
+    ///
+    /// A channel is a service for requests with either of two bodies, its own and tonic's. This method is for both: a
+    /// program that names neither goes on to compile.
+    ///
+    /// # Errors
+    /// When no call will ever be made.
+    pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.stack.poll_ready(cx)
+    }
+
+    /// Waits until a call may be made: `tower::ServiceExt::ready`, for both kinds of requests.
+    ///
+    /// # Errors
+    /// When no call will ever be made.
+    pub async fn ready(&mut self) -> Result<&mut Self, Error> {
+        poll_fn(|cx| self.poll_ready(cx)).await?;
+        Ok(self)
+    }
+
     fn lazy(endpoint: &Endpoint, opened: Result<thalweg_engine::Channel, Error>) -> Self {
         let stack = match opened {
             Ok(channel) => endpoint.limits().around(Connection(channel), endpoint.shared_executor()),
             Err(error) => Stack::Failed(error),
         };
-        Self { stack }
+        Self::new_with(stack)
+    }
+
+    fn new_with(stack: Stack<Connection>) -> Self {
+        Self { stack, runtime: Handle::try_current().ok() }
+    }
+
+    fn start(&mut self, request: Request<Body>) -> ResponseFuture {
+        // A task is in a runtime: most calls are spared the look for one.
+        let is_inside = tokio::task::try_id().is_some() || Handle::try_current().is_ok();
+        let runtime = if is_inside { None } else { self.runtime.clone() };
+        let future = {
+            let _entered = runtime.as_ref().map(Handle::enter);
+            self.stack.call(request)
+        };
+        ResponseFuture { future, runtime }
     }
 
     async fn connected(
@@ -216,7 +259,7 @@ impl Service<Request<Body>> for Channel {
     }
 
     fn call(&mut self, request: Request<Body>) -> ResponseFuture {
-        ResponseFuture { future: self.stack.call(request) }
+        self.start(request)
     }
 }
 
@@ -231,7 +274,7 @@ impl Service<Request<tonic::body::Body>> for Channel {
     }
 
     fn call(&mut self, request: Request<tonic::body::Body>) -> TonicsResponseFuture {
-        TonicsResponseFuture { future: self.stack.call(request.map(Body::new)) }
+        TonicsResponseFuture { future: self.start(request.map(Body::new)) }
     }
 }
 
@@ -239,7 +282,7 @@ pin_project! {
     /// As [`ResponseFuture`], with a body of tonic's own.
     pub struct TonicsResponseFuture {
         #[pin]
-        future: StackFuture<<Connection as Service<Request<Body>>>::Future>,
+        future: ResponseFuture,
     }
 }
 
@@ -255,7 +298,9 @@ impl Future for ResponseFuture {
     type Output = Result<Response<Body>, Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        self.project().future.poll(cx)
+        let this = self.project();
+        let _entered = this.runtime.as_ref().map(Handle::enter);
+        this.future.poll(cx)
     }
 }
 
