@@ -15,6 +15,7 @@ mod modules;
 mod negative;
 mod outcome;
 mod peers;
+mod programs;
 mod rebuild;
 mod report;
 pub(crate) mod rust;

@@ -80,6 +80,34 @@ pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(),
     if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages, log) }
 }
 
+/// An etcd: that on the PATH, or Debian's, which is unpacked and not installed, so that none starts by itself.
+pub(crate) fn etcd(log: &Log) -> Result<PathBuf, Failure> {
+    if let Some(etcd) = find("etcd") {
+        return Ok(etcd);
+    }
+    let folder = workspace::tools().join("etcd");
+    let program = folder.join("usr/bin/etcd");
+    if program.is_file() {
+        return Ok(program);
+    }
+    let missing = |failure: Failure| Failure::missing(format!("Debian's etcd-server: {failure}"));
+    fs::create_dir_all(&folder)?;
+    let download =
+        || Job::new("apt-get").words("download -qq etcd-server").directory(&folder).builds().minutes(5);
+    if download().run(log).is_err() {
+        // Without lists there is nothing to be found.
+        Job::new("apt-get").words("update -qq").builds().minutes(10).run(log).map_err(missing)?;
+        download().run(log).map_err(missing)?;
+    }
+    for entry in fs::read_dir(&folder)? {
+        let package = entry?.path();
+        if package.extension().is_some_and(|extension| extension == "deb") {
+            Job::new("dpkg").arg("--extract").arg(package).arg(&folder).run(log).map_err(missing)?;
+        }
+    }
+    Ok(program)
+}
+
 fn apt_install(packages: &str, log: &Log) -> Result<(), Failure> {
     let missing = |why: &str| Failure::missing(format!("Debian's {packages}: {why}"));
     if !is_installed("apt-get") {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    conformance, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative, peers, rebuild,
-    report, rust, services, surface, tls,
+    conformance, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative, peers, programs,
+    rebuild, report, rust, services, surface, tls,
 };
 use crate::job::{Failure, Log};
 
@@ -194,6 +194,17 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["release"],
         run: peers::check,
+    },
+    Step {
+        name: "programs",
+        proves: "published programs that stand on tonic run on `thalweg-tonic` with the entry of `tonic` in their \
+                 manifests changed and nothing else: `etcd-client` with an etcd, `opentelemetry-otlp` and \
+                 `qdrant-client` with servers on tonic and on ours; tonic's own health, reflection and gRPC-Web \
+                 crates run as they are",
+        needs: "protoc, Debian's etcd",
+        sequence: Suites,
+        after: &["peers"],
+        run: programs::check,
     },
     Step {
         name: "interop-client",

@@ -1,0 +1,237 @@
+//! Published programs on `thalweg-tonic`: their sources as the registry has them, but for the entry of `tonic` in their
+//! manifests. Each is driven against a server that is not ours where there is one, and against stubs on tonic and on
+//! ours.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::job::{Failure, Job, Log};
+use crate::server::{Server, free_port};
+use crate::{tools, workspace};
+
+/// Whose entry of `tonic` is changed. The versions are those of the suite's manifests.
+const PROGRAMS: &[&str] = &["etcd-client", "opentelemetry-otlp", "qdrant-client"];
+
+/// What is driven against the stubs. `served` are crates that are taken as they are.
+const WITH_STUBS: &[&str] = &["telemetry", "qdrant", "served"];
+
+/// The suite's two manifests, by the crate that is `tonic` there.
+const OURS: &str = "thalweg-tonic";
+const THEIRS: &str = "tonic";
+
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
+    tools::debian("protobuf-compiler", &["protoc"], log)?;
+    let etcd = tools::etcd(log)?;
+    let told = take_sources(log)?;
+    let ours = build(OURS, log)?;
+    let theirs = build(THEIRS, log)?;
+    let mut runs = 0;
+    for client in [&ours, &theirs] {
+        with_etcd(&etcd, client, log)?;
+        runs += 1;
+        for server in [&ours, &theirs] {
+            runs += with_stubs(server, client, log)?;
+        }
+    }
+    Ok(format!("{}: {runs} runs", told.join(", ")))
+}
+
+fn suite(stack: &str) -> PathBuf {
+    workspace::suites().join("programs").join(stack)
+}
+
+/// Where the manifest of ours looks for them, wherever cargo builds.
+fn sources() -> PathBuf {
+    workspace::root().join("target/programs")
+}
+
+/// Copies what the registry has, with the manifest changed; names and versions.
+fn take_sources(log: &Log) -> Result<Vec<String>, Failure> {
+    let job = Job::cargo("metadata --locked --format-version 1").directory(suite(THEIRS)).builds().minutes(5);
+    let text = job.quiet_text(log).map_err(|failure| Failure::missing(failure.to_string()))?;
+    let metadata: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::failed(format!("the output of `{job}` is not JSON: {error}")))?;
+    PROGRAMS.iter().map(|name| take_source(name, &metadata, log)).collect()
+}
+
+fn take_source(name: &str, metadata: &Value, log: &Log) -> Result<String, Failure> {
+    let mut packages = metadata["packages"].as_array().into_iter().flatten();
+    let package = packages.find(|package| package["name"] == name);
+    let package = package.ok_or_else(|| Failure::failed(format!("the suite does not use {name}")))?;
+    let published = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+    let version = package["version"].as_str().unwrap_or_default();
+    let tonic = workspace::root().join("crates/tonic");
+    let changed = changed(&fs::read_to_string(published)?, &tonic)
+        .map_err(|why| Failure::failed(format!("{name} {version}: {why}")))?;
+    for line in &changed.lines {
+        log.line(format_args!("{name}: {line}"))?;
+    }
+    let folder = sources().join(name);
+    let manifest = folder.join("Cargo.toml");
+    // What is written anew is compiled anew.
+    if !fs::read_to_string(&manifest).is_ok_and(|present| present == changed.manifest) {
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(sources())?;
+        let from = published.parent().unwrap_or(published);
+        Job::new("cp").arg("--recursive").arg(from).arg(&folder).run(log)?;
+        fs::write(&manifest, &changed.manifest)?;
+    }
+    Ok(format!("{name} {version}"))
+}
+
+/// A manifest with another crate under the name `tonic`.
+#[derive(Debug, PartialEq, Eq)]
+struct Changed {
+    manifest: String,
+    /// What differs, as `diff` has it.
+    lines: Vec<String>,
+}
+
+/// `manifest` with the crate in the folder `tonic` under that name. cargo publishes manifests with a section for each
+/// dependency, so what an author writes in one line, `tonic = { package = …, path = … }`, takes the place of one line
+/// and makes two.
+fn changed(manifest: &str, tonic: &Path) -> Result<Changed, String> {
+    let mut lines = Vec::new();
+    let mut entries = 0;
+    let mut is_entry = false;
+    let mut text = String::new();
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            is_entry = matches!(line, "[dependencies.tonic]" | "[dev-dependencies.tonic]");
+        }
+        if is_entry && line.starts_with("version = ") {
+            entries += 1;
+            let new = ["package = \"thalweg-tonic\"".to_owned(), format!("path = \"{}\"", tonic.display())];
+
+            lines.push(format!("-{line}"));
+            lines.extend(new.iter().map(|line| format!("+{line}")));
+            text += &new.join("\n");
+        } else {
+            text += line;
+        }
+        text.push('\n');
+    }
+    let sections = manifest.matches("dependencies.tonic]").count();
+    if entries == 0 || entries != sections {
+        return Err(format!("of {sections} entries of `tonic`, {entries} have a version"));
+    }
+    Ok(Changed { manifest: text, lines })
+}
+
+/// The program of the suite on this stack.
+fn build(stack: &str, log: &Log) -> Result<PathBuf, Failure> {
+    // One folder for both: what does not depend on tonic is built once.
+    let target = sources().join("build");
+    let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
+    build.directory(suite(stack)).builds().minutes(15).run(log)?;
+    Ok(target.join("debug").join(format!("programs-{stack}")))
+}
+
+/// `program` with an etcd of its own, whose data are gone when it ends.
+fn with_etcd(etcd: &Path, program: &Path, log: &Log) -> Result<(), Failure> {
+    let data = workspace::output().join("etcd");
+    if data.exists() {
+        fs::remove_dir_all(&data)?;
+    }
+    let port = free_port()?;
+    let url = format!("http://127.0.0.1:{port}");
+    let peers = format!("http://127.0.0.1:{}", free_port()?);
+    let serve = Job::new(etcd)
+        .arg("--data-dir")
+        .arg(&data)
+        .words(&format!("--listen-client-urls {url} --advertise-client-urls {url}"))
+        .words(&format!("--listen-peer-urls {peers} --initial-advertise-peer-urls {peers}"))
+        .words(&format!("--initial-cluster default={peers}"));
+    let server = Server::start(&serve, port, log)?;
+    drive(program, "etcd", port, log)?;
+    server.stop()?;
+    Ok(())
+}
+
+/// How many runs there were.
+fn with_stubs(server: &Path, client: &Path, log: &Log) -> Result<usize, Failure> {
+    let port = free_port()?;
+    let server = Server::start(&Job::new(server).words(&format!("serve 127.0.0.1:{port}")), port, log)?;
+    for name in WITH_STUBS {
+        drive(client, name, port, log)?;
+    }
+    // Nobody handles the signal that ends it.
+    server.stop()?;
+    Ok(WITH_STUBS.len())
+}
+
+fn drive(program: &Path, name: &str, port: u16, log: &Log) -> Result<(), Failure> {
+    Job::new(program).words(&format!("drive {name} 127.0.0.1:{port}")).seconds(60).run(log)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(manifest: &str, expected: Result<(&str, &[&str]), &str>) {
+        let expected = expected.map(|(manifest, lines)| Changed {
+            manifest: manifest.to_owned(),
+            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        });
+        assert_eq!(changed(manifest, Path::new("/t")), expected.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn the_entry_of_tonic_is_changed_and_nothing_else() {
+        check(
+            "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\nversion = \"0.14.1\"\noptional = true\n",
+            Ok((
+                "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\npackage = \"thalweg-tonic\"\n\
+                 path = \"/t\"\noptional = true\n",
+                &["-version = \"0.14.1\"", "+package = \"thalweg-tonic\"", "+path = \"/t\""],
+            )),
+        );
+        check("[dependencies.prost]\n", Err("of 0 entries of `tonic`, 0 have a version"));
+        check(
+            "[dependencies.tonic]\nversion = \"0.14\"\n[target.'cfg(unix)'.dependencies.tonic]\nversion = \"0.14\"\n",
+            Err("of 2 entries of `tonic`, 1 have a version"),
+        );
+    }
+
+    fn manifest(stack: &str) -> String {
+        fs::read_to_string(suite(stack).join("Cargo.toml")).expect("the manifest")
+    }
+
+    #[test]
+    fn the_manifests_differ_in_tonic_alone() {
+        let is_other =
+            |line: &str| line.starts_with("tonic = ") || line.contains(&format!("programs-{OURS}"));
+        let ours = manifest(OURS);
+        let (before, after) = ours.split_once("[patch.crates-io]\n").expect("it takes the changed sources");
+        let patches: Vec<&str> = after.lines().take_while(|line| !line.is_empty()).collect();
+        let patch = |name: &&str| format!("{name} = {{ path = \"../../../../target/programs/{name}\" }}");
+        assert_eq!(patches, PROGRAMS.iter().map(patch).collect::<Vec<_>>());
+        let rest = after.split_once("\n\n").expect("it goes on").1;
+        let theirs = manifest(THEIRS);
+        let ours = format!("{before}{rest}");
+        let pairs = ours.lines().skip_while(|line| line.starts_with('#'));
+        let pairs = pairs.zip(theirs.lines().skip_while(|line| line.starts_with('#')));
+        let differing: Vec<_> = pairs.filter(|(one, other)| one != other).collect();
+        assert_eq!(ours.lines().count(), theirs.lines().count() + 1, "and a line more of comment");
+        assert!(differing.iter().all(|(one, _)| is_other(one)), "{differing:#?}");
+    }
+
+    #[test]
+    fn the_page_names_what_is_driven() {
+        let page = fs::read_to_string(workspace::root().join("docs/tonic.md")).expect("the page");
+        let manifest = manifest(OURS);
+        let pinned = manifest.lines().filter_map(|line| {
+            let (name, rest) = line.split_once(" = ")?;
+            Some((name, rest.split_once("\"=")?.1.split('"').next()?))
+        });
+        let pinned: Vec<_> = pinned.collect();
+        assert!(PROGRAMS.iter().all(|name| pinned.iter().any(|(pinned, _)| pinned == name)), "{pinned:?}");
+        for (name, version) in pinned {
+            assert!(page.contains(&format!("| `{name}` {version} |")), "docs/tonic.md: {name} {version}");
+        }
+    }
+}

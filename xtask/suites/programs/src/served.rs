@@ -1,0 +1,64 @@
+//! `tonic-health`, `tonic-reflection` and `tonic-web` as they are published, at our server and with our channel.
+
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::TokioExecutor;
+use tokio_stream::StreamExt as _;
+use tonic::Code;
+use tonic::transport::Endpoint;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+
+use crate::outcome::Outcome;
+
+pub async fn drive(address: &str) -> Outcome {
+    let channel = Endpoint::from_shared(format!("http://{address}"))?.connect().await?;
+
+    let mut health = HealthClient::new(channel.clone());
+    let overall = health.check(HealthCheckRequest::default()).await?.into_inner();
+    assert_eq!(overall.status, 1);
+    let unknown = HealthCheckRequest { service: "nobody".to_owned() };
+    assert_eq!(health.check(unknown).await.unwrap_err().code(), Code::NotFound);
+    let mut watched = health.watch(HealthCheckRequest::default()).await?.into_inner();
+    assert_eq!(watched.message().await?.map(|reply| reply.status), Some(1));
+    drop(watched);
+
+    let asked =
+        [MessageRequest::ListServices(String::new()), MessageRequest::FileContainingSymbol("no".into())];
+    let asked =
+        asked.map(|request| ServerReflectionRequest { host: String::new(), message_request: Some(request) });
+    let mut reflection = ServerReflectionClient::new(channel);
+    let answers = reflection.server_reflection_info(tokio_stream::iter(asked)).await?.into_inner();
+    let answers: Vec<_> = answers.collect().await;
+    assert_eq!(answers.len(), 2);
+    match answers[0].as_ref().map(|answer| answer.message_response.as_ref()) {
+        Ok(Some(MessageResponse::ListServicesResponse(list))) => {
+            let names: Vec<&str> = list.service.iter().map(|service| service.name.as_str()).collect();
+            assert!(names.contains(&"grpc.health.v1.Health"), "{names:?}");
+        }
+        other => return Err(format!("a list of services is {other:?}").into()),
+    }
+    assert_eq!(answers[1].as_ref().unwrap_err().code(), Code::NotFound);
+    web(address).await
+}
+
+/// What a browser sends, by a client that knows nothing of gRPC: its trailers are in the body.
+async fn web(address: &str) -> Outcome {
+    let request = http::Request::post(format!("http://{address}/grpc.health.v1.Health/Check"))
+        .header("content-type", "application/grpc-web+proto")
+        .header("accept", "application/grpc-web+proto")
+        .body(Full::new(bytes::Bytes::from_static(&[0, 0, 0, 0, 0])))?;
+    let client =
+        hyper_util::client::legacy::Client::builder(TokioExecutor::new()).http2_only(true).build_http();
+    let response = client.request(request).await?;
+    assert_eq!(response.headers()["content-type"], "application/grpc-web+proto");
+    let body = response.into_body().collect().await?.to_bytes();
+    // A message of two bytes, `status: SERVING`, then a frame of trailers.
+    assert_eq!(body[..8], [0, 0, 0, 0, 2, 8, 1, 0x80]);
+    let trailers = std::str::from_utf8(&body[12..])?;
+    assert!(trailers.contains("grpc-status:0"), "{trailers}");
+    Ok(())
+}
