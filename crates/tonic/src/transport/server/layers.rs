@@ -17,7 +17,8 @@ use tower::load_shed::LoadShedLayer;
 use tower::{Service, ServiceBuilder};
 use tracing::Span;
 
-use super::connection::{Calls, Told};
+use super::connect_info::Told;
+use super::connection::Calls;
 use crate::transport::error::BoxError;
 use crate::transport::timeout::Timeout;
 
@@ -52,7 +53,7 @@ impl Around {
     }
 
     /// `service` with all that there may be around its calls.
-    fn service<S, B>(
+    pub(super) fn service<S, B>(
         &self,
         service: S,
     ) -> impl Service<Request<Body>, Response = Response<Body>, Error = BoxError, Future: Send>
