@@ -13,7 +13,7 @@ const DROP_IN: &str = "thalweg-tonic";
 const NATIVE: &str = "thalweg";
 pub(super) const PEERS: &[&str] = &[TONIC, DROP_IN, NATIVE];
 
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 const WINDOW: &str = "-z 400ms --warmup 200ms --threads 1";
 
 /// The client and the server of a column, with the server's variant. The first is what the others are compared with.
@@ -67,7 +67,8 @@ pub(super) fn run(peers: &[BuiltPeer], log: &Log) -> Result<Vec<Table>, Failure>
     }
     let title = format!(
         "Calls or messages of tonic's a second, and how many times as many there are on this transport (median of \
-         {ROUNDS} rounds, there and back, and range); one connection over TCP loopback, client on core 0, server on core 1:"
+         {ROUNDS} rounds, there and back, and range); one connection over TCP loopback, client on core 0, server on \
+         core 1:"
     );
     let mut heads = vec!["work"];
     heads.extend(PAIRS.iter().map(|(head, ..)| head));
