@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use hyper_util::rt::TokioIo;
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
 use thalweg_tonic_tests::{ShopService, in_memory, order, serve, serve_with};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc};
 use tokio_stream::StreamExt as _;
@@ -112,16 +114,46 @@ async fn a_handler_ends_whose_call_is_given_up() {
     tokio::time::timeout(Duration::from_secs(60), told.recv()).await.unwrap().unwrap();
 }
 
-#[tokio::test]
-async fn keepalive_on_both_sides() {
-    let times = Duration::from_secs(10);
+/// An empty SETTINGS frame, and that which acknowledges one (RFC 9113 §6.5).
+const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+const ACKNOWLEDGED: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+
+#[tokio::test(start_paused = true)]
+async fn keepalive_finds_a_server_that_says_nothing_more() {
+    let connector = tower::service_fn(async |_| {
+        let (ours, mut theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move {
+            theirs.write_all(&[SETTINGS, ACKNOWLEDGED].concat()).await.unwrap();
+            theirs.read_to_end(&mut Vec::new()).await
+        });
+        Ok::<_, std::io::Error>(TokioIo::new(ours))
+    });
+    let endpoint = Endpoint::from_static("http://shop.test")
+        .http2_keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(10));
+    let mut client = ShopClient::new(endpoint.connect_with_connector_lazy(connector));
+    let begun = tokio::time::Instant::now();
+    let status = tokio::time::timeout(Duration::from_secs(600), client.buy(order(""))).await.unwrap();
+    assert_eq!(status.unwrap_err().code(), Code::Unavailable);
+    assert!((30..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn keepalive_finds_a_client_that_says_nothing_more() {
+    let (mut ours, theirs) = tokio::io::duplex(1 << 16);
     let server = Server::builder()
-        .http2_keepalive_interval(Some(times))
+        .http2_keepalive_interval(Some(Duration::from_secs(30)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .add_service(ShopServer::new(ShopService::default()));
-    let server = serve(server).await;
-    let endpoint = server.endpoint().http2_keep_alive_interval(times).keep_alive_while_idle(true);
-    ShopClient::new(endpoint.connect().await.unwrap()).buy(order("")).await.unwrap();
-    server.stop().await;
+    let incoming = tokio_stream::once(Ok::<_, std::io::Error>(theirs));
+    tokio::spawn(server.serve_with_incoming(incoming));
+    let begun = tokio::time::Instant::now();
+    let preface: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    ours.write_all(&[preface, &SETTINGS, &ACKNOWLEDGED].concat()).await.unwrap();
+    let mut said = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(600), ours.read_to_end(&mut said));
+    ended.await.unwrap().unwrap();
+    assert!((30..60).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
 }
 
 /// What is accepted without a signal goes on when no more comes, and serving is over.
@@ -130,7 +162,7 @@ async fn connections_go_on_when_no_more_come() {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let incoming = tokio_stream::once(Ok::<_, std::io::Error>(theirs));
     router().serve_with_incoming(incoming).await.unwrap();
-    let mut ours = Some(hyper_util::rt::TokioIo::new(ours));
+    let mut ours = Some(TokioIo::new(ours));
     let connector = tower::service_fn(move |_| {
         let io = ours.take().ok_or(std::io::ErrorKind::ConnectionRefused);
         async { io.map_err(std::io::Error::from) }
