@@ -3,6 +3,8 @@
 //! tonic's own suites are the list of what is tested, file by file; `docs/tonic-suites.md` says which test stands for
 //! which.
 
+use std::time::Duration;
+
 pub mod pb;
 mod serve;
 mod shop;
@@ -18,4 +20,12 @@ pub fn order(item: &str) -> pb::Order {
 /// An order with a note of so many bytes that are all the same.
 pub fn note(len: usize) -> pb::Order {
     pb::Order { item: String::new(), note: vec![7; len] }
+}
+
+/// What is sure to come, if a test does not fail.
+///
+/// # Panics
+/// When it does not.
+pub async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("it comes")
 }

@@ -9,7 +9,7 @@ use hyper_util::rt::TokioIo;
 use rcgen::{CertificateParams, KeyPair};
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
-use thalweg_tonic_tests::{Running, ShopService, order, serve, serve_with};
+use thalweg_tonic_tests::{Running, ShopService, order, serve, serve_with, soon};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::server::{Router, TcpConnectInfo, TlsConnectInfo, UdsConnectInfo};
@@ -73,7 +73,7 @@ async fn serve_at_an_address(router: Router) -> Running {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), listens).await.unwrap();
+    soon(listens).await;
     server
 }
 

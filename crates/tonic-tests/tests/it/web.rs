@@ -16,7 +16,7 @@ use prost::Message as _;
 use thalweg_tonic_tests::pb::Order;
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
-use thalweg_tonic_tests::{Running, ShopService, order, serve};
+use thalweg_tonic_tests::{Running, ShopService, order, serve, soon};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
@@ -204,9 +204,9 @@ async fn connections_of_http1_end_gracefully() {
     read(idle.send_request(asked("a")).await.unwrap(), "grpc-web").await;
     go_on.notify_one();
     read(idle.send_request(asked("b")).await.unwrap(), "grpc-web").await;
-    begun.notified().await;
+    soon(begun.notified()).await;
     let call = tokio::spawn(send(address, asked("bread"), false));
-    begun.notified().await;
+    soon(begun.notified()).await;
     let stopping = tokio::spawn(server.stop());
     // These have nothing to wait for.
     assert_eq!(silent.read(&mut [0; 8]).await.unwrap_or_default(), 0);
@@ -216,7 +216,7 @@ async fn connections_of_http1_end_gracefully() {
     go_on.notify_one();
     let (orders, _) = read(call.await.unwrap(), "grpc-web").await;
     assert_eq!(orders, [order("bread")]);
-    tokio::time::timeout(Duration::from_secs(60), stopping).await.unwrap().unwrap();
+    soon(stopping).await.unwrap();
 }
 
 #[tokio::test]
@@ -228,6 +228,6 @@ async fn a_connection_of_http1_has_its_age() {
     let connection = tokio::spawn(connection);
     let asked = request(server.address, "grpc-web", "Buy", framed(&order("bread")));
     read(sender.send_request(asked).await.unwrap(), "grpc-web").await;
-    tokio::time::timeout(Duration::from_secs(60), connection).await.unwrap().unwrap().unwrap();
+    soon(connection).await.unwrap().unwrap();
     server.stop().await;
 }
