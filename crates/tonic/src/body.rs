@@ -28,6 +28,8 @@ enum Kind {
     Empty,
     Whole(Bytes, Trailers),
     Received(RawBody),
+    /// A message whose prefix was given out, and what comes behind it.
+    Begun(Bytes, RawBody),
     /// It is not to be had.
     Failed(Box<Status>),
     Other(tonic::body::Body),
@@ -80,7 +82,7 @@ impl Body {
         match &mut self.0 {
             Kind::Empty => Some((Bytes::new(), Trailers::None)),
             Kind::Received(body) => body.take_whole(),
-            Kind::Failed(_) | Kind::Other(_) => None,
+            Kind::Begun(..) | Kind::Failed(_) | Kind::Other(_) => None,
             Kind::Whole(..) => match std::mem::take(&mut self.0) {
                 Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
                 _ => None,
@@ -108,8 +110,23 @@ impl http_body::Body for Body {
                 Poll::Ready(fields.map(|fields| Ok(Frame::trailers(fields))))
             }
             Kind::Received(body) => {
-                let frame = ready!(Pin::new(body).poll_frame(cx));
-                Poll::Ready(frame.map(|frame| frame.map_err(to_tonic)))
+                let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
+                let frame = frame.map(|frame| frame.map_err(to_tonic));
+                if let Some(Ok(frame)) = &frame
+                    && let Some(piece) = frame.data_ref()
+                    && is_large(piece)
+                {
+                    let mut rest = piece.clone();
+                    let prefix = rest.split_to(PREFIX_LEN);
+                    self.0 = Kind::Begun(rest, std::mem::take(body));
+                    return Poll::Ready(Some(Ok(Frame::data(prefix))));
+                }
+                Poll::Ready(frame)
+            }
+            Kind::Begun(rest, body) => {
+                let frame = Frame::data(std::mem::take(rest));
+                self.0 = Kind::Received(std::mem::take(body));
+                Poll::Ready(Some(Ok(frame)))
             }
             Kind::Failed(_) => match std::mem::take(&mut self.0) {
                 Kind::Failed(status) => Poll::Ready(Some(Err(*status))),
@@ -124,7 +141,7 @@ impl http_body::Body for Body {
             Kind::Empty => true,
             Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
             Kind::Received(body) => body.is_end_stream(),
-            Kind::Failed(_) => false,
+            Kind::Begun(..) | Kind::Failed(_) => false,
             Kind::Other(body) => body.is_end_stream(),
         }
     }
@@ -134,7 +151,7 @@ impl http_body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Received(body) => body.size_hint(),
-            Kind::Failed(_) => SizeHint::default(),
+            Kind::Begun(..) | Kind::Failed(_) => SizeHint::default(),
             Kind::Other(body) => body.size_hint(),
         }
     }
@@ -196,6 +213,22 @@ impl From<RawBody> for Body {
     }
 }
 
+const PREFIX_LEN: usize = tonic::codec::HEADER_SIZE;
+/// Bytes of a message from which on it is worth two frames.
+const LARGE_LEN_MIN: usize = 16 << 10;
+
+/// Whether the first message of `piece` is given out in two frames, its prefix and the rest. tonic's `Streaming` copies
+/// frames into a buffer, and makes space for a whole message, beside what there is, when it sees the prefix: of a large
+/// one that is there already it would make a second copy.
+fn is_large(piece: &[u8]) -> bool {
+    match piece {
+        [_, len @ .., _] if piece.len() > LARGE_LEN_MIN => {
+            len.first_chunk().is_some_and(|len| u32::from_be_bytes(*len) as usize >= LARGE_LEN_MIN)
+        }
+        _ => false,
+    }
+}
+
 /// `value` as a `T`, if it is one; else it comes back.
 pub(crate) fn take_as<T: 'static, V: 'static>(value: V) -> Result<T, V> {
     let mut value = Some(value);
@@ -225,4 +258,41 @@ fn to_engine(status: &Status) -> engine::Status {
         details: status.details().to_vec().into(),
         metadata: status.metadata().as_ref().clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body::Body as _;
+
+    use super::*;
+
+    /// The lengths of the frames that a body gives of what was received as one piece.
+    fn check(lens: &[usize], expected: &[usize]) {
+        let messages = lens.iter().flat_map(|&len| {
+            let len32 = u32::try_from(len).unwrap().to_be_bytes();
+            [&[0][..], &len32, &vec![7; len]].concat()
+        });
+        let wire: Bytes = messages.collect();
+        let mut body = Body::from(RawBody::whole(wire.clone(), Trailers::GrpcOk));
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut frames = Vec::new();
+        while let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut cx) {
+            match frame.unwrap().into_data() {
+                Ok(bytes) => frames.push(bytes),
+                Err(trailers) => assert_eq!(trailers.into_trailers().unwrap()["grpc-status"], "0"),
+            }
+        }
+        assert_eq!(frames.concat(), wire);
+        assert_eq!(frames.iter().map(Bytes::len).collect::<Vec<_>>(), expected);
+        assert!(body.is_end_stream());
+    }
+
+    #[test]
+    fn the_prefix_of_a_large_message_comes_by_itself() {
+        check(&[0], &[5]);
+        check(&[LARGE_LEN_MIN - 1], &[LARGE_LEN_MIN + 4]);
+        check(&[LARGE_LEN_MIN], &[5, LARGE_LEN_MIN]);
+        check(&[1 << 20, 3], &[5, (1 << 20) + 8]);
+        check(&[3, 1 << 20], &[(1 << 20) + 13]);
+    }
 }
