@@ -16,6 +16,7 @@ mod job;
 mod lab;
 mod metadata;
 mod peers;
+mod published;
 mod server;
 mod test;
 mod tools;
@@ -37,7 +38,7 @@ Commands:
                           with --long the whole of what is long by nature
   peers [--list] [NAME]...
                           Build the other stacks that we measure against, and try each
-  bench instructions|allocations|memory|polling|alignment|idle|beside [--peers NAME,...]
+  bench instructions|allocations|memory|polling|alignment|idle|beside|flight [--peers NAME,...]
                           What a call costs, ours beside theirs
   attacks [--peers NAME,...] [--classes NAME,...]
                           What hostile clients of many kinds do to a server, ours beside theirs

@@ -17,7 +17,7 @@ pub(super) struct Measurement {
 }
 
 enum How {
-    /// `cargo xtask bench NAME --peers …`.
+    /// `cargo xtask bench NAME --peers …`; without peers where it compares none.
     Bench { name: &'static str, peers: &'static str },
     /// `thalweg lab sizes …`, condensed by the lab.
     Sizes(&'static str),
@@ -94,6 +94,7 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         subject: DROP_IN,
     },
     bench("beside", "thalweg"),
+    Measurement { name: "flight", how: How::Bench { name: "flight", peers: "" }, subject: DROP_IN },
     Measurement { name: "same", how: How::Bench { name: "same", peers: "thalweg" }, subject: LAB },
     Measurement { name: "slowed", how: How::Bench { name: "slowed", peers: "thalweg" }, subject: LAB },
     bench("attacks", "thalweg,tonic,grpc-go,grpc-cpp"),
@@ -113,6 +114,7 @@ impl Measurement {
     /// What a person types to measure the same.
     pub(super) fn command(&self) -> String {
         match &self.how {
+            How::Bench { name, peers: "" } => format!("cargo xtask bench {name}"),
             How::Bench { name, peers } => format!("cargo xtask bench {name} --peers {peers}"),
             How::Sizes(arguments) => format!("cargo run --release -- lab sizes {arguments}"),
             How::Channels(arguments) => format!("cargo run --release -- lab channels {arguments}"),

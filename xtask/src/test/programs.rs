@@ -5,11 +5,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
 use crate::job::{Failure, Job, Log};
 use crate::server::{Server, free_port};
-use crate::{tools, workspace};
+use crate::{published, tools, workspace};
 
 /// Whose entry of `tonic` is changed. The versions are those of the suite's manifests.
 const PROGRAMS: &[&str] = &["etcd-client", "opentelemetry-otlp", "qdrant-client"];
@@ -24,7 +22,7 @@ const THEIRS: &str = "tonic";
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
     tools::debian("protobuf-compiler", &["protoc"], log)?;
     let etcd = tools::etcd(log)?;
-    let told = take_sources(log)?;
+    let told = published::take(PROGRAMS, &suite(THEIRS), log)?;
     let ours = build(OURS, log)?;
     let theirs = build(THEIRS, log)?;
     let mut runs = 0;
@@ -42,90 +40,10 @@ fn suite(stack: &str) -> PathBuf {
     workspace::suites().join("programs").join(stack)
 }
 
-/// Where the manifest of ours looks for them, wherever cargo builds.
-fn sources() -> PathBuf {
-    workspace::root().join("target/programs")
-}
-
-/// Copies what the registry has, with the manifest changed; names and versions.
-fn take_sources(log: &Log) -> Result<Vec<String>, Failure> {
-    let job = Job::cargo("metadata --locked --format-version 1").directory(suite(THEIRS)).builds().minutes(5);
-    let text = job.quiet_text(log).map_err(|failure| Failure::missing(failure.to_string()))?;
-    let metadata: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::failed(format!("the output of `{job}` is not JSON: {error}")))?;
-    PROGRAMS.iter().map(|name| take_source(name, &metadata, log)).collect()
-}
-
-fn take_source(name: &str, metadata: &Value, log: &Log) -> Result<String, Failure> {
-    let mut packages = metadata["packages"].as_array().into_iter().flatten();
-    let package = packages.find(|package| package["name"] == name);
-    let package = package.ok_or_else(|| Failure::failed(format!("the suite does not use {name}")))?;
-    let published = Path::new(package["manifest_path"].as_str().unwrap_or_default());
-    let version = package["version"].as_str().unwrap_or_default();
-    let tonic = workspace::root().join("crates/tonic");
-    let changed = changed(&fs::read_to_string(published)?, &tonic)
-        .map_err(|why| Failure::failed(format!("{name} {version}: {why}")))?;
-    for line in &changed.lines {
-        log.line(format_args!("{name}: {line}"))?;
-    }
-    let folder = sources().join(name);
-    let manifest = folder.join("Cargo.toml");
-    // What is written anew is compiled anew.
-    if !fs::read_to_string(&manifest).is_ok_and(|present| present == changed.manifest) {
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::create_dir_all(sources())?;
-        let from = published.parent().unwrap_or(published);
-        Job::new("cp").arg("--recursive").arg(from).arg(&folder).run(log)?;
-        fs::write(&manifest, &changed.manifest)?;
-    }
-    Ok(format!("{name} {version}"))
-}
-
-/// A manifest with another crate under the name `tonic`.
-#[derive(Debug, PartialEq, Eq)]
-struct Changed {
-    manifest: String,
-    /// What differs, as `diff` has it.
-    lines: Vec<String>,
-}
-
-/// `manifest` with the crate in the folder `tonic` under that name. cargo publishes manifests with a section for each
-/// dependency, so what an author writes in one line, `tonic = { package = …, path = … }`, takes the place of one line
-/// and makes two.
-fn changed(manifest: &str, tonic: &Path) -> Result<Changed, String> {
-    let mut lines = Vec::new();
-    let mut entries = 0;
-    let mut is_entry = false;
-    let mut text = String::new();
-    for line in manifest.lines() {
-        if line.starts_with('[') {
-            is_entry = matches!(line, "[dependencies.tonic]" | "[dev-dependencies.tonic]");
-        }
-        if is_entry && line.starts_with("version = ") {
-            entries += 1;
-            let new = ["package = \"thalweg-tonic\"".to_owned(), format!("path = \"{}\"", tonic.display())];
-
-            lines.push(format!("-{line}"));
-            lines.extend(new.iter().map(|line| format!("+{line}")));
-            text += &new.join("\n");
-        } else {
-            text += line;
-        }
-        text.push('\n');
-    }
-    let sections = manifest.matches("dependencies.tonic]").count();
-    if entries == 0 || entries != sections {
-        return Err(format!("of {sections} entries of `tonic`, {entries} have a version"));
-    }
-    Ok(Changed { manifest: text, lines })
-}
-
 /// The program of the suite on this stack.
 fn build(stack: &str, log: &Log) -> Result<PathBuf, Failure> {
     // One folder for both: what does not depend on tonic is built once.
-    let target = sources().join("build");
+    let target = published::folder().join("build");
     let build = Job::cargo("build --locked --quiet --target-dir").arg(&target);
     build.directory(suite(stack)).builds().minutes(15).run(log)?;
     Ok(target.join("debug").join(format!("programs-{stack}")))
@@ -171,31 +89,6 @@ fn drive(program: &Path, name: &str, port: u16, log: &Log) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn check(manifest: &str, expected: Result<(&str, &[&str]), &str>) {
-        let expected = expected.map(|(manifest, lines)| Changed {
-            manifest: manifest.to_owned(),
-            lines: lines.iter().map(|line| (*line).to_owned()).collect(),
-        });
-        assert_eq!(changed(manifest, Path::new("/t")), expected.map_err(str::to_owned));
-    }
-
-    #[test]
-    fn the_entry_of_tonic_is_changed_and_nothing_else() {
-        check(
-            "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\nversion = \"0.14.1\"\noptional = true\n",
-            Ok((
-                "[dependencies.prost]\nversion = \"0.14\"\n\n[dependencies.tonic]\npackage = \"thalweg-tonic\"\n\
-                 path = \"/t\"\noptional = true\n",
-                &["-version = \"0.14.1\"", "+package = \"thalweg-tonic\"", "+path = \"/t\""],
-            )),
-        );
-        check("[dependencies.prost]\n", Err("of 0 entries of `tonic`, 0 have a version"));
-        check(
-            "[dependencies.tonic]\nversion = \"0.14\"\n[target.'cfg(unix)'.dependencies.tonic]\nversion = \"0.14\"\n",
-            Err("of 2 entries of `tonic`, 1 have a version"),
-        );
-    }
 
     fn manifest(stack: &str) -> String {
         fs::read_to_string(suite(stack).join("Cargo.toml")).expect("the manifest")
