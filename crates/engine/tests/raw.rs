@@ -17,6 +17,8 @@ use thalweg_engine::server::{self, Handler, RawHandler, Router, ServerConfig, Se
 use thalweg_engine::{
     CallOptions, Channel, ChannelConfig, Code, ConnectionInfo, ListenAddress, RawBody, ServiceOptions, Status,
 };
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 /// A body of pieces that come one after the other, some of them late.
@@ -113,6 +115,8 @@ impl OutgoingBody for Body {
 #[derive(Clone, Debug, Default)]
 struct Service {
     dropped: Arc<AtomicUsize>,
+    /// Requests that came, and those of them that came whole.
+    counts: Arc<[AtomicUsize; 2]>,
 }
 
 struct CountDrop(Arc<AtomicUsize>);
@@ -128,8 +132,13 @@ impl RawHandler for Service {
     type Body = Body;
     type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-    fn start(&self, request: Request<RawBody>, _: Option<&Arc<ConnectionInfo>>) -> Self::Future {
+    fn start(&self, mut request: Request<RawBody>, _: Option<&Arc<ConnectionInfo>>) -> Self::Future {
         let dropped = Arc::clone(&self.dropped);
+        if request.uri().path() == "/count" {
+            let is_whole = request.body_mut().take_whole().is_some();
+            self.counts[1].fetch_add(usize::from(is_whole), Ordering::SeqCst);
+            self.counts[0].fetch_add(1, Ordering::SeqCst);
+        }
         Box::pin(async move {
             let mut response = Response::new(Body::Pieces(Pieces::default()));
             let content_type = request.headers().get("content-type").cloned();
@@ -190,13 +199,17 @@ impl Router for Everything {
 }
 
 async fn serve(service: Service) -> Channel {
+    Channel::new(&serve_at(service).await, ChannelConfig::default()).expect("a target")
+}
+
+async fn serve_at(service: Service) -> String {
     let method = ServerMethod::new("any", ServiceOptions::default(), Handler::raw(service));
     let router = Arc::new(Everything(Arc::new(method)));
     let address: ListenAddress = "127.0.0.1:0".parse().expect("an address");
     let server = server::bind(ServerConfig::default(), router, &[address]).await.expect("a port");
     let target = server.local_addresses()[0].to_string();
     tokio::spawn(server.serve());
-    Channel::new(&target, ChannelConfig::default()).expect("a target")
+    target
 }
 
 fn request(path: &str, content_type: &'static str, body: Pieces) -> Request<Pieces> {
@@ -273,6 +286,50 @@ async fn all_fields_come_through() {
             (&HeaderValue::from_static("0"), &HeaderValue::from_static("c"), 2)
         );
     }
+}
+
+fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(payload.len()).expect("short");
+    [&[0, 0, len, kind, flags, 0, 0, 0, stream][..], payload].concat()
+}
+
+#[tokio::test]
+async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
+    const REQUESTS: usize = 8;
+    let service = Service::default();
+    let mut peer = TcpStream::connect(serve_at(service.clone()).await).await.expect("a connection");
+    peer.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.expect("it is taken");
+    peer.write_all(&frame(4, 0, 0, &[])).await.expect("it is taken");
+    // Its SETTINGS, and the acknowledgement of ours: it sleeps then.
+    let mut settings = [0; 1024];
+    let mut read = 0;
+    while !settings[..read].ends_with(&frame(4, 1, 0, &[])) {
+        read += peer.read(&mut settings[read..]).await.expect("more");
+    }
+    let field = |name: u8, value: &str| {
+        let len = u8::try_from(value.len()).expect("short");
+        [&[name, len][..], value.as_bytes()].concat()
+    };
+    // Of the static table (RFC 7541, appendix A): POST, http, and literals for the path and the content type.
+    let content_type = [&[0x0f][..], &field(16, GRPC)].concat();
+    let head = [&[0x83, 0x86][..], &field(4, "/count"), &field(1, "host"), &content_type].concat();
+    let mut next = 0;
+    // One by one first: a connection that is the only one of its thread for some polls is read in parts.
+    for requests in [1; 30].into_iter().chain([REQUESTS]) {
+        let streams = (next..next + requests).map(|index| u8::try_from(2 * index + 1).expect("few"));
+        let heads = streams.clone().flat_map(|stream| frame(1, 4, stream, &head));
+        let messages = streams.flat_map(|stream| frame(0, 1, stream, &[0; 5]));
+        let batch: Vec<u8> = heads.chain(messages).collect();
+        peer.write_all(&batch).await.expect("it is taken");
+        next += requests;
+        let all = async {
+            while service.counts[0].load(Ordering::SeqCst) < next {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), all).await.expect("all requests");
+    }
+    assert_eq!(service.counts[1].load(Ordering::SeqCst), next);
 }
 
 #[tokio::test]

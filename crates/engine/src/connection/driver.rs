@@ -35,8 +35,9 @@ pub(crate) trait Endpoint: Send + Unpin + 'static {
     /// starts in the buffer: the `start` of a DATA event counts from there.
     fn on_event(&mut self, state: &mut State, event: &Event<'_>, input_start: usize);
 
-    /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read.
-    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]);
+    /// Runs what the events of one read made ready, without the lock. `buffer` is still what was read; `has_more`:
+    /// another part of it is taken in next.
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool);
 
     /// Whether something that is ready was not run yet: it is when output has left.
     fn is_postponing(&self) -> bool {
@@ -257,7 +258,7 @@ where
             }
         };
         if self.endpoint.is_postponing() && matches!(wrote, Progress::Made) {
-            self.endpoint.run_ready(&self.connection, &[]);
+            self.endpoint.run_ready(&self.connection, &[], false);
         }
         if self.phase != Phase::Open {
             if matches!(wrote, Progress::Made) {

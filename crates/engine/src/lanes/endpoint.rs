@@ -217,7 +217,7 @@ impl Endpoint for ClientEndpoint {
         }
     }
 
-    fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8]) {
+    fn run_ready(&mut self, connection: &Arc<Connection>, _: &[u8], _: bool) {
         let Some(GoingAway { code, permits_fewer_pings }) = self.going_away.take() else { return };
         if permits_fewer_pings {
             self.upkeep.ping_less();

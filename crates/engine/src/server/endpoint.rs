@@ -328,7 +328,7 @@ impl Endpoint for ServerEndpoint {
         }
     }
 
-    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8]) {
+    fn run_ready(&mut self, connection: &Arc<Connection>, buffer: &[u8], has_more: bool) {
         for (route, reply, measure) in self.streams_ready.drain(..) {
             let HandlerKind::Streaming(handler) = &route.method.handler.0 else { continue };
             let size_max = route.method.options.max_decoding_message_size;
@@ -338,7 +338,10 @@ impl Endpoint for ServerEndpoint {
                 CallTask::streaming(Arc::clone(connection), reply, || handler.start(&route.head, call));
             tokio::spawn(task);
         }
-        for (route, reply) in self.raw_begun.drain(..) {
+        // Clients write the heads of all their requests before the first of the messages: one that is whole with the
+        // rest of what was read has its shorter way.
+        let begun = if has_more { 0 } else { self.raw_begun.len() };
+        for (route, reply) in self.raw_begun.drain(..begun) {
             let HandlerKind::Raw(handler) = &route.method.handler.0 else { continue };
             let Some(head) = &route.as_it_is else { continue };
             let mut state = connection.lock();

@@ -78,7 +78,7 @@ where
             return Ok(Progress::None);
         }
         self.is_gathering = true;
-        let unfinished = self.take_in(behind);
+        let unfinished = self.take_in(behind, false);
         self.leftover.clear();
         self.leftover.extend_from_slice(unfinished);
         Ok(Progress::Made)
@@ -121,7 +121,11 @@ where
     /// Takes in the next chunk of `rest`. How many bytes are done with; a connection that is no longer open drops all.
     fn take_chunk(&mut self, rest: &[u8]) -> usize {
         let end = self.chunks.end(rest);
-        let unfinished = if self.phase == Phase::Open { self.take_in(&rest[..end]).len() } else { 0 };
+        let has_more = end < rest.len();
+        let unfinished = match self.phase {
+            Phase::Open => self.take_in(&rest[..end], has_more).len(),
+            _ => 0,
+        };
         if self.phase != Phase::Open {
             self.chunks = ReadChunks::default();
             return rest.len();
@@ -131,13 +135,13 @@ where
     }
 
     /// Lets the protocol, and what it made ready, run on what arrived. What it returns is the beginning of a frame.
-    fn take_in<'a>(&mut self, arrived: &'a [u8]) -> &'a [u8] {
+    fn take_in<'a>(&mut self, arrived: &'a [u8], has_more: bool) -> &'a [u8] {
         let mut input = arrived;
         if let Err(error) = self.receive(&mut input) {
             input = &[];
             self.fail(&error, arrived);
         }
-        self.endpoint.run_ready(&self.connection, arrived);
+        self.endpoint.run_ready(&self.connection, arrived, has_more);
         input
     }
 
