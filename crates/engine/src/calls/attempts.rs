@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::opening::Refused;
+use thalweg_http2::{self as http2, StreamId};
+
+use super::opening::{Refused, open_stream};
 use super::prepared::Prepared;
 use crate::call_context::Phase;
-use crate::connection::Connection;
+use crate::connection::{Connection, Slot, SlotKey};
 use crate::lanes::{LaneSet, WaitTicket};
 use crate::options::CallOptions;
 use crate::status::Status;
@@ -58,6 +60,36 @@ impl<'a> Attempts<'a> {
         self.note(Phase::Connection);
         let connection = self.lanes.connected(self.wait_for_ready).await;
         self.waited(connection)
+    }
+
+    /// Opens a stream whose messages are to follow.
+    pub(super) async fn open(
+        &mut self,
+        slot: impl Fn(StreamId) -> Slot,
+    ) -> Result<(Arc<Connection>, SlotKey), Status> {
+        loop {
+            let connection = self.next_connection().await?;
+            match self.open_on(&connection, &slot) {
+                Ok(key) => return Ok((connection, key)),
+                Err(refused) => self.refused(&refused, &connection)?,
+            }
+        }
+    }
+
+    fn open_on(
+        &mut self,
+        connection: &Arc<Connection>,
+        slot: impl Fn(StreamId) -> Slot,
+    ) -> Result<SlotKey, Refused> {
+        let mut state = connection.lock();
+        let head = self.call.fields().block();
+        let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), head, false);
+        let key = open_stream(&mut state, &self.ticket, slot, open)?;
+        state.notify_driver();
+        drop(state);
+        self.ticket.served();
+        connection.call_started();
+        Ok(key)
     }
 
     /// The phase of one that failed stays, for its error.

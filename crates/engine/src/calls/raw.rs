@@ -5,21 +5,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{HeaderMap, Request, Response, StatusCode};
-use thalweg_http2 as http2;
 
 use super::attempts::Attempts;
-use super::opening::{Refused, open_stream};
 use super::prepared::Prepared;
 use super::streaming::send_in_background;
 use super::unary::{self, Arrived, Attempt, Progress, UnaryAttempt};
 use crate::call_context::Phase;
 use crate::channel::Channel;
 use crate::connection::{
-    Connection, Cut, End, GATHERED_LEN_MAX, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, SlotKey,
-    WakesOn,
+    Cut, End, GATHERED_LEN_MAX, Inbox, RawBody, RawReader, SendLoop, SendOutcome, Slot, WakesOn,
 };
 use crate::grpc::response::ResponseHead;
-use crate::lanes::WaitTicket;
 use crate::options::CallOptions;
 use crate::raw::{self, Front, OutgoingBody, Piece, Pieces, Trailers};
 use crate::request_heads::RequestHeadAsItIs;
@@ -231,7 +227,11 @@ async fn send_stream<B: OutgoingBody>(
     options: &CallOptions,
 ) -> Result<Response<RawBody>, Status> {
     let mut attempts = Attempts::new(channel.lane_set(), options, call);
-    let (mut connection, key) = open(&mut attempts, call, gathers).await?;
+    let slot = |stream| {
+        let inbox = Inbox::new(GATHERED_LEN_MAX).with_cut(cut(gathers));
+        Slot::of_client(stream, inbox, WakesOn::AsItIs)
+    };
+    let (mut connection, key) = attempts.open(slot).await?;
     let measure = call.measure.clone();
     let mut sender =
         SendLoop::new(Arc::clone(&connection), key, pieces, call.outgoing, true, measure.clone());
@@ -258,7 +258,7 @@ async fn send_stream<B: OutgoingBody>(
                 // All of it is sent again.
                 call.measure.sent(attempts.unprocessed(&connection, status)?);
                 let key;
-                (connection, key) = open(&mut attempts, call, gathers).await?;
+                (connection, key) = attempts.open(slot).await?;
                 sender.restart(Arc::clone(&connection), key, is_done);
                 is_done = false;
                 exchange.reader =
@@ -270,40 +270,4 @@ async fn send_stream<B: OutgoingBody>(
             }
         }
     }
-}
-
-/// Opens a stream whose body is to follow.
-async fn open(
-    attempts: &mut Attempts<'_>,
-    call: &Prepared,
-    gathers: bool,
-) -> Result<(Arc<Connection>, SlotKey), Status> {
-    loop {
-        let connection = attempts.next_connection().await?;
-        match open_empty(&connection, &mut attempts.ticket, call, gathers) {
-            Ok(key) => return Ok((connection, key)),
-            Err(refused) => attempts.refused(&refused, &connection)?,
-        }
-    }
-}
-
-fn open_empty(
-    connection: &Arc<Connection>,
-    ticket: &mut WaitTicket<'_>,
-    call: &Prepared,
-    gathers: bool,
-) -> Result<SlotKey, Refused> {
-    let mut state = connection.lock();
-    let slot = |stream| {
-        let inbox = Inbox::new(GATHERED_LEN_MAX).with_cut(cut(gathers));
-        Slot::of_client(stream, inbox, WakesOn::AsItIs)
-    };
-    let open =
-        |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), call.fields().block(), false);
-    let key = open_stream(&mut state, ticket, slot, open)?;
-    state.notify_driver();
-    drop(state);
-    ticket.served();
-    connection.call_started();
-    Ok(key)
 }

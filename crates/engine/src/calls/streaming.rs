@@ -6,19 +6,16 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use http::HeaderMap;
-use thalweg_http2 as http2;
 use tokio::time::Instant;
 
 use super::attempts::Attempts;
-use super::opening::{Refused, open_stream};
-use super::prepared::{Prepared, RequestFields, within};
+use super::prepared::{Prepared, within};
 use crate::call_context::{CallName, Phase};
 use crate::channel::Channel;
 use crate::connection::{Connection, End, Inbox, Incoming, SendLoop, SendOutcome, Slot, SlotKey, WakesOn};
 use crate::encode::Encode;
 use crate::grpc::codec::Payload;
 use crate::grpc::envelope::Prefix;
-use crate::lanes::WaitTicket;
 use crate::measure::CallMeasure;
 use crate::method::Method;
 use crate::options::CallOptions;
@@ -44,7 +41,11 @@ impl Channel {
         let call = Prepared::new(self, method, metadata, options)?;
         let begun = async {
             let mut attempts = Attempts::new(self.lane_set(), options, &call);
-            let (mut connection, key) = open(&mut attempts, call.fields(), options).await?;
+            let slot = |stream| {
+                let inbox = Inbox::new(options.max_decoding_message_size);
+                Slot::of_client(stream, inbox, WakesOn::Messages)
+            };
+            let (mut connection, key) = attempts.open(slot).await?;
             let mut exchange = Exchange::new(&connection, key, requests, method, &call, options);
             loop {
                 if call.deadline.is_some() {
@@ -61,7 +62,7 @@ impl Channel {
                         // All of it is sent again.
                         call.measure.sent(attempts.unprocessed(&connection, status)?);
                         let key;
-                        (connection, key) = open(&mut attempts, call.fields(), options).await?;
+                        (connection, key) = attempts.open(slot).await?;
                         exchange.restart(&connection, key, method, &call, options);
                     }
                     // A response without a head (Trailers-Only) that says OK has no metadata, and no messages.
@@ -79,39 +80,6 @@ impl Channel {
             status
         })
     }
-}
-
-/// Opens a stream whose messages are to follow.
-async fn open(
-    attempts: &mut Attempts<'_>,
-    fields: &RequestFields,
-    options: &CallOptions,
-) -> Result<(Arc<Connection>, SlotKey), Status> {
-    loop {
-        let connection = attempts.next_connection().await?;
-        let size_max = options.max_decoding_message_size;
-        match open_empty(&connection, &mut attempts.ticket, fields, size_max) {
-            Ok(key) => return Ok((connection, key)),
-            Err(refused) => attempts.refused(&refused, &connection)?,
-        }
-    }
-}
-
-fn open_empty(
-    connection: &Arc<Connection>,
-    ticket: &mut WaitTicket<'_>,
-    fields: &RequestFields,
-    message_size_max: usize,
-) -> Result<SlotKey, Refused> {
-    let mut state = connection.lock();
-    let slot = |stream| Slot::of_client(stream, Inbox::new(message_size_max), WakesOn::Messages);
-    let open = |http2: &mut http2::Connection, key: SlotKey| http2.open(key.into(), fields.block(), false);
-    let key = open_stream(&mut state, ticket, slot, open)?;
-    state.notify_driver();
-    drop(state);
-    ticket.served();
-    connection.call_started();
-    Ok(key)
 }
 
 /// A streaming call under way: both its directions. Dropping it cancels the call.
