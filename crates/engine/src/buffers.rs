@@ -35,6 +35,16 @@ pub(crate) fn lend(buffer: Vec<u8>) -> Bytes {
     }
 }
 
+/// The bytes of `buffer`, which are few, without it where it is large: then it is kept.
+pub(crate) fn copy(buffer: Vec<u8>) -> Bytes {
+    if buffer.capacity() < LEN_MIN {
+        return Bytes::from(buffer);
+    }
+    let bytes = Bytes::copy_from_slice(&buffer);
+    keep(buffer);
+    bytes
+}
+
 /// Frees all that is kept.
 pub(crate) fn shrink() {
     let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
@@ -51,21 +61,25 @@ impl AsRef<[u8]> for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let mut buffer = std::mem::take(&mut self.0);
-        buffer.clear();
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut bytes = kept.iter().map(Vec::capacity).sum::<usize>() + buffer.capacity();
-        let mut too_old = 0;
-        while bytes > KEPT_BYTES_MAX {
-            // `buffer` alone is not too much: before all the others are gone this has ended.
-            bytes -= kept[too_old].capacity();
-            too_old += 1;
-        }
-        let freed: Vec<_> = kept.drain(..too_old).collect();
-        kept.push(buffer);
-        drop(kept);
-        drop(freed);
+        keep(std::mem::take(&mut self.0));
     }
+}
+
+fn keep(mut buffer: Vec<u8>) {
+    buffer.clear();
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut bytes = kept.iter().map(Vec::capacity).sum::<usize>() + buffer.capacity();
+    let mut too_old = 0;
+    while bytes > KEPT_BYTES_MAX && too_old < kept.len() {
+        bytes -= kept[too_old].capacity();
+        too_old += 1;
+    }
+    let freed: Vec<_> = kept.drain(..too_old).collect();
+    if bytes <= KEPT_BYTES_MAX {
+        kept.push(buffer);
+    }
+    drop(kept);
+    drop(freed);
 }
 
 #[cfg(test)]

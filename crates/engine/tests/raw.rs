@@ -413,6 +413,24 @@ async fn messages_are_gathered() {
 }
 
 #[tokio::test]
+async fn small_messages_that_come_together_are_given_out_by_some_kib() {
+    let channel = serve(Service::default()).await;
+    let expected: Vec<u8> = std::iter::repeat_n(1000, 300).chain([50_000, 9, 9]).flat_map(message).collect();
+    // All of it is there when the body is read for the first time.
+    let (sender, later) = mpsc::unbounded_channel();
+    let mut body = Pieces::of([&expected]);
+    body.later = Some(later);
+    let answer = send(&channel, request("/echo", GRPC, body)).await.expect("an answer");
+    drop(sender);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (pieces, _) = read(answer.into_body()).await.expect("a body");
+    assert!(pieces.concat() == expected);
+    let large = pieces.iter().filter(|piece| piece.len() > 16 << 10).map(Bytes::len);
+    assert_eq!(large.collect::<Vec<_>>(), [50_005]);
+    assert!(pieces.iter().any(|piece| piece.len() > 10 * 1005), "not one by one");
+}
+
+#[tokio::test]
 async fn a_message_that_is_too_large_to_gather_comes_in_pieces() {
     check_messages(&[3, (16 << 20) + 1, 4, 5, 20 << 20], 1 << 20, false).await;
 }

@@ -50,6 +50,8 @@ pub(crate) trait Endpoint: Send + Unpin + 'static {
 
 /// How many reads one poll of the driver does before it lets other tasks run.
 const ROUNDS_MAX: usize = 16;
+/// How much it reads, in bytes, until those that it has woken have their turn.
+const READ_LEN_MAX: usize = 192 * 1024;
 /// After so many reads it looks at the clock, which most polls never come to.
 const ROUNDS_UNTIMED: usize = 2;
 /// How long it goes on then: other connections of this thread wait meanwhile.
@@ -83,6 +85,8 @@ pub(crate) struct Driver<IO, E> {
     /// Empty between two reads: what the last one deferred.
     deferred: Deferred,
     has_woken: bool,
+    /// How much this poll has read since it began, in bytes.
+    read_len: usize,
     timer: Option<Pin<Box<Sleep>>>,
     busy_poll: BusyPoll,
     phase: Phase,
@@ -132,6 +136,7 @@ where
             output: Output::default(),
             deferred: Deferred::default(),
             has_woken: false,
+            read_len: 0,
             timer: None,
             busy_poll: BusyPoll::new(busy_poll),
             phase: Phase::Open,
@@ -360,6 +365,8 @@ where
     }
 
     fn poll_rounds(&mut self, cx: &mut Context<'_>, rounds: &mut usize) -> Poll<io::Result<()>> {
+        self.read_len = 0;
+        let mut has_woken = false;
         while *rounds < ROUNDS_MAX {
             if *rounds > ROUNDS_UNTIMED && self.polled_at.elapsed() > POLL_TIME_MAX {
                 break;
@@ -368,8 +375,10 @@ where
             match self.round(cx)? {
                 Progress::Made => {
                     self.busy_poll.begin();
-                    if self.chunks.is_between() && self.has_woken {
-                        // Whom this chunk woke runs, and leaves what it has to send, before the next.
+                    has_woken |= self.has_woken;
+                    if has_woken && (self.chunks.is_between() || self.read_len > READ_LEN_MAX) {
+                        // Whom this chunk woke runs, and leaves what it has to send, before the next. So does who reads
+                        // a stream, while what came is in the processor's cache.
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
                     }

@@ -336,8 +336,15 @@ impl Inbox {
             return Ok(self.has_sealed());
         }
         if !tail.is_empty() {
-            let since = std::mem::replace(&mut self.bytes, tail);
-            self.bytes.extend_from_slice(&since);
+            let (since_len, capacity) = (self.bytes.len(), self.bytes.capacity());
+            if capacity > tail.capacity() && capacity - since_len >= tail.len() {
+                // It has a larger buffer than the reader.
+                self.bytes.extend_from_slice(&tail);
+                self.bytes.rotate_right(tail.len());
+            } else {
+                let since = std::mem::replace(&mut self.bytes, tail);
+                self.bytes.extend_from_slice(&since);
+            }
         }
         let needed = self.find_needed(&[])?;
         Ok(self.has(needed, stream, http2))

@@ -24,8 +24,12 @@ use crate::status::{Code, Status};
 /// is no message, the reader has the bytes as they come. As much as a connection may hold besides.
 pub(crate) const GATHERED_LEN_MAX: usize = 16 << 20;
 
-/// Pieces of fewer bytes are cheaper to copy than to lend.
+/// What is received of fewer bytes is cheaper to copy than to lend.
 const LENT_LEN_MIN: usize = 4 << 10;
+/// A stream whose last batches were no smaller than that may have so much from the start: two reads.
+const SPARE_LEN_MIN: usize = 128 << 10;
+/// Messages that came together are given out in pieces of this many bytes: who copies them has them in its cache.
+const PIECE_LEN: usize = 16 << 10;
 
 /// The body of a request or an answer as it comes, and its trailers.
 ///
@@ -61,6 +65,15 @@ impl RawBody {
                 self.0 = reader;
                 None
             }
+        }
+    }
+
+    /// Whether what it gave last is one message of gRPC's, or several, and no part of one. Of a body that is all there
+    /// nobody has looked.
+    pub fn gave_messages(&self) -> bool {
+        match &self.0 {
+            Kind::Empty | Kind::Whole(..) => false,
+            Kind::Reader(reader) => reader.gave_messages,
         }
     }
 }
@@ -123,6 +136,12 @@ pub(crate) struct RawReader {
     gathers: bool,
     /// Bytes that are passed on as they come, before the next message begins.
     loose: u64,
+    /// What is to be given out: whole messages behind so many bytes of others.
+    batch: (usize, Bytes),
+    /// Whether the last piece was of the messages.
+    gave_messages: bool,
+    /// How much the last batches had, in bytes, the older ones by halves: the next may have as much from the start.
+    batch_len: usize,
     /// The beginning of a message whose rest has not come.
     tail: Vec<u8>,
     trailers: Option<HeaderMap>,
@@ -170,8 +189,20 @@ impl RawReader {
         side: Side,
     ) -> Self {
         let loose = if gathers { 0 } else { u64::MAX };
-        let tail = Vec::new();
-        Self { connection, key, side, gathers, loose, tail, trailers: None, is_finished: false, measure }
+        Self {
+            connection,
+            key,
+            side,
+            gathers,
+            loose,
+            batch: (0, Bytes::new()),
+            gave_messages: false,
+            batch_len: 0,
+            tail: Vec::new(),
+            trailers: None,
+            is_finished: false,
+            measure,
+        }
     }
 
     /// Client: the head of the answer, or the end that came instead.
@@ -207,15 +238,16 @@ impl RawReader {
             return Poll::Ready(self.trailers.take().map(|fields| Ok(Frame::trailers(fields))));
         }
         loop {
+            if !self.batch.1.is_empty() {
+                let piece = self.piece();
+                self.measure.received_message(piece.len(), false);
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
+            }
             let Poll::Ready(found) = look(cx, |sleeper| self.refill(sleeper)) else { return Poll::Pending };
             return Poll::Ready(match found {
                 Found::Bytes(bytes) => {
-                    let piece = self.cut(bytes);
-                    if piece.is_empty() {
-                        continue;
-                    }
-                    self.measure.received_message(piece.len(), false);
-                    Some(Ok(Frame::data(piece)))
+                    self.cut(bytes);
+                    continue;
                 }
                 Found::End(End::Complete(Ok(trailers))) => {
                     self.finish(trailers);
@@ -246,6 +278,7 @@ impl RawReader {
         let has_some = slot.inbox.put_back_for(cut, tail, slot.stream, http2).unwrap_or(true);
         let mut bytes = Vec::new();
         if has_some {
+            bytes = self.spare();
             slot.inbox.take(&mut bytes, slot.stream, http2);
         } else if let Some(end) = &slot.end {
             if slot.inbox.is_empty() {
@@ -264,9 +297,16 @@ impl RawReader {
         Ok(if bytes.is_empty() { Poll::Pending } else { Poll::Ready(Found::Bytes(bytes)) })
     }
 
-    /// The whole messages at the front of `bytes`; the rest waits for what comes.
-    fn cut(&mut self, mut bytes: Vec<u8>) -> Bytes {
+    /// What the inbox has for the next batch.
+    fn spare(&self) -> Vec<u8> {
+        let len = if self.batch_len < LENT_LEN_MIN { 0 } else { self.batch_len.max(SPARE_LEN_MIN) };
+        buffers::take(len).unwrap_or_default()
+    }
+
+    /// The whole messages at the front of `bytes` are the next batch; the rest waits for what comes.
+    fn cut(&mut self, mut bytes: Vec<u8>) {
         let mut end = usize::try_from(self.loose).unwrap_or(usize::MAX).min(bytes.len());
+        let mut loose = end;
         if self.gathers && self.loose != u64::MAX {
             self.loose -= end as u64;
             while self.loose == 0 && end < bytes.len() {
@@ -280,14 +320,36 @@ impl RawReader {
                         let len = whole.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
                         self.loose = if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
                         end = bytes.len();
+                        loose = end;
                     }
                 }
             }
         }
+        if end == 0 {
+            self.tail = bytes;
+            return;
+        }
         if end < bytes.len() {
             self.tail = bytes.split_off(end);
         }
-        if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { Bytes::from(bytes) }
+        self.batch_len = bytes.len().max(self.batch_len / 2);
+        self.batch =
+            (loose, if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) });
+    }
+
+    /// The next of the batch.
+    fn piece(&mut self) -> Bytes {
+        let (loose, batch) = &mut self.batch;
+        let mut end = std::mem::take(loose);
+        self.gave_messages = end == 0;
+        if end == 0 {
+            while let Some(len) = envelope_len(&batch[end..])
+                && (end == 0 || end + len <= PIECE_LEN)
+            {
+                end += len;
+            }
+        }
+        if end == 0 || end == batch.len() { std::mem::take(batch) } else { batch.split_to(end) }
     }
 
     fn finish(&mut self, trailers: Option<Box<HeaderMap>>) {
@@ -319,6 +381,11 @@ impl RawReader {
             }
         }
     }
+}
+
+/// How long the message is that `messages` begin with.
+fn envelope_len(messages: &[u8]) -> Option<usize> {
+    Prefix::parse(messages, usize::MAX).ok().flatten().map(Prefix::envelope_len)
 }
 
 impl Drop for RawReader {

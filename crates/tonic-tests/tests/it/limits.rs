@@ -1,5 +1,6 @@
 //! How large things may be: messages, header lists, frames, tables.
 
+use thalweg_tonic_tests::pb::Order;
 use thalweg_tonic_tests::pb::shop_client::ShopClient;
 use thalweg_tonic_tests::pb::shop_server::ShopServer;
 use thalweg_tonic_tests::{ShopService, in_memory, note, order};
@@ -85,6 +86,26 @@ async fn messages_that_are_sent() {
     // A client of tonic's ends with INTERNAL, which tonic calls a mistake.
     for (len, expected) in [(1024 - FIELD, OK), (1024, TOO_LARGE)] {
         check((none, sends(1024)), (len, 0), expected).await;
+    }
+}
+
+#[tokio::test]
+async fn large_messages_of_streams_come_through() {
+    const LENS: [usize; 9] = [0, 3 * MIB, 10, 2 * MIB, 5 * MIB, 1, 20 * MIB, 2 * MIB + 1, 7];
+    let any = Max { decoding: Some(usize::MAX), encoding: None };
+    // Bytes that tell where they stand.
+    let numbered =
+        |len: usize| Order { item: len.to_string(), note: (0..len).map(|at| (at / 7) as u8).collect() };
+    let shop = ShopService::on_list(move |_| LENS.map(|len| Ok(numbered(len))).into());
+    let mut replies = client(any, any, shop).list(order("")).await.unwrap().into_inner();
+    for len in LENS {
+        assert!(replies.message().await.unwrap() == Some(numbered(len)), "{len} bytes in a response");
+    }
+    assert_eq!(replies.message().await.unwrap(), None);
+    let requests = tokio_stream::iter(LENS.map(numbered));
+    let mut replies = client(any, any, ShopService::default()).haggle(requests).await.unwrap().into_inner();
+    for len in LENS {
+        assert!(replies.message().await.unwrap() == Some(numbered(len)), "{len} bytes there and back");
     }
 }
 

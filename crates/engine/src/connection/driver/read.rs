@@ -112,6 +112,7 @@ where
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Poll::Ready(Ok(read)) => {
                     self.work.has_moved = true;
+                    self.read_len += read;
                     return Ok(Poll::Ready(read));
                 }
             }
