@@ -18,7 +18,8 @@ use crate::body::Body;
 use crate::single;
 
 const PREFIX_LEN: usize = tonic::codec::HEADER_SIZE;
-/// Buffers for fewer bytes are not worth it: the allocator gives them back to the system, and takes new ones, all the time.
+/// Fewer bytes are not worth it: the allocator gives such buffers back to the system, and takes new ones, all the
+/// time.
 const LEN_MIN: usize = 2 << 20;
 /// Bytes at a multiple of which data begin. What Arrow asks for.
 const ALIGNMENT: usize = 64;
@@ -128,8 +129,8 @@ impl http_body::Body for Around {
     }
 }
 
-/// A copy of a message that has its prefix, where its data begin as they shall, and with room for as much again: that is
-/// what `Streaming` makes sure of, with a copy, when it has seen the prefix.
+/// A copy of a message that has its prefix, where its data begin as they shall, and with room for as much again:
+/// `Streaming` makes sure of that, with a copy, when it has seen the prefix.
 fn aligned(wire: &[u8]) -> Bytes {
     let mut buffer = Vec::with_capacity(ALIGNMENT + 2 * wire.len());
     let data_start = buffer.as_ptr() as usize + PREFIX_LEN + data_start(&wire[PREFIX_LEN..]);
