@@ -28,6 +28,8 @@ const LEN_MAX_DEFAULT: usize = 4 << 20;
 thread_local! {
     /// The message that is decoded next.
     static NEXT: Cell<Option<Bytes>> = const { Cell::new(None) };
+    /// Whether there is one: of each empty message that is asked, and this costs less.
+    static HAS_NEXT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A codec whose decoders read from an [`Around`].
@@ -67,6 +69,7 @@ where
     #[inline]
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<D::Item>, Status> {
         if !from.has_remaining()
+            && HAS_NEXT.take()
             && let Some(message) = NEXT.take()
         {
             let decoder = self.decoder.take().ok_or_else(|| Status::internal("the decoder has failed"))?;
@@ -115,6 +118,7 @@ impl http_body::Body for Around {
             && single::is_single(piece)
         {
             NEXT.set(Some(aligned(piece)));
+            HAS_NEXT.set(true);
             return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[0; PREFIX_LEN])))));
         }
         Poll::Ready(frame)

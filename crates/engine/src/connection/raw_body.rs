@@ -1,5 +1,6 @@
 //! The body of a request or an answer that is passed on as it is.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -136,8 +137,13 @@ pub(crate) struct RawReader {
     gathers: bool,
     /// Bytes that are passed on as they come, before the next message begins.
     loose: u64,
-    /// What is to be given out: whole messages behind so many bytes of others.
-    batch: (usize, Bytes),
+    /// What is to be given out, in pieces that end so many bytes from its front; the last ends with it.
+    batch: Bytes,
+    piece_ends: VecDeque<usize>,
+    /// How much of the batch is gone.
+    given: usize,
+    /// Whether the first piece is no message, or a part of one.
+    begins_loose: bool,
     /// Whether the last piece was of the messages.
     gave_messages: bool,
     /// How much the last batches had, in bytes, the older ones by halves: the next may have as much from the start.
@@ -195,7 +201,10 @@ impl RawReader {
             side,
             gathers,
             loose,
-            batch: (0, Bytes::new()),
+            batch: Bytes::new(),
+            piece_ends: VecDeque::new(),
+            given: 0,
+            begins_loose: false,
             gave_messages: false,
             batch_len: 0,
             tail: Vec::new(),
@@ -238,7 +247,7 @@ impl RawReader {
             return Poll::Ready(self.trailers.take().map(|fields| Ok(Frame::trailers(fields))));
         }
         loop {
-            if !self.batch.1.is_empty() {
+            if !self.batch.is_empty() {
                 let piece = self.piece();
                 self.measure.received_message(piece.len(), false);
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
@@ -306,13 +315,24 @@ impl RawReader {
     /// The whole messages at the front of `bytes` are the next batch; the rest waits for what comes.
     fn cut(&mut self, mut bytes: Vec<u8>) {
         let mut end = usize::try_from(self.loose).unwrap_or(usize::MAX).min(bytes.len());
-        let mut loose = end;
+        self.begins_loose = end > 0;
         if self.gathers && self.loose != u64::MAX {
             self.loose -= end as u64;
+            let mut piece_start = end;
+            if end > 0 {
+                self.piece_ends.push_back(end);
+            }
             while self.loose == 0 && end < bytes.len() {
                 let there = bytes.len() - end;
                 match Prefix::parse(&bytes[end..], GATHERED_LEN_MAX) {
-                    Ok(Some(prefix)) if there >= prefix.envelope_len() => end += prefix.envelope_len(),
+                    Ok(Some(prefix)) if there >= prefix.envelope_len() => {
+                        let start = end;
+                        end += prefix.envelope_len();
+                        if end - piece_start > PIECE_LEN && start > piece_start {
+                            self.piece_ends.push_back(start);
+                            piece_start = start;
+                        }
+                    }
                     Ok(_) => break,
                     Err(_) => {
                         // A message that is too large to gather, or none.
@@ -320,7 +340,8 @@ impl RawReader {
                         let len = whole.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
                         self.loose = if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
                         end = bytes.len();
-                        loose = end;
+                        self.piece_ends.clear();
+                        self.begins_loose = true;
                     }
                 }
             }
@@ -333,23 +354,20 @@ impl RawReader {
             self.tail = bytes.split_off(end);
         }
         self.batch_len = bytes.len().max(self.batch_len / 2);
-        self.batch =
-            (loose, if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) });
+        self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) };
+        self.given = 0;
     }
 
     /// The next of the batch.
     fn piece(&mut self) -> Bytes {
-        let (loose, batch) = &mut self.batch;
-        let mut end = std::mem::take(loose);
-        self.gave_messages = end == 0;
-        if end == 0 {
-            while let Some(len) = envelope_len(&batch[end..])
-                && (end == 0 || end + len <= PIECE_LEN)
-            {
-                end += len;
+        self.gave_messages = !std::mem::take(&mut self.begins_loose);
+        match self.piece_ends.pop_front().map(|end| end - self.given) {
+            Some(len) if len < self.batch.len() => {
+                self.given += len;
+                self.batch.split_to(len)
             }
+            _ => std::mem::take(&mut self.batch),
         }
-        if end == 0 || end == batch.len() { std::mem::take(batch) } else { batch.split_to(end) }
     }
 
     fn finish(&mut self, trailers: Option<Box<HeaderMap>>) {
@@ -381,11 +399,6 @@ impl RawReader {
             }
         }
     }
-}
-
-/// How long the message is that `messages` begin with.
-fn envelope_len(messages: &[u8]) -> Option<usize> {
-    Prefix::parse(messages, usize::MAX).ok().flatten().map(Prefix::envelope_len)
 }
 
 impl Drop for RawReader {
