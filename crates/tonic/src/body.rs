@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use pin_project_lite::pin_project;
 use thalweg_engine::raw::{OutgoingBody, Trailers};
 use thalweg_engine::{self as engine, RawBody};
@@ -75,17 +75,6 @@ impl Body {
     /// What ends with an error before its first piece.
     pub(crate) fn failed(status: Status) -> Self {
         Self(Kind::Failed(Box::new(status)))
-    }
-
-    /// The next frame, of what was received as it came: see [`gave_messages`](Self::gave_messages).
-    pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let Kind::Received(body) = &mut self.0 else { return Pin::new(self).poll_frame(cx) };
-        Pin::new(body).poll_frame(cx).map(|frame| frame.map(|frame| frame.map_err(to_tonic)))
-    }
-
-    /// Whether what [`poll_piece`](Self::poll_piece) gave last is known to be whole messages.
-    pub(crate) fn gave_messages(&self) -> bool {
-        matches!(&self.0, Kind::Received(body) if body.gave_messages())
     }
 
     /// All of it, where it is known to be a single piece that is there; it is empty then.

@@ -37,8 +37,6 @@ pub mod client;
 #[cfg(any(feature = "server", feature = "channel"))]
 mod fields;
 #[cfg(any(feature = "server", feature = "channel"))]
-mod large;
-#[cfg(any(feature = "server", feature = "channel"))]
 pub mod server;
 #[cfg(any(feature = "server", feature = "channel"))]
 pub mod service;

@@ -141,50 +141,33 @@ where
         return Err(too_large("decoded", len, limit));
     }
     let is_small = wire.len() <= SMALL_LEN_MAX;
-    let kept = if is_small { DECODERS.take() } else { None };
+    let make = || {
+        let buffer_len = if is_small { SMALL_LEN_MAX } else { 0 };
+        Box::new(Streaming::new_response(
+            DecodeNext { buffer_len },
+            Pieces,
+            StatusCode::OK,
+            None,
+            Some(usize::MAX),
+        ))
+    };
     // A large message's buffer becomes that of what decodes it, if that has none yet.
-    let mut decoders = kept.unwrap_or_else(|| new_decoders(if is_small { SMALL_LEN_MAX } else { 0 }));
-    let Decoding { message, .. } = decode_by(&mut decoders, decoder, wire)?;
-    let message = message.ok_or_else(|| Status::new(Code::Internal, "Missing message."))?;
-    if is_small {
-        put(&DECODERS, decoders);
-    }
-    Ok(message)
-}
-
-/// As [`decode`], of a message that is one of many: the decoder comes back. Its buffer, if nobody else has it and there
-/// is room for as much again, is what the decoder reads from.
-///
-/// # Errors
-/// What the decoder says.
-pub(crate) fn decode_in_place<D>(decoder: D, wire: Bytes) -> Result<(D, Option<D::Item>), Status>
-where
-    D: Decoder<Error = Status> + Send + 'static,
-    D::Item: Send + 'static,
-{
-    let Decoding { decoder, message } = decode_by(&mut new_decoders(0), decoder, wire)?;
-    Ok((decoder, message))
-}
-
-fn new_decoders(buffer_len: usize) -> Decoders {
-    let decoder = DecodeNext { buffer_len };
-    Box::new(Streaming::new_response(decoder, Pieces, StatusCode::OK, None, Some(usize::MAX)))
-}
-
-fn decode_by<D>(decoders: &mut Decoders, decoder: D, wire: Bytes) -> Result<Decoding<D>, Status>
-where
-    D: Decoder<Error = Status> + Send + 'static,
-    D::Item: Send + 'static,
-{
+    let mut decoders = is_small.then(|| DECODERS.take()).flatten().unwrap_or_else(make);
     put(&TO_DECODE, (wire, Box::new(Decoding { decoder, message: None })));
     let mut cx = Context::from_waker(Waker::noop());
-    let polled = tokio_stream::Stream::poll_next(Pin::new(&mut **decoders), &mut cx);
+    let polled = tokio_stream::Stream::poll_next(Pin::new(&mut *decoders), &mut cx);
     let job = DECODED.take();
     if let Poll::Ready(Some(outcome)) = polled {
         outcome?;
     }
-    let job = job.and_then(|job| (job as Box<dyn Any>).downcast().ok());
-    job.map(|job| *job).ok_or_else(|| Status::new(Code::Internal, "Missing message."))
+    let job = job.and_then(|job| (job as Box<dyn Any>).downcast::<Decoding<D>>().ok());
+    let Some(message) = job.and_then(|job| job.message) else {
+        return Err(Status::new(Code::Internal, "Missing message."));
+    };
+    if is_small {
+        put(&DECODERS, decoders);
+    }
+    Ok(message)
 }
 
 /// What decodes a message, and then the message.

@@ -68,15 +68,6 @@ impl RawBody {
             }
         }
     }
-
-    /// Whether what it gave last is one message of gRPC's, or several, and no part of one. Of a body that is all there
-    /// nobody has looked.
-    pub fn gave_messages(&self) -> bool {
-        match &self.0 {
-            Kind::Empty | Kind::Whole(..) => false,
-            Kind::Reader(reader) => reader.gave_messages,
-        }
-    }
 }
 
 impl http_body::Body for RawBody {
@@ -142,10 +133,6 @@ pub(crate) struct RawReader {
     piece_ends: VecDeque<usize>,
     /// How much of the batch is gone.
     given: usize,
-    /// Whether the first piece is no message, or a part of one.
-    begins_loose: bool,
-    /// Whether the last piece was of the messages.
-    gave_messages: bool,
     /// How much the last batches had, in bytes, the older ones by halves: the next may have as much from the start.
     batch_len: usize,
     /// The beginning of a message whose rest has not come.
@@ -204,8 +191,6 @@ impl RawReader {
             batch: Bytes::new(),
             piece_ends: VecDeque::new(),
             given: 0,
-            begins_loose: false,
-            gave_messages: false,
             batch_len: 0,
             tail: Vec::new(),
             trailers: None,
@@ -315,7 +300,6 @@ impl RawReader {
     /// The whole messages at the front of `bytes` are the next batch; the rest waits for what comes.
     fn cut(&mut self, mut bytes: Vec<u8>) {
         let mut end = usize::try_from(self.loose).unwrap_or(usize::MAX).min(bytes.len());
-        self.begins_loose = end > 0;
         if self.gathers && self.loose != u64::MAX {
             self.loose -= end as u64;
             let mut piece_start = end;
@@ -341,7 +325,6 @@ impl RawReader {
                         self.loose = if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
                         end = bytes.len();
                         self.piece_ends.clear();
-                        self.begins_loose = true;
                     }
                 }
             }
@@ -360,7 +343,6 @@ impl RawReader {
 
     /// The next of the batch.
     fn piece(&mut self) -> Bytes {
-        self.gave_messages = !std::mem::take(&mut self.begins_loose);
         match self.piece_ends.pop_front().map(|end| end - self.given) {
             Some(len) if len < self.batch.len() => {
                 self.given += len;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::{Future, Ready, poll_fn, ready};
-use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
@@ -10,7 +9,6 @@ use http::header::{CONTENT_TYPE, TE};
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use http_body::Body as HttpBody;
-use pin_project_lite::pin_project;
 use thalweg_engine::raw::Trailers;
 use tokio_stream::{Stream, StreamExt};
 use tonic::client::GrpcService;
@@ -22,7 +20,6 @@ use tower::Service;
 use crate::BoxError;
 use crate::body::Body;
 use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
-use crate::large::{Around, Large};
 use crate::single;
 
 /// Makes calls with a [`GrpcService`], of messages that a codec encodes and decodes.
@@ -210,8 +207,7 @@ impl<T> Grpc<T> {
         M1: Send + Sync + 'static,
         M2: Send + Sync + 'static,
     {
-        let bridge = Bridge { inner: &mut self.inner, len_max: self.config.max_decoding_message_size };
-        self.config.of_tonic(bridge).streaming(request, path, Large(codec)).await
+        self.config.of_tonic(Bridge(&mut self.inner)).streaming(request, path, codec).await
     }
 }
 
@@ -379,53 +375,19 @@ async fn only_message<M>(response: Response<Streaming<M>>) -> Result<Response<M>
 }
 
 /// A service of ours, for tonic's own calls.
-struct Bridge<'a, T> {
-    inner: &'a mut T,
-    /// The largest message that is decoded, in bytes.
-    len_max: Option<usize>,
-}
+struct Bridge<'a, T>(&'a mut T);
 
-impl<T> Service<http::Request<tonic::body::Body>> for Bridge<'_, T>
-where
-    T: GrpcService<Body>,
-    T::ResponseBody: HttpBody + Send + 'static,
-    <T::ResponseBody as HttpBody>::Error: Into<BoxError>,
-{
-    type Response = http::Response<Around>;
+impl<T: GrpcService<Body>> Service<http::Request<tonic::body::Body>> for Bridge<'_, T> {
+    type Response = http::Response<T::ResponseBody>;
     type Error = T::Error;
-    type Future = Bridged<T::Future>;
+    type Future = T::Future;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), T::Error>> {
-        self.inner.poll_ready(cx)
+        self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, request: http::Request<tonic::body::Body>) -> Self::Future {
-        Bridged { future: self.inner.call(request.map(Body::new)), len_max: self.len_max }
-    }
-}
-
-pin_project! {
-    /// A response that is to come, whose large messages go around tonic's buffer.
-    struct Bridged<F> {
-        #[pin]
-        future: F,
-        len_max: Option<usize>,
-    }
-}
-
-impl<F, B, E> Future for Bridged<F>
-where
-    F: Future<Output = Result<http::Response<B>, E>>,
-    B: HttpBody + Send + 'static,
-    B::Error: Into<BoxError>,
-{
-    type Output = Result<http::Response<Around>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let len_max = *this.len_max;
-        let response = this.future.poll(cx);
-        response.map_ok(|response| response.map(|body| Around::new(Body::of_any(body), len_max)))
+    fn call(&mut self, request: http::Request<tonic::body::Body>) -> T::Future {
+        self.0.call(request.map(Body::new))
     }
 }
 

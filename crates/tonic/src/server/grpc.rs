@@ -16,7 +16,6 @@ use tonic::{Request, Response, Status};
 use crate::BoxError;
 use crate::body::Body;
 use crate::fields::{GRPC_ENCODING, GRPC_MESSAGE, GRPC_MESSAGE_TYPE, GRPC_STATUS};
-use crate::large::{Around, Large};
 use crate::single;
 
 /// Answers calls of one method, whose messages a codec encodes and decodes.
@@ -188,7 +187,6 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send + 'static,
     {
-        let req = self.around(req);
         self.of_tonic().client_streaming(service, req).await.map(Body::new)
     }
 
@@ -200,22 +198,12 @@ impl<T: Codec> Grpc<T> {
         B: HttpBody + Send + 'static,
         B::Error: Into<BoxError> + Send,
     {
-        let req = self.around(req);
         self.of_tonic().streaming(service, req).await.map(Body::new)
     }
 
-    /// A request whose large messages go around tonic's buffer.
-    fn around<B>(&self, request: http::Request<B>) -> http::Request<Around>
-    where
-        B: HttpBody + Send + 'static,
-        B::Error: Into<BoxError> + Send,
-    {
-        request.map(|body| Around::new(Body::of_any(body), self.max_decoding_message_size))
-    }
-
     /// tonic's own, set up alike.
-    fn of_tonic(&mut self) -> tonic::server::Grpc<Large<Lent<'_, T>>> {
-        tonic::server::Grpc::new(Large(Lent(&mut self.codec)))
+    fn of_tonic(&mut self) -> tonic::server::Grpc<Lent<'_, T>> {
+        tonic::server::Grpc::new(Lent(&mut self.codec))
             .apply_compression_config(self.accepts, self.sends)
             .apply_max_message_size_config(self.max_decoding_message_size, self.max_encoding_message_size)
     }
