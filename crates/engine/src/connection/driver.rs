@@ -375,12 +375,15 @@ where
             match self.round(cx)? {
                 Progress::Made => {
                     self.busy_poll.begin();
-                    has_woken |= self.has_woken;
-                    if has_woken && (self.chunks.is_between() || self.read_len > READ_LEN_MAX) {
-                        // Whom this chunk woke runs, and leaves what it has to send, before the next. So does who reads
-                        // a stream, while what came is in the processor's cache.
+                    if self.chunks.is_between() && self.has_woken {
+                        // Whom this chunk woke runs, and leaves what it has to send, before the next.
                         cx.waker().wake_by_ref();
                         return Poll::Pending;
+                    }
+                    has_woken |= self.has_woken;
+                    if has_woken && self.read_len > READ_LEN_MAX {
+                        // Who reads a stream runs while what came is in the processor's cache.
+                        return give_way(cx);
                     }
                 }
                 Progress::Over => return Poll::Ready(Ok(())),
