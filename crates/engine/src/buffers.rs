@@ -28,11 +28,7 @@ pub(crate) fn take(len: usize) -> Option<Vec<u8>> {
 
 /// The bytes of `buffer`, which comes back here when the last who refers to them is gone.
 pub(crate) fn lend(buffer: Vec<u8>) -> Bytes {
-    if (LEN_MIN..=KEPT_BYTES_MAX).contains(&buffer.capacity()) {
-        Bytes::from_owner(Lent(buffer))
-    } else {
-        Bytes::from(buffer)
-    }
+    if fits(&buffer) { Bytes::from_owner(Lent(buffer)) } else { Bytes::from(buffer) }
 }
 
 /// The bytes of `buffer`, which are few, without it where it is large: then it is kept.
@@ -41,8 +37,15 @@ pub(crate) fn copy(buffer: Vec<u8>) -> Bytes {
         return Bytes::from(buffer);
     }
     let bytes = Bytes::copy_from_slice(&buffer);
-    keep(buffer);
+    if fits(&buffer) {
+        keep(buffer);
+    }
     bytes
+}
+
+/// Whether it is of a size that is kept.
+fn fits(buffer: &Vec<u8>) -> bool {
+    (LEN_MIN..=KEPT_BYTES_MAX).contains(&buffer.capacity())
 }
 
 /// Frees all that is kept.
@@ -65,19 +68,19 @@ impl Drop for Lent {
     }
 }
 
+/// Keeps one that [`fits`].
 fn keep(mut buffer: Vec<u8>) {
     buffer.clear();
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let mut bytes = kept.iter().map(Vec::capacity).sum::<usize>() + buffer.capacity();
     let mut too_old = 0;
-    while bytes > KEPT_BYTES_MAX && too_old < kept.len() {
+    while bytes > KEPT_BYTES_MAX {
+        // `buffer` alone is not too much: before all the others are gone this has ended.
         bytes -= kept[too_old].capacity();
         too_old += 1;
     }
     let freed: Vec<_> = kept.drain(..too_old).collect();
-    if bytes <= KEPT_BYTES_MAX {
-        kept.push(buffer);
-    }
+    kept.push(buffer);
     drop(kept);
     drop(freed);
 }

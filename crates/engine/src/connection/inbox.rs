@@ -263,7 +263,8 @@ impl Inbox {
         is_there
     }
 
-    fn has_sealed(&self) -> bool {
+    /// Whether [`take`](Inbox::take) gives a message that is sealed.
+    pub(super) fn has_sealed(&self) -> bool {
         self.sealed.as_ref().is_some_and(|sealed| !sealed.is_empty())
     }
 

@@ -128,11 +128,10 @@ pub(crate) struct RawReader {
     gathers: bool,
     /// Bytes that are passed on as they come, before the next message begins.
     loose: u64,
-    /// What is to be given out, in pieces that end so many bytes from its front; the last ends with it.
+    /// What is to be given out.
     batch: Bytes,
-    piece_ends: VecDeque<usize>,
-    /// How much of the batch is gone.
-    given: usize,
+    /// The pieces in which it is, but for the last, which has the rest.
+    piece_lens: VecDeque<usize>,
     /// How much the last batches had, in bytes, the older ones by halves: the next may have as much from the start.
     batch_len: usize,
     /// The beginning of a message whose rest has not come.
@@ -189,8 +188,7 @@ impl RawReader {
             gathers,
             loose,
             batch: Bytes::new(),
-            piece_ends: VecDeque::new(),
-            given: 0,
+            piece_lens: VecDeque::new(),
             batch_len: 0,
             tail: Vec::new(),
             trailers: None,
@@ -272,7 +270,10 @@ impl RawReader {
         let has_some = slot.inbox.put_back_for(cut, tail, slot.stream, http2).unwrap_or(true);
         let mut bytes = Vec::new();
         if has_some {
-            bytes = self.spare();
+            // A message that has a buffer of its own leaves the inbox its own.
+            if !slot.inbox.has_sealed() {
+                bytes = self.spare();
+            }
             slot.inbox.take(&mut bytes, slot.stream, http2);
         } else if let Some(end) = &slot.end {
             if slot.inbox.is_empty() {
@@ -304,7 +305,7 @@ impl RawReader {
             self.loose -= end as u64;
             let mut piece_start = end;
             if end > 0 {
-                self.piece_ends.push_back(end);
+                self.piece_lens.push_back(end);
             }
             while self.loose == 0 && end < bytes.len() {
                 let there = bytes.len() - end;
@@ -313,7 +314,7 @@ impl RawReader {
                         let start = end;
                         end += prefix.envelope_len();
                         if end - piece_start > PIECE_LEN && start > piece_start {
-                            self.piece_ends.push_back(start);
+                            self.piece_lens.push_back(start - piece_start);
                             piece_start = start;
                         }
                     }
@@ -324,7 +325,7 @@ impl RawReader {
                         let len = whole.map_or(u64::MAX, |prefix| prefix.envelope_len() as u64);
                         self.loose = if len == u64::MAX { len } else { len - there.min(len as usize) as u64 };
                         end = bytes.len();
-                        self.piece_ends.clear();
+                        self.piece_lens.clear();
                     }
                 }
             }
@@ -338,16 +339,12 @@ impl RawReader {
         }
         self.batch_len = bytes.len().max(self.batch_len / 2);
         self.batch = if bytes.len() >= LENT_LEN_MIN { buffers::lend(bytes) } else { buffers::copy(bytes) };
-        self.given = 0;
     }
 
     /// The next of the batch.
     fn piece(&mut self) -> Bytes {
-        match self.piece_ends.pop_front().map(|end| end - self.given) {
-            Some(len) if len < self.batch.len() => {
-                self.given += len;
-                self.batch.split_to(len)
-            }
+        match self.piece_lens.pop_front() {
+            Some(len) if len < self.batch.len() => self.batch.split_to(len),
             _ => std::mem::take(&mut self.batch),
         }
     }
