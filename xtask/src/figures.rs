@@ -80,6 +80,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "tls", from: &["tls"], render: render::tls },
     Figure { name: "drop-in", from: &["drop-in"], render: render::drop_in },
     Figure { name: "drop-in-in-words", from: &["drop-in", "instructions"], render: render::drop_in_in_words },
+    Figure { name: "flight", from: &["flight"], render: render::flight },
     Figure { name: "beside", from: &["beside"], render: render::beside },
     Figure { name: "same", from: &["same"], render: render::same },
     Figure { name: "slowed", from: &["slowed"], render: render::slowed },
@@ -278,6 +279,7 @@ mod tests {
                 let rows = works.map(|work| row(work, &["6.00 (5.90–6.10)", "4.00", "2.00", "1.50"]));
                 json!([table(&heads, &rows)])
             }
+            "flight" => json!([table(&["batches, MiB/s", "tonic"], &[row("do_get 65536x8", &["900"])])]),
             "same" | "slowed" => json!([table(&["run", "cells"], &[row("1", &["44"])])]),
             _ => json!([]),
         }

@@ -10,7 +10,7 @@ mod lanes;
 mod table;
 
 pub(super) use benches::{
-    allocations, attacks, beside, costs, drop_in, drop_in_in_words, idle, instructions, memory, polling,
+    allocations, attacks, beside, costs, drop_in, drop_in_in_words, flight, idle, instructions, memory, polling,
     same, slowed, tls,
 };
 pub(super) use codec::{codec, codec_findings, codec_ten_million};

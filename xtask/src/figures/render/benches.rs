@@ -103,6 +103,10 @@ pub(in crate::figures) fn drop_in(results: &Results) -> Result<String, Failure> 
     Ok(Tables::of(results, "drop-in")?.as_they_are(results))
 }
 
+pub(in crate::figures) fn flight(results: &Results) -> Result<String, Failure> {
+    Ok(Tables::of(results, "flight")?.as_they_are(results))
+}
+
 /// What a program of tonic's gains, in two sentences.
 pub(in crate::figures) fn drop_in_in_words(results: &Results) -> Result<String, Failure> {
     let tables = Tables::of(results, "drop-in")?;
