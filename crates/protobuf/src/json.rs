@@ -15,17 +15,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod field;
+mod paths;
+mod print;
 mod read;
 mod sink;
 mod source;
 
+pub use field::{parse_field, parse_text, print_field};
+pub use paths::field_paths;
+pub use print::print;
 use read::Reader;
-use sink::JsonSink;
 
 use crate::message::{Message, MessageRef};
 use crate::schema::MessageType;
+use crate::transcode;
 use crate::transcode::fault::Fault;
-use crate::transcode::{self, Printer};
 pub use crate::transcode::{ParseError, ParseOptions, PrintError, PrintOptions};
 
 /// The JSON of a message that is given as wire bytes, with the usual options.
@@ -49,28 +54,6 @@ pub fn to_wire(message_type: MessageType<'_>, json: &[u8]) -> Result<Vec<u8>, Pa
     let mut wire = Vec::with_capacity(json.len());
     parse(message_type, json, &ParseOptions::default(), &mut wire)?;
     Ok(wire)
-}
-
-/// Appends the JSON of a message that is given as wire bytes. The fields come in the order that they have on the wire.
-///
-/// # Errors
-///
-/// See [`PrintError`]. `json` is then what it was.
-pub fn print(
-    message_type: MessageType<'_>,
-    wire: &[u8],
-    options: &PrintOptions,
-    json: &mut Vec<u8>,
-) -> Result<(), PrintError> {
-    transcode::print(message_type, wire, options, json, |merge, wire, json| {
-        let pool = message_type.schema().pool();
-        let index = message_type.index();
-        if options.pretty {
-            Printer::new(pool, options, JsonSink::<true>::new(json), merge).print(index, wire)
-        } else {
-            Printer::new(pool, options, JsonSink::<false>::new(json), merge).print(index, wire)
-        }
-    })
 }
 
 /// Appends the wire bytes of a message that is given as JSON. The fields come in the order that they have there; what

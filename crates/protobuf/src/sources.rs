@@ -33,7 +33,7 @@ pub fn compile(
     resolver.add(Sources(read.clone()));
     resolver.add(GoogleFileResolver::new());
     let mut compiler = Compiler::with_file_resolver(resolver);
-    compiler.include_imports(true);
+    compiler.include_imports(true).include_source_info(true);
     for file in files {
         compiler.open_file(file).map_err(|error| SourceError::of(&error, &*read))?;
     }

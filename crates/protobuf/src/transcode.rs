@@ -8,6 +8,7 @@ mod error;
 pub(crate) mod fault;
 mod keys;
 mod options;
+pub(crate) mod plain;
 mod print;
 mod sink;
 mod source;
@@ -23,7 +24,7 @@ pub(crate) use sink::{Mark, NotText, Sink};
 pub(crate) use source::{Shape, Source};
 
 use crate::message::{Decoder, Limits};
-use crate::schema::{MessageType, Schema};
+use crate::schema::{Field, MessageType, Schema};
 
 /// Appends the message to `out` by `print`; brings the wire bytes into order first if they are not.
 pub(crate) fn print(
@@ -57,6 +58,26 @@ pub(crate) fn build<'t, S: Source<'t>>(
     wire: &mut Vec<u8>,
 ) -> Result<S, Fault> {
     Builder::new(message_type.schema().pool(), options, source, wire).build(message_type.index())
+}
+
+/// As [`build`], of the value of one field.
+pub(crate) fn build_field<'t, S: Source<'t>>(
+    field: Field<'_>,
+    source: S,
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<S, Fault> {
+    Builder::new(field.schema().pool(), options, source, wire).build_field(field)
+}
+
+/// As [`build`], of one value of a field: an element, if the field is repeated.
+pub(crate) fn build_value<'t, S: Source<'t>>(
+    field: Field<'_>,
+    source: S,
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<S, Fault> {
+    Builder::new(field.schema().pool(), options, source, wire).build_value(field)
 }
 
 /// The same message in the order in which it is encoded: decoded, which merges, and encoded again.

@@ -27,8 +27,8 @@ pub use error::{WireError, WireErrorKind};
 pub use reader::Reader;
 pub(crate) use tag::NUMBER_MAX;
 pub use tag::{Tag, WireType};
-pub(crate) use varint::{VARINT_LEN_MAX, join_short, varint_len};
-pub use varint::{put_tag, put_varint, unzigzag, zigzag};
+pub(crate) use varint::{VARINT_LEN_MAX, join_short};
+pub use varint::{put_tag, put_varint, unzigzag, varint_len, zigzag};
 
 #[cfg(test)]
 mod tests;

@@ -67,12 +67,7 @@ impl Reader<'_> {
 
 #[cold]
 fn no_number(at: usize, text: &str, problem: NumberProblem) -> Fault {
-    let problem = match problem {
-        NumberProblem::Grammar => "is not a number",
-        NumberProblem::Fraction => "is not a whole number",
-        NumberProblem::Range => "is out of range",
-    };
-    Fault::new(at, format!("`{}` {problem}", excerpt(text)))
+    Fault::new(at, format!("`{}` is {}", excerpt(text), problem.words()))
 }
 
 impl<'t> Source<'t> for Reader<'t> {

@@ -303,7 +303,7 @@ impl<'s> Field<'s> {
         &self.get().options
     }
 
-    fn entry(self) -> &'s Entry {
+    pub(crate) fn entry(self) -> &'s Entry {
         self.schema.pool().entry(self.get())
     }
 

@@ -11,6 +11,17 @@ pub(crate) enum NumberProblem {
     Range,
 }
 
+impl NumberProblem {
+    /// Behind the number, for messages.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            NumberProblem::Grammar => "not a number",
+            NumberProblem::Fraction => "not a whole number",
+            NumberProblem::Range => "out of range",
+        }
+    }
+}
+
 /// The whole number that `text`, which follows JSON's grammar, stands for; `1e2` and `1.0` are whole.
 #[inline]
 pub(crate) fn integer(text: &str) -> Result<i128, NumberProblem> {

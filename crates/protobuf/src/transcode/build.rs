@@ -10,8 +10,8 @@ use super::options::ParseOptions;
 use super::source::{Shape as Found, Source, in_range};
 use crate::schema::pool::{EnumData, FieldData, Pool};
 use crate::schema::table::{Entry, Flags, Shape, Table};
-use crate::schema::{Kind, WellKnown};
-use crate::wire::{WireType, put_varint, varint_len, zigzag};
+use crate::schema::{Field, Kind, WellKnown};
+use crate::wire::{Tag, WireType, put_tag, put_varint, varint_len, zigzag};
 
 pub(crate) struct Builder<'s, 'o, S> {
     pub(super) pool: &'s Pool,
@@ -30,6 +30,29 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         // The message itself does not count.
         let depth = self.options.depth_max.saturating_add(1);
         self.message(&self.pool.tables[message_type as usize], depth)?;
+        Ok(self.source)
+    }
+
+    /// Appends the records of a field, and gives back the source, which stands behind its value.
+    pub(crate) fn build_field(mut self, field: Field<'s>) -> Result<S, Fault> {
+        let table = field.message().table();
+        let mut members = self.members(table);
+        let data = &self.pool.fields[field.index() as usize];
+        self.member(table, data, &mut members, self.options.depth_max)?;
+        Ok(self.source)
+    }
+
+    /// Appends the record of one value of a field, and gives back the source, which stands behind it.
+    pub(crate) fn build_value(mut self, field: Field<'s>) -> Result<S, Fault> {
+        let entry = field.entry();
+        if !entry.flags.has(Flags::PACKED) {
+            // It is left out if it is to be ignored, as in a map.
+            self.map_value(entry, self.options.depth_max)?;
+        } else if let Some(value) = self.number(entry)? {
+            // One element is read packed or not.
+            put_tag(self.wire, Tag::new(entry.number, entry.kind.wire_type()));
+            put_number(self.wire, entry.kind, value);
+        }
         Ok(self.source)
     }
 

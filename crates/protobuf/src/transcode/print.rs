@@ -53,6 +53,16 @@ impl<'s, S: Sink> Printer<'s, S> {
         self.message(table, &mut Reader::new(wire), End::Bytes, depth)
     }
 
+    /// The fields that are there, and none that are not, of a message of which `wire` is only a part.
+    pub(crate) fn print_set(&mut self, message_type: u32, wire: &[u8]) -> Result<(), Stop> {
+        let table = &self.pool.tables[message_type as usize];
+        let mut open = self.sink.begin_map();
+        let depth = self.options.depth_max;
+        self.records(table, &mut Reader::new(wire), End::Bytes, depth, &mut Seen::default(), &mut open)?;
+        self.sink.end_map(open);
+        Ok(())
+    }
+
     /// `depth` more messages may lie in one another.
     fn message(
         &mut self,
@@ -83,27 +93,40 @@ impl<'s, S: Sink> Printer<'s, S> {
         open: &mut S::Open,
     ) -> Result<(), Stop> {
         let mut seen = Seen::default();
+        self.records(table, reader, end, depth, &mut seen, open)?;
+        self.unset(table, &seen, open)
+    }
+
+    #[inline(always)]
+    fn records(
+        &mut self,
+        table: &'s Table,
+        reader: &mut Reader<'_>,
+        end: End,
+        depth: usize,
+        seen: &mut Seen,
+        open: &mut S::Open,
+    ) -> Result<(), Stop> {
         while !reader.is_empty() {
             let start = reader.offset();
             let tag = reader.tag_bits()?;
             match table.find_by_tag(tag) {
                 Some(field) => match field.shape() {
-                    Shape::Singular => self.singular(field, tag, reader, depth, &mut seen, open)?,
-                    Shape::Repeated => self.repeated(field, tag, reader, depth, &mut seen, open)?,
-                    Shape::Map => self.map(field, reader, depth, &mut seen, open)?,
+                    Shape::Singular => self.singular(field, tag, reader, depth, seen, open)?,
+                    Shape::Repeated => self.repeated(field, tag, reader, depth, seen, open)?,
+                    Shape::Map => self.map(field, reader, depth, seen, open)?,
                 },
                 None if table.message_set && tag == ITEM => {
-                    self.message_set_item(table, reader, depth, &mut seen, open)?;
+                    self.message_set_item(table, reader, depth, seen, open)?;
                 }
                 None => {
                     if skip(tag, start, reader, end)? {
-                        return self.unset(table, &seen, open);
+                        return Ok(());
                     }
                 }
             }
         }
-        at_end(reader, end)?;
-        self.unset(table, &seen, open)
+        Ok(at_end(reader, end)?)
     }
 
     #[inline]

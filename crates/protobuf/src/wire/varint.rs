@@ -8,7 +8,7 @@ pub(crate) const VARINT_LEN_MAX: usize = 10;
 
 /// How many bytes the varint of `value` has: from 1 to 10.
 #[inline(always)]
-pub(crate) const fn varint_len(value: u64) -> usize {
+pub const fn varint_len(value: u64) -> usize {
     // Seven bits a byte: 9/64 is a little less than 1/7, and right for all of 1..=64 bits.
     ((64 - (value | 1).leading_zeros() as usize) * 9 + 64) / 64
 }

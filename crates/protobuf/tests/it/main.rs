@@ -1,6 +1,7 @@
 //! Schemas, messages and their two texts: one binary for all modules.
 
 mod json;
+mod json_fields;
 mod json_random;
 mod json_rows;
 mod messages;
