@@ -12,6 +12,7 @@
 mod busy_poll;
 mod decompression;
 mod driver;
+mod foreign;
 mod give_way;
 mod inbox;
 mod incoming;
@@ -33,10 +34,12 @@ mod work;
 
 pub(crate) use decompression::Reader;
 pub(crate) use driver::{Driver, Endpoint};
+pub(crate) use foreign::{Asked as AskedOf, ForeignRequest};
 #[cfg(feature = "tls")]
 pub(crate) use give_way::give_way;
 pub(crate) use inbox::{Cut, Inbox};
 pub use incoming::Incoming;
+pub(crate) use incoming::LocalRequests;
 pub(crate) use keepalive::{Asked, Asking, end_silent};
 pub use keepalive::{Keepalive, KeepalivePolicy};
 pub(crate) use load::Load;

@@ -15,6 +15,23 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
+    /// Of a connection that this library did not accept: its two addresses, if it came by TCP.
+    pub fn new(remote_addr: Option<SocketAddr>, local_addr: Option<SocketAddr>) -> Self {
+        Self {
+            remote_addr,
+            local_addr,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// The same, with what TLS was agreed on.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn with_tls(self, tls: TlsInfo) -> Self {
+        Self { tls: Some(tls), ..self }
+    }
+
     /// The client's address; none where it did not come by TCP.
     pub fn remote_addr(&self) -> Option<SocketAddr> {
         self.remote_addr

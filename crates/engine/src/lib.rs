@@ -14,6 +14,9 @@
 //! 5. `server/respond.rs`: head, message and trailers go into the output, in one operation where they can.
 //! 6. `connection/driver.rs`: one write for all of them.
 //!
+//! [`LocalCalls`](server::LocalCalls) run the same handlers in the process of the server, without a connection:
+//! `server/local/`.
+//!
 //! # The way of a unary call, at the client
 //!
 //! 1. `calls/unary.rs`: the call begins.
@@ -50,6 +53,7 @@ mod snapshot;
 mod status;
 #[cfg(feature = "tls")]
 pub mod tls;
+pub mod wire;
 
 pub use thalweg_http2 as http2;
 

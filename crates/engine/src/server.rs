@@ -1,17 +1,21 @@
 //! The server's side: listening sockets, the endpoint of each connection, and how calls of methods run.
 //!
 //! A face says which methods there are ([`Router`]), what runs a unary call ([`UnaryHandler`]) and what runs one with a
-//! stream ([`StreamingHandler`]).
+//! stream ([`StreamingHandler`]). What a port has [`Beside`] gRPC is handed on as it is. [`LocalCalls`] are calls
+//! without a connection.
 
 mod acceptor;
+mod beside;
 mod connections;
 mod dispatch;
 mod draining;
 mod endpoint;
+mod first_bytes;
 mod handler_cost;
 #[cfg(feature = "tls")]
 mod handshakes;
 mod http_answer;
+mod local;
 mod memory;
 mod raw;
 mod respond;
@@ -24,10 +28,12 @@ mod traced;
 mod unary;
 mod upkeep;
 
+pub use beside::{Beside, ByteStream, Http1, Http1Connection, Http1Request, Http1Requests};
 pub use connections::servers;
 pub(crate) use connections::socket;
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
 pub use draining::Draining;
+pub use local::{LocalAnswer, LocalCalls, LocalStream, LocalUnary};
 pub use raw::RawHandler;
 pub use respond::Answer;
 pub use serve::{

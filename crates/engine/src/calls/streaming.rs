@@ -192,12 +192,12 @@ where
         let (deadline, measure) = (self.deadline, self.measure.clone());
         let reply = async {
             let Some(prefix) = poll_fn(|cx| self.poll_prefix(cx)).await? else {
-                return Err(Status::internal("the server ended the call with OK, but sent no message"));
+                return Err(Status::unimplemented("the server ended the call with OK, but sent no message"));
             };
             let message = self.responses.take(prefix).and_then(read);
             let message = message.map_err(|status| self.responses.fail(status))?;
             if poll_fn(|cx| self.poll_prefix(cx)).await?.is_some() {
-                return Err(Status::internal("the server answered with more than one message"));
+                return Err(Status::unimplemented("the server answered with more than one message"));
             }
             Ok((message, self.responses.take_trailers().unwrap_or_default()))
         };

@@ -146,6 +146,12 @@ where
         })
     }
 
+    /// As if `bytes` were the beginning of a frame whose rest has not arrived.
+    pub(crate) fn with_first(mut self: Box<Self>, bytes: Vec<u8>) -> Box<Self> {
+        self.leftover = bytes;
+        self
+    }
+
     /// Writes until nothing is left or the socket is full.
     fn write(&mut self, cx: &mut Context<'_>) -> io::Result<Progress> {
         let mut progress = Progress::None;

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use http::HeaderMap;
 use thalweg_http2 as http2;
 use tokio::time::{Instant, Sleep};
@@ -16,7 +17,7 @@ use super::unlocked::{NeedsClone, Sleeper, look};
 use crate::call_context::{CallContext, CallName, Phase};
 use crate::grpc::codec::{self, Payload};
 use crate::grpc::compression::Encoding;
-use crate::grpc::envelope::{EnvelopeError, PREFIX_LEN, Prefix};
+use crate::grpc::envelope::{self, EnvelopeError, PREFIX_LEN, Prefix};
 use crate::grpc::response::ResponseHead;
 use crate::measure::CallMeasure;
 use crate::status::{Code, Status};
@@ -58,6 +59,29 @@ enum Side {
     Client(CallName),
     /// Dropping only says that the rest of the requests is not wanted: the handler may still answer.
     Server,
+    /// As a server's, of a call that came by no connection.
+    Local(LocalSide),
+}
+
+/// Requests of a call that came by no connection.
+pub(crate) trait LocalRequests: Send + Sync {
+    /// The next message, without a prefix, and not compressed; `None` after the last.
+    fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>>;
+
+    /// Nobody reads any more.
+    fn discard(&self);
+}
+
+struct LocalSide {
+    requests: Arc<dyn LocalRequests>,
+    /// The message that was found last, if it is one that may be kept. Others are copied to the buffer.
+    kept: Option<Bytes>,
+}
+
+impl fmt::Debug for LocalSide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalSide").field("kept", &self.kept.as_ref().map(Bytes::len)).finish_non_exhaustive()
+    }
 }
 
 impl Incoming {
@@ -112,14 +136,28 @@ impl Incoming {
     ///
     /// It is of a connection that is none, so that those of real streams are not asked whether there is one.
     pub fn detached() -> Self {
+        let mut detached = Self::of_no_connection(0, CallMeasure::default(), Side::Server);
+        detached.is_finished = true;
+        detached
+    }
+
+    /// A server's view of a call that came by no connection.
+    pub(crate) fn of_local_requests(
+        requests: Arc<dyn LocalRequests>,
+        message_size_max: usize,
+        measure: CallMeasure,
+    ) -> Self {
+        let side = Side::Local(LocalSide { requests, kept: None });
+        Self::of_no_connection(message_size_max, measure, side)
+    }
+
+    fn of_no_connection(message_size_max: usize, measure: CallMeasure, side: Side) -> Self {
         static NOWHERE: LazyLock<Arc<Connection>> = LazyLock::new(|| {
             let http2 = http2::Connection::client(http2::Config::default(), std::time::Instant::now());
             Connection::new(http2, String::new(), None)
         });
-        let (key, measure) = (SlotKey::NOWHERE, CallMeasure::default());
-        let mut detached = Self::new(Arc::clone(&NOWHERE), key, 0, Encoding::Identity, measure, Side::Server);
-        detached.is_finished = true;
-        detached
+        let (key, encoding) = (SlotKey::NOWHERE, Encoding::Identity);
+        Self::new(Arc::clone(&NOWHERE), key, message_size_max, encoding, measure, side)
     }
 
     /// Whether there are no more messages: the end, or an error, was given.
@@ -146,6 +184,9 @@ impl Incoming {
                 Ok(None) => {}
                 Err(error) => break Err(error.into()),
             }
+            if let Side::Local(_) = self.side {
+                return self.poll_local(cx);
+            }
             match self.poll_refill(cx) {
                 Poll::Ready(Ok(None)) => {}
                 Poll::Ready(Ok(Some(end))) => break self.in_time(end.outcome()),
@@ -155,6 +196,39 @@ impl Incoming {
                     Poll::Ready(status) => break Err(status),
                 },
             }
+        };
+        Poll::Ready(self.finish(ended).err().map(Err))
+    }
+
+    /// As [`poll_prefix`](Self::poll_prefix), of requests that came by no connection.
+    #[cold]
+    fn poll_local(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Prefix, Status>>> {
+        let Side::Local(local) = &mut self.side else { return Poll::Ready(None) };
+        let message = match &local.kept {
+            Some(kept) => Ok(Some(kept.clone())),
+            None => ready!(local.requests.poll_request(cx)).transpose(),
+        };
+        let ended = match message {
+            Ok(Some(message)) => match envelope::permit(message.len(), self.message_size_max) {
+                Ok(prefix) if codec::keeps_buffer(prefix.len) => {
+                    local.kept = Some(message);
+                    return Poll::Ready(Some(Ok(prefix)));
+                }
+                Ok(prefix) => {
+                    self.buffer.clear();
+                    self.position = 0;
+                    // What is not kept is small.
+                    let emitted =
+                        envelope::emit(&mut self.buffer, false, |out| out.extend_from_slice(&message));
+                    match emitted {
+                        Ok(()) => return Poll::Ready(Some(Ok(prefix))),
+                        Err(error) => Err(error.into()),
+                    }
+                }
+                Err(error) => Err(error.into()),
+            },
+            Ok(None) => Ok(HeaderMap::new()),
+            Err(status) => Err(status),
         };
         Poll::Ready(self.finish(ended).err().map(Err))
     }
@@ -198,6 +272,9 @@ impl Incoming {
     /// A large message that (almost) fills the buffer gets it; the few bytes behind are copied.
     #[inline(never)]
     fn take_large_or_compressed(&mut self, prefix: Prefix) -> Result<Payload<'_>, Status> {
+        if let Side::Local(local) = &mut self.side {
+            return Ok(Payload::Kept(local.kept.take().unwrap_or_default()));
+        }
         let start = self.position;
         let end = start + prefix.envelope_len();
         let (encoding, size_max) = (self.encoding, self.message_size_max);
@@ -251,7 +328,7 @@ impl Incoming {
             let status = match self.side {
                 Side::Client(_) => Status::internal("the stream was read after its end"),
                 // The slot went with the call, which a task of the handler's may outlive.
-                Side::Server => Status::new(Code::Cancelled, "the call is over"),
+                Side::Server | Side::Local(_) => Status::new(Code::Cancelled, "the call is over"),
             };
             return Ok(Poll::Ready(Err(status)));
         };
@@ -371,6 +448,7 @@ impl Incoming {
             // A call that is still going on is reset with CANCEL.
             Side::Client(_) => self.connection.cancel(self.key),
             Side::Server => self.discard(),
+            Side::Local(ref local) => local.requests.discard(),
         }
     }
 

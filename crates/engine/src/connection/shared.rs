@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
-#[cfg(feature = "tls")]
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use thalweg_http2::{self as http2, ErrorCode};
@@ -11,8 +9,6 @@ use tokio::sync::Semaphore;
 
 use super::decompression::Decompression;
 use super::slot::{End, Slot, SlotKey};
-#[cfg(feature = "tls")]
-use super::state::DriverState;
 use super::state::State;
 use super::stream_wait_queue::Gate;
 use crate::measure::ConnectionMeasure;
@@ -124,20 +120,6 @@ impl Connection {
         slot.wake_all(deferred);
         http2.reset(slot.stream, ErrorCode::Cancel);
         state.notify_driver();
-    }
-
-    /// For who works on a connection before its driver runs: ready once it is closed. Whoever closes it wakes `cx`.
-    #[cfg(feature = "tls")]
-    pub(crate) fn poll_closed(&self, cx: &Context<'_>) -> Poll<()> {
-        let asleep = DriverState::Asleep(cx.waker().clone());
-        let mut state = self.lock();
-        if state.http2.is_closed() {
-            return Poll::Ready(());
-        }
-        let before = std::mem::replace(&mut state.driver, asleep);
-        drop(state);
-        drop(before);
-        Poll::Pending
     }
 
     /// What its channel connects to: the peer, if that is not known.

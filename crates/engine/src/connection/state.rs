@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) failed: Failed,
     pub(crate) keepalives_sent: u64,
     pub(super) driver: DriverState,
+    /// Another protocol has it.
+    pub(super) foreign: Option<Foreign>,
     /// Why the connection is over, once it is.
     ended: Option<Status>,
     /// Client: where calls come in.
@@ -68,6 +70,14 @@ pub(super) struct Sweep {
     pub(super) idle_since: Instant,
     /// When the last slot was new to it.
     pub(super) opened_at: Option<Instant>,
+}
+
+/// Of a connection that another protocol has: what stands in the place of slots and protocol.
+#[derive(Debug, Default)]
+pub(crate) struct Foreign {
+    /// Requests whose answers have not gone out.
+    pub(super) requests: usize,
+    pub(super) drains: bool,
 }
 
 /// What went wrong of all that a connection has carried.
@@ -122,6 +132,7 @@ impl State {
             failed: Failed::default(),
             keepalives_sent: 0,
             driver: DriverState::Running,
+            foreign: None,
             ended: None,
             gate,
             farewell: None,
@@ -143,7 +154,10 @@ impl State {
 
     /// The connection ends with its last call.
     pub(crate) fn drain(&mut self) {
-        self.http2.drain(Instant::now().into_std());
+        match &mut self.foreign {
+            Some(foreign) => foreign.drains = true,
+            None => self.http2.drain(Instant::now().into_std()),
+        }
         self.notify_driver();
     }
 

@@ -10,7 +10,8 @@ use crate::snapshot::{Counts, Traffic};
 impl State {
     /// What the connection has carried.
     pub(crate) fn traffic(&self) -> Traffic {
-        let under_way = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count() as u64;
+        let streams = self.slots.iter().filter(|(_, slot)| !slot.is_over()).count();
+        let under_way = (streams + self.foreign.as_ref().map_or(0, |foreign| foreign.requests)) as u64;
         let started = self.generation;
         let counts =
             |failed: u64| Counts { started, succeeded: started.saturating_sub(failed + under_way), failed };
@@ -38,7 +39,11 @@ impl State {
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
         let has_called = self.generation != self.last_sweep.generation;
         let since = if has_called { now } else { self.last_sweep.idle_since };
-        (self.slots.is_empty() && self.http2.active_streams() == 0).then_some(since)
+        let is_idle = match &self.foreign {
+            Some(foreign) => foreign.requests == 0,
+            None => self.slots.is_empty() && self.http2.active_streams() == 0,
+        };
+        is_idle.then_some(since)
     }
 
     /// The look that is taken at each connection from time to time. One on which nothing moved since the last gives its

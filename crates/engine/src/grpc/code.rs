@@ -9,7 +9,7 @@ use crate::status::Code;
 /// 200 is no exception: a server that speaks gRPC would have said more.
 ///
 /// [http-grpc-status-mapping]: https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md
-pub(crate) fn from_http_status(status: u16) -> Code {
+pub fn from_http_status(status: u16) -> Code {
     match status {
         400 => Code::Internal,
         401 => Code::Unauthenticated,

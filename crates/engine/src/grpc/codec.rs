@@ -66,6 +66,8 @@ pub(crate) enum Wire<'a> {
     Lent(&'a [u8]),
     /// They were gathered in a buffer of their own: a large message may keep that.
     Gathered(Vec<u8>),
+    /// The message alone, which came without a prefix, and whose length is permitted.
+    Bare(&'a mut Bytes),
 }
 
 /// A gathered message of this many bytes keeps its buffer; a smaller one is cheaper to copy than to count references
@@ -78,6 +80,7 @@ impl Wire<'_> {
         match self {
             Wire::Lent(bytes) => bytes,
             Wire::Gathered(bytes) => bytes,
+            Wire::Bare(bytes) => bytes,
         }
     }
 }
@@ -129,6 +132,7 @@ impl<'a> Envelope<'a> {
     pub fn open(&mut self) -> Result<Payload<'_>, Status> {
         let prefix = self.prefix()?;
         let opened = match &mut self.wire {
+            Wire::Bare(message) => Ok(Payload::Kept(std::mem::take(*message))),
             Wire::Gathered(wire) if keeps_buffer(prefix.len) => {
                 open_gathered(prefix, std::mem::take(wire), self.encoding, self.message_size_max)
             }
@@ -163,16 +167,32 @@ impl<'a> Envelope<'a> {
 
     #[inline]
     fn prefix(&self) -> Result<Prefix, Status> {
+        if let Wire::Bare(message) = &self.wire {
+            return Ok(Prefix { compressed: false, len: message.len() });
+        }
         let received = self.wire.as_bytes().len();
         match Prefix::parse(self.wire.as_bytes(), self.message_size_max)? {
-            None if received == 0 => Err(Status::internal("one message was expected, and none came")),
+            None if received == 0 => Err(no_message()),
             Some(prefix) if received == prefix.envelope_len() => Ok(prefix),
-            Some(prefix) if received > prefix.envelope_len() => {
-                Err(Status::internal("one message was expected, and more than one came"))
-            }
+            Some(prefix) if received > prefix.envelope_len() => Err(more_than_one_message()),
             _ => Err(EnvelopeError::Truncated { received }.into()),
         }
     }
+}
+
+/// What a call ends with whose one message has not come: UNIMPLEMENTED, as gRPC's list of [status codes] has it for
+/// both sides.
+///
+/// [status codes]: https://github.com/grpc/grpc/blob/master/doc/statuscodes.md
+#[cold]
+pub fn no_message() -> Status {
+    Status::unimplemented("one message was expected, and none came")
+}
+
+/// As [`no_message`], where there are others beside it.
+#[cold]
+pub fn more_than_one_message() -> Status {
+    Status::unimplemented("one message was expected, and more than one came")
 }
 
 /// Opens the message at the front of `wire`, of which `prefix` told; it must be there whole.
@@ -311,16 +331,18 @@ mod tests {
 
     #[test]
     fn one_message_alone() {
-        let check = |wire: &[u8], expected: Result<&[u8], &str>| {
+        let check = |wire: &[u8], expected: Result<&[u8], (Code, &str)>| {
             let mut envelope = Envelope::new(Wire::Lent(wire), Encoding::Identity, 100);
             let outcome = envelope.open();
-            let outcome = outcome.as_ref().map(Payload::as_bytes).map_err(Status::message);
-            assert_eq!(outcome, expected, "{wire:?}");
+            let outcome = outcome.as_ref().map(Payload::as_bytes);
+            assert_eq!(outcome.map_err(|status| (status.code(), status.message())), expected, "{wire:?}");
         };
         check(b"\0\0\0\0\x02hi", Ok(b"hi"));
-        check(b"", Err("one message was expected, and none came"));
-        check(b"\0\0\0\0\0\0\0\0\0\0", Err("one message was expected, and more than one came"));
-        check(b"\0\0", Err("the stream ended inside a message, 2 bytes after its start"));
-        check(b"\0\0\0\0\x02h", Err("the stream ended inside a message, 6 bytes after its start"));
+        check(b"", Err((Code::Unimplemented, "one message was expected, and none came")));
+        let two = "one message was expected, and more than one came";
+        check(b"\0\0\0\0\0\0\0\0\0\0", Err((Code::Unimplemented, two)));
+        let cut = |at| format!("the stream ended inside a message, {at} bytes after its start");
+        check(b"\0\0", Err((Code::Internal, &cut(2))));
+        check(b"\0\0\0\0\x02h", Err((Code::Internal, &cut(6))));
     }
 }

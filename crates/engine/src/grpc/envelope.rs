@@ -83,6 +83,17 @@ impl Prefix {
     }
 }
 
+/// What the prefix of a message of `len` bytes would be that came without one.
+///
+/// # Errors
+/// As [`Prefix::parse`].
+pub(crate) fn permit(len: usize, size_max: usize) -> Result<Prefix, EnvelopeError> {
+    if len > size_max {
+        return Err(EnvelopeError::TooLarge { size: len, size_max });
+    }
+    Ok(Prefix { compressed: false, len })
+}
+
 /// What is wrong with a received body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {

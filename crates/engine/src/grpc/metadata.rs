@@ -25,7 +25,7 @@ pub(super) const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// The most metadata that one call sends, in bytes as RFC 9113 §10.5.1 counts them: what most servers accept.
-pub(crate) const SENT_SIZE_MAX: usize = 16 * 1024;
+pub const SENT_SIZE_MAX: usize = 16 * 1024;
 
 /// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
 pub(super) const FIELD_OVERHEAD: usize = 32;
@@ -79,6 +79,33 @@ where
     }
     outgoing().for_each(|field| fields.push(field.name, field.value, field.indexing));
     Ok(())
+}
+
+/// The custom metadata of a received header block that has nothing else.
+pub(crate) fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, MetadataError> {
+    let collected =
+        fields.into_iter().try_fold(Collector::default(), |collector, field| collector.with(&field))?;
+    Ok(collected.finish())
+}
+
+/// The custom metadata of a head that came by another protocol: all but the fields that gRPC itself defines, those of
+/// one hop, and those that `is_left_out` names. Binary values become as gRPC has them.
+///
+/// # Errors
+///
+/// INTERNAL, if a binary value is not Base64.
+pub fn receive_foreign(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> Result<HeaderMap, Status> {
+    let mut received = Collector::default();
+    for (name, value) in headers {
+        if !is_of_one_hop(name.as_str()) && !is_left_out(name.as_str()) {
+            received = received.with(&Field {
+                name: name.as_str().as_bytes(),
+                value: value.as_bytes(),
+                indexing: if value.is_sensitive() { Indexing::Never } else { Indexing::Literal },
+            })?;
+        }
+    }
+    Ok(received.finish())
 }
 
 /// The fields of a received head or of trailers, as they are.
@@ -168,7 +195,7 @@ pub(super) fn decode_binary(name: &[u8], encoded: &[u8]) -> Result<Vec<u8>, Meta
 /// Metadata is larger than the peer accepts, or than we are willing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the metadata to send exceeds the header list size of {size_max} bytes")]
-pub(crate) struct MetadataTooLarge {
+pub struct MetadataTooLarge {
     /// The bound, in bytes.
     pub size_max: usize,
 }
@@ -258,7 +285,7 @@ fn field_size(field: &Field<'_>) -> usize {
 }
 
 /// Fields of the application that are not sent, because the transport writes them.
-fn is_written_by_transport(name: &str) -> bool {
+pub fn is_written_by_transport(name: &str) -> bool {
     matches!(
         name,
         "te" | "content-type"
@@ -384,6 +411,25 @@ mod tests {
         let mut secret = metadata(&[("authorization", "secret")]);
         secret.get_mut("authorization").unwrap().set_sensitive(true);
         check(&secret, &[("authorization", "secret", Indexing::Never)]);
+    }
+
+    #[test]
+    fn metadata_of_another_protocol() {
+        let check = |headers: &[(&'static str, &str)], expected: Result<&[(&str, &str)], &str>| {
+            let received = receive_foreign(&metadata(headers), |name| name == "x-own");
+            let told = received.as_ref().map(|received| {
+                let told = received.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap()));
+                told.collect::<Vec<_>>()
+            });
+            assert_eq!(told.as_deref().map_err(|status| status.message()), expected);
+        };
+        check(&[], Ok(&[]));
+        check(
+            &[("x-a", "1"), ("x-own", "2"), ("host", "a"), ("upgrade", "b"), ("grpc-status", "0")],
+            Ok(&[("x-a", "1")]),
+        );
+        check(&[("x-bin", "YQ==, YWI")], Ok(&[("x-bin", "YQ"), ("x-bin", "YWI")]));
+        check(&[("x-bin", "?")], Err("malformed binary metadata in \"x-bin\": Invalid symbol 63, offset 0."));
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Method<'_> {
 /// Appends what differs between requests: the time left, the encoding of the messages, the metadata.
 ///
 /// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
-pub(crate) fn emit(
+pub fn emit(
     timeout: Option<Duration>,
     encoding: Encoding,
     metadata: &HeaderMap,
@@ -88,6 +88,15 @@ pub struct RequestHead {
 }
 
 impl RequestHead {
+    /// The head of a call that comes by no connection of this library's; its messages are not compressed either way.
+    pub fn new(
+        metadata: HeaderMap,
+        timeout: Option<Duration>,
+        connection: Option<Arc<ConnectionInfo>>,
+    ) -> Self {
+        Self { timeout, encoding: Encoding::Identity, accepts: EncodingSet::IDENTITY, metadata, connection }
+    }
+
     /// What the metadata takes, in bytes, roughly: a peer that names fields by indices sends a hundredth of that.
     pub(crate) fn metadata_len(&self) -> usize {
         let field =
@@ -100,7 +109,7 @@ impl RequestHead {
 const ENTRY_LEN: usize = 100;
 
 /// Reads a request head. `accepts` is how a server lets requests be compressed.
-pub(crate) fn receive<'a>(
+pub fn receive<'a>(
     method: Option<&[u8]>,
     accepts: EncodingSet,
     fields: impl IntoIterator<Item = Field<'a>>,
@@ -163,7 +172,7 @@ pub(crate) fn readable_metadata<'a>(fields: impl IntoIterator<Item = Field<'a>>)
 
 /// Why a server does not take a request as a call.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// Not gRPC: HTTP status 405, with `allow: POST`.
     #[error("gRPC requests are POST requests")]
     MethodNotAllowed,

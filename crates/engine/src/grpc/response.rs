@@ -27,7 +27,7 @@ pub(crate) fn fixed_fields(accepts: EncodingSet, content_subtype: &str) -> Field
 /// Appends what differs between responses: the encoding of the messages and the initial metadata.
 ///
 /// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts; on an error it has no metadata.
-pub(crate) fn emit_head(
+pub fn emit_head(
     encoding: Encoding,
     metadata: &HeaderMap,
     size_max: usize,
@@ -39,7 +39,7 @@ pub(crate) fn emit_head(
 
 /// What the head of a response says to a client.
 #[derive(Clone, Debug)]
-pub(crate) struct ResponseHead {
+pub struct ResponseHead {
     /// How messages flagged as compressed are compressed.
     pub encoding: Encoding,
     /// The initial metadata; of a head that was taken as it is, all its fields.
@@ -54,7 +54,7 @@ pub(crate) struct ResponseHead {
 ///
 /// The status that the call ends with, when the head is not that of a gRPC response, when its metadata is malformed, or
 /// when its encoding is not among those that the client `accepts` (INTERNAL: the server has been told).
-pub(crate) fn receive_head<'a>(
+pub fn receive_head<'a>(
     http_status: Option<u16>,
     accepts: EncodingSet,
     fields: impl IntoIterator<Item = Field<'a>>,
@@ -81,7 +81,7 @@ pub(crate) fn receive_head_as_it_is<'a>(
 }
 
 /// Reads a response head that ends the stream (Trailers-Only): the metadata of a success, or the status of a failure.
-pub(crate) fn receive_trailers_only<'a>(
+pub fn receive_trailers_only<'a>(
     http_status: Option<u16>,
     fields: impl IntoIterator<Item = Field<'a>>,
 ) -> Result<HeaderMap, Status> {
@@ -92,7 +92,7 @@ pub(crate) fn receive_trailers_only<'a>(
 /// Reads trailers: the trailing metadata of a success, or the status of a failure.
 ///
 /// Nothing is allocated for `grpc-status: 0` alone.
-pub(crate) fn receive_trailers<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, Status> {
+pub fn receive_trailers<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result<HeaderMap, Status> {
     receive_trailers_only(None, fields)
 }
 

@@ -21,7 +21,7 @@ const DETAILS: &[u8] = b"grpc-status-details-bin";
 /// `fields` may grow to `size_max` bytes as [`FieldList::size`] counts. A status that does not fit loses its metadata
 /// and details, and its message is cut: the code always arrives. A success whose metadata does not fit becomes
 /// RESOURCE_EXHAUSTED.
-pub(crate) fn emit(outcome: Result<&HeaderMap, &Status>, size_max: usize, fields: &mut FieldList) {
+pub fn emit(outcome: Result<&HeaderMap, &Status>, size_max: usize, fields: &mut FieldList) {
     match outcome {
         Ok(trailers) => match metadata::emit(trailers, size_max.saturating_sub(CODE_SIZE), fields) {
             Ok(()) => push_code(Code::Ok, fields),

@@ -1,5 +1,7 @@
 //! From a socket that was accepted to a connection that is served.
 
+use std::borrow::Cow;
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -10,9 +12,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use super::beside::{Beside, ByteStream};
 use super::connections::Connections;
 use super::dispatch::Router;
 use super::endpoint::ServerEndpoint;
+use super::first_bytes::{self, Protocol};
 #[cfg(feature = "tls")]
 use super::handshakes::Handshakes;
 use crate::connection::{Connection, Driver};
@@ -38,6 +42,9 @@ pub(super) struct Acceptor {
     pub(super) measure: ServerMeasure,
     /// Calls are told of the connection that they come by.
     pub(super) tells_connection: bool,
+    /// How long a client's first bytes may take where they tell its protocol.
+    pub(super) header_timeout: Duration,
+    pub(super) beside: Option<Beside>,
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Secure>,
 }
@@ -52,9 +59,10 @@ pub(super) struct Secure {
 
 #[cfg(feature = "tls")]
 impl Secure {
-    pub(super) fn new(tls: ServerTls) -> Self {
+    /// `takes_http1`: clients need not agree to HTTP/2.
+    pub(super) fn new(tls: ServerTls, takes_http1: bool) -> Self {
         let handshakes = Arc::new(Handshakes::new(tls.max_handshakes()));
-        Self { tls, handshakes }
+        Self { tls: if takes_http1 { tls.with_http1() } else { tls }, handshakes }
     }
 }
 
@@ -148,10 +156,71 @@ impl Acceptor {
         let Peer { name, address, info } = peer;
         let connection = self.connection(name);
         let registered = self.connections.register(&connection, address, self.local.clone());
-        let driver = Driver::new(io, self.endpoint(info), connection, self.busy_poll);
+        let opened = match &self.beside {
+            None => Opened::Http2(Driver::new(io, self.endpoint(info), connection, self.busy_poll)),
+            Some(_) => Opened::Unknown(Box::pin(self.clone().open(io, info, connection, None))),
+        };
         async move {
-            driver.await;
+            opened.serve().await;
             drop(registered);
+        }
+    }
+
+    /// What a connection turns out to be, by the protocol that was agreed on, else by its first bytes.
+    async fn open<IO>(
+        self,
+        mut io: IO,
+        info: ConnectionInfo,
+        connection: Arc<Connection>,
+        agreed: Option<Protocol>,
+    ) -> Opened<IO>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let (first, protocol) = match agreed {
+            Some(protocol) => (Vec::new(), protocol),
+            None => match self.first_bytes(&mut io, &connection).await {
+                Ok(told) => told,
+                Err(why) => {
+                    tracing::debug!(
+                        peer = connection.peer,
+                        %why,
+                        "a connection ended before its first request"
+                    );
+                    return Opened::Over;
+                }
+            },
+        };
+        if let (Protocol::Http1, Some(beside)) = (protocol, self.beside.clone()) {
+            let info = self.tells_connection.then(|| Arc::new(info));
+            let drains = self.connections.draining().has_begun();
+            let io: Box<dyn ByteStream> = Box::new(io);
+            let serving = async move { beside.serve_http1(first, io, info, connection, drains).await };
+            return Opened::Http1(Box::pin(serving));
+        }
+        let driver = Driver::new(io, self.endpoint(info), connection, self.busy_poll);
+        Opened::Http2(driver.with_first(first))
+    }
+
+    /// The first bytes of a connection, unless it does not begin in time, or ends before.
+    async fn first_bytes<IO>(
+        &self,
+        io: &mut IO,
+        connection: &Connection,
+    ) -> Result<(Vec<u8>, Protocol), Cow<'static, str>>
+    where
+        IO: AsyncRead + Unpin,
+    {
+        let told = tokio::time::timeout(self.header_timeout, first_bytes::tell(io));
+        let closed = poll_fn(|cx| connection.poll_asked(true, cx));
+        tokio::select! {
+            biased;
+            () = self.connections.draining().begun() => Err("the server stops".into()),
+            _ = closed => Err("it had to make room".into()),
+            told = told => match told {
+                Ok(told) => told.map_err(|error| error.to_string().into()),
+                Err(_) => Err("its first bytes took too long".into()),
+            }
         }
     }
 
@@ -179,25 +248,27 @@ impl Acceptor {
             };
             match shaken {
                 Some(Ok((stream, tls))) => {
+                    let agreed = match tls.alpn_protocol() {
+                        Some("http/1.1") => Some(Protocol::Http1),
+                        Some(_) => Some(Protocol::Http2),
+                        // Without a choice the handshake fails where there is none.
+                        None => None,
+                    };
                     info.tls = Some(tls);
-                    Some(Driver::new(stream, acceptor.endpoint(info), connection, acceptor.busy_poll))
+                    return acceptor.open(stream, info, connection, agreed).await;
                 }
                 Some(Err(error)) => {
                     tracing::debug!(peer = connection.peer, %error, "a TLS handshake failed");
-                    None
                 }
                 None => {
                     tracing::debug!(peer = connection.peer, "a TLS handshake was cut off to make room");
-                    None
                 }
             }
+            Opened::Over
         };
-        // In a box, which goes before the driver comes: it is some KiB.
-        let opening = Box::pin(opening);
+        let opening = Opened::Unknown(Box::pin(opening));
         async move {
-            if let Some(driver) = opening.await {
-                driver.await;
-            }
+            opening.serve().await;
             drop(registered);
         }
     }
@@ -209,12 +280,44 @@ impl Acceptor {
 
     fn endpoint(&self, info: ConnectionInfo) -> ServerEndpoint {
         let router = self.router.of_connection(&info).unwrap_or_else(|| Arc::clone(&self.router));
-        let mut endpoint =
-            ServerEndpoint::new(router, self.measure.clone(), self.http2.max_concurrent_streams);
+        let mut endpoint = ServerEndpoint::new(
+            router,
+            self.beside.clone(),
+            self.measure.clone(),
+            self.http2.max_concurrent_streams,
+        );
         if self.tells_connection {
             endpoint.set_info(info);
         }
         endpoint
+    }
+}
+
+/// What a connection has turned out to be.
+enum Opened<IO> {
+    /// It is being found out. In a box, which goes before the driver comes: it is some KiB.
+    Unknown(Pin<Box<dyn Future<Output = Self> + Send>>),
+    Http2(Box<Driver<IO, ServerEndpoint>>),
+    Http1(Pin<Box<dyn Future<Output = ()> + Send>>),
+    Over,
+}
+
+impl<IO> Opened<IO>
+where
+    IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    /// Serves it to its end.
+    async fn serve(self) {
+        let opened = match self {
+            Self::Unknown(opening) => opening.await,
+            opened => opened,
+        };
+        match opened {
+            Self::Http2(driver) => driver.await,
+            Self::Http1(serving) => serving.await,
+            // What is found out is known.
+            Self::Unknown(_) | Self::Over => {}
+        }
     }
 }
 

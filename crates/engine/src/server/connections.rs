@@ -273,7 +273,6 @@ impl Connections {
         becomes_tight
     }
 
-    #[cfg(feature = "tls")]
     pub(super) fn draining(&self) -> &Draining {
         &self.draining
     }

@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::vec;
 
+use bytes::Bytes;
 use http::HeaderMap;
 use tokio::time::Instant;
 
 use super::handler_cost::HandlerCost;
+use super::local::LocalFuture;
 use super::respond::{self, Answer, FixedHead, RawAnswer, Reply, Response};
 use super::streaming_call::StreamingCall;
 use crate::connection::{Connection, Outgoing, RawReader, Single, keep_scratch, take_scratch};
@@ -28,6 +30,12 @@ pub trait Router: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// The status that the call ends with, mostly UNIMPLEMENTED.
     fn find(&self, path: &[u8]) -> Result<Arc<ServerMethod>, Status>;
+
+    /// The names of all methods that there are, as [`ServerMethod::name`] has them, in the order of the alphabet; none
+    /// where they are not known beforehand.
+    fn method_names(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
 
     /// What one connection has in place of this, if each has its own.
     fn of_connection(&self, _: &ConnectionInfo) -> Option<Arc<dyn Router>> {
@@ -69,6 +77,17 @@ pub(super) trait RunUnary: Send + Sync {
     /// Runs the calls of `method` that stand first in `batch`. The answers of those that are ready join the output, the
     /// others go on in tasks.
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>);
+
+    /// Starts a call that came by no connection. Its message has no prefix, and a length that is permitted.
+    ///
+    /// # Errors
+    /// The status that the call ends with, when its message can't be read.
+    fn start_local(
+        &self,
+        head: &RequestHead,
+        message: Bytes,
+        options: &ServiceOptions,
+    ) -> Result<LocalFuture, Status>;
 }
 
 /// What runs a method of one of the other three call types.
@@ -95,9 +114,24 @@ impl ServerMethod {
         self
     }
 
-    /// Whether its calls start with the head.
+    /// `package.Service/Method`.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// See [`with_content_subtype`](Self::with_content_subtype).
+    pub fn content_subtype(&self) -> &'static str {
+        self.content_subtype
+    }
+
+    /// What was set for it.
+    pub fn options(&self) -> &ServiceOptions {
+        &self.options
+    }
+
+    /// Whether its calls start with the head: its requests, its answers, or both, are a stream.
     #[inline]
-    pub(super) fn is_streaming(&self) -> bool {
+    pub fn is_streaming(&self) -> bool {
         matches!(self.handler.0, HandlerKind::Streaming(_))
     }
 }

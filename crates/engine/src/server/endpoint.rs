@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, StreamId};
 
+use super::beside::Beside;
 use super::dispatch::{Batch, Body, HandlerKind, HeadAsItIs, ReadyCall, Route, Router, ServerMethod};
 use super::http_answer::HttpAnswer;
 use super::respond::{self, FixedHead, Reply};
@@ -53,6 +54,7 @@ impl Called for Refused {
 
 pub(crate) struct ServerEndpoint {
     router: Arc<dyn Router>,
+    beside: Option<Beside>,
     /// How many calls there may be, those whose streams were reset and whose handlers still run counted.
     calls_max: usize,
     /// The last heads that were taken apart, by the number that the protocol gives to equal ones.
@@ -77,9 +79,15 @@ const HEADS_KEPT: usize = 8;
 const HEAD_KEPT_MAX: usize = 2 << 10;
 
 impl ServerEndpoint {
-    pub(super) fn new(router: Arc<dyn Router>, measure: ServerMeasure, streams_max: u32) -> Self {
+    pub(super) fn new(
+        router: Arc<dyn Router>,
+        beside: Option<Beside>,
+        measure: ServerMeasure,
+        streams_max: u32,
+    ) -> Self {
         Self {
             router,
+            beside,
             calls_max: 2 * streams_max as usize,
             heads: [const { None }; HEADS_KEPT],
             ready: Vec::new(),
@@ -106,6 +114,8 @@ impl ServerEndpoint {
         self.is_full = state.http2.is_full();
         let asked = self.asked(state);
         let measure = match &asked {
+            // It is counted as the call that it turns out to be.
+            Asked::Call(route) if route.method.name.is_empty() => CallMeasure::default(),
             Asked::Call(route) => {
                 let unbegun = || (!route.method.is_streaming()).then(|| Arc::clone(route) as Arc<dyn Called>);
                 self.measure.call(Some(&route.method.name), unbegun)
@@ -181,7 +191,8 @@ impl ServerEndpoint {
         {
             return asked.clone();
         }
-        let asked = parse(&*self.router, head, self.info.as_ref(), self.measure.is_traced());
+        let asked =
+            parse(&*self.router, self.beside.as_ref(), head, self.info.as_ref(), self.measure.is_traced());
         if head.size() <= HEAD_KEPT_MAX {
             *entry = Some((id, asked.clone()));
         }
@@ -386,6 +397,7 @@ impl Endpoint for ServerEndpoint {
 
 fn parse(
     router: &dyn Router,
+    beside: Option<&Beside>,
     head: &thalweg_http2::Head,
     info: Option<&Arc<ConnectionInfo>>,
     is_traced: bool,
@@ -406,18 +418,27 @@ fn parse(
         let metadata = if is_traced { request::readable_metadata(head.iter()) } else { HeaderMap::new() };
         Asked::Refused(Arc::new(Refused { status, path, metadata }), answer_head)
     };
+    let as_it_is = |method| match route_as_it_is(method, head, info) {
+        Ok(route) => Asked::Call(Arc::new(route)),
+        Err(status) => refused(status),
+    };
     if let Ok(method) = &found
         && matches!(method.handler.0, HandlerKind::Raw(_))
     {
-        return match route_as_it_is(method, head, info) {
-            Ok(route) => Asked::Call(Arc::new(route)),
-            Err(status) => refused(status),
-        };
+        return as_it_is(method);
     }
-    let mut received = match request::receive(head.method(), accepts, head.iter()) {
-        Ok(received) => received,
-        Err(Refusal::Status(status)) => return refused(status),
-        Err(refusal) => return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path))),
+    if let (Some(beside), Ok(method)) = (beside, &found)
+        && head.iter().any(|field| field.name == b"content-type" && beside.takes(method, field.value))
+    {
+        return as_it_is(&beside.requests);
+    }
+    let mut received = match (request::receive(head.method(), accepts, head.iter()), beside) {
+        (Ok(received), _) => received,
+        (Err(Refusal::Status(status)), _) => return refused(status),
+        (Err(_), Some(beside)) => return as_it_is(&beside.requests),
+        (Err(refusal), None) => {
+            return Asked::Http(Arc::new(HttpAnswer::to(&refusal, head.method(), path)));
+        }
     };
     received.connection = info.cloned();
     match content_subtype.and(found) {
@@ -444,13 +465,7 @@ fn route_as_it_is(
 ) -> Result<Route, Status> {
     let metadata = metadata::receive_as_they_are(head.iter())?;
     let gathers = raw::is_grpc(&metadata);
-    let received = RequestHead {
-        timeout: None,
-        encoding: Encoding::Identity,
-        accepts: EncodingSet::IDENTITY,
-        metadata,
-        connection: info.cloned(),
-    };
+    let received = RequestHead::new(metadata, None, info.cloned());
     let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
     let verb = http::Method::from_bytes(head.method().unwrap_or_default());
     let verb = verb.map_err(|_| Status::internal("the request's :method can't be read"))?;

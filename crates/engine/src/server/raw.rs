@@ -16,12 +16,15 @@ use thalweg_http2::ErrorCode;
 use tokio::time::Instant;
 
 use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunRaw, RunUnary, ServerMethod};
+use super::local::LocalFuture;
 use super::respond::{self, Answer, NO_METADATA, RawAnswer, Reply};
 use super::task::CallTask;
 use super::unary::no_future;
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
 use crate::connection_info::ConnectionInfo;
+use crate::grpc::request::RequestHead;
 use crate::measure::CallMeasure;
+use crate::options::ServiceOptions;
 use crate::raw::{Front, OutgoingBody, Piece, Pieces, Trailers};
 use crate::status::{Code, Status};
 
@@ -211,6 +214,12 @@ fn reset(connection: &Connection, reply: &Reply, status: &Status) {
 }
 
 impl<H: RawHandler> RunUnary for Runner<H> {
+    fn start_local(&self, _: &RequestHead, _: Bytes, _: &ServiceOptions) -> Result<LocalFuture, Status> {
+        let why =
+            "requests that are passed on as they are come by a connection: they can't be called without one";
+        Err(Status::unimplemented(why))
+    }
+
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
         // One place in memory for all futures that are ready at once.
         let mut place: Running<H> = no_future();

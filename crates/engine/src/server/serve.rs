@@ -13,6 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::acceptor::Acceptor;
 #[cfg(feature = "tls")]
 use super::acceptor::Secure;
+use super::beside::Beside;
 use super::connections::{ConnectionLimits, Connections};
 use super::dispatch::{Router, ServerMethod};
 use super::draining::Draining;
@@ -70,9 +71,11 @@ pub struct ServerConfig {
     /// Whether calls are told of the connection that they come by ([`ConnectionInfo`](crate::ConnectionInfo)); those
     /// over TLS alone.
     pub connection_info: Option<bool>,
+    /// What the port has beside gRPC; nothing.
+    pub beside: Option<Beside>,
     #[cfg(feature = "tls")]
     tls: Option<ServerTls>,
-    measure: measure::Setup,
+    pub(super) measure: measure::Setup,
 }
 
 impl Default for ServerConfig {
@@ -96,6 +99,7 @@ impl Default for ServerConfig {
             cpus: Vec::new(),
             draining: Draining::default(),
             connection_info: None,
+            beside: None,
             #[cfg(feature = "tls")]
             tls: None,
             measure: measure::Setup::default(),
@@ -167,7 +171,9 @@ impl ServerConfig {
             #[cfg(not(feature = "tls"))]
             tells_connection: self.connection_info.unwrap_or(false),
             #[cfg(feature = "tls")]
-            tls: self.tls.map(Secure::new),
+            tls: self.tls.map(|tls| Secure::new(tls, self.beside.is_some())),
+            header_timeout: self.header_timeout,
+            beside: self.beside,
         }
     }
 }
@@ -312,6 +318,9 @@ pub enum BindError {
     /// The server's own threads can't run.
     #[error("the server's threads: {0}")]
     Threads(#[from] ExecutorError),
+    /// What the port shall have beside gRPC can't be set up.
+    #[error("what is beside gRPC: {0}")]
+    Beside(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 fn hint(error: &io::Error) -> &'static str {

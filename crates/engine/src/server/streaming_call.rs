@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_core::Stream;
 use http::HeaderMap;
 
+use super::local::LocalReply;
 use super::respond::{self, Answer, Reply};
 use super::told::Told;
 use crate::connection::{Connection, Incoming, SendLoop, SendOutcome, Slot};
@@ -14,14 +15,24 @@ use crate::grpc::compression::Encoding;
 use crate::measure::CallMeasure;
 use crate::status::Status;
 
-/// A call that is not unary, while its handler runs. It is answered once; one that is dropped without an answer is
-/// reset.
+/// A call that is not unary, while its handler runs, by a connection or [without one](super::LocalCalls). It is
+/// answered once; one that is dropped without an answer is reset.
 pub struct StreamingCall {
+    way: Way,
+    pub(super) measure: CallMeasure,
+}
+
+/// How it came, and how it is answered.
+enum Way {
+    Connection(Carried),
+    Local(LocalReply),
+}
+
+struct Carried {
     connection: Arc<Connection>,
     reply: Reply,
     message_size_max: usize,
     encoding: Encoding,
-    pub(super) measure: CallMeasure,
 }
 
 impl StreamingCall {
@@ -32,35 +43,49 @@ impl StreamingCall {
         encoding: Encoding,
         measure: CallMeasure,
     ) -> Self {
-        Self { connection, reply, message_size_max, encoding, measure }
+        Self { way: Way::Connection(Carried { connection, reply, message_size_max, encoding }), measure }
+    }
+
+    /// One that came by no connection.
+    pub(super) fn local(reply: LocalReply, measure: CallMeasure) -> Self {
+        Self { way: Way::Local(reply), measure }
     }
 
     /// Has the answer not be compressed, whatever the method's options say.
     pub fn disable_compression(&mut self) {
-        self.reply.outgoing = self.reply.outgoing.uncompressed();
+        match &mut self.way {
+            Way::Connection(Carried { reply, .. }) => reply.outgoing = reply.outgoing.uncompressed(),
+            // None is.
+            Way::Local(_) => {}
+        }
     }
 
     /// The requests; to be asked for once.
     pub fn requests(&self) -> Incoming {
-        let connection = Arc::clone(&self.connection);
-        let (key, measure) = (self.reply.key, self.measure.clone());
-        Incoming::of_requests(connection, key, self.message_size_max, self.encoding, measure)
+        let measure = self.measure.clone();
+        match &self.way {
+            Way::Connection(Carried { connection, reply, message_size_max, encoding }) => {
+                let connection = Arc::clone(connection);
+                Incoming::of_requests(connection, reply.key, *message_size_max, *encoding, measure)
+            }
+            Way::Local(reply) => reply.requests(measure),
+        }
     }
 
     /// Answers with one message, or with a status.
     pub fn answer<M: Encode>(self, result: Result<Answer<'_, M>, Status>) {
         self.measure.answered(result.as_ref().map(|_| ()));
-        let Some(trace) = self.measure.server_trace() else {
-            return respond::answer(&self.connection, &self.reply, &result);
-        };
-        let told = result.map(|answer| answer.map(|message| Told::new(message, trace)));
-        respond::answer(&self.connection, &self.reply, &told);
+        let Some(trace) = self.measure.server_trace() else { return self.way.answer(result) };
+        self.way.answer(result.map(|answer| answer.map(|message| Told::new(message, trace))));
     }
 
     /// Answers with a status alone.
     pub fn fail(self, status: &Status) {
         self.measure.answered(Err(status));
-        respond::fail(&self.connection, &self.reply, status);
+        match &self.way {
+            Way::Connection(Carried { connection, reply, .. }) => respond::fail(connection, reply, status),
+            Way::Local(reply) => reply.fail(status),
+        }
     }
 
     /// Answers with a stream of messages, and returns when all of them are handed over. A message that is an error ends
@@ -70,10 +95,14 @@ impl StreamingCall {
         S: Stream<Item = Result<M, Status>> + Unpin,
         M: Encode,
     {
-        if let Err(status) = self.send_head(metadata) {
+        if let Err(status) = self.way.send_head(metadata) {
             return self.fail(&status);
         }
-        let Self { connection, reply, measure, .. } = self;
+        let Self { way, measure } = self;
+        let Carried { connection, reply, .. } = match way {
+            Way::Connection(carried) => carried,
+            Way::Local(reply) => return reply.send(messages, trailers, &measure).await,
+        };
         let told = measure.clone();
         let mut sender =
             SendLoop::new(Arc::clone(&connection), reply.key, messages, reply.outgoing, false, measure);
@@ -91,14 +120,30 @@ impl StreamingCall {
         }
         state.notify_driver();
     }
+}
+
+impl Way {
+    fn answer<M: Encode>(&self, result: Result<Answer<'_, M>, Status>) {
+        match self {
+            Self::Connection(Carried { connection, reply, .. }) => {
+                respond::answer(connection, reply, &result);
+            }
+            Self::Local(reply) => reply.answer(result),
+        }
+    }
 
     /// The head is worth a packet of its own only if no message follows at once: the send loop notifies.
     fn send_head(&self, metadata: &HeaderMap) -> Result<(), Status> {
-        let mut state = self.connection.lock();
-        respond::send_head(&mut state, &self.reply, metadata)?;
-        if let Some(call) = state.slot(self.reply.key).and_then(Slot::server) {
-            call.head_sent = true;
+        match self {
+            Self::Connection(Carried { connection, reply, .. }) => {
+                let mut state = connection.lock();
+                respond::send_head(&mut state, reply, metadata)?;
+                if let Some(call) = state.slot(reply.key).and_then(Slot::server) {
+                    call.head_sent = true;
+                }
+                Ok(())
+            }
+            Self::Local(reply) => reply.put_head(metadata),
         }
-        Ok(())
     }
 }

@@ -7,17 +7,22 @@ use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
+use bytes::Bytes;
+use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunUnary, ServerMethod};
+use super::local::{self, LocalAnswer, LocalFuture};
 use super::respond::{self, Answer, Reply};
 use super::task::CallTask;
-use crate::connection::{Connection, Reader};
+use crate::connection::{Connection, Outgoing, Reader};
 use crate::encode::Encode;
 use crate::grpc::codec::{Envelope, Wire};
+use crate::grpc::compression::Encoding;
 use crate::grpc::request::RequestHead;
+use crate::options::ServiceOptions;
 use crate::status::Status;
 
 /// What runs a unary method's calls.
@@ -136,7 +141,39 @@ pub(super) fn no_future<F>() -> Pin<Box<Option<F>>> {
     Box::into_pin(Box::write(Box::new_uninit(), None))
 }
 
+pin_project! {
+    /// A call that came by no connection, and whom its answer goes to.
+    struct Local<H: UnaryHandler> {
+        #[pin]
+        future: H::Future,
+        outgoing: Outgoing,
+    }
+}
+
+impl<H: UnaryHandler> Future for Local<H> {
+    type Output = Result<LocalAnswer, local::Ending>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let output = ready!(this.future.poll(cx));
+        Poll::Ready(LocalAnswer::of(H::answer(&output), this.outgoing))
+    }
+}
+
 impl<H: UnaryHandler> RunUnary for Runner<H> {
+    fn start_local(
+        &self,
+        head: &RequestHead,
+        mut message: Bytes,
+        options: &ServiceOptions,
+    ) -> Result<LocalFuture, Status> {
+        let size_max = options.max_decoding_message_size;
+        let request = Envelope::new(Wire::Bare(&mut message), Encoding::Identity, size_max);
+        let future = self.0.start(head, request)?;
+        let outgoing = local::outgoing(options);
+        Ok(Box::pin(Local::<H> { future, outgoing }))
+    }
+
     fn run(&self, method: &ServerMethod, batch: &mut Batch<'_>) {
         // One place in memory for all futures that are ready at once.
         let mut place = no_future();

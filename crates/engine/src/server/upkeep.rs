@@ -109,7 +109,8 @@ impl Upkeep {
         self.end_late_requests(&mut state, times, now);
         self.end_stalled_replies(&mut state, times, now);
         let held = state.http2.held() + state.http2.queued_in_all() + state.held_by_calls();
-        if self.asking.look(&times.keepalive, &mut state, now) == Asked::Silent {
+        // Another protocol has no PINGs.
+        if !state.is_foreign() && self.asking.look(&times.keepalive, &mut state, now) == Asked::Silent {
             drop(state);
             tracing::debug!(peer = connection.peer, "a connection is ended: no answer to a PING");
             end_silent(connection, &times.keepalive);

@@ -16,6 +16,8 @@ use super::stream::{Broken, TlsStream};
 
 /// HTTP/2's name in ALPN (RFC 9113 §3.1).
 pub(super) const ALPN_H2: &[u8] = b"h2";
+/// HTTP/1.1's (RFC 7301 §6).
+pub(super) const ALPN_HTTP1: &[u8] = b"http/1.1";
 
 /// Why two sides did not agree.
 #[derive(Debug, thiserror::Error)]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use rustls::pki_types::CertificateDer;
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
+use super::handshake::ALPN_HTTP1;
+
 /// What a TLS connection was agreed on, and who is at its other end.
 #[derive(Clone, Debug)]
 pub struct TlsInfo {
@@ -29,7 +31,9 @@ impl TlsInfo {
             },
             cipher_suite: suite.unwrap_or(""),
             key_exchange: group.unwrap_or(""),
-            alpn_protocol: session.alpn_protocol().is_some().then_some("h2"),
+            alpn_protocol: session
+                .alpn_protocol()
+                .map(|name| if name == ALPN_HTTP1 { "http/1.1" } else { "h2" }),
             server_name,
             peer_certificates: session.peer_certificates().map(Into::into),
             is_resumed: session.handshake_kind() == Some(HandshakeKind::Resumed),
@@ -51,7 +55,7 @@ impl TlsInfo {
         self.key_exchange
     }
 
-    /// What was agreed on by ALPN (RFC 7301): `h2`.
+    /// What was agreed on by ALPN (RFC 7301): `h2`, or `http/1.1` with servers that take it.
     pub fn alpn_protocol(&self) -> Option<&'static str> {
         self.alpn_protocol
     }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustls::crypto::aws_lc_rs::Ticketer;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::buffers::Held;
 use super::error::TlsError;
 use super::explain::explain;
-use super::handshake::{self, ALPN_H2, HandshakeError};
+use super::handshake::{self, ALPN_H2, ALPN_HTTP1, HandshakeError};
 use super::identity::{Certificate, Changes, Identity};
 use super::info::TlsInfo;
 use super::names::{Identities, Pairs};
@@ -28,7 +28,8 @@ use super::stream::TlsStream;
 
 /// How a server uses TLS: what it shows of itself, and which clients it takes.
 ///
-/// Clients must agree to HTTP/2 by ALPN (RFC 9113 §3.3). They may resume their sessions by tickets, for which the
+/// Clients must agree to HTTP/2 by ALPN (RFC 9113 §3.3), unless the server has something beside gRPC: then they may
+/// choose HTTP/1.1, or have no ALPN. They may resume their sessions by tickets, for which the
 /// server keeps nothing; the tickets' keys change every six hours.
 ///
 /// ```
@@ -204,7 +205,8 @@ impl ServerTlsConfig {
             Source::Ours(recipe) => Config::Ours(Box::new(Reloaded::new(recipe)?)),
             Source::Rustls(config) => Config::Rustls(config),
         };
-        Ok(ServerTls(Arc::new(Shared { config, timeout: self.timeout, max_handshakes: self.max_handshakes })))
+        let shared = Shared { config, timeout: self.timeout, max_handshakes: self.max_handshakes };
+        Ok(ServerTls { shared: Arc::new(shared), http1: None })
     }
 }
 
@@ -232,7 +234,31 @@ impl fmt::Debug for Source {
 
 /// What the connections of a server share.
 #[derive(Clone)]
-pub(crate) struct ServerTls(Arc<Shared>);
+pub(crate) struct ServerTls {
+    shared: Arc<Shared>,
+    /// Clients may agree to HTTP/1.1 instead of HTTP/2, or to nothing.
+    http1: Option<Arc<WithHttp1>>,
+}
+
+/// The configuration in use, and the same with HTTP/1.1 behind HTTP/2 in ALPN.
+#[derive(Default)]
+struct WithHttp1(Mutex<Option<(Arc<ServerConfig>, Arc<ServerConfig>)>>);
+
+impl WithHttp1 {
+    fn of(&self, config: Arc<ServerConfig>) -> Arc<ServerConfig> {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*latest {
+            Some((of, with)) if Arc::ptr_eq(of, &config) => Arc::clone(with),
+            _ => {
+                let mut with = ServerConfig::clone(&config);
+                with.alpn_protocols.push(ALPN_HTTP1.to_vec());
+                let with = Arc::new(with);
+                *latest = Some((config, Arc::clone(&with)));
+                with
+            }
+        }
+    }
+}
 
 struct Shared {
     config: Config,
@@ -247,7 +273,7 @@ enum Config {
 
 impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0.config {
+        match &self.shared.config {
             Config::Ours(config) => config.fmt(f),
             Config::Rustls(_) => f.write_str("rustls::ServerConfig"),
         }
@@ -256,7 +282,12 @@ impl fmt::Debug for ServerTls {
 
 impl ServerTls {
     pub(crate) fn max_handshakes(&self) -> usize {
-        self.0.max_handshakes
+        self.shared.max_handshakes
+    }
+
+    /// Has clients choose between HTTP/2 and HTTP/1.1.
+    pub(crate) fn with_http1(self) -> Self {
+        Self { http1: Some(Arc::default()), ..self }
     }
 
     /// Shakes hands with a client, within the time there is for it. `held` is told of what the stream's buffers take,
@@ -269,18 +300,23 @@ impl ServerTls {
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
-        let config = match &self.0.config {
+        let config = match &self.shared.config {
             Config::Ours(reloaded) => reloaded.config(),
             Config::Rustls(config) => Arc::clone(config),
+        };
+        let config = match &self.http1 {
+            Some(http1) => http1.of(config),
+            None => config,
         };
         let session =
             UnbufferedServerConnection::new(config).map_err(|error| HandshakeError::Tls(explain(&error)))?;
         let mut server_name = None;
+        let needs_alpn = self.http1.is_none();
         // The name is noted while the client's first message is handled, which is one poll.
-        let shaking = noting(&mut server_name, handshake::shake(io, session, held, true, false));
-        let stream = match tokio::time::timeout(self.0.timeout, shaking).await {
+        let shaking = noting(&mut server_name, handshake::shake(io, session, held, needs_alpn, false));
+        let stream = match tokio::time::timeout(self.shared.timeout, shaking).await {
             Ok(outcome) => outcome?,
-            Err(_) => return Err(HandshakeError::TimedOut(self.0.timeout)),
+            Err(_) => return Err(HandshakeError::TimedOut(self.shared.timeout)),
         };
         let info = TlsInfo::new(stream.session(), server_name);
         Ok((stream, info))

@@ -1,0 +1,143 @@
+//! What a server's port has beside gRPC: [`Beside`].
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
+
+use super::dispatch::{Handler, HandlerKind, ServerMethod};
+use super::raw::RawHandler;
+use crate::connection::{AskedOf, Connection, ForeignRequest};
+use crate::connection_info::ConnectionInfo;
+use crate::grpc::content_type;
+use crate::options::ServiceOptions;
+
+/// What a server's port has beside gRPC: requests over HTTP/2 that are not gRPC, and connections of HTTP/1.1.
+///
+/// gRPC's own way stays as it is. Which of the two versions a client speaks is told by ALPN, or by its first bytes;
+/// nothing is sent before those.
+#[derive(Clone)]
+pub struct Beside {
+    pub(super) requests: Arc<ServerMethod>,
+    /// What has a content subtype of gRPC's goes there, too.
+    takes_subtypes: bool,
+    http1: Arc<dyn Http1>,
+}
+
+/// Serves connections of HTTP/1.1.
+pub trait Http1: Send + Sync + 'static {
+    /// Serves one to its end. Where it has to end at once, the future is dropped.
+    fn serve(&self, connection: Http1Connection) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// A connection whose client speaks HTTP/1.1.
+#[non_exhaustive]
+pub struct Http1Connection {
+    /// What was read of it already: the client's first bytes.
+    pub first: Vec<u8>,
+    /// The rest.
+    pub io: Box<dyn ByteStream>,
+    /// What calls are told of it, where the server was set up to tell.
+    pub info: Option<Arc<ConnectionInfo>>,
+    /// Ready when it shall end with the requests that are under way: the server stops, or the connection has been there
+    /// or idle for as long as it may.
+    pub stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Where the requests under way are counted: a connection without any is idle.
+    pub requests: Http1Requests,
+}
+
+/// A byte stream of any kind.
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for IO {}
+
+/// Counts the requests of a connection of HTTP/1.1.
+#[derive(Clone, Debug)]
+pub struct Http1Requests(Arc<Connection>);
+
+impl Http1Requests {
+    /// One is under way until what this returns is dropped.
+    pub fn begin(&self) -> Http1Request {
+        Http1Request { _counted: ForeignRequest::begin(&self.0) }
+    }
+}
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Http1Request {
+    _counted: ForeignRequest,
+}
+
+impl Beside {
+    /// Has `handler` answer requests over HTTP/2 that are not gRPC, and `http1` serve connections of HTTP/1.1.
+    pub fn new(handler: impl RawHandler, http1: Arc<dyn Http1>) -> Self {
+        // What is called there has a name of its own: without one, it is not measured.
+        let requests = ServerMethod::new("", ServiceOptions::default(), Handler::raw(handler));
+        Self { requests: Arc::new(requests), takes_subtypes: false, http1 }
+    }
+
+    /// Has the handler answer gRPC requests whose messages are no wire bytes, too: all with a content subtype, `json`
+    /// of `application/grpc+json`, but `proto`, to methods that do not [say](ServerMethod::with_content_subtype) what
+    /// their messages are.
+    #[must_use]
+    pub fn with_content_subtypes(mut self) -> Self {
+        self.takes_subtypes = true;
+        self
+    }
+
+    /// Whether a gRPC request with this content type, to this method, goes there.
+    pub(super) fn takes(&self, method: &ServerMethod, content_type: &[u8]) -> bool {
+        self.takes_subtypes
+            && method.content_subtype.is_empty()
+            && !matches!(method.handler.0, HandlerKind::Raw(_))
+            && content_type::subtype(content_type)
+                .is_some_and(|subtype| !subtype.is_empty() && !subtype.eq_ignore_ascii_case(b"proto"))
+    }
+
+    /// Serves a connection of HTTP/1.1, which is registered as `connection`. `drains`: the server has been told to
+    /// stop.
+    pub(super) async fn serve_http1(
+        &self,
+        first: Vec<u8>,
+        io: Box<dyn ByteStream>,
+        info: Option<Arc<ConnectionInfo>>,
+        connection: Arc<Connection>,
+        drains: bool,
+    ) {
+        connection.lock().give_away(drains);
+        let (tell, told) = oneshot::channel::<()>();
+        let mut tell = Some(tell);
+        let stop = Box::pin(async move {
+            // Who would tell it is not gone: that runs this.
+            let _ = told.await;
+        });
+        let requests = Http1Requests(Arc::clone(&connection));
+        let mut serving = self.http1.serve(Http1Connection { first, io, info, stop, requests });
+        poll_fn(|cx| {
+            loop {
+                match connection.poll_asked(tell.is_none(), cx) {
+                    Poll::Pending => return serving.as_mut().poll(cx),
+                    Poll::Ready(AskedOf::Close) => return Poll::Ready(()),
+                    Poll::Ready(AskedOf::Drain) => drop(tell.take().map(|tell| tell.send(()))),
+                }
+            }
+        })
+        .await;
+    }
+}
+
+impl fmt::Debug for Beside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Beside").field("takes_subtypes", &self.takes_subtypes).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Http1Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Http1Connection").field("info", &self.info).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! Which protocol a client speaks, by the first bytes that it sends.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, ReadBuf};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
+/// What a client of HTTP/2 begins with (RFC 9113 §3.4).
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Reads as much as it takes to tell the protocol; nothing is sent before. Gives what was read, too.
+///
+/// # Errors
+/// Those of the stream, and its end.
+pub(super) async fn tell<IO: AsyncRead + Unpin>(io: &mut IO) -> io::Result<(Vec<u8>, Protocol)> {
+    let mut first = [0; PREFACE.len()];
+    let mut len = 0;
+    loop {
+        let mut space = ReadBuf::new(&mut first[len..]);
+        poll_fn(|cx| Pin::new(&mut *io).poll_read(cx, &mut space)).await?;
+        match space.filled().len() {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            read => len += read,
+        }
+        if first[..len] != PREFACE[..len] {
+            return Ok((first[..len].to_vec(), Protocol::Http1));
+        }
+        if len == PREFACE.len() {
+            return Ok((first.to_vec(), Protocol::Http2));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    /// What is told of a client that sends these pieces.
+    async fn told(pieces: &[&[u8]]) -> io::Result<(Vec<u8>, Protocol)> {
+        let (mut client, mut server) = tokio::io::duplex(1024);
+        let telling = tokio::spawn(async move { tell(&mut server).await });
+        for piece in pieces {
+            // It is done with the stream as soon as it can tell.
+            let _ = client.write_all(piece).await;
+            tokio::task::yield_now().await;
+        }
+        drop(client);
+        telling.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_first_bytes_tell() {
+        let (first, protocol) = told(&[PREFACE, b"more"]).await.unwrap();
+        assert_eq!((&first[..], protocol), (&PREFACE[..], Protocol::Http2));
+        let (first, protocol) = told(&[b"PRI", b" * HTTP/2.0\r\n\r\nS", b"M\r\n\r\n"]).await.unwrap();
+        assert_eq!((&first[..], protocol), (&PREFACE[..], Protocol::Http2));
+        let (first, protocol) = told(&[b"G", b"ET / HTTP/1.1\r\n\r\n"]).await.unwrap();
+        assert_eq!((&first[..], protocol), (&b"G"[..], Protocol::Http1));
+        // PROPFIND, PUT and POST begin as the preface does.
+        let (first, protocol) = told(&[b"P", b"R", b"OPFIND / HTTP/1.1\r\n\r\n"]).await.unwrap();
+        assert_eq!(protocol, Protocol::Http1);
+        assert!(first.starts_with(b"PRO"), "{first:?}");
+        assert!(told(&[b"PRI * HT"]).await.is_err());
+    }
+}

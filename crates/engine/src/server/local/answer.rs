@@ -1,0 +1,151 @@
+//! What a caller in this process is answered: the same that a connection would have brought it.
+
+use std::pin::Pin;
+
+use bytes::{Buf, Bytes};
+use http::HeaderMap;
+use thalweg_http2::FieldList;
+
+use crate::connection::{Outgoing, Single, keep_scratch, take_scratch};
+use crate::encode::Encode;
+use crate::grpc::envelope::PREFIX_LEN;
+use crate::grpc::{codec, metadata, response, status};
+use crate::server::respond::Answer;
+use crate::status::Status;
+
+/// What answers a call with one message, as its caller gets it.
+#[derive(Clone, Debug, Default)]
+pub struct LocalAnswer {
+    /// The initial metadata.
+    pub metadata: HeaderMap,
+    /// The message, without a prefix, and not compressed.
+    pub message: Bytes,
+    /// The trailing metadata.
+    pub trailers: HeaderMap,
+}
+
+/// How a call ends: with the trailing metadata, or with a status.
+pub(in crate::server) type Ending = Result<HeaderMap, Status>;
+
+/// A unary handler at work. It may end without an answer.
+pub(in crate::server) type LocalFuture = Pin<Box<dyn Future<Output = Result<LocalAnswer, Ending>> + Send>>;
+
+impl LocalAnswer {
+    /// Encodes what a handler has come to.
+    pub(in crate::server) fn of<M: Encode>(
+        result: Result<Answer<'_, M>, Status>,
+        outgoing: &Outgoing,
+    ) -> Result<Self, Ending> {
+        let answer = result.map_err(|status| ending(Err(&status)))?;
+        let message = encode(&answer.message, outgoing).map_err(Err)?;
+        let metadata = head(answer.metadata).map_err(Err)?;
+        let trailers = ending(Ok(answer.trailers)).map_err(Err)?;
+        Ok(Self { metadata, message, trailers })
+    }
+}
+
+/// What a call for one message has come to that ended without it. A handler may fail with `Code::Ok`.
+pub(super) fn failure(ending: Ending) -> Status {
+    ending.err().unwrap_or_else(codec::no_message)
+}
+
+/// The message as it is, without a prefix.
+pub(super) fn encode<M: Encode>(message: &M, outgoing: &Outgoing) -> Result<Bytes, Status> {
+    let prefix_len = if M::IS_FRAMED { 0 } else { PREFIX_LEN };
+    let mut scratch = take_scratch();
+    let encoded = outgoing.encode_single(message, &mut scratch).map(|single| match single {
+        Single::Small(range) => Bytes::copy_from_slice(&scratch[range][prefix_len..]),
+        Single::Large(mut wire) => in_one_piece(wire.take_parts(), prefix_len),
+    });
+    keep_scratch(scratch);
+    encoded
+}
+
+/// `parts` behind their first bytes, so many, which lie in the first of them: copied if there is no other way.
+fn in_one_piece(mut parts: Vec<Bytes>, skipped: usize) -> Bytes {
+    if let Some(first) = parts.first_mut() {
+        first.advance(skipped.min(first.len()));
+    }
+    parts.retain(|part| !part.is_empty());
+    match &mut parts[..] {
+        [only] => std::mem::take(only),
+        parts => Bytes::from(parts.concat()),
+    }
+}
+
+/// Initial metadata as it arrives: without what the transport writes itself.
+pub(super) fn head(sent: &HeaderMap) -> Result<HeaderMap, Status> {
+    if sent.is_empty() {
+        return Ok(HeaderMap::new());
+    }
+    let mut fields = FieldList::new();
+    metadata::emit(sent, metadata::SENT_SIZE_MAX, &mut fields)?;
+    Ok(metadata::receive(fields.iter())?)
+}
+
+/// The end of a call as it arrives.
+pub(super) fn ending(sent: Result<Option<&HeaderMap>, &Status>) -> Ending {
+    let sent = match sent {
+        Ok(None) => return Ok(HeaderMap::new()),
+        Ok(Some(trailers)) => Ok(trailers),
+        Err(status) => Err(status),
+    };
+    let mut fields = FieldList::new();
+    status::emit(sent, metadata::SENT_SIZE_MAX, &mut fields);
+    response::receive_trailers(fields.iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::Chain;
+    use crate::grpc::compression::Encoding;
+    use crate::grpc::testing::Plain;
+    use crate::status::Code;
+
+    /// A large part that is kept, with some bytes around it.
+    struct Kept(Bytes);
+
+    impl Encode for Kept {
+        fn encoded_len(&self) -> usize {
+            self.0.len() + 2
+        }
+
+        fn encode(&self, out: &mut Vec<u8>) {
+            out.extend_from_slice(&[b"<", &self.0[..], b">"].concat());
+        }
+
+        fn encode_chained(&self, out: &mut Chain) {
+            out.buffer().push(b'<');
+            out.push(self.0.clone());
+            out.buffer().push(b'>');
+        }
+    }
+
+    #[test]
+    fn messages_have_no_prefix() {
+        let outgoing = Outgoing::new(20_002, Encoding::Identity, 0);
+        for len in [0, 1, 4096, 4097, 20_000] {
+            assert_eq!(encode(&Plain(&vec![7; len]), &outgoing).unwrap(), vec![7; len]);
+            let kept = encode(&Kept(vec![7; len].into()), &outgoing).unwrap();
+            assert_eq!((kept.len(), kept[0], kept[len + 1]), (len + 2, b'<', b'>'));
+        }
+        let status = encode(&Plain(&vec![7; 20_003]), &outgoing).unwrap_err();
+        assert_eq!(status.code(), Code::ResourceExhausted);
+    }
+
+    #[test]
+    fn what_is_sent_arrives() {
+        let mut sent = HeaderMap::new();
+        sent.insert("x-a", "b".parse().unwrap());
+        sent.insert("grpc-status", "3".parse().unwrap());
+        assert_eq!(head(&sent).unwrap().len(), 1);
+        assert_eq!(ending(Ok(Some(&sent))).unwrap().len(), 1);
+        let status = ending(Err(&Status::new(Code::NotFound, "nichts: ü %"))).unwrap_err();
+        assert_eq!((status.code(), status.message()), (Code::NotFound, "nichts: ü %"));
+        assert!(ending(Err(&Status::new(Code::Ok, "fine"))).unwrap().is_empty());
+        sent.insert("x-a", "b".repeat(metadata::SENT_SIZE_MAX).parse().unwrap());
+        assert_eq!(head(&sent).unwrap_err().code(), Code::ResourceExhausted);
+        assert_eq!(ending(Ok(Some(&sent))).unwrap_err().code(), Code::ResourceExhausted);
+    }
+}

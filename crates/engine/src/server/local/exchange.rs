@@ -1,0 +1,242 @@
+//! What a call with a stream and its caller in this process have for each other: [`LocalExchange`].
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::HeaderMap;
+
+use super::answer::{Ending, LocalAnswer};
+use crate::connection::{LocalRequests, look};
+use crate::measure::CallMeasure;
+use crate::status::{Code, Status};
+
+/// Answers of so many bytes wait for the caller: the handler that goes on sending waits for it.
+pub(super) const OUTBOX_LEN_MAX: usize = 64 * 1024;
+/// What a message counts besides its bytes.
+const MESSAGE_OVERHEAD: usize = size_of::<Bytes>();
+
+pub(super) type RequestStream = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
+
+/// Requests on their way to the handler, answers on theirs to the caller. No code of the user's runs under its lock.
+pub(super) struct LocalExchange {
+    state: Mutex<State>,
+    pub(super) measure: CallMeasure,
+}
+
+#[derive(Default)]
+struct State {
+    /// None while the reader asks it, and when all have been read or nobody reads them.
+    requests: Option<RequestStream>,
+    are_requests_over: bool,
+    outbox: VecDeque<Bytes>,
+    /// Bytes in it, and what they count besides.
+    outbox_len: usize,
+    head: Option<HeaderMap>,
+    end: Option<Ending>,
+    /// The caller has all of it, or wants no more.
+    is_over: bool,
+    /// The caller has found nothing.
+    is_awaited: bool,
+    caller: Option<Waker>,
+    reader: Option<Waker>,
+    sender: Option<Waker>,
+}
+
+/// What the caller gets next.
+pub(super) enum Next {
+    Message(Bytes),
+    Ended(Ending),
+}
+
+impl LocalExchange {
+    pub(super) fn new(measure: CallMeasure) -> Self {
+        Self { state: Mutex::default(), measure }
+    }
+
+    /// What the handler reads.
+    pub(super) fn set_requests(&self, requests: RequestStream) {
+        self.lock().requests = Some(requests);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handler answers with this first.
+    pub(super) fn put_head(&self, head: HeaderMap) {
+        let mut state = self.lock();
+        state.head = Some(head);
+        let caller = state.awaiting();
+        drop(state);
+        wake(caller);
+    }
+
+    /// Whether there is room for a message; the sender is woken when there is, or when nobody wants it: ready with
+    /// `false` then.
+    pub(super) fn poll_room(&self, cx: &Context<'_>) -> Poll<bool> {
+        look(cx, |sleeper| {
+            let mut state = self.lock();
+            if state.is_over || state.end.is_some() {
+                return Ok(Poll::Ready(false));
+            }
+            sleeper.keep_in(&mut state.sender)?;
+            Ok(if state.outbox_len < OUTBOX_LEN_MAX { Poll::Ready(true) } else { Poll::Pending })
+        })
+    }
+
+    pub(super) fn put_message(&self, message: Bytes) {
+        let mut state = self.lock();
+        if state.is_over {
+            return;
+        }
+        state.outbox_len += message.len() + MESSAGE_OVERHEAD;
+        state.outbox.push_back(message);
+        let caller = state.awaiting();
+        drop(state);
+        wake(caller);
+    }
+
+    /// The call is answered with this one message.
+    pub(super) fn answer(&self, answer: LocalAnswer) {
+        self.measure.sent(answer.message.len());
+        self.put_head(answer.metadata);
+        self.put_message(answer.message);
+        self.end(Ok(answer.trailers));
+    }
+
+    /// The call is answered. Only the first end counts.
+    pub(super) fn end(&self, end: Ending) {
+        let code = end.as_ref().map_or_else(Status::code, |_| Code::Ok);
+        let mut state = self.lock();
+        if state.is_over || state.end.is_some() {
+            return;
+        }
+        state.end = Some(end);
+        let caller = state.awaiting();
+        drop(state);
+        self.measure.end(code);
+        wake(caller);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        let state = self.lock();
+        state.is_over || state.end.is_some()
+    }
+
+    /// The initial metadata, or the status that came instead.
+    pub(super) fn take_head(&self) -> Option<Result<HeaderMap, Status>> {
+        let mut state = self.lock();
+        if let Some(head) = state.head.take() {
+            return Some(Ok(head));
+        }
+        match state.end.as_ref()? {
+            Ok(_) => Some(Ok(HeaderMap::new())),
+            Err(_) => state.end.take(),
+        }
+    }
+
+    /// The oldest message, or the end behind the last.
+    pub(super) fn take_next(&self) -> Option<Next> {
+        let mut state = self.lock();
+        if let Some(message) = state.outbox.pop_front() {
+            state.outbox_len -= message.len() + MESSAGE_OVERHEAD;
+            let sender = if state.outbox.is_empty() { state.sender.take() } else { None };
+            drop(state);
+            wake(sender);
+            return Some(Next::Message(message));
+        }
+        state.end.take().map(Next::Ended)
+    }
+
+    /// The caller is woken when there is more to take.
+    pub(super) fn wait(&self, cx: &Context<'_>) {
+        look(cx, |sleeper| {
+            let mut state = self.lock();
+            sleeper.keep_in(&mut state.caller)?;
+            state.is_awaited = true;
+            Ok(())
+        });
+    }
+
+    /// The caller is back, and looks for itself.
+    pub(super) fn stop_waiting(&self) {
+        self.lock().is_awaited = false;
+    }
+
+    /// The call is over: who still reads or sends finds out.
+    pub(super) fn close(&self) {
+        let mut state = self.lock();
+        state.is_over = true;
+        let requests = state.discard_requests();
+        let (reader, sender) = (state.reader.take(), state.sender.take());
+        let left = (std::mem::take(&mut state.outbox), state.head.take(), state.end.take());
+        drop(state);
+        drop((requests, left));
+        wake(reader);
+        wake(sender);
+    }
+}
+
+impl State {
+    /// Whom to wake because there is something to take.
+    fn awaiting(&mut self) -> Option<Waker> {
+        if std::mem::take(&mut self.is_awaited) { self.caller.take() } else { None }
+    }
+
+    fn discard_requests(&mut self) -> Option<RequestStream> {
+        self.are_requests_over = true;
+        self.requests.take()
+    }
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+impl LocalRequests for LocalExchange {
+    fn poll_request(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Status>>> {
+        let over = || Poll::Ready(Some(Err(Status::new(Code::Cancelled, "the call is over"))));
+        let asked = look(cx, |sleeper| {
+            let mut state = self.lock();
+            if state.is_over {
+                return Ok(None);
+            }
+            sleeper.keep_in(&mut state.reader)?;
+            Ok(Some((state.requests.take(), state.are_requests_over)))
+        });
+        let mut requests = match asked {
+            None => return over(),
+            Some((Some(requests), _)) => requests,
+            Some((None, true)) => return Poll::Ready(None),
+            Some((None, false)) => {
+                // Another reader is asking.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        };
+        let polled = requests.as_mut().poll_next(cx);
+        let mut state = self.lock();
+        if state.is_over {
+            drop(state);
+            return over();
+        }
+        state.are_requests_over |= matches!(polled, Poll::Ready(None | Some(Err(_))));
+        if !state.are_requests_over {
+            state.requests = Some(requests);
+        }
+        polled
+    }
+
+    fn discard(&self) {
+        let mut state = self.lock();
+        let requests = state.discard_requests();
+        drop(state);
+        drop(requests);
+    }
+}

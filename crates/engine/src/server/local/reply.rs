@@ -1,0 +1,98 @@
+//! A call with a stream that came by no connection, as its handler has it: [`LocalReply`].
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use http::HeaderMap;
+
+use super::answer::{self, LocalAnswer};
+use super::exchange::LocalExchange;
+use crate::connection::{Incoming, Outgoing};
+use crate::encode::Encode;
+use crate::grpc::compression::Encoding;
+use crate::measure::CallMeasure;
+use crate::options::ServiceOptions;
+use crate::server::respond::Answer;
+use crate::status::Status;
+
+pub(in crate::server) struct LocalReply {
+    exchange: Arc<LocalExchange>,
+    outgoing: Outgoing,
+    message_size_max: usize,
+}
+
+impl LocalReply {
+    pub(super) fn new(exchange: Arc<LocalExchange>, options: &ServiceOptions) -> Self {
+        Self { exchange, outgoing: outgoing(options), message_size_max: options.max_decoding_message_size }
+    }
+
+    pub(in crate::server) fn requests(&self, measure: CallMeasure) -> Incoming {
+        Incoming::of_local_requests(Arc::clone(&self.exchange) as _, self.message_size_max, measure)
+    }
+
+    pub(in crate::server) fn answer<M: Encode>(&self, result: Result<Answer<'_, M>, Status>) {
+        match LocalAnswer::of(result, &self.outgoing) {
+            Ok(answer) => self.exchange.answer(answer),
+            Err(ending) => self.exchange.end(ending),
+        }
+    }
+
+    pub(in crate::server) fn fail(&self, status: &Status) {
+        self.exchange.end(answer::ending(Err(status)));
+    }
+
+    pub(in crate::server) fn put_head(&self, metadata: &HeaderMap) -> Result<(), Status> {
+        self.exchange.put_head(answer::head(metadata)?);
+        Ok(())
+    }
+
+    /// Sends all of `messages`, the trailers behind them, and what `measure` is told meanwhile.
+    pub(in crate::server) async fn send<S, M>(
+        &self,
+        mut messages: S,
+        trailers: Option<HeaderMap>,
+        measure: &CallMeasure,
+    ) where
+        S: Stream<Item = Result<M, Status>> + Unpin,
+        M: Encode,
+    {
+        let Some(sent) = poll_fn(|cx| self.poll_send(&mut messages, measure, cx)).await else { return };
+        measure.answered(sent.as_ref().copied());
+        self.exchange.end(answer::ending(sent.as_ref().map(|()| trailers.as_ref())));
+    }
+
+    /// Ready when all messages are handed over: `None` if nobody wants them any more.
+    fn poll_send<S, M>(
+        &self,
+        messages: &mut S,
+        measure: &CallMeasure,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(), Status>>>
+    where
+        S: Stream<Item = Result<M, Status>> + Unpin,
+        M: Encode,
+    {
+        while ready!(self.exchange.poll_room(cx)) {
+            let encoded = match ready!(Pin::new(&mut *messages).poll_next(cx)) {
+                None => return Poll::Ready(Some(Ok(()))),
+                Some(Err(status)) => return Poll::Ready(Some(Err(status))),
+                Some(Ok(message)) => answer::encode(&message, &self.outgoing).inspect(|encoded| {
+                    measure.sent_message(encoded.len(), || message.encoded_len());
+                }),
+            };
+            match encoded {
+                Ok(message) => self.exchange.put_message(message),
+                Err(status) => return Poll::Ready(Some(Err(status))),
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// How the messages of answers are encoded: without compression.
+pub(in crate::server) fn outgoing(options: &ServiceOptions) -> Outgoing {
+    Outgoing::new(options.max_encoding_message_size, Encoding::Identity, 0)
+}

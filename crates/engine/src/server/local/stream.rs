@@ -1,0 +1,348 @@
+//! Calls in this process with a stream of messages: [`LocalStream`].
+
+use std::fmt;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::HeaderMap;
+
+use super::answer::{Ending, LocalFuture};
+use super::exchange::{LocalExchange, Next, RequestStream};
+use super::reply::LocalReply;
+use super::run::{self, Deadline};
+use crate::grpc::codec;
+use crate::grpc::request::RequestHead;
+use crate::measure::{self, CallMeasure};
+use crate::server::dispatch::{HandlerKind, ServerMethod};
+use crate::server::streaming_call::StreamingCall;
+use crate::status::{Code, Status};
+
+/// A call under way: first its initial metadata ([`head`](Self::head)), then a [`Stream`] of its answers, then
+/// [trailing metadata](Self::take_trailers); a status may come instead of each.
+///
+/// The handler runs where this is polled, as long as no answer waits: one that goes on sending comes some 64 KiB ahead
+/// at most. Dropping this cancels the handler. A call with a deadline is polled within tokio.
+#[must_use = "the handler runs where this is polled"]
+pub struct LocalStream {
+    /// Dropped before the exchange is closed.
+    running: Running,
+    exchange: Arc<LocalExchange>,
+    deadline: Deadline,
+    is_waiting: bool,
+    has_head: bool,
+    is_finished: bool,
+    trailers: Option<HeaderMap>,
+}
+
+enum Running {
+    Handler(Pin<Box<dyn Future<Output = ()> + Send>>),
+    /// A unary method's handler.
+    Unary(LocalFuture),
+    /// A unary method's request is to come.
+    Gathering(Box<Gathering>),
+    Over,
+}
+
+struct Gathering {
+    method: Arc<ServerMethod>,
+    head: RequestHead,
+    requests: RequestStream,
+    message: Option<Bytes>,
+}
+
+impl LocalStream {
+    /// Calls `method`, if it was found.
+    pub(super) fn start(
+        method: Result<Arc<ServerMethod>, Status>,
+        head: RequestHead,
+        requests: RequestStream,
+        measure: CallMeasure,
+    ) -> Self {
+        let deadline = Deadline::after(head.timeout);
+        let exchange = Arc::new(LocalExchange::new(measure));
+        let running = match method {
+            Err(status) => {
+                exchange.end(Err(status));
+                Running::Over
+            }
+            Ok(method) => match &method.handler.0 {
+                HandlerKind::Streaming(handler) => {
+                    exchange.set_requests(requests);
+                    let reply = LocalReply::new(Arc::clone(&exchange), &method.options);
+                    let call = StreamingCall::local(reply, exchange.measure.clone());
+                    if let Ok(future) = catch_unwind(AssertUnwindSafe(|| handler.start(&head, call))) {
+                        Running::Handler(future)
+                    } else {
+                        exchange.end(Err(Status::panicked()));
+                        Running::Over
+                    }
+                }
+                HandlerKind::Unary(_) | HandlerKind::Raw(_) => {
+                    Running::Gathering(Box::new(Gathering { method, head, requests, message: None }))
+                }
+            },
+        };
+        Self {
+            running,
+            exchange,
+            deadline,
+            is_waiting: false,
+            has_head: false,
+            is_finished: false,
+            trailers: None,
+        }
+    }
+
+    /// The initial metadata; to be asked for once, and before the messages.
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    /// The status of a call that failed without an answer. There are no messages then.
+    pub async fn head(&mut self) -> Result<HeaderMap, Status> {
+        poll_fn(|cx| self.poll_head(cx)).await
+    }
+
+    /// As [`head`](Self::head).
+    pub fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<HeaderMap, Status>> {
+        if self.has_head || self.is_finished {
+            return Poll::Ready(Ok(HeaderMap::new()));
+        }
+        self.poll(LocalExchange::take_head, cx).map(|head| {
+            self.has_head = true;
+            if head.is_err() {
+                self.finish();
+            }
+            head
+        })
+    }
+
+    /// The next answer; `None` after the last.
+    ///
+    /// Cancel-safe.
+    ///
+    /// # Errors
+    /// The status that the call ended with.
+    pub async fn message(&mut self) -> Result<Option<Bytes>, Status> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await.transpose()
+    }
+
+    /// The trailing metadata, once the answers have ended.
+    pub fn take_trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+
+    /// Takes what is there; if nothing is, the handler runs.
+    fn poll<T>(&mut self, take: fn(&LocalExchange) -> Option<T>, cx: &mut Context<'_>) -> Poll<T> {
+        if std::mem::take(&mut self.is_waiting) {
+            self.exchange.stop_waiting();
+        }
+        if let Some(taken) = take(&self.exchange) {
+            return Poll::Ready(taken);
+        }
+        self.run(cx);
+        if let Some(taken) = take(&self.exchange) {
+            return Poll::Ready(taken);
+        }
+        // Others that the handler has given its call to may answer in the meantime.
+        self.is_waiting = true;
+        self.exchange.wait(cx);
+        take(&self.exchange).map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn run(&mut self, cx: &mut Context<'_>) {
+        if let Running::Gathering(gathering) = &mut self.running {
+            let Poll::Ready(started) = gathering.poll(&self.exchange.measure, &mut self.deadline, cx) else {
+                return;
+            };
+            match started {
+                Ok(future) => self.running = Running::Unary(future),
+                Err(ending) => self.exchange.end(ending),
+            }
+        }
+        let ended = match &mut self.running {
+            Running::Handler(future) => run::poll(future.as_mut(), &mut self.deadline, cx).map_ok(|()| None),
+            Running::Unary(future) => run::poll(future.as_mut(), &mut self.deadline, cx).map_ok(Some),
+            Running::Gathering(_) | Running::Over => Poll::Ready(Ok(None)),
+        };
+        match ended {
+            Poll::Pending if self.exchange.has_ended() => self.running = Running::Over,
+            Poll::Pending => {}
+            Poll::Ready(Ok(answered)) => {
+                self.running = Running::Over;
+                match answered {
+                    Some(Ok(answer)) => self.exchange.answer(answer),
+                    Some(Err(ending)) => self.exchange.end(ending),
+                    None => self.exchange.end(Err(unanswered())),
+                }
+            }
+            Poll::Ready(Err(status)) => {
+                measure::ending_with(&status, std::mem::replace(&mut self.running, Running::Over));
+                self.exchange.end(Err(status));
+            }
+        }
+    }
+
+    /// The caller has all of it.
+    fn finish(&mut self) {
+        self.is_finished = true;
+        self.running = Running::Over;
+        self.exchange.close();
+    }
+}
+
+/// What a call ends with that its handler has dropped.
+fn unanswered() -> Status {
+    Status::new(Code::Cancelled, "the handler has dropped the call without an answer")
+}
+
+impl Gathering {
+    /// Reads the one request, and calls the handler with it.
+    fn poll(
+        &mut self,
+        measure: &CallMeasure,
+        deadline: &mut Deadline,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<LocalFuture, Ending>> {
+        let refused = loop {
+            match self.requests.as_mut().poll_next(cx) {
+                Poll::Ready(None) => {
+                    let Some(message) = self.message.take() else { break codec::no_message() };
+                    return Poll::Ready(run::start_unary(&self.method, &self.head, message, measure));
+                }
+                Poll::Ready(Some(Ok(message))) => {
+                    if self.message.replace(message).is_some() {
+                        break codec::more_than_one_message();
+                    }
+                }
+                Poll::Ready(Some(Err(status))) => break status,
+                Poll::Pending => match deadline.poll(cx) {
+                    Poll::Ready(()) => break Status::too_late("its request came too late"),
+                    Poll::Pending => return Poll::Pending,
+                },
+            }
+        };
+        measure.refused(&refused);
+        Poll::Ready(Err(Err(refused)))
+    }
+}
+
+impl Stream for LocalStream {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.is_finished {
+            return Poll::Ready(None);
+        }
+        this.poll(LocalExchange::take_next, cx).map(|next| match next {
+            Next::Message(message) => Some(Ok(message)),
+            Next::Ended(ended) => {
+                this.finish();
+                match ended {
+                    Ok(trailers) => {
+                        this.trailers = Some(trailers);
+                        None
+                    }
+                    Err(status) => Some(Err(status)),
+                }
+            }
+        })
+    }
+}
+
+impl Drop for LocalStream {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.finish();
+        }
+    }
+}
+
+impl fmt::Debug for LocalStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalStream").field("is_finished", &self.is_finished).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grpc::testing::Plain;
+    use crate::options::ServiceOptions;
+    use crate::server::dispatch::{Handler, StreamingHandler};
+
+    const MESSAGE: &[u8] = &[7; 1024];
+
+    /// So many messages.
+    struct Messages(usize);
+
+    impl Stream for Messages {
+        type Item = Result<Plain<'static>, Status>;
+
+        fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            let left = self.0.checked_sub(1);
+            self.0 = left.unwrap_or_default();
+            Poll::Ready(left.map(|_| Ok(Plain(MESSAGE))))
+        }
+    }
+
+    /// Gives its call to another task, which answers with so many messages; with none, it drops the call.
+    struct GivingAway(usize);
+
+    impl StreamingHandler for GivingAway {
+        fn start(&self, _: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            let messages = Messages(self.0);
+            let answering = tokio::spawn(async move {
+                if messages.0 > 0 {
+                    call.answer_stream(&HeaderMap::new(), messages, None).await;
+                }
+            });
+            Box::pin(async move {
+                answering.await.expect("no panic");
+            })
+        }
+    }
+
+    fn call(messages: usize) -> LocalStream {
+        let handler = Handler::streaming(GivingAway(messages));
+        let method = Arc::new(ServerMethod::new("test.A/B", ServiceOptions::default(), handler));
+        let head = RequestHead::new(HeaderMap::new(), None, None);
+        let requests: RequestStream = Box::pin(NoRequests);
+        LocalStream::start(Ok(method), head, requests, CallMeasure::default())
+    }
+
+    struct NoRequests;
+
+    impl Stream for NoRequests {
+        type Item = Result<Bytes, Status>;
+
+        fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+            Poll::Ready(None)
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn another_task_may_answer() {
+        let mut stream = call(10_000);
+        stream.head().await.unwrap();
+        let mut count = 0;
+        while let Some(message) = stream.message().await.unwrap() {
+            assert_eq!(message, MESSAGE);
+            count += 1;
+        }
+        assert_eq!(count, 10_000);
+    }
+
+    #[tokio::test]
+    async fn a_call_without_an_answer_is_cancelled() {
+        let status = call(0).head().await.unwrap_err();
+        assert_eq!(status.code(), Code::Cancelled);
+        assert_eq!(status.message(), "the handler has dropped the call without an answer");
+    }
+}

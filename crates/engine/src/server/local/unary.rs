@@ -1,0 +1,150 @@
+//! Calls in this process with one message each way: [`LocalUnary`].
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+use super::answer::{self, LocalAnswer, LocalFuture};
+use super::run::{self, Deadline};
+use super::stream::LocalStream;
+use crate::grpc::codec;
+use crate::grpc::request::RequestHead;
+use crate::measure::{self, CallMeasure};
+use crate::server::dispatch::ServerMethod;
+use crate::status::{Code, Status};
+
+/// A call under way: a future of its answer. It runs where it is polled, within tokio where it has a deadline; dropping
+/// it cancels the handler.
+#[must_use = "the handler runs where this is polled"]
+pub struct LocalUnary(Running);
+
+enum Running {
+    Handler {
+        future: LocalFuture,
+        deadline: Deadline,
+        measure: CallMeasure,
+    },
+    /// Of a method that answers with a stream, or takes one.
+    Stream(Box<Only>),
+    Failed(Status),
+    Over,
+}
+
+impl LocalUnary {
+    /// Calls `method`, if it was found.
+    pub(super) fn start(
+        method: Result<Arc<ServerMethod>, Status>,
+        head: RequestHead,
+        message: Bytes,
+        measure: CallMeasure,
+    ) -> Self {
+        let failed = |measure: &CallMeasure, status: Status| {
+            measure.end(status.code());
+            Self(Running::Failed(status))
+        };
+        let method = match method {
+            Ok(method) => method,
+            Err(status) => return failed(&measure, status),
+        };
+        if method.is_streaming() {
+            let stream = LocalStream::start(Ok(method), head, Box::pin(One(Some(message))), measure);
+            return Self(Running::Stream(Box::new(Only::of(stream))));
+        }
+        let deadline = Deadline::after(head.timeout);
+        match run::start_unary(&method, &head, message, &measure) {
+            Ok(future) => Self(Running::Handler { future, deadline, measure }),
+            Err(ending) => failed(&measure, answer::failure(ending)),
+        }
+    }
+}
+
+impl Future for LocalUnary {
+    type Output = Result<LocalAnswer, Status>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match &mut this.0 {
+            Running::Handler { future, deadline, measure } => {
+                let outcome = match ready!(run::poll(future.as_mut(), deadline, cx)) {
+                    Ok(outcome) => outcome.map_err(answer::failure),
+                    Err(status) => {
+                        let measure = std::mem::take(measure);
+                        measure::ending_with(&status, std::mem::replace(&mut this.0, Running::Over));
+                        measure.end(status.code());
+                        return Poll::Ready(Err(status));
+                    }
+                };
+                match &outcome {
+                    Ok(answer) => {
+                        measure.sent(answer.message.len());
+                        measure.end(Code::Ok);
+                    }
+                    Err(status) => measure.end(status.code()),
+                }
+                this.0 = Running::Over;
+                Poll::Ready(outcome)
+            }
+            Running::Stream(only) => {
+                let answer = ready!(only.poll(cx));
+                this.0 = Running::Over;
+                Poll::Ready(answer)
+            }
+            running => match std::mem::replace(running, Running::Over) {
+                Running::Failed(status) => Poll::Ready(Err(status)),
+                // It has given its answer.
+                _ => Poll::Pending,
+            },
+        }
+    }
+}
+
+impl fmt::Debug for LocalUnary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalUnary").finish_non_exhaustive()
+    }
+}
+
+/// Of a stream of answers, the only one.
+struct Only {
+    stream: LocalStream,
+    answer: LocalAnswer,
+    has_head: bool,
+    message: Option<Bytes>,
+}
+
+impl Only {
+    fn of(stream: LocalStream) -> Self {
+        Self { stream, answer: LocalAnswer::default(), has_head: false, message: None }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<LocalAnswer, Status>> {
+        if !self.has_head {
+            self.answer.metadata = ready!(self.stream.poll_head(cx))?;
+            self.has_head = true;
+        }
+        while let Some(message) = ready!(Pin::new(&mut self.stream).poll_next(cx)?) {
+            if self.message.replace(message).is_some() {
+                return Poll::Ready(Err(codec::more_than_one_message()));
+            }
+        }
+        let mut answer = std::mem::take(&mut self.answer);
+        answer.trailers = self.stream.take_trailers().unwrap_or_default();
+        answer.message = self.message.take().ok_or_else(codec::no_message)?;
+        Poll::Ready(Ok(answer))
+    }
+}
+
+/// A stream of one message.
+struct One(Option<Bytes>);
+
+impl Stream for One {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}

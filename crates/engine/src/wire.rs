@@ -1,0 +1,14 @@
+//! What gRPC puts into fields, as pure functions, for protocols beside it that carry the same calls: gRPC-Web and
+//! Connect.
+
+pub use crate::grpc::code::from_http_status;
+pub use crate::grpc::codec::{more_than_one_message, no_message};
+pub use crate::grpc::metadata::{
+    MetadataTooLarge, SENT_SIZE_MAX as METADATA_SIZE_MAX, is_written_by_transport, receive_foreign,
+};
+pub use crate::grpc::request::{Refusal, emit as emit_request, receive as receive_request};
+pub use crate::grpc::response::{
+    ResponseHead, emit_head as emit_response, receive_head as receive_response, receive_trailers,
+    receive_trailers_only,
+};
+pub use crate::grpc::status::emit as emit_ending;

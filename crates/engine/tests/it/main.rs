@@ -1,0 +1,4 @@
+//! The engine over sockets, without a face.
+
+mod beside;
+mod raw;
