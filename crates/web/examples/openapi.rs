@@ -1,0 +1,37 @@
+//! Prints the OpenAPI document of services whose `.proto` files are at hand:
+//!
+//! ```sh
+//! cargo run -p thalweg-web --example openapi -- FOLDER FILE.proto [--schema-names] [--enum-numbers]
+//! ```
+//!
+//! It has all services of the file.
+
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+
+use thalweg_protobuf::{Schema, Service, sources};
+use thalweg_web::comments::Comments;
+use thalweg_web::openapi::{Info, document};
+use thalweg_web::transcoding::Rules;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (flags, words): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|word| word.starts_with("--"));
+    let [folder, file] = words.as_slice() else {
+        return Err("give the folder that imports begin at, and a .proto file in it".into());
+    };
+    let root = PathBuf::from(folder);
+    let set = sources::compile(&[file], move |name| fs::read_to_string(root.join(name)).ok())?;
+    let schema = Schema::from_descriptor_set(&set)?;
+    let of_file = |service: &Service<'_>| service.file().name() == file;
+    let services: Vec<&str> = schema.services().filter(of_file).map(Service::full_name).collect();
+    let info = Info {
+        schema_names: flags.iter().any(|flag| flag == "--schema-names"),
+        enum_numbers: flags.iter().any(|flag| flag == "--enum-numbers"),
+        comments: Comments::from_descriptor_set(&set),
+        ..Info::default()
+    };
+    println!("{}", document(&Rules::new(&schema, services)?, &info));
+    Ok(())
+}

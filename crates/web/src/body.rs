@@ -1,0 +1,261 @@
+//! The body of a request or an answer: [`Body`].
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use thalweg_engine::raw::{OutgoingBody, Trailers};
+use thalweg_engine::{Code, RawBody, Status};
+
+use crate::compression::too_large;
+use crate::http1::received_body::ReceivedBody;
+
+/// The body of a request or an answer, whatever it is made of and whichever version of HTTP carries it.
+#[derive(Default)]
+pub struct Body(Kind);
+
+#[derive(Default)]
+enum Kind {
+    #[default]
+    Empty,
+    Whole(Bytes, Trailers),
+    /// From a connection of HTTP/2.
+    Received(RawBody),
+    /// From one of HTTP/1.1.
+    Http1(ReceivedBody),
+    Other(Pin<Box<dyn http_body::Body<Data = Bytes, Error = Status> + Send>>),
+}
+
+/// What an error of another's body is.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl Body {
+    /// One without anything.
+    pub const fn empty() -> Self {
+        Self(Kind::Empty)
+    }
+
+    /// Bytes, and nothing behind them.
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self::with_trailers(bytes.into(), Trailers::None)
+    }
+
+    /// Bytes, and what follows them.
+    pub(crate) fn with_trailers(bytes: Bytes, trailers: Trailers) -> Self {
+        Self(Kind::Whole(bytes, trailers))
+    }
+
+    /// Any body as one of this type. An error of it is a [`Status`] if it is one, or has one as its source; else it is
+    /// INTERNAL.
+    pub fn new<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        if body.is_end_stream() {
+            return Self::empty();
+        }
+        Self(Kind::Other(Box::pin(Foreign(Box::pin(body)))))
+    }
+
+    /// A body that is made as it is sent.
+    pub(crate) fn streaming<B>(body: B) -> Self
+    where
+        B: http_body::Body<Data = Bytes, Error = Status> + Send + 'static,
+    {
+        Self(Kind::Other(Box::pin(body)))
+    }
+
+    pub(crate) fn received(body: ReceivedBody) -> Self {
+        Self(Kind::Http1(body))
+    }
+
+    /// All of it, where it is known to be there; it is empty then.
+    pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+        match std::mem::take(&mut self.0) {
+            Kind::Empty => Some((Bytes::new(), Trailers::None)),
+            Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
+            Kind::Received(mut body) => {
+                let whole = body.take_whole();
+                self.0 = Kind::Received(body);
+                whole
+            }
+            other @ (Kind::Http1(_) | Kind::Other(_)) => {
+                self.0 = other;
+                None
+            }
+        }
+    }
+
+    /// All of it, as it comes.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED as soon as it has more than `size_max` bytes, or says that it will have; else what keeps it
+    /// from being read.
+    pub(crate) async fn gather(mut self, size_max: usize) -> Result<Bytes, Status> {
+        let announced = http_body::Body::size_hint(&self).lower();
+        if let Some(size) = usize::try_from(announced).ok().filter(|size| *size > size_max) {
+            return Err(too_large(size, size_max));
+        }
+        if let Kind::Http1(body) = &self.0 {
+            body.is_wanted_whole();
+        }
+        let mut first = Bytes::new();
+        let mut all = Vec::new();
+        while let Some(frame) = std::future::poll_fn(|cx| {
+            let body = Pin::new(&mut self);
+            http_body::Body::poll_frame(body, cx)
+        })
+        .await
+        {
+            let Ok(piece) = frame?.into_data() else { continue };
+            let size = first.len() + all.len() + piece.len();
+            if size > size_max {
+                return Err(too_large(size, size_max));
+            }
+            if first.is_empty() && all.is_empty() {
+                first = piece;
+                continue;
+            }
+            if all.is_empty() {
+                all = Vec::from(std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&piece);
+        }
+        Ok(if all.is_empty() { first } else { all.into() })
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match &mut self.0 {
+            Kind::Empty => Poll::Ready(None),
+            Kind::Whole(bytes, _) if !bytes.is_empty() => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
+            }
+            Kind::Whole(_, trailers) => {
+                let fields: Option<HeaderMap> = std::mem::take(trailers).into_fields();
+                self.0 = Kind::Empty;
+                Poll::Ready(fields.map(|fields| Ok(Frame::trailers(fields))))
+            }
+            Kind::Received(body) => Pin::new(body).poll_frame(cx),
+            Kind::Http1(body) => Pin::new(body).poll_frame(cx),
+            Kind::Other(body) => body.as_mut().poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Empty => true,
+            Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
+            Kind::Received(body) => body.is_end_stream(),
+            Kind::Http1(body) => body.is_end_stream(),
+            Kind::Other(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Empty => SizeHint::with_exact(0),
+            Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Received(body) => body.size_hint(),
+            Kind::Http1(body) => body.size_hint(),
+            Kind::Other(body) => body.size_hint(),
+        }
+    }
+}
+
+impl OutgoingBody for Body {
+    fn status(error: Status) -> Status {
+        error
+    }
+
+    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+        self.take_whole()
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::whole(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::whole(bytes)
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        Self::whole(text)
+    }
+}
+
+impl From<RawBody> for Body {
+    fn from(body: RawBody) -> Self {
+        Self(Kind::Received(body))
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Empty => f.write_str("Body(empty)"),
+            Kind::Whole(bytes, _) => write!(f, "Body({} bytes)", bytes.len()),
+            Kind::Received(body) => write!(f, "Body({body:?})"),
+            Kind::Http1(_) | Kind::Other(_) => f.write_str("Body(it comes)"),
+        }
+    }
+}
+
+/// A body whose errors become statuses.
+struct Foreign<B>(Pin<Box<B>>);
+
+impl<B> http_body::Body for Foreign<B>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = self.0.as_mut().poll_frame(cx);
+        frame.map(|frame| frame.map(|frame| frame.map_err(|error| to_status(&*error.into()))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.size_hint()
+    }
+}
+
+#[cold]
+fn to_status(error: &(dyn Error + Send + Sync + 'static)) -> Status {
+    let mut source: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = source {
+        if let Some(status) = error.downcast_ref::<Status>() {
+            return status.clone();
+        }
+        source = error.source();
+    }
+    Status::new(Code::Internal, error.to_string())
+}

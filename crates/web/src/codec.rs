@@ -1,0 +1,107 @@
+//! Messages on the way between the wire bytes that methods have and what a client has in their place.
+
+use bytes::Bytes;
+use thalweg_engine::{Code, Status};
+use thalweg_protobuf::{MessageType, json, msgpack};
+
+/// What the messages of a request and its answer are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Codec {
+    /// Wire bytes of Protobuf.
+    Proto,
+    /// ProtoJSON.
+    Json,
+    /// MessagePack, by the rules of ProtoJSON.
+    MessagePack,
+}
+
+/// How messages are read and written that are no wire bytes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CodecOptions {
+    pub(crate) parse: json::ParseOptions,
+    pub(crate) print: json::PrintOptions,
+}
+
+/// The names of all.
+pub(crate) const CODECS: [&str; 3] = ["proto", "json", "msgpack"];
+
+impl Codec {
+    /// By its name, in whatever case.
+    pub(crate) fn named(name: &str) -> Option<Codec> {
+        let all = [Codec::Proto, Codec::Json, Codec::MessagePack];
+        all.into_iter().find(|codec| codec.name().eq_ignore_ascii_case(name))
+    }
+
+    /// As content types have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Codec::Proto => "proto",
+            Codec::Json => "json",
+            Codec::MessagePack => "msgpack",
+        }
+    }
+
+    /// The wire bytes of a message that a client has sent.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT, with the place and the field of what is wrong.
+    pub(crate) fn read(
+        self,
+        message_type: MessageType<'_>,
+        message: Bytes,
+        options: &CodecOptions,
+    ) -> Result<Bytes, Status> {
+        let mut wire = Vec::with_capacity(message.len());
+        let invalid = |problem: &dyn std::fmt::Display| {
+            let why = format!("the request is no {}: {problem}", message_type.full_name());
+            Status::new(Code::InvalidArgument, why)
+        };
+        match self {
+            Codec::Proto => return Ok(message),
+            Codec::Json => json::parse(message_type, &message, &options.parse, &mut wire)
+                .map_err(|error| invalid(&error))?,
+            Codec::MessagePack => msgpack::parse(message_type, &message, &options.parse, &mut wire)
+                .map_err(|error| invalid(&error))?,
+        }
+        Ok(wire.into())
+    }
+
+    /// What a client gets for the wire bytes of a message, in at most `size_max` bytes.
+    ///
+    /// # Errors
+    /// INTERNAL for what can't be printed, RESOURCE_EXHAUSTED for what is too long.
+    pub(crate) fn write(
+        self,
+        message_type: MessageType<'_>,
+        wire: Bytes,
+        options: &CodecOptions,
+        size_max: usize,
+    ) -> Result<Bytes, Status> {
+        let shortened;
+        let mut print = &options.print;
+        if size_max < print.len_max {
+            shortened = json::PrintOptions { len_max: size_max, ..print.clone() };
+            print = &shortened;
+        }
+        let mut message = Vec::with_capacity(wire.len() + wire.len() / 2 + 16);
+        let printed = match self {
+            Codec::Proto => return Ok(wire),
+            Codec::Json => json::print(message_type, &wire, print, &mut message),
+            Codec::MessagePack => msgpack::print(message_type, &wire, print, &mut message),
+        };
+        let within = |()| match message.len() {
+            len if len > print.len_max => Err(json::PrintError::TooLong { max: print.len_max }),
+            _ => Ok(()),
+        };
+        // What closes the message is not counted while it is printed.
+        printed.and_then(within).map_err(|error| {
+            let code = match &error {
+                json::PrintError::TooLong { .. } => Code::ResourceExhausted,
+                _ => Code::Internal,
+            };
+            let (name, codec) = (message_type.full_name(), self.name());
+            Status::new(code, format!("the answer, {name}, can't be written as {codec}: {error}"))
+        })?;
+        Ok(message.into())
+    }
+}

@@ -1,0 +1,270 @@
+//! The comments of `.proto` files, which a schema does not keep: [`Comments`].
+
+use std::collections::HashMap;
+
+use crate::records::{Record, Records};
+
+/// Messages that are declared in each other.
+const NESTING_MAX: usize = 64;
+
+/// What stands above the declarations of `.proto` files, or behind them: by the full names of services, methods,
+/// messages, fields, oneofs, enums and their values.
+///
+/// They come from the `SourceCodeInfo` of a descriptor set, if it has one: `protoc --include_source_info` writes it,
+/// and so does `thalweg-build`. Reflection and most other descriptors are without.
+///
+/// ```
+/// use thalweg_web::comments::Comments;
+///
+/// # let source = "syntax = 'proto3'; package shop;
+/// #     // What is for sale.
+/// #     message Item { string name = 1; // For people.
+/// #     }";
+/// # let set = thalweg_protobuf::sources::compile(&["shop.proto"], |_| Some(source.to_owned()))?;
+/// let comments = Comments::from_descriptor_set(&set);
+/// assert_eq!(comments.get("shop.Item"), Some("What is for sale."));
+/// assert_eq!(comments.get("shop.Item.name"), Some("For people."));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comments(HashMap<Box<str>, Box<str>>);
+
+impl Comments {
+    /// Of a `google.protobuf.FileDescriptorSet`. There are none where the set has none, or is no such set.
+    pub fn from_descriptor_set(set: &[u8]) -> Comments {
+        let mut comments = Comments::default();
+        comments.add_descriptor_set(set);
+        comments
+    }
+
+    /// Adds those of another set.
+    pub fn add_descriptor_set(&mut self, set: &[u8]) {
+        for (number, record) in Records::of(set) {
+            if let (1, Record::Len(file)) = (number, record) {
+                self.add_file(file);
+            }
+        }
+    }
+
+    /// Of a declaration, by its full name: `package.Service.Method`, `package.Enum.VALUE`.
+    pub fn get(&self, full_name: &str) -> Option<&str> {
+        self.0.get(full_name).map(AsRef::as_ref)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add_file(&mut self, file: &[u8]) {
+        let mut names = HashMap::new();
+        declare(file, Declared::File, "", &mut Vec::new(), &mut names);
+        let infos = Records::of(file).filter(|(number, _)| *number == 9);
+        for (_, info) in infos {
+            let Record::Len(info) = info else { continue };
+            for (number, location) in Records::of(info) {
+                if let (1, Record::Len(location)) = (number, location) {
+                    let Location { path, comment } = Location::read(location);
+                    if let (Some(name), Some(comment)) = (names.get(&path), comment) {
+                        self.0.insert(name.as_str().into(), comment.into());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `SourceCodeInfo.Location`: fields and indexes that lead to a declaration, and its comment.
+struct Location {
+    path: Vec<u64>,
+    comment: Option<String>,
+}
+
+impl Location {
+    fn read(bytes: &[u8]) -> Location {
+        let (mut path, mut leading, mut trailing) = (Vec::new(), None, None);
+        for (number, record) in Records::of(bytes) {
+            match number {
+                1 => path.extend(record.numbers()),
+                3 => leading = record.text().and_then(clean),
+                4 => trailing = record.text().and_then(clean),
+                _ => {}
+            }
+        }
+        Location { path, comment: leading.or(trailing) }
+    }
+}
+
+/// What a descriptor declares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Declared {
+    File,
+    Message,
+    Enum,
+    Service,
+    /// A field, a oneof, a value or a method, in which nothing is declared.
+    Part,
+}
+
+impl Declared {
+    /// The numbers of the fields that have what is declared in it.
+    fn parts(self) -> &'static [(u32, Declared)] {
+        match self {
+            Declared::File => &[(4, Declared::Message), (5, Declared::Enum), (6, Declared::Service)],
+            Declared::Message => {
+                &[(2, Declared::Part), (3, Declared::Message), (4, Declared::Enum), (8, Declared::Part)]
+            }
+            Declared::Enum | Declared::Service => &[(2, Declared::Part)],
+            Declared::Part => &[],
+        }
+    }
+
+    /// The number of the field that has its name; of a file, that of its package.
+    fn name(self) -> u32 {
+        if self == Declared::File { 2 } else { 1 }
+    }
+}
+
+/// Notes the full names of a descriptor and of all that is declared in it, by their paths.
+fn declare(
+    bytes: &[u8],
+    declared: Declared,
+    scope: &str,
+    path: &mut Vec<u64>,
+    names: &mut HashMap<Vec<u64>, String>,
+) {
+    if path.len() > 2 * NESTING_MAX {
+        return;
+    }
+    let is_name = |(number, _): &(u32, Record<'_>)| *number == declared.name();
+    let name = Records::of(bytes).filter(is_name).last().and_then(|(_, record)| record.text());
+    let name = name.unwrap_or_default();
+    let full_name = if scope.is_empty() { name.to_owned() } else { format!("{scope}.{name}") };
+    let mut counts = HashMap::new();
+    for (number, record) in Records::of(bytes) {
+        let part = declared.parts().iter().find(|(of, _)| *of == number);
+        let (Some((_, part)), Record::Len(bytes)) = (part, record) else { continue };
+        let index: &mut u64 = counts.entry(number).or_default();
+        path.extend([u64::from(number), *index]);
+        declare(bytes, *part, &full_name, path, names);
+        path.truncate(path.len() - 2);
+        *index += 1;
+    }
+    if declared != Declared::File {
+        names.insert(path.clone(), full_name);
+    }
+}
+
+/// Without what stands before each line, and without what is for linters: `(-- … --)`.
+fn clean(text: &str) -> Option<String> {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text.strip_prefix("*\n").unwrap_or(text);
+    while let Some((before, from)) = rest.split_once("(--") {
+        kept.push_str(before);
+        rest = from.split_once("--)").map_or("", |(_, behind)| behind);
+    }
+    kept.push_str(rest);
+    let lines = kept.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end());
+    let lines: Vec<&str> = lines.collect();
+    let text = lines.join("\n");
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_protobuf::sources;
+
+    use super::{Comments, clean};
+
+    #[test]
+    fn every_declaration_has_its_own() {
+        let source = r#"
+            syntax = "proto3";
+            package a.b;
+            // A service.
+            service S {
+                // A method.
+                // On two lines.
+                rpc M(Outer) returns (Outer.Inner);
+            }
+            /* Outer. */
+            message Outer {
+                string bare = 1;
+                int32 behind = 2; // Behind it.
+                // Inner.
+                message Inner {
+                    // Deep.
+                    int32 x = 1;
+                    // Inner enum.
+                    enum E { 
+                        // Zero.
+                        ZERO = 0; 
+                    }
+                }
+                // A choice.
+                oneof choice {
+                    // Left.
+                    string left = 3;
+                }
+            }
+            // An enum.
+            enum Color {
+                RED = 0;
+                GREEN = 1; // Green.
+            }
+        "#;
+        let set = sources::compile(&["a.proto"], |_| Some(source.to_owned())).unwrap();
+        let comments = Comments::from_descriptor_set(&set);
+        for (name, comment) in [
+            ("a.b.S", Some("A service.")),
+            ("a.b.S.M", Some("A method.\nOn two lines.")),
+            ("a.b.Outer", Some("Outer.")),
+            ("a.b.Outer.bare", None),
+            ("a.b.Outer.behind", Some("Behind it.")),
+            ("a.b.Outer.Inner", Some("Inner.")),
+            ("a.b.Outer.Inner.x", Some("Deep.")),
+            ("a.b.Outer.Inner.E", Some("Inner enum.")),
+            ("a.b.Outer.Inner.E.ZERO", Some("Zero.")),
+            ("a.b.Outer.choice", Some("A choice.")),
+            ("a.b.Outer.left", Some("Left.")),
+            ("a.b.Color", Some("An enum.")),
+            ("a.b.Color.GREEN", Some("Green.")),
+            ("a.b.Color.RED", None),
+        ] {
+            assert_eq!(comments.get(name), comment, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_has_none_or_is_no_set_has_none() {
+        for set in [&b""[..], b"\x0a\x05a", b"no set at all", b"\x0a\x00"] {
+            assert!(Comments::from_descriptor_set(set).is_empty());
+        }
+        // Messages in one another, deeper than any stack.
+        let deep = (0..20_000).fold(Vec::new(), |inner: Vec<u8>, _| {
+            let mut wire = vec![0x1a];
+            thalweg_protobuf::wire::put_varint(&mut wire, inner.len() as u64);
+            [wire, inner].concat()
+        });
+        let mut file = vec![0x22];
+        thalweg_protobuf::wire::put_varint(&mut file, deep.len() as u64);
+        let mut comments = Comments::default();
+        comments.add_file(&[file, deep].concat());
+        assert!(comments.is_empty());
+    }
+
+    #[test]
+    fn comments_are_cleaned() {
+        for (text, expected) in [
+            (" One.\n Two.\n", Some("One.\nTwo.")),
+            (" One.\n   - deeper\n\n Two.", Some("One.\n  - deeper\n\nTwo.")),
+            ("*\n One.\n", Some("One.")),
+            (" One.\n (-- api-linter: x\n disabled --)\n", Some("One.")),
+            ("  \n", None),
+            (" (-- never closed", None),
+        ] {
+            assert_eq!(clean(text).as_deref(), expected, "{text:?}");
+        }
+    }
+}

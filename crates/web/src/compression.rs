@@ -1,0 +1,204 @@
+//! Compression of bodies and messages, and which of it both sides know.
+
+use bytes::Bytes;
+use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status};
+
+/// How what is sent is compressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Compression {
+    /// With what.
+    pub encoding: Encoding,
+    /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller.
+    pub threshold: usize,
+}
+
+impl Compression {
+    /// None.
+    pub const NONE: Compression = Compression { encoding: Encoding::Identity, threshold: usize::MAX };
+
+    /// With this encoding, from [`COMPRESSION_THRESHOLD`] on.
+    pub fn with(encoding: Encoding) -> Compression {
+        Compression { encoding, threshold: COMPRESSION_THRESHOLD }
+    }
+
+    /// What is sent in the place of `message`, if it is worth it.
+    pub fn compress(&self, message: &[u8]) -> Option<Vec<u8>> {
+        if !self.encoding.compresses() || message.len() < self.threshold {
+            return None;
+        }
+        let mut compressed = Vec::new();
+        self.encoding.compress(message, &mut compressed);
+        (compressed.len() < message.len()).then_some(compressed)
+    }
+}
+
+/// A received message of at most `size_max` bytes, decompressed. No bytes are no bytes with each encoding.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED if it is larger, INTERNAL if it is not what the encoding says.
+pub fn decompress(encoding: Encoding, message: Bytes, size_max: usize) -> Result<Bytes, Status> {
+    if !encoding.compresses() || message.is_empty() {
+        return match message.len() {
+            size if size > size_max => Err(too_large(size, size_max)),
+            _ => Ok(message),
+        };
+    }
+    Ok(encoding.decompress(&message, size_max)?.into())
+}
+
+/// A message of `size` bytes, where at most `size_max` are accepted.
+pub(crate) fn too_large(size: usize, size_max: usize) -> Status {
+    let why = format!(
+        "received message larger than max ({size} vs. {size_max}): the receiver's max_decoding_message_size"
+    );
+    Status::new(Code::ResourceExhausted, why)
+}
+
+/// The encoding that a header names, as one that accepts `accepts`. No header, and an empty one, is identity.
+///
+/// # Errors
+/// UNIMPLEMENTED, with the accepted ones in its message.
+pub(crate) fn named(header: &str, value: Option<&[u8]>, accepts: EncodingSet) -> Result<Encoding, Status> {
+    let Some(name) = value.map(<[u8]>::trim_ascii).filter(|name| !name.is_empty()) else {
+        return Ok(Encoding::Identity);
+    };
+    from_name(name).filter(|encoding| accepts.contains(*encoding)).ok_or_else(|| {
+        let why = format!(
+            "{header} {:?} is not supported; accepted are {}",
+            String::from_utf8_lossy(name),
+            accepts.value()
+        );
+        Status::new(Code::Unimplemented, why)
+    })
+}
+
+/// How a server answers: as the client likes it best of what the server `offers`. One that says nothing reads what it
+/// has sent.
+///
+/// Of a quality (RFC 9110 §12.4.2) only 0 counts: the order of the list is the client's.
+pub(crate) fn for_answer<'a>(
+    accept: impl Iterator<Item = &'a [u8]>,
+    request: Encoding,
+    offers: EncodingSet,
+) -> Encoding {
+    let mut accept = accept.peekable();
+    if accept.peek().is_none() {
+        return if offers.contains(request) { request } else { Encoding::Identity };
+    }
+    let known = accept.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(listed);
+    known.into_iter().find(|encoding| offers.contains(*encoding)).unwrap_or_default()
+}
+
+/// How a server answers a client whose list is in no order: gRPC's, unlike Connect's.
+pub(crate) fn common(offers: EncodingSet, accepts: EncodingSet) -> Encoding {
+    let both = |encoding: &Encoding| offers.contains(*encoding) && accepts.contains(*encoding);
+    let compressing = Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses());
+    compressing.into_iter().find(both).unwrap_or_default()
+}
+
+/// An encoding of a list, unless it is unknown or refused.
+fn listed(item: &[u8]) -> Option<Encoding> {
+    let mut parts = item.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let encoding = from_name(parts.next()?)?;
+    let is_refused = |parameter: &[u8]| match parameter {
+        [b'q' | b'Q', b'=', quality @ ..] => quality.iter().all(|byte| matches!(byte, b'0' | b'.')),
+        _ => false,
+    };
+    (!parts.any(is_refused)).then_some(encoding)
+}
+
+/// Content codings are read in whatever case (RFC 9110 §8.4.1).
+fn from_name(name: &[u8]) -> Option<Encoding> {
+    Encoding::ALL.iter().copied().find(|encoding| encoding.name().as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// What a client says that it accepts; identity alone has to be said, or the server would take the request's.
+pub(crate) fn accept_value(accepts: EncodingSet) -> String {
+    let compressing =
+        Encoding::ALL.iter().filter(|encoding| encoding.compresses() && accepts.contains(**encoding));
+    let names: Vec<&str> = compressing.map(|encoding| encoding.name()).collect();
+    if names.is_empty() { Encoding::Identity.name().to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::failure;
+
+    #[test]
+    fn only_what_becomes_smaller_is_compressed() {
+        let gzip = Compression { encoding: Encoding::Gzip, threshold: 100 };
+        let long = vec![b'a'; 100];
+        let compressed = gzip.compress(&long).unwrap();
+        assert!(compressed.len() < 50);
+        assert_eq!(decompress(Encoding::Gzip, compressed.into(), 100).unwrap(), long);
+        assert_eq!(gzip.compress(&long[..99]), None);
+        assert_eq!(gzip.compress(&(0..=255).collect::<Vec<u8>>()), None);
+        assert_eq!(Compression { encoding: Encoding::Gzip, threshold: 0 }.compress(b""), None);
+        assert_eq!(Compression::NONE.compress(&long), None);
+        assert_eq!(Compression::with(Encoding::Gzip).threshold, COMPRESSION_THRESHOLD);
+    }
+
+    #[test]
+    fn what_is_decompressed_is_bounded() {
+        let check = |encoding: Encoding, message: &[u8], size_max, expected: Result<&[u8], Code>| {
+            let outcome = decompress(encoding, Bytes::copy_from_slice(message), size_max);
+            assert_eq!(outcome.as_deref().map_err(Status::code), expected, "{encoding:?}");
+        };
+        let mut bomb = Vec::new();
+        let zeros = vec![0; 1 << 20];
+        Encoding::Gzip.compress(&zeros, &mut bomb);
+        check(Encoding::Identity, b"abc", 3, Ok(b"abc"));
+        check(Encoding::Identity, b"abcd", 3, Err(Code::ResourceExhausted));
+        check(Encoding::Gzip, b"", 3, Ok(b""));
+        check(Encoding::Gzip, b"abc", 3, Err(Code::Internal));
+        check(Encoding::Gzip, &bomb, 1000, Err(Code::ResourceExhausted));
+        check(Encoding::Gzip, &bomb, 1 << 20, Ok(&zeros));
+    }
+
+    #[test]
+    fn encodings_by_their_headers() {
+        let gzip = EncodingSet::IDENTITY.with(Encoding::Gzip);
+        let check = |value: Option<&str>, expected: Result<Encoding, &str>| {
+            let outcome = named("content-encoding", value.map(str::as_bytes), gzip);
+            assert_eq!(outcome.as_ref().map_err(Status::message).copied(), expected);
+        };
+        check(None, Ok(Encoding::Identity));
+        check(Some(""), Ok(Encoding::Identity));
+        check(Some("identity"), Ok(Encoding::Identity));
+        check(Some(" GZIP "), Ok(Encoding::Gzip));
+        check(Some("foo"), Err("content-encoding \"foo\" is not supported; accepted are identity,gzip"));
+        check(
+            Some("deflate"),
+            Err("content-encoding \"deflate\" is not supported; accepted are identity,gzip"),
+        );
+        assert_eq!(failure(named("x", Some(b"foo"), gzip)).0, Code::Unimplemented);
+    }
+
+    #[test]
+    fn answers_are_as_the_client_likes_them() {
+        let check = |accept: &[&str], request, offers, expected| {
+            let accept = accept.iter().map(|value| value.as_bytes());
+            assert_eq!(for_answer(accept, request, offers), expected);
+        };
+        let (all, none) = (EncodingSet::ALL, EncodingSet::IDENTITY);
+        check(&[], Encoding::Identity, all, Encoding::Identity);
+        check(&[], Encoding::Gzip, all, Encoding::Gzip);
+        check(&[], Encoding::Gzip, none, Encoding::Identity);
+        check(&["identity"], Encoding::Gzip, all, Encoding::Identity);
+        check(&["deflate,gzip"], Encoding::Identity, all, Encoding::Deflate);
+        check(&["foo, Gzip, deflate"], Encoding::Identity, all, Encoding::Gzip);
+        check(&["foo", "gzip"], Encoding::Identity, all, Encoding::Gzip);
+        check(&["gzip;q=0, deflate;q=0.5"], Encoding::Identity, all, Encoding::Deflate);
+        check(&["gzip; q=0.000"], Encoding::Gzip, all, Encoding::Identity);
+        check(&["gzip"], Encoding::Identity, none, Encoding::Identity);
+        check(&["foo"], Encoding::Gzip, all, Encoding::Identity);
+    }
+
+    #[test]
+    fn what_a_client_says() {
+        assert_eq!(accept_value(EncodingSet::IDENTITY), "identity");
+        let both = EncodingSet::IDENTITY.with(Encoding::Deflate).with(Encoding::Gzip);
+        assert_eq!(accept_value(both), "gzip, deflate");
+    }
+}

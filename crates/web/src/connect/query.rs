@@ -1,0 +1,227 @@
+//! The query of a unary call by GET.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use thalweg_engine::{Code, Status};
+
+use crate::base64::URL_SAFE;
+
+/// What the query of a GET says. Of a name that comes twice the first counts, and unknown ones are passed over.
+#[derive(Debug, Default)]
+pub(super) struct Query<'a> {
+    version: Option<Cow<'a, [u8]>>,
+    encoding: Option<Cow<'a, [u8]>>,
+    compression: Option<Cow<'a, [u8]>>,
+    base64: Option<Cow<'a, [u8]>>,
+    message: Option<Cow<'a, [u8]>>,
+}
+
+impl<'a> Query<'a> {
+    pub(super) fn parse(query: &'a str) -> Query<'a> {
+        let mut parsed = Query::default();
+        for pair in query.split('&') {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let place = match &*decode(name) {
+                b"connect" => &mut parsed.version,
+                b"encoding" => &mut parsed.encoding,
+                b"compression" => &mut parsed.compression,
+                b"base64" => &mut parsed.base64,
+                b"message" => &mut parsed.message,
+                _ => continue,
+            };
+            place.get_or_insert_with(|| decode(value));
+        }
+        parsed
+    }
+
+    /// Whether it is Connect's: it says so, or what messages are and which one this is.
+    pub(super) fn is_connect(&self) -> bool {
+        self.version.is_some() || self.encoding.is_some() && self.message.is_some()
+    }
+
+    /// # Errors
+    /// INVALID_ARGUMENT, if it is another version than there is, or none and that `is_required`.
+    pub(super) fn check_version(&self, is_required: bool) -> Result<(), Status> {
+        match self.version.as_deref() {
+            Some(b"v1") => Ok(()),
+            None if !is_required => Ok(()),
+            None => Err(invalid("the query has no connect=v1, which this server requires")),
+            Some(other) => {
+                let other = String::from_utf8_lossy(other);
+                Err(invalid(format!("connect={other} is not supported: the query must have connect=v1")))
+            }
+        }
+    }
+
+    /// What messages are.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT, if it is not said.
+    pub(super) fn encoding(&self) -> Result<&[u8], Status> {
+        self.encoding.as_deref().ok_or_else(|| invalid("the query has no encoding"))
+    }
+
+    /// With what the message is compressed.
+    pub(super) fn compression(&self) -> Option<&[u8]> {
+        self.compression.as_deref()
+    }
+
+    /// The message, as it is compressed.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT, if there is none, or if it is not the Base64 that it should be.
+    pub(super) fn message(self) -> Result<Vec<u8>, Status> {
+        let message = self.message.ok_or_else(|| invalid("the query has no message"))?;
+        if self.base64.as_deref() != Some(b"1") {
+            return Ok(message.into_owned());
+        }
+        URL_SAFE
+            .decode(&*message)
+            .map_err(|error| invalid(format!("the message in the query is no URL-safe Base64: {error}")))
+    }
+}
+
+/// A query for `message`, in the order that lets caches find it again. `is_text` says that it is readable as it is.
+pub(super) fn write(codec: &str, compression: Option<&str>, message: &[u8], is_text: bool) -> String {
+    let mut query = String::from("connect=v1");
+    let text = str::from_utf8(message).ok().filter(|_| is_text);
+    if text.is_none() {
+        query.push_str("&base64=1");
+    }
+    if let Some(compression) = compression {
+        query.push_str("&compression=");
+        query.push_str(compression);
+    }
+    query.push_str("&encoding=");
+    push_encoded(codec.as_bytes(), &mut query);
+    query.push_str("&message=");
+    match text {
+        Some(text) => push_encoded(text.as_bytes(), &mut query),
+        None => URL_SAFE.encode_string(message, &mut query),
+    }
+    query
+}
+
+/// RFC 3986 §2.3: what needs no encoding anywhere.
+fn push_encoded(bytes: &[u8], out: &mut String) {
+    for byte in bytes {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(*byte));
+            }
+            _ => {
+                let digit = |nibble: u8| char::from(b"0123456789ABCDEF"[usize::from(nibble)]);
+                out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+    }
+}
+
+/// A name or a value of a query. `+` is a space, as forms have it; a `%` without two digits stands for itself.
+fn decode(text: &str) -> Cow<'_, [u8]> {
+    let text = text.as_bytes();
+    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Cow::Borrowed(text);
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        decoded.push(match (first, behind) {
+            (b'+', _) => b' ',
+            (b'%', [high, low, behind @ ..]) => match (digit(*high), digit(*low)) {
+                (Some(high), Some(low)) => {
+                    rest = behind;
+                    (high * 16 + low) as u8
+                }
+                _ => b'%',
+            },
+            _ => *first,
+        });
+    }
+    Cow::Owned(decoded)
+}
+
+fn invalid(why: impl Into<Cow<'static, str>>) -> Status {
+    Status::new(Code::InvalidArgument, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Seeded;
+
+    #[test]
+    fn messages() {
+        let check = |query: &str, expected: Result<&[u8], &str>| {
+            let message = Query::parse(query).message();
+            assert_eq!(message.as_deref().map_err(Status::message), expected, "{query}");
+        };
+        check("message=%7B%22a%22%3A1%7D&encoding=json", Ok(b"{\"a\":1}"));
+        check("encoding=json&message={\"a\":1}", Ok(b"{\"a\":1}"));
+        check("message=a+b%2Bc%2", Ok(b"a b+c%2"));
+        check("message=", Ok(b""));
+        check("message", Ok(b""));
+        check("mess%61ge=a&message=b", Ok(b"a"));
+        check("message=%ff", Ok(b"\xff"));
+        check("x=1&&base64=1&message=-_8", Ok(b"\xfb\xff"));
+        check("base64=1&message=YQ%3D%3D", Ok(b"a"));
+        check("base64=1&message=YQ==", Ok(b"a"));
+        check("base64=1&message=", Ok(b""));
+        check("base64=0&message=YQ", Ok(b"YQ"));
+        check("base64=&message=YQ", Ok(b"YQ"));
+        let malformed = "the message in the query is no URL-safe Base64: Invalid symbol 47, offset 0.";
+        check("base64=1&message=/w", Err(malformed));
+        check("encoding=json", Err("the query has no message"));
+        check("", Err("the query has no message"));
+    }
+
+    #[test]
+    fn versions() {
+        let check = |query: &str, is_required, expected: Result<(), &str>| {
+            let outcome = Query::parse(query).check_version(is_required);
+            assert_eq!(outcome.as_ref().map_err(Status::message).copied(), expected, "{query}");
+        };
+        check("connect=v1", true, Ok(()));
+        check("message=", false, Ok(()));
+        check("message=", true, Err("the query has no connect=v1, which this server requires"));
+        check("connect=v2", false, Err("connect=v2 is not supported: the query must have connect=v1"));
+        check("connect=", false, Err("connect= is not supported: the query must have connect=v1"));
+    }
+
+    #[test]
+    fn which_are_connect() {
+        let check = |query: &str, expected| assert_eq!(Query::parse(query).is_connect(), expected, "{query}");
+        check("connect=v1", true);
+        check("encoding=json&message=a", true);
+        check("message=a", false);
+        check("encoding=json", false);
+        check("", false);
+    }
+
+    #[test]
+    fn queries_come_back() {
+        let mut seeded = Seeded(5);
+        for _ in 0..2_000 {
+            let message = seeded.bytes(0..30);
+            for is_text in [false, true] {
+                let query = write("a+b", Some("gzip"), &message, is_text);
+                assert!(query.starts_with("connect=v1"), "{query}");
+                let parsed = Query::parse(&query);
+                assert_eq!(parsed.encoding().unwrap(), b"a+b");
+                assert_eq!(parsed.compression(), Some(&b"gzip"[..]));
+                assert_eq!(parsed.message().unwrap(), message);
+            }
+            let noise =
+                seeded.words(&["message=", "base64=1", "&", "%", "4", "g", "=", "+", "\u{e9}"], 0..10);
+            let _ = Query::parse(&noise).message();
+        }
+        assert_eq!(
+            write("json", None, b"{\"a\": 1}", true),
+            "connect=v1&encoding=json&message=%7B%22a%22%3A%201%7D"
+        );
+        assert_eq!(write("proto", None, b"a", false), "connect=v1&base64=1&encoding=proto&message=YQ");
+    }
+}

@@ -1,0 +1,495 @@
+//! The head of a request: read by servers, written by clients.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use thalweg_engine::{Code, Encoding, EncodingSet, Status};
+
+use super::answer::Answering;
+use super::names::{PROTOCOL_VERSION, STREAM_ENCODING, STREAM_SUBTYPE, VERSION};
+use super::query::{self, Query};
+use super::timeout;
+use crate::compression::{self, Compression};
+use crate::content_type::{self, strip_prefix};
+use crate::fields;
+
+/// `connect-accept-encoding`.
+const STREAM_ACCEPT: HeaderName = HeaderName::from_static("connect-accept-encoding");
+
+/// What a server takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// What messages may be: `proto`, `json`.
+    pub codecs: &'a [&'a str],
+    /// Whether unary requests must say that they are Connect's. Without it, what somebody types into curl is one too.
+    pub requires_version: bool,
+    /// How messages may be compressed.
+    pub accepts: EncodingSet,
+    /// How answers are compressed, for clients that like it.
+    pub offers: EncodingSet,
+}
+
+/// In which way a request has its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// The body is the message.
+    Post,
+    /// The query has the message, decoded but compressed as the head says. Only methods without side effects take it.
+    Get {
+        /// The message.
+        message: Bytes,
+    },
+    /// The body is a row of envelopes.
+    Stream,
+}
+
+/// What the head of a request says.
+#[derive(Clone, Debug)]
+pub struct RequestHead<'a> {
+    /// Where its messages are.
+    pub shape: Shape,
+    /// What they are: one of [`Rules::codecs`].
+    pub codec: &'a str,
+    /// The time that the caller waits.
+    pub timeout: Option<Duration>,
+    /// How they are compressed.
+    pub encoding: Encoding,
+    /// How the answer is.
+    pub answer_encoding: Encoding,
+    /// The metadata, `user-agent` included.
+    pub metadata: HeaderMap,
+}
+
+impl<'a> RequestHead<'a> {
+    /// How this request is answered.
+    pub fn answering(&self) -> Answering<'a> {
+        Answering {
+            compression: Compression::with(self.answer_encoding),
+            is_stream: self.shape == Shape::Stream,
+            is_get: matches!(self.shape, Shape::Get { .. }),
+            ..Answering::unary(self.codec)
+        }
+    }
+}
+
+/// Why a request is not taken as a call.
+#[derive(Clone, Debug)]
+pub enum Refusal<'a> {
+    /// Neither POST nor GET: HTTP status 405.
+    MethodNotAllowed,
+    /// Its messages are what the server does not read: HTTP status 415.
+    UnsupportedMediaType,
+    /// It is Connect's, but malformed or unsupported: the call ends with this status.
+    Status(Status, Answering<'a>),
+}
+
+impl Refusal<'_> {
+    /// The answer.
+    pub fn answer(&self) -> Response<Bytes> {
+        let (status, allow) = match self {
+            Refusal::Status(status, answering) => return answering.failure(status),
+            Refusal::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, Some("GET, POST")),
+            Refusal::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, None),
+        };
+        let mut answer = Response::new(Bytes::new());
+        *answer.status_mut() = status;
+        if let Some(allow) = allow {
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+        }
+        answer
+    }
+}
+
+/// Reads the head of a request. A request is Connect's if its path is that of a method and
+///
+/// - it is a POST of `application/…` that is no other protocol's, or
+/// - a GET whose query says so, or says what the message is: other GETs are `None` here.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn read_request<'a>(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    rules: &Rules<'a>,
+) -> Result<Option<RequestHead<'a>>, Refusal<'a>> {
+    match *method {
+        Method::POST => read_post(headers, rules).map(Some),
+        Method::GET => {
+            let query = Query::parse(uri.query().unwrap_or_default());
+            if query.is_connect() { read_get(query, headers, rules).map(Some) } else { Ok(None) }
+        }
+        _ => Err(Refusal::MethodNotAllowed),
+    }
+}
+
+/// Whether the query of a GET is Connect's.
+pub(crate) fn is_get(uri: &Uri) -> bool {
+    Query::parse(uri.query().unwrap_or_default()).is_connect()
+}
+
+fn read_post<'a>(headers: &HeaderMap, rules: &Rules<'a>) -> Result<RequestHead<'a>, Refusal<'a>> {
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let subtype = content_type::application(content_type).ok_or(Refusal::UnsupportedMediaType)?;
+    let stream = strip_prefix(subtype, STREAM_SUBTYPE);
+    let codec = rules.codec(stream.unwrap_or(subtype).as_bytes())?;
+    let answering = Answering { is_stream: stream.is_some(), ..Answering::unary(codec) };
+    let shape = if stream.is_some() { Shape::Stream } else { Shape::Post };
+    let (encoding, accept) =
+        if stream.is_some() { (STREAM_ENCODING, STREAM_ACCEPT) } else { (CONTENT_ENCODING, ACCEPT_ENCODING) };
+    let asked = headers.get(&encoding).map(HeaderValue::as_bytes);
+    let encoding = compression::named(encoding.as_str(), asked, rules.accepts);
+    // The content type of a stream says what it is.
+    let version = check_version(headers, rules.requires_version && stream.is_none());
+    let read =
+        version.and(encoding).and_then(|encoding| head(shape, codec, encoding, &accept, headers, rules));
+    read.map_err(|status| Refusal::Status(status, answering))
+}
+
+fn read_get<'a>(
+    query: Query<'_>,
+    headers: &HeaderMap,
+    rules: &Rules<'a>,
+) -> Result<RequestHead<'a>, Refusal<'a>> {
+    let answering = Answering { is_get: true, ..Answering::unary("") };
+    let refused = |status| Refusal::Status(status, answering);
+    query.check_version(rules.requires_version).map_err(refused)?;
+    let codec = rules.codec(query.encoding().map_err(refused)?)?;
+    let read = || {
+        let encoding = compression::named("compression", query.compression(), rules.accepts)?;
+        let message = query.message()?.into();
+        head(Shape::Get { message }, codec, encoding, &ACCEPT_ENCODING, headers, rules)
+    };
+    read().map_err(refused)
+}
+
+fn head<'a>(
+    shape: Shape,
+    codec: &'a str,
+    encoding: Encoding,
+    accept: &HeaderName,
+    headers: &HeaderMap,
+    rules: &Rules<'_>,
+) -> Result<RequestHead<'a>, Status> {
+    let accept = headers.get_all(accept).iter().map(HeaderValue::as_bytes);
+    Ok(RequestHead {
+        shape,
+        codec,
+        timeout: timeout::read(headers)?,
+        encoding,
+        answer_encoding: compression::for_answer(accept, encoding, rules.offers),
+        metadata: fields::received(headers)?,
+    })
+}
+
+fn check_version(headers: &HeaderMap, is_required: bool) -> Result<(), Status> {
+    let why = match headers.get(PROTOCOL_VERSION) {
+        Some(version) if version == VERSION => return Ok(()),
+        None if !is_required => return Ok(()),
+        None => format!("the request has no {PROTOCOL_VERSION}: {VERSION}, which this server requires"),
+        Some(other) => format!("{PROTOCOL_VERSION} must be {VERSION}, and is {other:?}"),
+    };
+    Err(Status::new(Code::InvalidArgument, why))
+}
+
+impl<'a> Rules<'a> {
+    fn codec(&self, name: &[u8]) -> Result<&'a str, Refusal<'a>> {
+        let known = self.codecs.iter().find(|codec| codec.as_bytes().eq_ignore_ascii_case(name));
+        known.copied().ok_or(Refusal::UnsupportedMediaType)
+    }
+}
+
+/// What the head of a request is written from.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// `/package.Service/Method`, with what may stand before it.
+    pub path: &'a str,
+    /// What messages are.
+    pub codec: &'a str,
+    /// The time that the call has.
+    pub timeout: Option<Duration>,
+    /// How messages are compressed.
+    pub compression: Compression,
+    /// How those of the answer may be.
+    pub accepts: EncodingSet,
+    /// The metadata. What the protocols and HTTP write themselves is left out, `user-agent` too.
+    pub metadata: &'a HeaderMap,
+}
+
+impl Call<'_> {
+    /// A unary call.
+    ///
+    /// # Errors
+    /// INTERNAL for a path that no URL has, RESOURCE_EXHAUSTED for metadata that is too large.
+    pub fn post(&self, message: &[u8]) -> Result<Request<Bytes>, Status> {
+        let compressed = self.compression.compress(message);
+        let mut request = self.request(Method::POST, self.path, &ACCEPT_ENCODING)?;
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, value(&format!("application/{}", self.codec))?);
+        headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(VERSION));
+        if compressed.is_some() {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(self.compression.encoding.name()));
+        }
+        Ok(request.map(|()| compressed.map_or_else(|| Bytes::copy_from_slice(message), Bytes::from)))
+    }
+
+    /// A unary call that has no side effects. Its URL has the message: who gets too long a one uses
+    /// [`post`](Self::post).
+    ///
+    /// # Errors
+    /// See [`post`](Self::post).
+    pub fn get(&self, message: &[u8]) -> Result<Request<()>, Status> {
+        let compressed = self.compression.compress(message);
+        let compression = compressed.is_some().then(|| self.compression.encoding.name());
+        let is_text = compressed.is_none() && self.codec == "json";
+        let query = query::write(self.codec, compression, compressed.as_deref().unwrap_or(message), is_text);
+        self.request(Method::GET, &format!("{}?{query}", self.path), &ACCEPT_ENCODING)
+    }
+
+    /// A call with a stream of messages, each in an [envelope](crate::envelope::put_message).
+    ///
+    /// # Errors
+    /// See [`post`](Self::post).
+    pub fn stream(&self) -> Result<Request<()>, Status> {
+        let mut request = self.request(Method::POST, self.path, &STREAM_ACCEPT)?;
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_TYPE, value(&format!("application/{STREAM_SUBTYPE}{}", self.codec))?);
+        headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(VERSION));
+        if self.compression.encoding.compresses() {
+            headers.insert(STREAM_ENCODING, HeaderValue::from_static(self.compression.encoding.name()));
+        }
+        Ok(request)
+    }
+
+    fn request(&self, method: Method, uri: &str, accept: &HeaderName) -> Result<Request<()>, Status> {
+        let mut request = Request::new(());
+        *request.method_mut() = method;
+        *request.uri_mut() =
+            Uri::try_from(uri).map_err(|error| internal(format!("{:?} is no path: {error}", self.path)))?;
+        let headers = request.headers_mut();
+        fields::append(self.metadata, "", headers)?;
+        headers.insert(accept, value(&compression::accept_value(self.accepts))?);
+        if let Some(timeout) = self.timeout {
+            headers.insert(timeout::NAME, timeout::value(timeout));
+        }
+        Ok(request)
+    }
+}
+
+/// The value of a header; a codec's name need not be one.
+fn value(text: &str) -> Result<HeaderValue, Status> {
+    HeaderValue::try_from(text).map_err(|_| internal(format!("{text:?} can't be in a header")))
+}
+
+fn internal(why: String) -> Status {
+    Status::new(Code::Internal, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Seeded, headers, told};
+
+    const RULES: Rules<'static> = Rules {
+        codecs: &["proto", "json"],
+        requires_version: false,
+        accepts: EncodingSet::ALL,
+        offers: EncodingSet::ALL,
+    };
+
+    /// A head, or what the refusal of it is, in words.
+    fn read(method: &str, uri: &str, list: &[(&str, &str)], rules: &Rules<'_>) -> String {
+        let (method, uri) = (method.parse().unwrap(), uri.parse().unwrap());
+        match read_request(&method, &uri, &headers(list), rules) {
+            Ok(None) => "other".to_owned(),
+            Ok(Some(head)) => {
+                let shape = match &head.shape {
+                    Shape::Post => "post".to_owned(),
+                    Shape::Get { message } => format!("get {}", String::from_utf8_lossy(message)),
+                    Shape::Stream => "stream".to_owned(),
+                };
+                let (encoding, answer) = (head.encoding.name(), head.answer_encoding.name());
+                let timeout = head.timeout.map(|timeout| format!(" {timeout:?}")).unwrap_or_default();
+                format!("{shape} {} {encoding} {answer}{timeout} {}", head.codec, told(&head.metadata))
+            }
+            Err(Refusal::Status(status, answering)) => {
+                let kind = if answering.is_stream { "stream" } else { "unary" };
+                format!("{kind} {:?}: {}", status.code(), status.message())
+            }
+            Err(refusal) => refusal.answer().status().as_str().to_owned(),
+        }
+    }
+
+    #[test]
+    fn posts() {
+        const PROTO: (&str, &str) = ("content-type", "application/proto");
+        const STREAM: (&str, &str) = ("content-type", "application/connect+json");
+        let check = |list: &[(&str, &str)], expected: &str| {
+            assert_eq!(read("POST", "/a.B/C", list, &RULES), expected, "{list:?}");
+        };
+        check(&[PROTO], "post proto identity identity ");
+        check(&[("content-type", "application/JSON; charset=utf-8")], "post json identity identity ");
+        check(
+            &[PROTO, ("connect-protocol-version", "1"), ("connect-timeout-ms", "1500"), ("x-a", "b")],
+            "post proto identity identity 1.5s x-a: b",
+        );
+        check(&[PROTO, ("content-encoding", "gzip")], "post proto gzip gzip ");
+        check(&[PROTO, ("content-encoding", "gzip"), ("accept-encoding", "br")], "post proto gzip identity ");
+        check(&[PROTO, ("connect-content-encoding", "gzip")], "post proto identity identity ");
+        check(&[PROTO, ("accept-encoding", "br, deflate, gzip")], "post proto identity deflate ");
+        check(&[STREAM], "stream json identity identity ");
+        check(
+            &[STREAM, ("connect-content-encoding", "gzip"), ("content-encoding", "foo")],
+            "stream json gzip gzip ",
+        );
+        check(&[STREAM, ("connect-accept-encoding", "gzip")], "stream json identity gzip ");
+        for other in
+            ["application/foo", "application/connect+foo", "text/plain", "application/json; charset=x"]
+        {
+            check(&[("content-type", other)], "415");
+        }
+        check(&[], "415");
+        let accepted = EncodingSet::ALL.value();
+        check(
+            &[PROTO, ("content-encoding", "foo")],
+            &format!(
+                "unary Unimplemented: content-encoding \"foo\" is not supported; accepted are {accepted}"
+            ),
+        );
+        check(
+            &[STREAM, ("connect-content-encoding", "foo")],
+            &format!(
+                "stream Unimplemented: connect-content-encoding \"foo\" is not supported; accepted are {accepted}"
+            ),
+        );
+        let timeout = "malformed connect-timeout-ms \"1s\": expected one to ten digits";
+        check(&[PROTO, ("connect-timeout-ms", "1s")], &format!("unary InvalidArgument: {timeout}"));
+        check(&[STREAM, ("connect-timeout-ms", "1s")], &format!("stream InvalidArgument: {timeout}"));
+        check(
+            &[PROTO, ("connect-protocol-version", "2")],
+            "unary InvalidArgument: connect-protocol-version must be 1, and is \"2\"",
+        );
+        assert_eq!(read("DELETE", "/a.B/C", &[PROTO], &RULES), "405");
+    }
+
+    #[test]
+    fn gets() {
+        let check = |query: &str, list: &[(&str, &str)], expected: &str| {
+            assert_eq!(read("GET", &format!("/a.B/C{query}"), list, &RULES), expected, "{query}");
+        };
+        check("?connect=v1&encoding=json&message=%7B%7D", &[], "get {} json identity identity ");
+        check(
+            "?message=abc&encoding=proto",
+            &[("connect-timeout-ms", "7")],
+            "get abc proto identity identity 7ms ",
+        );
+        check("?message=YQ&encoding=proto&base64=1&compression=gzip", &[], "get a proto gzip gzip ");
+        check("?message=a&encoding=proto", &[("accept-encoding", "gzip")], "get a proto identity gzip ");
+        check("?message=a", &[], "other");
+        check("", &[], "other");
+        check("?connect=v1&message=a", &[], "unary InvalidArgument: the query has no encoding");
+        check("?connect=v1&encoding=proto", &[], "unary InvalidArgument: the query has no message");
+        check("?encoding=foo&message=a", &[], "415");
+        let accepted = EncodingSet::ALL.value();
+        check(
+            "?encoding=json&message=a&compression=foo",
+            &[],
+            &format!("unary Unimplemented: compression \"foo\" is not supported; accepted are {accepted}"),
+        );
+    }
+
+    #[test]
+    fn a_server_may_require_the_version() {
+        let rules = Rules { requires_version: true, ..RULES };
+        let check = |method: &str, uri: &str, list: &[(&str, &str)], expected: &str| {
+            assert_eq!(read(method, uri, list, &rules), expected);
+        };
+        let proto = ("content-type", "application/proto");
+        check(
+            "POST",
+            "/a.B/C",
+            &[proto],
+            "unary InvalidArgument: the request has no connect-protocol-version: 1, which this server requires",
+        );
+        check("POST", "/a.B/C", &[proto, ("connect-protocol-version", "1")], "post proto identity identity ");
+        check(
+            "POST",
+            "/a.B/C",
+            &[("content-type", "application/connect+proto")],
+            "stream proto identity identity ",
+        );
+        check(
+            "GET",
+            "/a.B/C?encoding=proto&message=a",
+            &[],
+            "unary InvalidArgument: the query has no connect=v1, which this server requires",
+        );
+        check("GET", "/a.B/C?encoding=proto&message=a&connect=v1", &[], "get a proto identity identity ");
+    }
+
+    #[test]
+    fn what_a_client_writes_a_server_reads() {
+        let metadata = headers(&[("x-a", "b"), ("x-bin", "YQ==")]);
+        let call = Call {
+            path: "/prefix/a.B/C",
+            codec: "json",
+            timeout: Some(Duration::from_secs(2)),
+            compression: Compression { encoding: Encoding::Gzip, threshold: 100 },
+            accepts: EncodingSet::IDENTITY.with(Encoding::Deflate),
+            metadata: &metadata,
+        };
+        let check = |parts: &http::request::Parts, expected: &str| {
+            assert_eq!(parts.uri.path(), call.path);
+            let rules = Rules { requires_version: true, ..RULES };
+            let list: Vec<(&str, &str)> =
+                parts.headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+            let read = read(parts.method.as_str(), &parts.uri.to_string(), &list, &rules);
+            assert_eq!(read, format!("{expected} deflate 2s x-a: b\nx-bin: YQ"));
+        };
+        let (parts, body) = call.post(b"{}").unwrap().into_parts();
+        check(&parts, "post json identity");
+        assert_eq!(&body[..], b"{}");
+        let long = [b' '; 100];
+        let (parts, body) = call.post(&long).unwrap().into_parts();
+        check(&parts, "post json gzip");
+        assert_eq!(compression::decompress(Encoding::Gzip, body, 100).unwrap(), &long[..]);
+        let (parts, ()) = call.get(b"{\"a\": 1}").unwrap().into_parts();
+        check(&parts, "get {\"a\": 1} json identity");
+        assert!(
+            call.get(&long)
+                .unwrap()
+                .uri()
+                .query()
+                .unwrap()
+                .starts_with("connect=v1&base64=1&compression=gzip")
+        );
+        let (parts, ()) = call.stream().unwrap().into_parts();
+        check(&parts, "stream json gzip");
+
+        let bad_path = Call { path: "/a b", ..call }.post(b"").unwrap_err();
+        assert_eq!(bad_path.code(), Code::Internal);
+        let bad_codec = Call { codec: "a\nb", ..call }.stream().unwrap_err();
+        assert_eq!(bad_codec.message(), "\"application/connect+a\\nb\" can't be in a header");
+    }
+
+    #[test]
+    fn random_heads_do_no_harm() {
+        let names = ["content-type", "content-encoding", "connect-timeout-ms", "accept-encoding", "x-bin"];
+        let words =
+            ["application/", "connect+", "proto", "json", ";", "gzip", "9", ",", "charset=", "\u{e9}", " "];
+        let mut seeded = Seeded(6);
+        for _ in 0..3_000 {
+            let mut heads = HeaderMap::new();
+            for name in names {
+                if let Ok(value) = HeaderValue::try_from(seeded.words(&words, 0..5)) {
+                    heads.append(name, value);
+                }
+            }
+            let _ = read_request(&Method::POST, &Uri::from_static("/a.B/C"), &heads, &RULES);
+            let uri = "/a.B/C?message=a&encoding=json";
+            let _ = read_request(&Method::GET, &Uri::from_static(uri), &heads, &RULES);
+        }
+    }
+}

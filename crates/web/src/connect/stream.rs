@@ -1,0 +1,245 @@
+//! The bodies of calls with streams, as they are read.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, StatusCode};
+use thalweg_engine::{Code, Encoding, EncodingSet, Status};
+
+use super::answer::{as_internal, not_connect, unexpected};
+use super::error;
+use super::names::{END_STREAM, STREAM_ENCODING, STREAM_SUBTYPE};
+use crate::compression;
+use crate::content_type::{self, strip_prefix};
+use crate::envelope::{Part, Reader};
+use crate::fields;
+
+/// The body of a request, at a server: push pieces, take messages until there is none.
+#[derive(Debug)]
+pub struct RequestReader(Reader);
+
+impl RequestReader {
+    /// Reads messages of at most `size_max` bytes, compressed as the head of the request says.
+    pub fn new(encoding: Encoding, size_max: usize) -> RequestReader {
+        RequestReader(Reader::new(0, encoding, size_max))
+    }
+
+    /// Bytes that have arrived.
+    pub fn push(&mut self, piece: Bytes) {
+        self.0.push(piece);
+    }
+
+    /// The next message, if it has arrived whole.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        // Nothing but its last message ends a request.
+        Ok(self.0.take()?.map(|(Part::Message(message) | Part::Ending(message))| message))
+    }
+
+    /// The body has ended.
+    ///
+    /// # Errors
+    /// See [`Reader::finish`].
+    pub fn finish(&self) -> Result<(), Status> {
+        self.0.finish()
+    }
+}
+
+/// What an answer brings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Received {
+    /// A message.
+    Message(Bytes),
+    /// The end of a call that succeeded, with its trailing metadata.
+    End(HeaderMap),
+}
+
+/// The body of an answer, at a client: push pieces, take what they bring until there is nothing.
+#[derive(Debug)]
+pub struct AnswerReader(Reader);
+
+impl AnswerReader {
+    /// Reads the head of the answer to a call with messages of this codec: the leading metadata, and what reads the
+    /// body. Messages have at most `size_max` bytes.
+    ///
+    /// # Errors
+    /// What is no answer of Connect's, as a status.
+    pub fn start(
+        http_status: StatusCode,
+        headers: &HeaderMap,
+        codec: &str,
+        accepts: EncodingSet,
+        size_max: usize,
+    ) -> Result<(HeaderMap, AnswerReader), Status> {
+        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+        if http_status != StatusCode::OK {
+            return Err(not_connect(http_status, content_type));
+        }
+        let subtype = content_type::application(content_type);
+        let answered = subtype.and_then(|subtype| strip_prefix(subtype, STREAM_SUBTYPE));
+        if !answered.is_some_and(|answered| answered.eq_ignore_ascii_case(codec)) {
+            let expected = format!("application/{STREAM_SUBTYPE}{codec}");
+            return Err(unexpected(content_type, answered.is_some(), &expected));
+        }
+        let named = headers.get(STREAM_ENCODING).map(HeaderValue::as_bytes);
+        let encoding = compression::named(STREAM_ENCODING.as_str(), named, accepts).map_err(as_internal)?;
+        Ok((fields::received(headers)?, AnswerReader(Reader::new(END_STREAM, encoding, size_max))))
+    }
+
+    /// Bytes that have arrived.
+    pub fn push(&mut self, piece: Bytes) {
+        self.0.push(piece);
+    }
+
+    /// What comes next, if it has arrived whole.
+    ///
+    /// # Errors
+    /// The status that the server has ended the call with, or what is wrong with the stream.
+    pub fn take(&mut self) -> Result<Option<Received>, Status> {
+        match self.0.take()? {
+            None => Ok(None),
+            Some(Part::Message(message)) => Ok(Some(Received::Message(message))),
+            Some(Part::Ending(end)) => error::read_end(&end).map(|trailers| Some(Received::End(trailers))),
+        }
+    }
+
+    /// The body has ended.
+    ///
+    /// # Errors
+    /// INTERNAL, if that was before what ends an answer.
+    pub fn finish(&self) -> Result<(), Status> {
+        self.0.finish()?;
+        if self.0.has_ended() {
+            return Ok(());
+        }
+        Err(Status::new(
+            Code::Internal,
+            "the stream ended without its end: the answer was cut off on its way",
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compression::Compression;
+    use crate::connect::Answering;
+    use crate::envelope;
+    use crate::testing::{Seeded, failure, headers, told};
+
+    fn start(status: u16, list: &[(&str, &str)]) -> Result<(HeaderMap, AnswerReader), Status> {
+        let status = StatusCode::from_u16(status).unwrap();
+        AnswerReader::start(status, &headers(list), "proto", EncodingSet::ALL, 1000)
+    }
+
+    /// What a body brings, in words.
+    fn read(reader: &mut AnswerReader, body: &[u8], piece_len: usize) -> Result<Vec<String>, Status> {
+        let mut parts = Vec::new();
+        for piece in body.chunks(piece_len) {
+            reader.push(Bytes::copy_from_slice(piece));
+            while let Some(received) = reader.take()? {
+                parts.push(match received {
+                    Received::Message(message) => String::from_utf8_lossy(&message).into_owned(),
+                    Received::End(trailers) => format!("end {}", told(&trailers)),
+                });
+            }
+        }
+        reader.finish().map(|()| parts)
+    }
+
+    #[test]
+    fn heads() {
+        const PROTO: (&str, &str) = ("content-type", "application/connect+proto");
+        let check = |status, list: &[(&str, &str)], expected: Result<&str, (Code, &str)>| {
+            let outcome = start(status, list).map(|(metadata, _)| told(&metadata));
+            let outcome = outcome.as_deref().map_err(|status| (status.code(), status.message()));
+            assert_eq!(outcome, expected, "{status} {list:?}");
+        };
+        check(200, &[PROTO, ("x-a", "1"), ("connect-content-encoding", "gzip")], Ok("x-a: 1"));
+        let jpeg = "not a Connect answer: HTTP status 200, content type image/jpeg";
+        check(200, &[("content-type", "image/jpeg")], Err((Code::Unknown, jpeg)));
+        let unary = "not a Connect answer: HTTP status 200, content type application/proto";
+        check(200, &[("content-type", "application/proto")], Err((Code::Unknown, unary)));
+        let json = "the server answered with the content type application/connect+json, where \
+                    application/connect+proto was asked for";
+        check(200, &[("content-type", "application/connect+json")], Err((Code::Internal, json)));
+        let status = "not a Connect answer: HTTP status 503, content type application/connect+proto";
+        check(503, &[PROTO], Err((Code::Unavailable, status)));
+        let encoding = format!(
+            "connect-content-encoding \"foo\" is not supported; accepted are {}",
+            EncodingSet::ALL.value()
+        );
+        check(200, &[PROTO, ("connect-content-encoding", "foo")], Err((Code::Internal, &encoding)));
+    }
+
+    #[test]
+    fn answers_come_back_wherever_they_are_cut() {
+        let compression = Compression { encoding: Encoding::Gzip, threshold: 20 };
+        let answering = Answering { is_stream: true, compression, ..Answering::unary("proto") };
+        let head = answering.head(&headers(&[("x-a", "1")])).unwrap();
+        let mut body = Vec::new();
+        answering.message(b"abc", &mut body).unwrap();
+        answering.message(&[b'x'; 50], &mut body).unwrap();
+        let messages = body.len();
+        answering.end(Ok(&headers(&[("x-b", "2")])), &mut body);
+        let start = || {
+            let status = head.status();
+            AnswerReader::start(status, head.headers(), "proto", EncodingSet::ALL, 1000).unwrap()
+        };
+        assert_eq!(told(&start().0), "x-a: 1");
+        for piece_len in 1..=body.len() {
+            let parts = read(&mut start().1, &body, piece_len).unwrap();
+            assert_eq!(parts, ["abc".to_owned(), "x".repeat(50), "end x-b: 2".to_owned()]);
+        }
+        for cut in 0..body.len() {
+            let (code, why) = failure(read(&mut start().1, &body[..cut], 7));
+            assert_eq!(code, Code::Internal);
+            let is_between = [0, 8, messages].contains(&cut);
+            assert_eq!(why.starts_with("the stream ended without its end"), is_between, "{cut}: {why}");
+        }
+        body.truncate(messages);
+        answering.end(Err(&Status::new(Code::Aborted, "later")), &mut body);
+        assert_eq!(failure(read(&mut start().1, &body, 3)), (Code::Aborted, "later".to_owned()));
+    }
+
+    #[test]
+    fn ends_may_be_compressed() {
+        let head = [("content-type", "application/connect+proto"), ("connect-content-encoding", "gzip")];
+        let mut end = Vec::new();
+        Encoding::Gzip.compress(br#"{"error":{"code":"out_of_range"}}"#, &mut end);
+        let mut body = Vec::new();
+        envelope::put(END_STREAM | envelope::COMPRESSED, &end, &mut body).unwrap();
+        let (_, mut reader) = start(200, &head).unwrap();
+        assert_eq!(failure(read(&mut reader, &body, 5)).0, Code::OutOfRange);
+    }
+
+    #[test]
+    fn requests_have_no_end_of_their_own() {
+        let mut reader = RequestReader::new(Encoding::Identity, 10);
+        reader.push(Bytes::from_static(b"\0\0\0\0\x01a\0\0\0\0\0\x02"));
+        assert_eq!(reader.take().unwrap().as_deref(), Some(&b"a"[..]));
+        assert_eq!(reader.take().unwrap().as_deref(), Some(&b""[..]));
+        assert_eq!(reader.take().unwrap(), None);
+        assert_eq!(failure(reader.finish()).0, Code::Internal);
+        reader.push(Bytes::from_static(b"\0\0\0\x02{}"));
+        let flags = "received an envelope with the unexpected flags 2".to_owned();
+        assert_eq!(failure(reader.take()), (Code::Internal, flags));
+    }
+
+    #[test]
+    fn random_bodies_do_no_harm() {
+        let mut seeded = Seeded(8);
+        for _ in 0..3_000 {
+            let mut body = Vec::new();
+            for _ in 0..seeded.below(3) {
+                let flags = seeded.below(5) as u8;
+                let payload = seeded.words(&["{", "}", "\"error\":", "null", "\"metadata\":", "{}"], 0..5);
+                envelope::put(flags, payload.as_bytes(), &mut body).unwrap();
+            }
+            body.truncate(seeded.below(body.len() + 1));
+            let (_, mut reader) = start(200, &[("content-type", "application/connect+proto")]).unwrap();
+            let _ = read(&mut reader, &body, 1 + seeded.below(9));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Content types: what of one counts.
+
+/// The essence and its suffix of a content type of `application/…`: what stands before the parameters.
+///
+/// A `charset` other than UTF-8 makes it one that nobody here reads.
+pub(crate) fn application(content_type: &[u8]) -> Option<&str> {
+    let content_type = str::from_utf8(content_type).ok()?;
+    let mut parts = content_type.split(';').map(str::trim_ascii);
+    let (kind, subtype) = parts.next()?.split_once('/')?;
+    let is_readable = |parameter: &str| match parameter.split_once('=') {
+        Some((name, value)) if name.trim_ascii().eq_ignore_ascii_case("charset") => {
+            value.trim_ascii().trim_matches('"').eq_ignore_ascii_case("utf-8")
+        }
+        _ => true,
+    };
+    (kind.eq_ignore_ascii_case("application") && is_token(subtype) && parts.all(is_readable))
+        .then_some(subtype)
+}
+
+/// What is behind `prefix`, in whatever case.
+pub(crate) fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let (front, rest) = text.split_at_checked(prefix.len())?;
+    front.eq_ignore_ascii_case(prefix).then_some(rest)
+}
+
+/// RFC 9110 §5.6.2.
+pub(crate) fn is_token(text: &str) -> bool {
+    let is_token_char = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_token_char)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_counts() {
+        let check = |content_type: &[u8], expected| assert_eq!(application(content_type), expected);
+        check(b"application/proto", Some("proto"));
+        check(b"APPLICATION/Json ; charset=UTF-8", Some("Json"));
+        check(b"application/json;charset=\"utf-8\";x", Some("json"));
+        check(b"application/json; charset=latin1", None);
+        check(b"text/json", None);
+        check(b"application/", None);
+        check(b"application", None);
+        check(b"application/a b", None);
+        check(b"application/\xff", None);
+        check(b"", None);
+    }
+}

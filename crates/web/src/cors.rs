@@ -1,0 +1,236 @@
+//! What a browser asks before it lets a page of another origin call, and what it wants to hear in answers.
+//!
+//! ```
+//! use http::{HeaderMap, HeaderValue, Method};
+//! use thalweg_web::cors::{Cors, Origins};
+//!
+//! let page = HeaderValue::from_static("https://example.com");
+//! let cors = Cors { origins: Origins::These(vec![page.clone()]), ..Cors::default() };
+//!
+//! let mut request = HeaderMap::new();
+//! request.insert("origin", page.clone());
+//! request.insert("access-control-request-method", HeaderValue::from_static("POST"));
+//! let answer = cors.preflight(&Method::OPTIONS, &request).expect("a preflight request");
+//! assert_eq!(answer.headers()["access-control-allow-origin"], page);
+//! ```
+
+use std::time::Duration;
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+
+/// What pages may do.
+#[derive(Clone, Debug)]
+pub struct Cors {
+    /// Whose pages; nobody's by default.
+    pub origins: Origins,
+    /// With which methods; GET and POST by default, which are all that Connect and gRPC-Web use.
+    pub methods: Vec<Method>,
+    /// What headers they may send, beside those of the protocols: `authorization`, say.
+    pub request_headers: RequestHeaders,
+    /// What headers of answers they see, beside those of the protocols, as themselves and as Connect's trailers.
+    pub response_headers: Vec<HeaderName>,
+    /// Whether they may send cookies and the like. Not for [`Origins::Any`]: every page would act as its reader.
+    pub allows_credentials: bool,
+    /// How long browsers remember it; 2 hours by default, which is the longest for some of them.
+    pub max_age: Option<Duration>,
+}
+
+/// Whose pages may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origins {
+    /// Everybody's.
+    Any,
+    /// Those of these origins: `https://example.com`, with the port unless it is the scheme's.
+    These(Vec<HeaderValue>),
+}
+
+/// What headers pages may send beside those of the protocols.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestHeaders {
+    /// All that they ask for.
+    Any,
+    /// These.
+    These(Vec<HeaderName>),
+}
+
+impl Default for Cors {
+    fn default() -> Cors {
+        Cors {
+            origins: Origins::These(Vec::new()),
+            methods: vec![Method::GET, Method::POST],
+            request_headers: RequestHeaders::These(Vec::new()),
+            response_headers: Vec::new(),
+            allows_credentials: false,
+            max_age: Some(Duration::from_secs(2 * 60 * 60)),
+        }
+    }
+}
+
+/// What clients of Connect and gRPC-Web send.
+const REQUEST_HEADERS: &str = "content-type, content-encoding, connect-protocol-version, connect-timeout-ms, \
+     connect-content-encoding, connect-accept-encoding, grpc-timeout, grpc-encoding, grpc-accept-encoding, x-grpc-web, \
+     x-user-agent";
+
+/// What they look at in answers.
+const RESPONSE_HEADERS: &str = "content-encoding, connect-content-encoding, grpc-encoding, grpc-status, grpc-message, \
+     grpc-status-details-bin";
+
+impl Cors {
+    /// The answer to a preflight request; `None` for any other, which is a call or something else.
+    pub fn preflight(&self, method: &Method, headers: &HeaderMap) -> Option<Response<()>> {
+        let asked = headers.get(ACCESS_CONTROL_REQUEST_METHOD)?;
+        let origin = headers.get(ORIGIN).filter(|_| *method == Method::OPTIONS)?;
+        let mut answer = Response::new(());
+        let allowed = answer.headers_mut();
+        allowed.insert(
+            VARY,
+            HeaderValue::from_static("origin, access-control-request-method, access-control-request-headers"),
+        );
+        let is_method_allowed = self.methods.iter().any(|method| asked == method.as_str());
+        if !is_method_allowed || !self.allow_origin(origin, allowed) {
+            *answer.status_mut() = StatusCode::FORBIDDEN;
+            return Some(answer);
+        }
+        // A list of tokens is a value.
+        let mut insert = |name: HeaderName, value: Option<HeaderValue>| {
+            value.and_then(|value| allowed.insert(name, value));
+        };
+        let methods: Vec<&str> = self.methods.iter().map(Method::as_str).collect();
+        insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::try_from(methods.join(", ")).ok());
+        let request_headers = match &self.request_headers {
+            RequestHeaders::Any => headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned(),
+            RequestHeaders::These(these) => list(REQUEST_HEADERS, these.iter().map(HeaderName::to_string)),
+        };
+        insert(ACCESS_CONTROL_ALLOW_HEADERS, request_headers);
+        insert(ACCESS_CONTROL_MAX_AGE, self.max_age.map(|max_age| max_age.as_secs().into()));
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        Some(answer)
+    }
+
+    /// Adds to the headers of an answer what the page that made the request may see of it.
+    pub fn allow(&self, request: &HeaderMap, answer: &mut HeaderMap) {
+        if self.origins != Origins::Any {
+            // Without it a cache gives one page the answer of another.
+            answer.append(VARY, HeaderValue::from_static("origin"));
+        }
+        let Some(origin) = request.get(ORIGIN) else { return };
+        if !self.allow_origin(origin, answer) {
+            return;
+        }
+        let both =
+            self.response_headers.iter().flat_map(|name| [name.to_string(), format!("trailer-{name}")]);
+        if let Some(exposed) = list(RESPONSE_HEADERS, both) {
+            answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        }
+    }
+
+    fn allow_origin(&self, origin: &HeaderValue, answer: &mut HeaderMap) -> bool {
+        let allowed = match &self.origins {
+            Origins::Any => HeaderValue::from_static("*"),
+            Origins::These(these) if these.contains(origin) => {
+                if self.allows_credentials {
+                    answer.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+                }
+                origin.clone()
+            }
+            Origins::These(_) => return false,
+        };
+        answer.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        true
+    }
+}
+
+/// A list of names: what there always is, and more.
+fn list(always: &str, more: impl Iterator<Item = String>) -> Option<HeaderValue> {
+    let list = more.fold(always.to_owned(), |list, name| format!("{list}, {name}"));
+    HeaderValue::try_from(list).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{headers, told};
+
+    fn cors() -> Cors {
+        Cors { origins: Origins::These(vec![HeaderValue::from_static("https://a.b")]), ..Cors::default() }
+    }
+
+    const VARIES: &str = "vary: origin, access-control-request-method, access-control-request-headers";
+
+    #[test]
+    fn preflights() {
+        const POST: (&str, &str) = ("access-control-request-method", "POST");
+        const ORIGIN: (&str, &str) = ("origin", "https://a.b");
+        let check = |cors: &Cors, list: &[(&str, &str)], status: u16, expected: &str| {
+            let answer = cors.preflight(&Method::OPTIONS, &headers(list)).unwrap();
+            assert_eq!((answer.status().as_u16(), told(answer.headers())), (status, expected.to_owned()));
+        };
+        let allowed = |headers: &str, origin: &str| {
+            format!(
+                "access-control-allow-headers: {headers}\naccess-control-allow-methods: GET, POST\n\
+                 access-control-allow-origin: {origin}\naccess-control-max-age: 7200\n{VARIES}"
+            )
+        };
+        check(&cors(), &[ORIGIN, POST], 204, &allowed(REQUEST_HEADERS, "https://a.b"));
+        check(&cors(), &[("origin", "https://a.c"), POST], 403, VARIES);
+        check(&cors(), &[("origin", "null"), POST], 403, VARIES);
+        check(&cors(), &[ORIGIN, ("access-control-request-method", "PUT")], 403, VARIES);
+        check(&Cors::default(), &[ORIGIN, POST], 403, VARIES);
+        let any = Cors { origins: Origins::Any, allows_credentials: true, ..cors() };
+        check(&any, &[ORIGIN, POST], 204, &allowed(REQUEST_HEADERS, "*"));
+        let authorization = RequestHeaders::These(vec![http::header::AUTHORIZATION]);
+        let with = Cors { request_headers: authorization, ..cors() };
+        let expected = allowed(&format!("{REQUEST_HEADERS}, authorization"), "https://a.b");
+        check(&with, &[ORIGIN, POST], 204, &expected);
+        let all = Cors { request_headers: RequestHeaders::Any, ..cors() };
+        let asked = ("access-control-request-headers", "x-a,x-b");
+        check(&all, &[ORIGIN, POST, asked], 204, &allowed("x-a,x-b", "https://a.b"));
+        let expected = "access-control-allow-methods: GET, POST\naccess-control-allow-origin: https://a.b\n";
+        let short = Cors { request_headers: RequestHeaders::Any, max_age: None, ..cors() };
+        check(&short, &[ORIGIN, POST], 204, &format!("{expected}{VARIES}"));
+        let expected = format!("access-control-allow-credentials: true\n{expected}{VARIES}");
+        let expected =
+            expected.replace("true\n", &format!("true\naccess-control-allow-headers: {REQUEST_HEADERS}\n"));
+        let credentials = Cors { allows_credentials: true, max_age: None, ..cors() };
+        check(&credentials, &[ORIGIN, POST], 204, &expected);
+    }
+
+    #[test]
+    fn what_is_no_preflight() {
+        let check = |method: Method, list: &[(&str, &str)]| {
+            assert!(cors().preflight(&method, &headers(list)).is_none(), "{method} {list:?}");
+        };
+        let (origin, asked) = (("origin", "https://a.b"), ("access-control-request-method", "POST"));
+        check(Method::POST, &[origin, asked]);
+        check(Method::OPTIONS, &[origin]);
+        check(Method::OPTIONS, &[asked]);
+    }
+
+    #[test]
+    fn answers() {
+        let check = |cors: &Cors, origin: Option<&str>, expected: &str| {
+            let request: Vec<(&str, &str)> = origin.into_iter().map(|origin| ("origin", origin)).collect();
+            let mut answer = headers(&[("vary", "accept-encoding")]);
+            cors.allow(&headers(&request), &mut answer);
+            assert_eq!(told(&answer), expected);
+        };
+        let seen = |origin: &str, more: &str| {
+            format!(
+                "access-control-allow-origin: {origin}\naccess-control-expose-headers: {RESPONSE_HEADERS}{more}\n\
+                 vary: accept-encoding"
+            )
+        };
+        check(&cors(), None, "vary: accept-encoding\nvary: origin");
+        check(&cors(), Some("https://a.c"), "vary: accept-encoding\nvary: origin");
+        check(&cors(), Some("https://a.b"), &format!("{}\nvary: origin", seen("https://a.b", "")));
+        let any = Cors { origins: Origins::Any, ..cors() };
+        check(&any, Some("https://a.c"), &seen("*", ""));
+        let more = Cors { response_headers: vec![HeaderName::from_static("x-a")], ..any };
+        check(&more, Some("https://a.c"), &seen("*", ", x-a, trailer-x-a"));
+    }
+}

@@ -1,0 +1,346 @@
+//! Messages in a stream: `flags (1 byte) length (4 bytes, big-endian) payload`, as Connect and gRPC-Web have them.
+
+use bytes::{Buf, Bytes, BytesMut};
+use thalweg_engine::{Code, Encoding, Status};
+
+use crate::compression::{self, Compression};
+
+/// Length of what stands before each payload, in bytes.
+pub const PREFIX_LEN: usize = 5;
+
+/// The flag of a payload that is compressed.
+pub const COMPRESSED: u8 = 1;
+
+/// Bytes of the largest payload that ends a stream: it is no message, and their bound is not its.
+pub const ENDING_SIZE_MAX: usize = 1 << 20;
+
+/// Appends an envelope to `out`.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED, if the payload is longer than a prefix can say.
+pub fn put(flags: u8, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
+    let Ok(len) = u32::try_from(payload.len()) else {
+        let why =
+            format!("a message of {} bytes cannot be sent: its prefix ends at 4294967295", payload.len());
+        return Err(Status::new(Code::ResourceExhausted, why));
+    };
+    out.reserve(PREFIX_LEN + payload.len());
+    out.push(flags);
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(payload);
+    Ok(())
+}
+
+/// Appends a message in its envelope to `out`, compressed if that is worth it.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED, if it is longer than a prefix can say.
+pub fn put_message(message: &[u8], compression: &Compression, out: &mut Vec<u8>) -> Result<(), Status> {
+    match compression.compress(message) {
+        Some(compressed) => put(COMPRESSED, &compressed, out),
+        None => put(0, message, out),
+    }
+}
+
+/// What a stream brings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// A message, decompressed.
+    Message(Bytes),
+    /// What ends the stream, decompressed: nothing follows it.
+    Ending(Bytes),
+}
+
+/// Reads the envelopes of a stream, in whatever pieces it arrives.
+///
+/// It holds the bytes that have arrived of one envelope, and those that are pushed and not taken yet: push, then take
+/// until there is nothing. After an error it gives nothing else.
+#[derive(Debug)]
+pub struct Reader {
+    /// The flag of what ends the stream; 0 if nothing may.
+    ending: u8,
+    encoding: Encoding,
+    size_max: usize,
+    /// The front of an envelope, of pieces before.
+    held: BytesMut,
+    /// The latest piece, what is left of it.
+    piece: Bytes,
+    has_ended: bool,
+    failure: Option<Status>,
+}
+
+impl Reader {
+    /// Reads messages of at most `size_max` bytes, which are compressed with `encoding` where they say so. `ending` is
+    /// the flag of what ends the stream, or 0 for one that ends with its last message.
+    pub fn new(ending: u8, encoding: Encoding, size_max: usize) -> Reader {
+        Reader {
+            ending,
+            encoding,
+            size_max,
+            held: BytesMut::new(),
+            piece: Bytes::new(),
+            has_ended: false,
+            failure: None,
+        }
+    }
+
+    /// Bytes that have arrived.
+    pub fn push(&mut self, piece: Bytes) {
+        if self.failure.is_some() {
+            return;
+        }
+        if self.piece.is_empty() {
+            self.piece = piece;
+        } else {
+            // What is left is not one envelope's front any more, but it is read as if it were.
+            self.held.extend_from_slice(&self.piece);
+            self.held.extend_from_slice(&piece);
+            self.piece = Bytes::new();
+        }
+    }
+
+    /// What has arrived whole, if there is more.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED for what is too large, as soon as its prefix says so; INTERNAL for what breaks the rules.
+    pub fn take(&mut self) -> Result<Option<Part>, Status> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let taken = self.try_take();
+        if let Err(failure) = &taken {
+            self.failure = Some(failure.clone());
+            (self.held, self.piece) = (BytesMut::new(), Bytes::new());
+        }
+        taken
+    }
+
+    /// The stream has ended, and all that arrived was taken.
+    ///
+    /// # Errors
+    /// INTERNAL, if that was in the middle of an envelope, or before what ends it.
+    pub fn finish(&self) -> Result<(), Status> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        match self.held.len() + self.piece.len() {
+            0 => Ok(()),
+            received => {
+                Err(internal(format!("the stream ended inside a message, {received} bytes after its start")))
+            }
+        }
+    }
+
+    /// Whether what ends the stream was taken.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// Whether nothing has arrived yet that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.piece.is_empty()
+    }
+
+    fn try_take(&mut self) -> Result<Option<Part>, Status> {
+        if self.has_ended {
+            return if self.is_empty() {
+                Ok(None)
+            } else {
+                Err(internal("bytes follow the end of the stream"))
+            };
+        }
+        let Some((flags, len)) = self.prefix() else {
+            return Ok(None);
+        };
+        let is_ending = self.checked(flags)?;
+        let size_max = if is_ending { ENDING_SIZE_MAX } else { self.size_max };
+        if len > size_max {
+            return Err(compression::too_large(len, size_max));
+        }
+        let Some(payload) = self.envelope(PREFIX_LEN + len) else {
+            return Ok(None);
+        };
+        let encoding = if flags & COMPRESSED == 0 { Encoding::Identity } else { self.encoding };
+        let payload = compression::decompress(encoding, payload, size_max)?;
+        self.has_ended = is_ending;
+        Ok(Some(if is_ending { Part::Ending(payload) } else { Part::Message(payload) }))
+    }
+
+    /// The flags and the length of the envelope that comes next.
+    fn prefix(&mut self) -> Option<(u8, usize)> {
+        self.gather(PREFIX_LEN);
+        let front = if self.held.is_empty() { &self.piece[..] } else { &self.held[..] };
+        let [flags, a, b, c, d] = *front.first_chunk()?;
+        Some((flags, u32::from_be_bytes([a, b, c, d]) as usize))
+    }
+
+    /// Whether these are the flags of what ends the stream.
+    fn checked(&self, flags: u8) -> Result<bool, Status> {
+        if flags & !(COMPRESSED | self.ending) != 0 {
+            return Err(internal(format!("received an envelope with the unexpected flags {flags}")));
+        }
+        if flags & COMPRESSED != 0 && !self.encoding.compresses() {
+            return Err(internal("received a compressed message, in a stream that has no compression"));
+        }
+        Ok(flags & self.ending != 0)
+    }
+
+    /// The payload of the envelope of `len` bytes, if it is there: cut out of the piece where one has all of it.
+    fn envelope(&mut self, len: usize) -> Option<Bytes> {
+        self.gather(len);
+        let mut envelope = if self.held.is_empty() {
+            (self.piece.len() >= len).then(|| self.piece.split_to(len))?
+        } else {
+            (self.held.len() >= len).then(|| self.held.split_to(len).freeze())?
+        };
+        envelope.advance(PREFIX_LEN);
+        Some(envelope)
+    }
+
+    /// Moves of the piece what `held` lacks for `len` bytes, where one can't be read without the other.
+    fn gather(&mut self, len: usize) {
+        if self.held.is_empty() && self.piece.len() >= len {
+            return;
+        }
+        let missing = len.saturating_sub(self.held.len()).min(self.piece.len());
+        self.held.extend_from_slice(&self.piece.split_to(missing));
+    }
+}
+
+fn internal(why: impl Into<std::borrow::Cow<'static, str>>) -> Status {
+    Status::new(Code::Internal, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Seeded, failure};
+
+    const END: u8 = 2;
+
+    /// What a reader makes of `wire`, in pieces that end at `cuts`, and whether it may end there.
+    fn read(reader: &mut Reader, wire: &[u8], cuts: &[usize]) -> Result<Vec<Part>, Status> {
+        let mut parts = Vec::new();
+        let mut at = 0;
+        for cut in cuts.iter().copied().chain([wire.len()]) {
+            reader.push(Bytes::copy_from_slice(&wire[at..cut]));
+            at = cut;
+            while let Some(part) = reader.take()? {
+                parts.push(part);
+            }
+        }
+        reader.finish()?;
+        Ok(parts)
+    }
+
+    fn message(bytes: &'static [u8]) -> Part {
+        Part::Message(Bytes::from_static(bytes))
+    }
+
+    #[test]
+    fn streams_come_back_wherever_they_are_cut() {
+        let mut wire = Vec::new();
+        let gzip = Compression { encoding: Encoding::Gzip, threshold: 30 };
+        put_message(b"abc", &gzip, &mut wire).unwrap();
+        put_message(b"", &gzip, &mut wire).unwrap();
+        put_message(&[7; 40], &gzip, &mut wire).unwrap();
+        put(END, b"{}", &mut wire).unwrap();
+        assert_eq!(wire[13], COMPRESSED);
+        let expected =
+            [message(b"abc"), message(b""), message(&[7; 40]), Part::Ending(Bytes::from_static(b"{}"))];
+        for first in 0..=wire.len() {
+            for second in first..=wire.len() {
+                let mut reader = Reader::new(END, Encoding::Gzip, 40);
+                assert_eq!(read(&mut reader, &wire, &[first, second]).unwrap(), expected);
+                assert!(reader.has_ended());
+            }
+        }
+        // All pushed before anything is taken.
+        let mut reader = Reader::new(END, Encoding::Gzip, 40);
+        wire.chunks(3).for_each(|piece| reader.push(Bytes::copy_from_slice(piece)));
+        assert_eq!(read(&mut reader, b"", &[]).unwrap(), expected);
+        // The end of the stream is seen inside each envelope.
+        let ends = [0, 8, 13, wire.len() - 7, wire.len()];
+        for cut in 0..wire.len() {
+            let outcome = read(&mut Reader::new(END, Encoding::Gzip, 40), &wire[..cut], &[]);
+            assert_eq!(outcome.is_ok(), ends.contains(&cut), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_message_in_one_piece_is_not_copied() {
+        let check = |front: &'static [u8], piece: &'static [u8], at: usize| {
+            let mut reader = Reader::new(0, Encoding::Identity, 3);
+            reader.push(Bytes::from_static(front));
+            assert_eq!(reader.take().unwrap(), None);
+            reader.push(Bytes::from_static(piece));
+            let parts: Vec<Part> = std::iter::from_fn(|| reader.take().unwrap()).collect();
+            let Some(Part::Message(last)) = parts.last() else { panic!("no message") };
+            assert_eq!(last.as_ptr(), piece[at..].as_ptr());
+        };
+        check(b"", b"\0\0\0\0\x03abc", 5);
+        // Nor is one behind another that was cut.
+        check(b"\0\0", b"\0\0\x03abc\0\0\0\0\x03abc", 11);
+        check(b"\0\0\0\0\x03a", b"bc\0\0\0\0\x03abc", 7);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let check = |ending: u8, encoding: Encoding, wire: &[u8], code: Code, why: &str| {
+            let mut reader = Reader::new(ending, encoding, 3);
+            assert_eq!(failure(read(&mut reader, wire, &[])), (code, why.to_owned()));
+            // It stays so, and holds nothing.
+            reader.push(Bytes::from_static(b"\0\0\0\0\0"));
+            let again = if reader.take().is_err() { reader.take().map(|_| ()) } else { reader.finish() };
+            assert_eq!(again.unwrap_err().code(), code);
+        };
+        let identity = Encoding::Identity;
+        let large = "received message larger than max (4 vs. 3): the receiver's max_decoding_message_size";
+        check(END, identity, b"\0\0\0\0\x04", Code::ResourceExhausted, large);
+        let huge =
+            "received message larger than max (4294967295 vs. 3): the receiver's max_decoding_message_size";
+        check(END, identity, b"\0\xff\xff\xff\xff", Code::ResourceExhausted, huge);
+        let flags = "received an envelope with the unexpected flags 4";
+        check(END, identity, b"\x04\0\0\0\0", Code::Internal, flags);
+        let flags = "received an envelope with the unexpected flags 2";
+        check(0, identity, b"\x02\0\0\0\0", Code::Internal, flags);
+        let compressed = "received a compressed message, in a stream that has no compression";
+        check(END, identity, b"\x01\0\0\0\0", Code::Internal, compressed);
+        check(END, identity, b"\x03\0\0\0\0", Code::Internal, compressed);
+        let behind = "bytes follow the end of the stream";
+        check(END, identity, b"\x02\0\0\0\0\0", Code::Internal, behind);
+        let large = "received message larger than max (1048577 vs. 1048576): the receiver's max_decoding_message_size";
+        check(END, identity, b"\x02\x00\x10\x00\x01", Code::ResourceExhausted, large);
+        let mut bomb = Vec::new();
+        Encoding::Gzip.compress(&[0; 1000], &mut bomb);
+        bomb.splice(..0, [1, 0, 0, 0, bomb.len() as u8]);
+        let mut reader = Reader::new(END, Encoding::Gzip, 999);
+        assert_eq!(failure(read(&mut reader, &bomb, &[])).0, Code::ResourceExhausted);
+    }
+
+    #[test]
+    fn an_ending_may_be_larger_than_messages() {
+        let mut reader = Reader::new(END, Encoding::Identity, 0);
+        assert_eq!(
+            read(&mut reader, b"\x02\0\0\0\x03abc", &[]).unwrap(),
+            [Part::Ending(Bytes::from_static(b"abc"))]
+        );
+    }
+
+    #[test]
+    fn random_bytes_end_in_an_error_or_in_messages() {
+        let mut seeded = Seeded(1);
+        for _ in 0..3_000 {
+            let mut wire = seeded.bytes(0..60);
+            // Most random lengths are too large at once.
+            for at in (0..wire.len()).filter(|at| at % 5 < 4) {
+                wire[at] &= 3 * u8::from(at % 5 == 0);
+            }
+            let mut cuts: Vec<usize> = (0..4).map(|_| seeded.below(wire.len() + 1)).collect();
+            cuts.sort_unstable();
+            let whole = read(&mut Reader::new(END, Encoding::Gzip, 100), &wire, &[]);
+            let cut = read(&mut Reader::new(END, Encoding::Gzip, 100), &wire, &cuts);
+            assert_eq!(whole.map_err(|status| status.code()), cut.map_err(|status| status.code()));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Metadata in headers of HTTP, and headers as gRPC's fields.
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use thalweg_engine::http2::fields::{Field, FieldList, Indexing};
+use thalweg_engine::{Code, Status, wire};
+
+/// What RFC 9113 §6.5.2 counts for a field besides its name and its value, in bytes.
+const FIELD_OVERHEAD: usize = 32;
+
+/// Appends `metadata` to `headers`, with `prefix` before each name: all of it but what the protocols write themselves.
+/// Binary values go out without padding, text without surrounding spaces.
+///
+/// # Errors
+/// RESOURCE_EXHAUSTED, if `headers` would become larger than gRPC lets metadata be.
+pub(crate) fn append(metadata: &HeaderMap, prefix: &str, headers: &mut HeaderMap) -> Result<(), Status> {
+    let mut free = wire::METADATA_SIZE_MAX;
+    let too_large = || {
+        let why = format!("the metadata to send exceeds {} bytes", wire::METADATA_SIZE_MAX);
+        Status::new(Code::ResourceExhausted, why)
+    };
+    for (name, value) in metadata.iter().filter(|(name, _)| !is_written_by_protocol(name.as_str())) {
+        let size = prefix.len() + name.as_str().len() + value.len() + FIELD_OVERHEAD;
+        free = free.checked_sub(size).ok_or_else(too_large)?;
+        let sent_name = match prefix {
+            "" => name.clone(),
+            _ => HeaderName::try_from(format!("{prefix}{name}")).map_err(|_| too_large())?,
+        };
+        headers.try_append(sent_name, sent_value(name, value)).map_err(|_| too_large())?;
+    }
+    Ok(())
+}
+
+/// A value of metadata as it is sent.
+pub(crate) fn sent_value(name: &HeaderName, value: &HeaderValue) -> HeaderValue {
+    let bytes = value.as_bytes();
+    let mut sent = bytes.trim_ascii();
+    if name.as_str().ends_with("-bin") {
+        sent = &sent[..sent.iter().rposition(|byte| *byte != b'=').map_or(0, |last| last + 1)];
+    }
+    if sent.len() == bytes.len() {
+        return value.clone();
+    }
+    // A part of what a value can be can be one.
+    let mut cut = HeaderValue::from_bytes(sent).unwrap_or_else(|_| HeaderValue::from_static(""));
+    cut.set_sensitive(value.is_sensitive());
+    cut
+}
+
+/// Fields that are no metadata: gRPC's, HTTP's and Connect's own.
+pub(crate) fn is_written_by_protocol(name: &str) -> bool {
+    wire::is_written_by_transport(name) || is_read_by_protocol(name)
+}
+
+/// Fields that are no metadata to a receiver, beside those that gRPC leaves out.
+fn is_read_by_protocol(name: &str) -> bool {
+    matches!(name, "content-length" | "content-encoding" | "accept-encoding" | "x-grpc-web")
+        || name.starts_with("connect-")
+}
+
+/// The metadata in `headers`.
+pub(crate) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
+    wire::receive_foreign(headers, is_read_by_protocol)
+}
+
+/// The fields of gRPC in `headers`, whose content type is another protocol's: gRPC's own stands in its place.
+pub(crate) fn grpc_fields(headers: &HeaderMap) -> impl Iterator<Item = Field<'_>> {
+    let is_left_out = |name: &HeaderName| {
+        *name == CONTENT_TYPE || is_read_by_protocol(name.as_str()) || is_of_one_hop(name.as_str())
+    };
+    let fields = headers.iter().filter(move |(name, _)| !is_left_out(name)).map(|(name, value)| Field {
+        name: name.as_str().as_bytes(),
+        value: value.as_bytes(),
+        indexing: if value.is_sensitive() { Indexing::Never } else { Indexing::Literal },
+    });
+    let content_type =
+        Field { name: b"content-type", value: b"application/grpc", indexing: Indexing::Literal };
+    std::iter::once(content_type).chain(fields)
+}
+
+/// RFC 9110 §7.6.1, and `host`, for which HTTP/2 has another place.
+fn is_of_one_hop(name: &str) -> bool {
+    matches!(
+        name,
+        "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade" | "host"
+    )
+}
+
+/// Appends gRPC's fields to headers.
+pub(crate) fn append_fields(fields: &FieldList, headers: &mut HeaderMap) {
+    for field in fields.iter() {
+        let (name, value) = (HeaderName::from_bytes(field.name), HeaderValue::from_bytes(field.value));
+        // What the engine has written are names and values.
+        if let (Ok(name), Ok(mut value)) = (name, value) {
+            value.set_sensitive(field.indexing == Indexing::Never);
+            let _ = headers.try_append(name, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{failure, headers, told};
+
+    #[test]
+    fn what_is_sent_and_what_is_read() {
+        let check = |metadata: &[(&str, &str)], prefix: &str, sent: &str, read: &str| {
+            let mut out = HeaderMap::new();
+            append(&headers(metadata), prefix, &mut out).unwrap();
+            assert_eq!(told(&out), sent);
+            assert_eq!(told(&received(&out).unwrap()), read);
+        };
+        check(&[], "", "", "");
+        check(&[("x-a", "1"), ("x-a", "2")], "", "x-a: 1\nx-a: 2", "x-a: 1\nx-a: 2");
+        check(&[("x-bin", "YQ=="), ("y-bin", "")], "", "x-bin: YQ\ny-bin: ", "x-bin: YQ\ny-bin: ");
+        check(&[("x-bin", "YQ==")], "trailer-", "trailer-x-bin: YQ", "trailer-x-bin: YQ");
+        let own = [
+            ("content-type", "x"),
+            ("content-length", "1"),
+            ("content-encoding", "gzip"),
+            ("accept-encoding", "gzip"),
+            ("connect-timeout-ms", "1"),
+            ("grpc-status", "1"),
+            ("grpc-timeout", "1S"),
+            ("transfer-encoding", "chunked"),
+            ("te", "trailers"),
+            ("x-grpc-web", "1"),
+            ("host", "a"),
+        ];
+        check(&own, "", "", "");
+        assert_eq!(told(&received(&headers(&own)).unwrap()), "");
+        let padded = headers(&[("x-bin", "YQ==,YWI="), ("user-agent", "a")]);
+        assert_eq!(told(&received(&padded).unwrap()), "user-agent: a\nx-bin: YQ\nx-bin: YWI");
+        assert_eq!(failure(received(&headers(&[("x-bin", "?")]))).0, Code::Internal);
+    }
+
+    #[test]
+    fn what_is_sent_is_bounded() {
+        let value = "v".repeat(wire::METADATA_SIZE_MAX - 3 - FIELD_OVERHEAD);
+        let mut out = HeaderMap::new();
+        append(&headers(&[("x-a", &value)]), "", &mut out).unwrap();
+        let outcome = append(&headers(&[("x-ab", &value)]), "", &mut out);
+        let expected = "the metadata to send exceeds 16384 bytes".to_owned();
+        assert_eq!(failure(outcome), (Code::ResourceExhausted, expected));
+    }
+
+    #[test]
+    fn secrets_stay_secrets() {
+        let mut metadata = headers(&[("x-a", " a")]);
+        metadata.get_mut("x-a").unwrap().set_sensitive(true);
+        let mut out = HeaderMap::new();
+        append(&metadata, "", &mut out).unwrap();
+        assert!(out["x-a"].is_sensitive());
+        assert!(received(&out).unwrap()["x-a"].is_sensitive());
+    }
+}

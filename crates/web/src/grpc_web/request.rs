@@ -1,0 +1,306 @@
+//! The head of a request: read by servers, written by clients. But for its content type it is gRPC's.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use thalweg_engine::http2::fields::FieldList;
+use thalweg_engine::{Code, EncodingSet, Status, wire};
+
+use super::answer::Answering;
+use super::content_type::ContentType;
+use super::parts;
+use crate::compression::{self, Compression};
+use crate::fields;
+
+const GRPC_WEB: HeaderName = HeaderName::from_static("x-grpc-web");
+const GRPC_ACCEPT: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+/// What a server takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// What messages may be: `proto`, `json`.
+    pub codecs: &'a [&'a str],
+    /// How messages may be compressed.
+    pub accepts: EncodingSet,
+    /// How answers are compressed, for clients that accept it.
+    pub offers: EncodingSet,
+}
+
+/// What the head of a request says.
+#[derive(Clone, Debug)]
+pub struct RequestHead<'a> {
+    /// Whether its body is text.
+    pub is_text: bool,
+    /// What its messages are: one of [`Rules::codecs`].
+    pub codec: &'a str,
+    /// As gRPC has it: timeout, encoding, metadata.
+    pub head: thalweg_engine::RequestHead,
+    /// How it is answered.
+    pub answering: Answering<'a>,
+}
+
+/// Why a request is not taken as a call.
+#[derive(Clone, Debug)]
+pub enum Refusal<'a> {
+    /// No POST: HTTP status 405.
+    MethodNotAllowed,
+    /// It is not gRPC-Web's, or its messages are what the server does not read: HTTP status 415.
+    UnsupportedMediaType,
+    /// It is gRPC-Web's, but malformed or unsupported: the call ends with this status.
+    Status(Status, Answering<'a>),
+}
+
+impl Refusal<'_> {
+    /// The answer.
+    pub fn answer(&self) -> Response<Bytes> {
+        let mut answer = Response::new(Bytes::new());
+        match self {
+            Refusal::Status(status, answering) => return answering.failure(status),
+            Refusal::MethodNotAllowed => {
+                *answer.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+                answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            }
+            Refusal::UnsupportedMediaType => *answer.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        }
+        answer
+    }
+}
+
+/// Reads the head of a request.
+///
+/// # Errors
+/// See [`Refusal`].
+pub fn read_request<'a>(
+    method: &Method,
+    headers: &HeaderMap,
+    rules: &Rules<'a>,
+) -> Result<RequestHead<'a>, Refusal<'a>> {
+    if *method != Method::POST {
+        return Err(Refusal::MethodNotAllowed);
+    }
+    let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
+    let asked = ContentType::parse(content_type).ok_or(Refusal::UnsupportedMediaType)?;
+    let codec = rules.codecs.iter().copied().find(|codec| codec.eq_ignore_ascii_case(asked.codec()));
+    let codec = codec.ok_or(Refusal::UnsupportedMediaType)?;
+    // It may want its answer otherwise than it asks; mostly it says the same, or that anything will do.
+    let wanted = headers.get(ACCEPT).and_then(|accept| ContentType::parse(accept.as_bytes()));
+    let content_type = ContentType {
+        is_text: wanted.map_or(asked.is_text, |wanted| wanted.is_text),
+        codec: if asked.codec.is_empty() { "" } else { codec },
+    };
+    let mut answering = Answering { content_type, compression: Compression::NONE, accepts: rules.accepts };
+    let fields = fields::grpc_fields(headers).filter(|field| field.name != b"accept");
+    let head =
+        wire::receive_request(Some(b"POST"), rules.accepts, fields).map_err(|refusal| match refusal {
+            wire::Refusal::Status(status) => Refusal::Status(status, answering),
+            wire::Refusal::MethodNotAllowed => Refusal::MethodNotAllowed,
+            wire::Refusal::UnsupportedMediaType => Refusal::UnsupportedMediaType,
+        })?;
+    answering.compression = Compression::with(compression::common(rules.offers, head.accepts));
+    Ok(RequestHead { is_text: asked.is_text, codec, head, answering })
+}
+
+/// What a request is written from.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// `/package.Service/Method`, with what may stand before it.
+    pub path: &'a str,
+    /// How it is written.
+    pub content_type: ContentType<'a>,
+    /// The time that the call has.
+    pub timeout: Option<Duration>,
+    /// How messages are compressed.
+    pub compression: Compression,
+    /// How those of the answer may be.
+    pub accepts: EncodingSet,
+    /// The metadata. What the protocols and HTTP write themselves is left out, `user-agent` too.
+    pub metadata: &'a HeaderMap,
+}
+
+impl Call<'_> {
+    /// The head of the request.
+    ///
+    /// # Errors
+    /// INTERNAL for a path that no URL has, RESOURCE_EXHAUSTED for metadata that is too large.
+    pub fn head(&self) -> Result<Request<()>, Status> {
+        let mut request = Request::new(());
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = Uri::try_from(self.path)
+            .map_err(|error| Status::new(Code::Internal, format!("{:?} is no path: {error}", self.path)))?;
+        let mut fields = FieldList::new();
+        let encoding = self.compression.encoding;
+        wire::emit_request(self.timeout, encoding, self.metadata, wire::METADATA_SIZE_MAX, &mut fields)?;
+        let headers = request.headers_mut();
+        fields::append_fields(&fields, headers);
+        headers.insert(CONTENT_TYPE, self.content_type.value());
+        headers.insert(ACCEPT, self.content_type.value());
+        headers.insert(GRPC_ACCEPT, HeaderValue::from_static(self.accepts.value()));
+        headers.insert(GRPC_WEB, HeaderValue::from_static("1"));
+        Ok(request)
+    }
+
+    /// Appends a message to `out`, which is or becomes the body.
+    ///
+    /// # Errors
+    /// RESOURCE_EXHAUSTED, if it is longer than a prefix can say.
+    pub fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
+        parts::put_message(message, &self.compression, self.content_type.is_text, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_engine::Encoding;
+
+    use super::*;
+    use crate::grpc_web::RequestReader;
+    use crate::testing::{Seeded, headers, told};
+
+    const RULES: Rules<'static> =
+        Rules { codecs: &["proto", "json"], accepts: EncodingSet::ALL, offers: EncodingSet::ALL };
+
+    /// A head, or what the refusal of it is, in words.
+    fn read(list: &[(&str, &str)]) -> String {
+        match read_request(&Method::POST, &headers(list), &RULES) {
+            Ok(read) => {
+                let timeout = read.head.timeout.map(|timeout| format!(" {timeout:?}")).unwrap_or_default();
+                let answer = read.answering.content_type.value();
+                format!(
+                    "{} {} {}{timeout} -> {} {} {}",
+                    if read.is_text { "text" } else { "binary" },
+                    read.codec,
+                    read.head.encoding.name(),
+                    answer.to_str().unwrap(),
+                    read.answering.compression.encoding.name(),
+                    told(&read.head.metadata)
+                )
+            }
+            Err(Refusal::Status(status, _)) => format!("{:?}: {}", status.code(), status.message()),
+            Err(refusal) => refusal.answer().status().as_str().to_owned(),
+        }
+    }
+
+    #[test]
+    fn heads() {
+        const WEB: (&str, &str) = ("content-type", "application/grpc-web");
+        const TEXT: (&str, &str) = ("content-type", "application/grpc-web-text+proto");
+        let check = |list: &[(&str, &str)], expected: &str| assert_eq!(read(list), expected, "{list:?}");
+        check(&[WEB], "binary proto identity -> application/grpc-web identity ");
+        check(&[TEXT], "text proto identity -> application/grpc-web-text+proto identity ");
+        check(
+            &[TEXT, ("accept", "application/grpc-web")],
+            "text proto identity -> application/grpc-web+proto identity ",
+        );
+        check(
+            &[WEB, ("accept", "application/grpc-web-text")],
+            "binary proto identity -> application/grpc-web-text identity ",
+        );
+        check(&[TEXT, ("accept", "*/*")], "text proto identity -> application/grpc-web-text+proto identity ");
+        check(
+            &[
+                ("content-type", "application/grpc-web+JSON"),
+                ("grpc-timeout", "1S"),
+                ("grpc-encoding", "gzip"),
+                ("grpc-accept-encoding", "identity,deflate"),
+                ("accept-encoding", "gzip"),
+                ("content-encoding", "foo"),
+                ("content-length", "1"),
+                ("x-grpc-web", "1"),
+                ("host", "a"),
+                ("x-user-agent", "grpc-web-javascript/0.1"),
+                ("x-bin", "YQ=="),
+            ],
+            "binary json gzip 1s -> application/grpc-web+json deflate \
+             x-bin: YQ\nx-user-agent: grpc-web-javascript/0.1",
+        );
+        check(
+            &[WEB, ("grpc-accept-encoding", "gzip,identity")],
+            "binary proto identity -> application/grpc-web gzip ",
+        );
+        check(&[WEB, ("grpc-encoding", "gzip")], "binary proto gzip -> application/grpc-web identity ");
+        for other in ["application/grpc-web+foo", "application/grpc", "application/json"] {
+            check(&[("content-type", other)], "415");
+        }
+        check(&[], "415");
+        let accepted = EncodingSet::ALL.value();
+        check(
+            &[WEB, ("grpc-encoding", "foo")],
+            &format!("Unimplemented: grpc-encoding \"foo\" is not supported; accepted are {accepted}"),
+        );
+        check(
+            &[WEB, ("grpc-timeout", "1")],
+            "Internal: malformed grpc-timeout \"1\": expected one to eight digits and one of H, M, S, m, u, n",
+        );
+        let refusal = read_request(&Method::GET, &headers(&[WEB]), &RULES).unwrap_err();
+        assert_eq!(refusal.answer().headers()[ALLOW], "POST");
+    }
+
+    #[test]
+    fn what_a_client_writes_a_server_reads() {
+        let metadata = headers(&[("x-a", "b"), ("x-bin", "YQ==")]);
+        for is_text in [false, true] {
+            let call = Call {
+                path: "/a.B/C",
+                content_type: ContentType { is_text, codec: "proto" },
+                timeout: Some(Duration::from_secs(2)),
+                compression: Compression { encoding: Encoding::Gzip, threshold: 20 },
+                accepts: EncodingSet::IDENTITY.with(Encoding::Deflate),
+                metadata: &metadata,
+            };
+            let head = call.head().unwrap();
+            assert_eq!((head.method(), head.uri().path()), (&Method::POST, "/a.B/C"));
+            let read = read_request(&Method::POST, head.headers(), &RULES).unwrap();
+            assert_eq!(read.is_text, is_text);
+            assert_eq!(read.head.timeout, call.timeout);
+            assert_eq!(told(&read.head.metadata), "x-a: b\nx-bin: YQ");
+            assert_eq!(read.answering.content_type, call.content_type);
+            assert_eq!(read.answering.compression.encoding, Encoding::Deflate);
+            let mut body = Vec::new();
+            call.message(b"abc", &mut body).unwrap();
+            call.message(&[7; 50], &mut body).unwrap();
+            for piece_len in 1..=body.len() {
+                let mut reader = RequestReader::new(is_text, read.head.encoding, 50);
+                let mut messages = Vec::new();
+                for piece in body.chunks(piece_len) {
+                    reader.push(Bytes::copy_from_slice(piece));
+                    while let Some(message) = reader.take().unwrap() {
+                        messages.push(message);
+                    }
+                }
+                reader.finish().unwrap();
+                assert_eq!(messages, [&b"abc"[..], &[7; 50]]);
+            }
+            assert_eq!(Call { path: "a b", ..call }.head().unwrap_err().code(), Code::Internal);
+            let large = headers(&[("x-a", &"a".repeat(20_000))]);
+            let too_large = Call { metadata: &large, ..call }.head().unwrap_err();
+            assert_eq!(too_large.code(), Code::ResourceExhausted);
+        }
+    }
+
+    #[test]
+    fn a_request_with_trailers_is_refused() {
+        let mut reader = RequestReader::new(false, Encoding::Identity, 50);
+        reader.push(Bytes::from_static(b"\x80\0\0\0\0"));
+        let why = "received an envelope with the unexpected flags 128";
+        assert_eq!(reader.take().unwrap_err().message(), why);
+    }
+
+    #[test]
+    fn random_heads_do_no_harm() {
+        let names = ["content-type", "grpc-encoding", "grpc-timeout", "accept", "x-bin"];
+        let words =
+            ["application/", "grpc-web", "-text", "+", "proto", ";", "gzip", "9", "S", ",", "\u{e9}", " "];
+        let mut seeded = Seeded(11);
+        for _ in 0..3_000 {
+            let mut heads = HeaderMap::new();
+            for name in names {
+                if let Ok(value) = HeaderValue::try_from(seeded.words(&words, 0..5)) {
+                    heads.append(name, value);
+                }
+            }
+            let _ = read_request(&Method::POST, &heads, &RULES);
+        }
+    }
+}

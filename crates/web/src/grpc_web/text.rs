@@ -1,0 +1,113 @@
+//! Bodies in text: Base64, in pieces that may each be padded.
+
+use base64::Engine;
+use thalweg_engine::{Code, Status};
+
+use crate::base64::PADDED;
+
+/// Appends `bytes` as a piece of its own, which a reader can read at once.
+pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(PADDED.encode(bytes).as_bytes());
+}
+
+/// Reads Base64 as it arrives. Padding may be anywhere, and what follows it begins anew.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    /// The front of a group of four characters.
+    group: [u8; 4],
+    len: usize,
+}
+
+impl Decoder {
+    /// What the characters up to here are.
+    pub(super) fn decode(&mut self, text: &[u8]) -> Result<Vec<u8>, Status> {
+        let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 3);
+        let mut rest = text;
+        while !rest.is_empty() {
+            let groups;
+            if self.len == 0 && rest.len() >= 4 {
+                let whole = rest.len() & !3;
+                let padding = rest[..whole].iter().position(|byte| *byte == b'=');
+                (groups, rest) = rest.split_at(padding.map_or(whole, |at| (at & !3) + 4));
+            } else {
+                let (front, behind) = rest.split_at(rest.len().min(4 - self.len));
+                self.group[self.len..self.len + front.len()].copy_from_slice(front);
+                self.len = (self.len + front.len()) & 3;
+                rest = behind;
+                groups = if self.len == 0 { &self.group[..] } else { &[] };
+            }
+            PADDED
+                .decode_vec(groups, &mut bytes)
+                .map_err(|error| Status::new(Code::Internal, format!("the body is no Base64: {error}")))?;
+        }
+        Ok(bytes)
+    }
+
+    /// The body has ended.
+    pub(super) fn finish(&self) -> Result<(), Status> {
+        match self.len {
+            0 => Ok(()),
+            _ => Err(Status::new(Code::Internal, "the body ended inside a group of Base64")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Seeded, failure};
+
+    fn decode(text: &[u8], piece_len: usize) -> Result<Vec<u8>, Status> {
+        let mut decoder = Decoder::default();
+        let mut bytes = Vec::new();
+        for piece in text.chunks(piece_len) {
+            bytes.extend(decoder.decode(piece)?);
+        }
+        decoder.finish().map(|()| bytes)
+    }
+
+    #[test]
+    fn padding_may_be_anywhere() {
+        let check = |text: &str, expected: &str| {
+            for piece_len in 1..=text.len().max(1) {
+                assert_eq!(decode(text.as_bytes(), piece_len).unwrap(), expected.as_bytes(), "{text}");
+            }
+        };
+        check("", "");
+        check("YWJj", "abc");
+        check("YQ==YWI=YWJjYQ==", "aababca");
+    }
+
+    #[test]
+    fn what_is_refused() {
+        for text in ["YQ=a", "Y===", "====", "Y Q=", "YWJ-", "YW\nJj"] {
+            for piece_len in 1..=4 {
+                let (code, why) = failure(decode(text.as_bytes(), piece_len));
+                assert_eq!(code, Code::Internal);
+                assert!(why.starts_with("the body is no Base64"), "{text}: {why}");
+            }
+        }
+        for text in ["Y", "YQ", "YWJjYQ="] {
+            let why = "the body ended inside a group of Base64".to_owned();
+            assert_eq!(failure(decode(text.as_bytes(), 3)), (Code::Internal, why), "{text}");
+        }
+    }
+
+    #[test]
+    fn random_bodies_come_back() {
+        let mut seeded = Seeded(9);
+        for _ in 0..2_000 {
+            let (mut text, mut expected) = (Vec::new(), Vec::new());
+            for _ in 0..seeded.below(5) {
+                let piece = seeded.bytes(0..10);
+                encode(&piece, &mut text);
+                expected.extend(piece);
+            }
+            let piece_len = 1 + seeded.below(12);
+            assert_eq!(decode(&text, piece_len).unwrap(), expected);
+            let noise = seeded.words(&["Y", "Q", "=", "/", "+", "_"], 0..20);
+            let whole = decode(noise.as_bytes(), 100).map_err(|status| status.code());
+            assert_eq!(whole, decode(noise.as_bytes(), piece_len).map_err(|status| status.code()));
+        }
+    }
+}

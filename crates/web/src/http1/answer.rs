@@ -1,0 +1,68 @@
+//! Answers as hyper gets them.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, CONTENT_LENGTH};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
+use http_body::{Frame, SizeHint};
+use thalweg_engine::Status;
+
+use super::progress::Answering;
+use crate::body::Body;
+
+/// An answer that hyper can send, to a request with `method`. `is_last` has it say that the connection ends.
+pub(super) fn prepared<C>(
+    answer: Response<Body>,
+    method: &Method,
+    is_last: bool,
+    under_way: (C, Answering),
+) -> Response<AnswerBody<C>> {
+    let (mut head, mut body) = answer.into_parts();
+    // Nobody has asked for another protocol, and 100 is hyper's to send.
+    if head.status.is_informational() {
+        tracing::debug!(status = %head.status, "a service answers with a status that is none of an answer");
+        head.status = StatusCode::INTERNAL_SERVER_ERROR;
+        head.headers.clear();
+        body = Body::empty();
+    }
+    head.version = Version::HTTP_11;
+    if *method != Method::HEAD
+        && let Some(length) = http_body::Body::size_hint(&body).exact()
+        && head.headers.get(CONTENT_LENGTH).is_some_and(|told| *told != length.to_string())
+    {
+        // hyper would send it as it is, and the next answer would be taken for the rest of this one.
+        head.headers.remove(CONTENT_LENGTH);
+    }
+    if is_last {
+        head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Response::from_parts(head, AnswerBody { body, _under_way: under_way })
+}
+
+/// The body of an answer. When it is dropped, the request is answered.
+pub(super) struct AnswerBody<C> {
+    body: Body,
+    _under_way: (C, Answering),
+}
+
+impl<C: Unpin> http_body::Body for AnswerBody<C> {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

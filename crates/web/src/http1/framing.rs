@@ -1,0 +1,410 @@
+//! Where one message of a connection ends and the next begins, by the strict reading of RFC 9112.
+//!
+//! hyper finds that out as well, and forgives more: a peer that forgives less, and has passed the same bytes on, would
+//! see other messages than we do. Here is what it forgives, and is refused before it comes to hyper:
+//!
+//! - lines of heads and trailers that end with LF alone (§2.2);
+//! - `Content-Length` beside `Transfer-Encoding`, and more than one of either (§6.1, §6.3);
+//! - any transfer coding before `chunked` (§6.1);
+//! - spaces behind a chunk's size without an extension, control characters in one, and sizes of more than 16 digits
+//!   (§7.1).
+
+use thiserror::Error;
+
+/// What hyper sees in the place of `Upgrade`. A connection on which it has seen one may end before the last answer has
+/// left.
+pub(super) const HIDDEN_UPGRADE: &str = "upgrad_";
+
+/// Follows the bytes of a connection.
+#[derive(Debug)]
+pub(super) struct Framing {
+    at: At,
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+    /// What is known of the head that is being read.
+    head: Head,
+    /// How long the head, or the trailers, are by now.
+    fields_len: usize,
+    /// How long they may be, and any other line.
+    fields_len_max: usize,
+    messages: u64,
+    chunks: u64,
+}
+
+/// What comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Head,
+    Body {
+        left: u64,
+    },
+    ChunkSize,
+    Chunk {
+        left: u64,
+    },
+    /// The end of a chunk's line.
+    ChunkEnd,
+    Trailers,
+    /// In a head or in trailers that are too long: hyper refuses them, and nothing behind them is read.
+    Overlong,
+}
+
+#[derive(Debug, Default)]
+struct Head {
+    has_request_line: bool,
+    is_http_11: bool,
+    content_length: Option<u64>,
+    is_chunked: bool,
+}
+
+/// Where in a message the bytes have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) part: Part,
+    /// The how manieth message of the connection it is, and the how manieth chunk.
+    pub(super) message: u64,
+    pub(super) chunk: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Nothing of the next message is there.
+    Between,
+    Head,
+    /// Some of a body, or of a chunk, is missing.
+    Body,
+    /// Between chunks.
+    Pause,
+}
+
+/// Bytes that can be read in more than one way.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub(super) enum Refusal {
+    #[error("a line does not end with CR and LF")]
+    LineEnd,
+    #[error("a request says more than once how long its body is")]
+    TwoLengths,
+    #[error("Content-Length is not a number")]
+    ContentLength,
+    #[error("Transfer-Encoding is not `chunked` alone, or the request is not of HTTP/1.1")]
+    TransferEncoding,
+    #[error("a chunk does not begin with its size")]
+    ChunkSize,
+    #[error("a chunk is longer than its size")]
+    ChunkEnd,
+}
+
+/// From where on bytes are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) why: Refusal,
+    /// Of a body, whose head was good.
+    pub(super) in_body: bool,
+    /// So many of them are good.
+    pub(super) good: usize,
+}
+
+impl Framing {
+    pub(super) fn new(head_len_max: usize) -> Self {
+        Self {
+            at: At::Head,
+            begun: Vec::new(),
+            head: Head::default(),
+            fields_len: 0,
+            fields_len_max: head_len_max,
+            messages: 0,
+            chunks: 0,
+        }
+    }
+
+    /// Follows the bytes that come next. Nothing may follow those that are refused.
+    ///
+    /// A field `Upgrade` gets [another name](HIDDEN_UPGRADE), where its line comes whole.
+    pub(super) fn follow(&mut self, bytes: &mut [u8]) -> Result<(), Refused> {
+        let mut good = 0;
+        while good < bytes.len() {
+            let rest = &mut bytes[good..];
+            let len = match self.at {
+                At::Body { .. } | At::Chunk { .. } => Ok(self.skip(rest.len())),
+                At::Overlong => Ok(rest.len()),
+                At::Head | At::ChunkSize | At::ChunkEnd | At::Trailers => self.line(rest),
+            };
+            good += len.map_err(|why| Refused { why, in_body: self.at != At::Head, good })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn place(&self) -> Place {
+        let part = match self.at {
+            // RFC 9112 §2.2: empty lines before a request are no part of it.
+            At::Head if !self.head.has_request_line && matches!(*self.begun, [] | [b'\r']) => Part::Between,
+            At::Head | At::Overlong => Part::Head,
+            At::ChunkSize if self.begun.is_empty() => Part::Pause,
+            At::Body { .. } | At::ChunkSize | At::Chunk { .. } | At::ChunkEnd | At::Trailers => Part::Body,
+        };
+        Place { part, message: self.messages, chunk: self.chunks }
+    }
+
+    /// Takes what there is of a body or a chunk.
+    fn skip(&mut self, available: usize) -> usize {
+        let (At::Body { left } | At::Chunk { left }) = &mut self.at else { return 0 };
+        let len = usize::try_from(*left).map_or(available, |left| left.min(available));
+        *left -= len as u64;
+        if *left == 0 {
+            match self.at {
+                At::Chunk { .. } => self.at = At::ChunkEnd,
+                _ => self.end_message(),
+            }
+        }
+        len
+    }
+
+    /// Takes a line, or what there is of it.
+    fn line(&mut self, bytes: &mut [u8]) -> Result<usize, Refusal> {
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let len = end.map_or(bytes.len(), |end| end + 1);
+        if matches!(self.at, At::Head | At::Trailers) {
+            self.fields_len += len;
+            if self.fields_len > self.fields_len_max {
+                self.at = At::Overlong;
+                self.begun = Vec::new();
+                return Ok(len);
+            }
+        } else if self.begun.len() + len > self.fields_len_max {
+            return Err(Refusal::ChunkSize);
+        }
+        if end.is_none() {
+            self.begun.extend_from_slice(bytes);
+            return Ok(len);
+        }
+        if self.begun.is_empty() {
+            if self.at == At::Head && value_of(bytes, b"upgrade:").is_some() {
+                bytes[..HIDDEN_UPGRADE.len()].copy_from_slice(HIDDEN_UPGRADE.as_bytes());
+            }
+            self.whole_line(&bytes[..len])?;
+        } else {
+            let mut line = std::mem::take(&mut self.begun);
+            line.extend_from_slice(&bytes[..len]);
+            self.whole_line(&line)?;
+        }
+        Ok(len)
+    }
+
+    fn whole_line(&mut self, line: &[u8]) -> Result<(), Refusal> {
+        let line = line.strip_suffix(b"\r\n").ok_or(Refusal::LineEnd)?;
+        match self.at {
+            At::Head if line.is_empty() && self.head.has_request_line => return self.end_head(),
+            At::Head if line.is_empty() => {}
+            At::Head if self.head.has_request_line => self.head.field(line)?,
+            At::Head => {
+                self.head.has_request_line = true;
+                self.head.is_http_11 = line.ends_with(b" HTTP/1.1");
+            }
+            At::ChunkSize => {
+                self.chunks += 1;
+                self.at = match chunk_size(line).ok_or(Refusal::ChunkSize)? {
+                    0 => At::Trailers,
+                    left => At::Chunk { left },
+                };
+                self.fields_len = 0;
+            }
+            At::ChunkEnd if line.is_empty() => self.at = At::ChunkSize,
+            At::ChunkEnd => return Err(Refusal::ChunkEnd),
+            At::Trailers if line.is_empty() => self.end_message(),
+            At::Trailers | At::Body { .. } | At::Chunk { .. } | At::Overlong => {}
+        }
+        Ok(())
+    }
+
+    fn end_head(&mut self) -> Result<(), Refusal> {
+        let head = std::mem::take(&mut self.head);
+        self.fields_len = 0;
+        match (head.is_chunked, head.content_length) {
+            (true, Some(_)) => return Err(Refusal::TwoLengths),
+            (true, None) if head.is_http_11 => self.at = At::ChunkSize,
+            (true, None) => return Err(Refusal::TransferEncoding),
+            (false, Some(0) | None) => self.end_message(),
+            (false, Some(left)) => self.at = At::Body { left },
+        }
+        Ok(())
+    }
+
+    fn end_message(&mut self) {
+        self.at = At::Head;
+        self.fields_len = 0;
+        self.messages += 1;
+    }
+}
+
+impl Head {
+    fn field(&mut self, line: &[u8]) -> Result<(), Refusal> {
+        if let Some(value) = value_of(line, b"content-length:") {
+            let length = number(value).ok_or(Refusal::ContentLength)?;
+            if self.content_length.replace(length).is_some() {
+                return Err(Refusal::TwoLengths);
+            }
+        } else if let Some(value) = value_of(line, b"transfer-encoding:") {
+            if !value.eq_ignore_ascii_case(b"chunked") {
+                return Err(Refusal::TransferEncoding);
+            }
+            if std::mem::replace(&mut self.is_chunked, true) {
+                return Err(Refusal::TwoLengths);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The value of the field of this name, which ends with its colon, if it is that field.
+fn value_of<'l>(line: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+    let (begin, value) = line.split_at_checked(name.len())?;
+    begin.eq_ignore_ascii_case(name).then(|| trimmed(value))
+}
+
+/// Without the spaces and tabs around it: `OWS` (RFC 9110 §5.6.3).
+fn trimmed(mut text: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] | [rest @ .., b' ' | b'\t'] = text {
+        text = rest;
+    }
+    text
+}
+
+/// `1*DIGIT` (RFC 9110 §8.6).
+fn number(digits: &[u8]) -> Option<u64> {
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse().ok()
+}
+
+/// `chunk-size [ chunk-ext ]` (RFC 9112 §7.1). Nothing is known of extensions, which end with their line.
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let digits = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
+    let (size, extension) = line.split_at(digits);
+    let is_extension = extension.is_empty() || trimmed(extension).starts_with(b";");
+    let is_text = extension.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
+    if size.len() > 16 || !is_extension || !is_text {
+        return None;
+    }
+    u64::from_str_radix(std::str::from_utf8(size).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD_LEN_MAX: usize = 200;
+
+    /// Follows `bytes`, at once and one by one: in which place they end, or why they are refused.
+    #[track_caller]
+    fn check(bytes: &[u8], expected: Result<(Part, u64), Refusal>) {
+        let summary = |framing: &Framing| (framing.place().part, framing.place().message);
+        let mut framing = Framing::new(HEAD_LEN_MAX);
+        let at_once =
+            framing.follow(&mut bytes.to_vec()).map(|()| summary(&framing)).map_err(|refused| refused.why);
+        assert_eq!(at_once, expected, "{:?}", String::from_utf8_lossy(bytes));
+        let mut framing = Framing::new(HEAD_LEN_MAX);
+        let one_by_one = bytes.iter().try_for_each(|byte| framing.follow(&mut [*byte]));
+        let one_by_one = one_by_one.map(|()| summary(&framing)).map_err(|refused| refused.why);
+        assert_eq!(one_by_one, expected, "{:?}, one by one", String::from_utf8_lossy(bytes));
+    }
+
+    fn check_head(fields: &str, expected: Result<(Part, u64), Refusal>) {
+        check(format!("POST / HTTP/1.1\r\n{fields}\r\n").as_bytes(), expected);
+    }
+
+    fn check_body(field: &str, body: &str, expected: Result<(Part, u64), Refusal>) {
+        check(format!("POST / HTTP/1.1\r\n{field}\r\n\r\n{body}").as_bytes(), expected);
+    }
+
+    fn check_chunked(body: &str, expected: Result<(Part, u64), Refusal>) {
+        check_body("Transfer-Encoding: chunked", body, expected);
+    }
+
+    #[test]
+    fn heads_end_with_an_empty_line() {
+        check(b"", Ok((Part::Between, 0)));
+        check(b"\r\n\r", Ok((Part::Between, 0)));
+        check(b"\r\nG", Ok((Part::Head, 0)));
+        check(b"GET / HTTP/1.1\r\n", Ok((Part::Head, 0)));
+        check(b"GET / HTTP/1.1\r\n\r\n", Ok((Part::Between, 1)));
+        check(b"GET / HTTP/1.1\r\nA: b\r\n\r\nGET / HTTP/1.1\r\n\r\nG", Ok((Part::Head, 2)));
+        check(b"GET / HTTP/1.1\nA: b\r\n\r\n", Err(Refusal::LineEnd));
+        check(b"GET / HTTP/1.1\r\nA: b\n\r\n", Err(Refusal::LineEnd));
+        check(b"GET / HTTP/1.1\r\nA: b\r\n\n", Err(Refusal::LineEnd));
+        check(b"\nGET / HTTP/1.1\r\nA: b\r\n\r\n", Err(Refusal::LineEnd));
+    }
+
+    #[test]
+    fn a_head_that_is_too_long_is_the_last() {
+        let mut bytes = b"GET / HTTP/1.1\r\nA: ".to_vec();
+        bytes.resize(HEAD_LEN_MAX + 1, b'a');
+        check(&bytes, Ok((Part::Head, 0)));
+        bytes.extend_from_slice(b"\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+        check(&bytes, Ok((Part::Head, 0)));
+    }
+
+    #[test]
+    fn a_body_has_one_length() {
+        check_body("Content-Length: 3", "ab", Ok((Part::Body, 0)));
+        check_body("content-LENGTH:3 \t", "abc", Ok((Part::Between, 1)));
+        check_body("content-length: 3", "abcd", Ok((Part::Head, 1)));
+        check_head("Content-Length: 0\r\n", Ok((Part::Between, 1)));
+        check_head("Content-Length: 18446744073709551615\r\n", Ok((Part::Body, 0)));
+        for wrong in ["18446744073709551616", "+3", "-3", "3, 3", "0x3", "3 3", "", "3a"] {
+            check_head(&format!("Content-Length: {wrong}\r\n"), Err(Refusal::ContentLength));
+        }
+        check_head("Content-Length: 3\r\nContent-Length: 3\r\n", Err(Refusal::TwoLengths));
+        check_head("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", Err(Refusal::TwoLengths));
+        check_head("Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", Err(Refusal::TwoLengths));
+        let twice = "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n";
+        check_head(twice, Err(Refusal::TwoLengths));
+        for wrong in
+            ["identity", "xchunked", "chunked, identity", "gzip, chunked", "chunked, chunked", ",chunked", ""]
+        {
+            check_head(&format!("Transfer-Encoding: {wrong}\r\n"), Err(Refusal::TransferEncoding));
+        }
+        check(
+            b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            Err(Refusal::TransferEncoding),
+        );
+    }
+
+    #[test]
+    fn chunks_are_as_long_as_they_say() {
+        check_chunked("", Ok((Part::Pause, 0)));
+        check_chunked("3", Ok((Part::Body, 0)));
+        check_chunked("3\r\nabc\r\n", Ok((Part::Pause, 0)));
+        check_chunked("3\r\nabc\r\n0\r\n", Ok((Part::Body, 0)));
+        check_chunked("3;a=b\r\nabc\r\n0\r\n\r\n", Ok((Part::Between, 1)));
+        check_chunked("3 ; a\r\nabc\r\n0\r\nTrailer: a\r\n\r\n", Ok((Part::Between, 1)));
+        check_chunked("0000000000000003\r\nabc\r\n00\r\n\r\n", Ok((Part::Between, 1)));
+        check_chunked("ffffffffffffffff\r\nabc\r\n0\r\n\r\n", Ok((Part::Body, 0)));
+        for wrong in
+            ["", "-3", "+3", " 3", "3 ", "0x3", "3 3", "3\t", "g", "00000000000000003", "\0", ";a", "3;\0"]
+        {
+            check_chunked(&format!("{wrong}\r\nabc\r\n0\r\n"), Err(Refusal::ChunkSize));
+        }
+        check_chunked("3\nabc\r\n0\r\n", Err(Refusal::LineEnd));
+        check_chunked("3;a\nabc\r\n0\r\n", Err(Refusal::LineEnd));
+        check_chunked("3\r\nabcd\r\n0\r\n", Err(Refusal::ChunkEnd));
+        check_chunked("3\r\nabc0\r\n", Err(Refusal::ChunkEnd));
+        check_chunked("3\r\nabc\n0\r\n", Err(Refusal::LineEnd));
+        check_chunked("0\r\nTrailer: a\n", Err(Refusal::LineEnd));
+    }
+
+    #[test]
+    fn nobody_sees_an_upgrade() {
+        let mut bytes = b"GET / HTTP/1.1\r\nupgrade: a\r\nUpgrades: a\r\nUPGRADE:\r\n\r\n".to_vec();
+        Framing::new(HEAD_LEN_MAX).follow(&mut bytes).unwrap();
+        let expected = "GET / HTTP/1.1\r\nupgrad_: a\r\nUpgrades: a\r\nupgrad_:\r\n\r\n";
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_comes_before_a_refusal_is_good() {
+        let first = b"GET / HTTP/1.1\r\n\r\n";
+        let second = b"GET / HTTP/1.1\r\nA: b\n\r\n";
+        let refused = Framing::new(HEAD_LEN_MAX).follow(&mut [&first[..], &second[..]].concat());
+        let good = first.len() + "GET / HTTP/1.1\r\n".len();
+        assert_eq!(refused, Err(Refused { why: Refusal::LineEnd, in_body: false, good }));
+    }
+}

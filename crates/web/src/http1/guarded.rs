@@ -1,0 +1,148 @@
+//! The byte stream as hyper has it: [`Guarded`].
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use thalweg_engine::{Code, Status};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+use super::framing::{Framing, Part, Refused};
+use super::progress::{Ending, Progress};
+use super::received_body::bad_body;
+
+/// A byte stream that brings only what can be read in one way, and tells how far it is.
+#[derive(Debug)]
+pub(super) struct Guarded<IO> {
+    io: IO,
+    framing: Framing,
+    progress: Progress,
+    /// What hyper gets in the place of a head that is refused.
+    no_head: &'static [u8],
+    has_ended: bool,
+    is_shut: bool,
+}
+
+/// No head, wherever it begins: hyper answers with 400. It looks at heads that come in pieces when their end is there.
+const NO_HEAD: &[u8] = b"\0\r\n\r\n";
+
+impl<IO> Guarded<IO> {
+    pub(super) fn new(io: IO, head_len_max: usize, progress: Progress) -> Self {
+        let framing = Framing::new(head_len_max);
+        Self { io, framing, progress, no_head: NO_HEAD, has_ended: false, is_shut: false }
+    }
+
+    /// What is left of it: the byte stream, and whether its client may still send something that nobody reads.
+    pub(super) fn into_rest(self) -> Rest<IO> {
+        let is_in_message = self.framing.place().part != Part::Between || self.progress.ending().is_some();
+        Rest { is_shut: self.is_shut, may_have_more: is_in_message && !self.has_ended, io: self.io }
+    }
+
+    /// Looks at what has come behind the `before` bytes that were there.
+    fn look_at(&mut self, into: &mut ReadBuf<'_>, before: usize) {
+        let bytes = &mut into.filled_mut()[before..];
+        if bytes.is_empty() {
+            self.has_ended = true;
+            if self.framing.place().part != Part::Between {
+                self.progress.end(Ending::Cut);
+            }
+            return;
+        }
+        let len = bytes.len();
+        match self.framing.follow(bytes) {
+            Ok(()) => self.progress.came(len, self.framing.place(), Instant::now()),
+            Err(Refused { why, in_body, good }) => {
+                tracing::debug!(%why, "a request of HTTP/1.1 is refused");
+                into.set_filled(before + good);
+                self.progress.end(if in_body { Ending::BadBody } else { Ending::BadHead });
+            }
+        }
+    }
+
+    /// What there is in the place of what is refused.
+    fn refuse(&mut self, into: &mut ReadBuf<'_>) -> Option<Poll<io::Result<()>>> {
+        let status = match self.progress.ending()? {
+            Ending::Cut => return None,
+            Ending::TooSlow => Status::new(Code::Cancelled, "the request's body took too long to come"),
+            Ending::BadBody => bad_body(),
+            Ending::BadHead if self.no_head.is_empty() => return Some(Poll::Pending),
+            Ending::BadHead => {
+                let (now, later) = self.no_head.split_at(into.remaining().min(self.no_head.len()));
+                into.put_slice(now);
+                self.no_head = later;
+                return Some(Poll::Ready(Ok(())));
+            }
+        };
+        Some(Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, status))))
+    }
+
+    fn note_write<T>(&self, polled: Poll<T>) -> Poll<T> {
+        self.progress.writes(polled.is_pending());
+        polled
+    }
+}
+
+/// A byte stream that hyper is done with.
+pub(super) struct Rest<IO> {
+    pub(super) io: IO,
+    /// Nothing more is written.
+    pub(super) is_shut: bool,
+    pub(super) may_have_more: bool,
+}
+
+impl<IO: AsyncRead + Unpin> AsyncRead for Guarded<IO> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            if let Some(refused) = self.refuse(into) {
+                return refused;
+            }
+            let before = into.filled().len();
+            let read = Pin::new(&mut self.io).poll_read(cx, into);
+            if read.is_pending() {
+                self.progress.waits(Instant::now());
+            }
+            ready!(read)?;
+            self.look_at(into, before);
+            // Nothing would mean the end of the stream.
+            if into.filled().len() > before || self.has_ended {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}
+
+impl<IO: AsyncWrite + Unpin> AsyncWrite for Guarded<IO> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.note_write(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, pieces);
+        self.note_write(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        self.note_write(flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.is_shut = true;
+        let shut = Pin::new(&mut self.io).poll_shutdown(cx);
+        self.note_write(shut)
+    }
+}

@@ -1,0 +1,72 @@
+//! The body of a request, as the service gets it: [`ReceivedBody`].
+
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use thalweg_engine::{Code, Status};
+
+use super::progress::{Ending, Progress};
+
+/// The body of a request, from a connection of HTTP/1.1.
+#[derive(Debug)]
+pub(crate) struct ReceivedBody {
+    pub(super) body: Incoming,
+    pub(super) number: u64,
+    pub(super) progress: Progress,
+}
+
+impl ReceivedBody {
+    /// Nothing is done with it before all of it is there: pauses between its chunks are part of its time.
+    pub(crate) fn is_wanted_whole(&self) {
+        self.progress.wants_whole(self.number);
+    }
+}
+
+impl Drop for ReceivedBody {
+    fn drop(&mut self) {
+        self.progress.is_let_go(self.number);
+    }
+}
+
+impl http_body::Body for ReceivedBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        frame.map(|frame| frame.map(|frame| frame.map_err(|error| status_of(&error, &self.progress))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// What is wrong with a body: the byte stream knows it, or hyper does.
+#[cold]
+fn status_of(error: &hyper::Error, progress: &Progress) -> Status {
+    let io = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    if let Some(status) = io.and_then(io::Error::get_ref).and_then(|inner| inner.downcast_ref::<Status>()) {
+        return status.clone();
+    }
+    tracing::debug!(%error, cause = io.map(tracing::field::display), "a body of HTTP/1.1 is refused");
+    progress.end(Ending::BadBody);
+    bad_body()
+}
+
+#[cold]
+pub(super) fn bad_body() -> Status {
+    Status::new(Code::InvalidArgument, "the request's body is not one of HTTP/1.1")
+}

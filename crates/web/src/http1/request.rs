@@ -1,0 +1,77 @@
+//! Requests as the service gets them: what of their heads is refused.
+
+use http::header::{CONNECTION, CONTENT_TYPE, HOST};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
+use hyper::body::Incoming;
+
+use super::framing::HIDDEN_UPGRADE;
+use super::progress::Progress;
+use super::received_body::ReceivedBody;
+use crate::body::Body;
+
+/// A request that hyper has read, or the answer to one that RFC 9112 has refused. `number` says which of the connection
+/// it is.
+#[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
+pub(super) fn checked(
+    request: Request<Incoming>,
+    number: u64,
+    progress: &Progress,
+) -> Result<Request<Body>, Response<Body>> {
+    let (mut head, body) = request.into_parts();
+    check_target(&head.method, &head.uri).map_err(refusal)?;
+    check_host(&head.headers, head.version).map_err(refusal)?;
+    head.headers.remove(HIDDEN_UPGRADE);
+    // RFC 9112 §3.2.2: what the target says goes before Host.
+    if let Some(authority) = head.uri.authority()
+        && let Ok(host) = HeaderValue::from_str(authority.as_str())
+    {
+        head.headers.insert(HOST, host);
+    }
+    let body = if http_body::Body::is_end_stream(&body) {
+        Body::empty()
+    } else {
+        Body::received(ReceivedBody { body, number, progress: progress.clone() })
+    };
+    Ok(Request::from_parts(head, body))
+}
+
+type Refusal = (StatusCode, &'static str);
+
+fn check_target(method: &Method, uri: &Uri) -> Result<(), Refusal> {
+    if *method == Method::CONNECT {
+        return Err((StatusCode::NOT_IMPLEMENTED, "there are no tunnels here"));
+    }
+    let is_authority = uri.scheme().is_none() && uri.authority().is_some();
+    // RFC 9112 §3.2.3 and §3.2.4.
+    if is_authority || (uri.path() == "*" && *method != Method::OPTIONS) {
+        return Err((StatusCode::BAD_REQUEST, "the request's target has not the form that its method has"));
+    }
+    Ok(())
+}
+
+/// RFC 9112 §3.2.
+fn check_host(headers: &HeaderMap, version: Version) -> Result<(), Refusal> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let is_right = match (hosts.next(), hosts.next()) {
+        (None, _) => version == Version::HTTP_10,
+        (Some(host), None) => host.is_empty() || is_authority(host.as_bytes()),
+        (Some(_), Some(_)) => false,
+    };
+    if is_right { Ok(()) } else { Err((StatusCode::BAD_REQUEST, "a request has one Host")) }
+}
+
+/// Without a user.
+fn is_authority(host: &[u8]) -> bool {
+    !host.contains(&b'@') && Authority::try_from(host).is_ok()
+}
+
+/// The connection ends with it.
+#[cold]
+fn refusal((status, why): Refusal) -> Response<Body> {
+    let mut answer = Response::new(Body::whole(format!("{why}\n")));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}

@@ -1,0 +1,227 @@
+//! Bytes in, bytes out: connections over a pipe, with a clock that stands still while something can be done.
+
+mod ends;
+mod fuzz;
+mod requests;
+mod smuggling;
+mod times;
+
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body::Frame;
+use thalweg_engine::{Code, Status};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::{Http1Limits, serve};
+use crate::body::Body;
+
+/// What the service had, a line for each request and each thing that it noticed.
+#[derive(Clone, Debug, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn add(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// Says so when it is dropped.
+struct Dropped(Log, &'static str);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.add(self.1);
+    }
+}
+
+/// A service whose paths say what it does.
+async fn service(request: Request<Body>, log: Log) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    let asked = format!("{} {}", head.method, head.uri);
+    match head.uri.path() {
+        "/unread" => {
+            log.add(asked);
+            Response::new(Body::whole("unread"))
+        }
+        "/hang" => {
+            log.add(asked);
+            let _dropped = Dropped(log, "dropped");
+            pending().await
+        }
+        "/slow" => {
+            log.add(asked);
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            Response::new(Body::whole("slow"))
+        }
+        "/fails" => Response::new(pieces(vec![
+            Ok(Frame::data("some".into())),
+            Err(Status::new(Code::Internal, "it fails")),
+        ])),
+        "/pieces" => Response::new(pieces(vec![Ok(Frame::data("a".into())), Ok(Frame::data("bc".into()))])),
+        "/for-ever" => Response::new(Body::streaming(ForEver(Dropped(log, "dropped")))),
+        "/large" => Response::new(Body::whole(vec![b'a'; 1 << 20])),
+        "/trailers" => {
+            let mut trailers = HeaderMap::new();
+            trailers.insert("behind", HeaderValue::from_static("it"));
+            let body = pieces(vec![Ok(Frame::data("a".into())), Ok(Frame::trailers(trailers))]);
+            let mut answer = Response::new(body);
+            answer.headers_mut().insert("trailer", HeaderValue::from_static("behind"));
+            answer
+        }
+        "/length" => {
+            let mut answer = Response::new(Body::whole("abc"));
+            answer.headers_mut().insert("content-length", HeaderValue::from_static("30"));
+            answer
+        }
+        "/100" => Response::builder().status(100).body(Body::empty()).unwrap(),
+        "/whole" => {
+            let end = match body.gather(usize::MAX).await {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Err(status) => status.to_string(),
+            };
+            log.add(format!("{asked}: {end}"));
+            Response::new(Body::whole("whole"))
+        }
+        _ => {
+            let mut read = String::new();
+            let end = loop {
+                match poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx)).await {
+                    Some(Ok(frame)) => match frame.into_data() {
+                        Ok(piece) => read.push_str(&String::from_utf8_lossy(&piece)),
+                        Err(_) => read.push_str(" and trailers"),
+                    },
+                    Some(Err(status)) => break format!("{read}, then {}", status.message()),
+                    None => break read,
+                }
+            };
+            log.add(if end.is_empty() { asked } else { format!("{asked}: {end}") });
+            Response::new(Body::whole("ok"))
+        }
+    }
+}
+
+/// A body of these frames.
+fn pieces(frames: Vec<Result<Frame<Bytes>, Status>>) -> Body {
+    Body::streaming(Pieces(frames.into_iter()))
+}
+
+struct Pieces(std::vec::IntoIter<Result<Frame<Bytes>, Status>>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Status>>> {
+        std::task::Poll::Ready(self.0.next())
+    }
+}
+
+/// A body that has begun, and does not go on.
+struct ForEver(#[expect(dead_code, reason = "it is there to be dropped")] Dropped);
+
+impl http_body::Body for ForEver {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Status>>> {
+        std::task::Poll::Pending
+    }
+}
+
+/// A connection, from the client's end.
+struct Client {
+    io: DuplexStream,
+    log: Log,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<()>,
+}
+
+/// What came of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Came {
+    text: String,
+    is_closed: bool,
+}
+
+impl Came {
+    fn statuses(&self) -> Vec<&str> {
+        let lines = self.text.split("HTTP/1.").skip(1);
+        lines.map(|line| &line[2..5]).collect()
+    }
+}
+
+impl Client {
+    fn new() -> Self {
+        Self::with(Http1Limits::default(), 64 << 10)
+    }
+
+    /// `buffered` bytes fit between the two ends, each way.
+    fn with(limits: Http1Limits, buffered: usize) -> Self {
+        let (io, served) = duplex(buffered);
+        let (stop, stopped) = oneshot::channel();
+        let log = Log::default();
+        let logged = log.clone();
+        let serving = tokio::spawn(async move {
+            let stopped = async {
+                if stopped.await.is_err() {
+                    pending::<()>().await;
+                }
+            };
+            serve(served, |request| service(request, logged.clone()), &limits, stopped).await;
+        });
+        Self { io, log, stop: Some(stop), serving }
+    }
+
+    async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        // A server that has closed its end needs no more.
+        let _ = self.io.write_all(bytes.as_ref()).await;
+    }
+
+    /// What comes until nothing has come for a second, or the other end is closed.
+    async fn receive(&mut self) -> Came {
+        let mut came = Came::default();
+        let mut bytes = Vec::new();
+        loop {
+            match timeout(Duration::from_secs(1), self.io.read_buf(&mut bytes)).await {
+                Ok(Ok(0) | Err(_)) => came.is_closed = true,
+                Ok(Ok(_)) => continue,
+                Err(_) => {}
+            }
+            came.text = String::from_utf8(bytes).expect("text");
+            return came;
+        }
+    }
+
+    async fn ask(&mut self, bytes: impl AsRef<[u8]>) -> Came {
+        self.send(bytes).await;
+        self.receive().await
+    }
+
+    fn stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+}
+
+/// How long `future` takes.
+async fn time_of<T>(future: impl Future<Output = T>) -> (T, Duration) {
+    let begin = tokio::time::Instant::now();
+    (future.await, begin.elapsed())
+}

@@ -1,0 +1,100 @@
+//! Connections that end, and who ends them.
+
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+
+use super::{Client, time_of};
+use crate::http1::Http1Limits;
+
+const MANY: Duration = Duration::from_secs(5);
+
+/// The client asks for `path`, sees what comes, and goes: the service's part is dropped.
+async fn check_cancelled(request: &str, path_begins: bool) {
+    let mut client = Client::new();
+    let came = client.ask(format!("{request} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+    assert_eq!((came.statuses().len(), came.is_closed), (usize::from(path_begins), false));
+    assert!(!client.log.lines().contains(&"dropped".to_owned()));
+    drop(client.io);
+    let ((), took) = time_of(async { client.serving.await.unwrap() }).await;
+    assert!(took < MANY, "{took:?}");
+    assert_eq!(client.log.lines().last().unwrap(), "dropped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_cancels_what_it_asked_for() {
+    check_cancelled("GET /hang", false).await;
+    check_cancelled("GET /for-ever", true).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_goes_in_the_middle_of_its_body_cancels_what_it_asked_for() {
+    let mut client = Client::new();
+    client.send("POST /hang HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n").await;
+    client.receive().await;
+    drop(client.io);
+    client.serving.await.unwrap();
+    assert_eq!(client.log.lines(), ["POST /hang", "dropped"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_fails_is_cut() {
+    for request in ["GET /fails HTTP/1.1\r\nHost: a\r\n\r\n", "GET /fails HTTP/1.0\r\n\r\n"] {
+        let mut client = Client::new();
+        let came = client.ask(request).await;
+        assert!(came.is_closed, "{came:?}");
+        assert!(!came.text.ends_with("0\r\n\r\n"), "{came:?}");
+        assert!(!came.text.contains("content-length"), "{came:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_ends_connections_without_requests_at_once() {
+    for request in ["", "GET /a HTTP/1.1\r\nHost: a\r\n\r\n"] {
+        let mut client = Client::new();
+        client.ask(request).await;
+        client.stop();
+        let (came, took) = time_of(client.receive()).await;
+        assert_eq!((came.text.as_str(), came.is_closed, took), ("", true, Duration::ZERO), "{request:?}");
+        client.serving.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_answers_what_it_was_asked() {
+    let mut client = Client::new();
+    let asked = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n";
+    assert_eq!(client.ask(asked).await.text, "");
+    client.stop();
+    assert!(!client.receive().await.is_closed);
+    tokio::time::sleep(Duration::from_secs(100)).await;
+    let came = client.receive().await;
+    assert_eq!((came.statuses(), came.is_closed), (vec!["200"], true));
+    assert!(came.text.contains("\r\nconnection: close\r\n"), "{came:?}");
+    assert_eq!(client.log.lines(), ["GET /slow"]);
+}
+
+/// RFC 9112 §9.6: a client that still sends when the server closes would lose the answer.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_nobody_wants_is_read_for_a_while() {
+    let mut client = Client::with(Http1Limits::default(), 1 << 10);
+    client.send("POST /unread HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n").await;
+    let came = client.receive().await;
+    assert_eq!((came.statuses(), came.is_closed), (vec!["200"], true));
+    let still_takes = client.io.write_all(&[b'a'; 10_000]).await;
+    assert!(still_takes.is_ok());
+    let ((), took) = time_of(async { client.serving.await.unwrap() }).await;
+    assert!(took <= Duration::from_secs(2), "{took:?}");
+}
+
+/// A request of HTTP/1.1 that asks for another protocol has hyper end the connection in another way.
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_sent_to_its_end_whatever_was_asked_besides() {
+    let mut client = Client::with(Http1Limits::default(), 1 << 10);
+    client
+        .send("POST /large HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 9\r\n\r\n")
+        .await;
+    let came = client.receive().await;
+    assert!(came.is_closed);
+    assert_eq!(came.text.split_once("\r\n\r\n").unwrap().1.len(), 1 << 20);
+}

@@ -1,0 +1,210 @@
+//! Requests that two readers would read in two ways: the service sees none that was not honestly sent.
+
+use super::Client;
+use crate::http1::Http1Limits;
+
+/// What an attacker would like to be a request of its own.
+const HIDDEN: &str = "GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n";
+
+/// Sends `bytes`, at once and one by one: what the service has, and the statuses that come. The connection is closed.
+#[track_caller]
+fn check(bytes: &str, log: &[&str], statuses: &[&str]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(async {
+        for piece_len in [usize::MAX, 1, 7] {
+            let mut client = Client::new();
+            for piece in bytes.as_bytes().chunks(piece_len) {
+                client.send(piece).await;
+                tokio::task::yield_now().await;
+            }
+            let came = client.receive().await;
+            let context = format!("{bytes:?} in pieces of {piece_len}: {came:?}");
+            assert_eq!(client.log.lines(), log, "{context}");
+            assert_eq!(came.statuses(), statuses, "{context}");
+            assert!(came.is_closed, "{context}");
+        }
+    });
+}
+
+/// A request with these fields, and with a body that begins with `body`, is refused, and nothing behind it is read.
+#[track_caller]
+fn check_refused(fields: &str, body: &str) {
+    check(&format!("POST /a HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}{HIDDEN}"), &[], &["400"]);
+    // Nor after a good one.
+    let good = "GET /good HTTP/1.1\r\nHost: a\r\n\r\n";
+    let both = format!("{good}POST /a HTTP/1.1\r\nHost: a\r\n{fields}\r\n{body}{HIDDEN}");
+    check(&both, &["GET /good"], &["200", "400"]);
+}
+
+#[test]
+fn a_body_has_one_length() {
+    check_refused("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n");
+    check_refused("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n");
+    check_refused("Content-Length: 5\r\nContent-Length: 6\r\n", "abcde");
+    check_refused("Content-Length: 5\r\nContent-Length: 5\r\n", "abcde");
+    check_refused("Content-Length: 5, 6\r\n", "abcde");
+    check_refused("Content-Length: -5\r\n", "abcde");
+    check_refused("Content-Length: +5\r\n", "abcde");
+    check_refused("Content-Length: 0x5\r\n", "abcde");
+    check_refused("Content-Length: 5 5\r\n", "abcde");
+    check_refused("Content-Length:\r\n", "abcde");
+    check_refused("Content-Length: 99999999999999999999\r\n", "abcde");
+}
+
+#[test]
+fn the_one_transfer_coding_is_chunked() {
+    for value in [
+        "chunked, identity",
+        "identity, chunked",
+        "identity",
+        "xchunked",
+        "chunkedx",
+        "chunked, chunked",
+        "gzip, chunked",
+        "\"chunked\"",
+        "chunked;a=b",
+        "chunked,",
+        ",chunked",
+        "",
+        "\u{b}chunked",
+    ] {
+        check_refused(&format!("Transfer-Encoding: {value}\r\n"), "0\r\n\r\n");
+    }
+    check_refused("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n");
+    check_refused("Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n");
+    let http_1_0 = "POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+    check(&format!("{http_1_0}{HIDDEN}"), &[], &["400"]);
+}
+
+#[test]
+fn lines_end_in_one_way() {
+    check(&format!("GET / HTTP/1.1\nHost: a\r\n\r\n{HIDDEN}"), &[], &["400"]);
+    check(&format!("\nGET / HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}"), &[], &["400"]);
+    check(&format!("GET / HTTP/1.1\rHost: a\r\n\r\n{HIDDEN}"), &[], &["400"]);
+    check_refused("A: b\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n");
+    check_refused("A: b\rTransfer-Encoding: chunked\r\n", "0\r\n\r\n");
+    check_refused("A: b\r\n\n", "");
+    check_refused("A: b\r\r\n", "");
+}
+
+#[test]
+fn fields_are_what_they_are() {
+    // A folded line, which is a space and more.
+    check_refused("A: b\r\n Transfer-Encoding: chunked\r\n", "0\r\n\r\n");
+    check_refused("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n");
+    check_refused(" Transfer-Encoding: chunked\r\n", "0\r\n\r\n");
+    check_refused("Transfer-Encoding : chunked\r\n", "0\r\n\r\n");
+    check_refused("Transfer-Encoding\t: chunked\r\n", "0\r\n\r\n");
+    check_refused("Transfer-Encoding\r\n", "0\r\n\r\n");
+    check_refused(": a\r\n", "");
+    check_refused("A: b\0c\r\n", "");
+    check_refused("A\0: b\r\n", "");
+    check_refused("A: b\u{7f}\r\n", "");
+    check_refused("Ä: b\r\n", "");
+}
+
+#[test]
+fn request_lines_are_what_they_are() {
+    for line in [
+        "GET  / HTTP/1.1",
+        "GET /\tHTTP/1.1",
+        "GET / HTTP/1.1 ",
+        " GET / HTTP/1.1",
+        "GET / HTTP/1.2",
+        "GET / HTTP/2.0",
+        "GET / HTTP/11",
+        "GET / http/1.1",
+        "GET /",
+        "GET / GET /b HTTP/1.1",
+        "GET / HTTP/1.1\0",
+        "G\0T / HTTP/1.1",
+        "(GET) / HTTP/1.1",
+        "GET /\0 HTTP/1.1",
+        "GET /\u{7f} HTTP/1.1",
+        " HTTP/1.1",
+    ] {
+        check(&format!("{line}\r\nHost: a\r\n\r\n{HIDDEN}"), &[], &["400"]);
+    }
+}
+
+/// A body of these chunks is refused: the service has what was good of it, and nothing behind it is read.
+#[track_caller]
+fn check_bad_chunks(chunks: &str) {
+    let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let log = "POST /a: abc, then the request's body is not one of HTTP/1.1";
+    check(&format!("{head}3\r\nabc\r\n{chunks}{HIDDEN}"), &[log], &["200"]);
+}
+
+#[test]
+fn chunks_begin_with_their_size() {
+    for size in ["-3", "+3", " 3", "3 ", "3\t", "0x3", "3 3", "g", "", "\0", "3\0", "3,", "10000000000000000"]
+    {
+        check_bad_chunks(&format!("{size}\r\nabc\r\n0\r\n\r\n"));
+    }
+    check_bad_chunks("3\nabc\r\n0\r\n\r\n");
+    check_bad_chunks("3\rabc\r\n0\r\n\r\n");
+    check_bad_chunks("3;a\nabc\r\n0\r\n\r\n");
+    check_bad_chunks("3;a\rb\r\nabc\r\n0\r\n\r\n");
+    check_bad_chunks("\r\n0\r\n\r\n");
+    check_bad_chunks("0\n\r\n");
+    check_bad_chunks(&format!("3;{}\r\nabc\r\n0\r\n\r\n", "a".repeat(20_000)));
+}
+
+#[test]
+fn trailers_are_fields() {
+    check_bad_chunks("0\r\n\n");
+    check_bad_chunks("0\r\nA: b\n\r\n");
+    check_bad_chunks("0\r\nA: b\r\n\n");
+    check_bad_chunks("0\r\nA\r\n\r\n");
+    check_bad_chunks("0\r\n A: b\r\n\r\n");
+    check_bad_chunks("0\r\nA : b\r\n\r\n");
+    check_bad_chunks(&format!("0\r\nA: {}\r\n\r\n", "b".repeat(20_000)));
+    check_bad_chunks(&format!("0\r\n{}\r\n", "A: b\r\n".repeat(101)));
+}
+
+#[test]
+fn chunks_are_as_long_as_they_say() {
+    let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let then = "then the request's body is not one of HTTP/1.1";
+    for chunk in ["3\r\nabcd\r\n", "3\r\nabc0\r\n", "3\r\nabc\n", "3\r\nabc\r\r\n", "3\r\nabc\n\r\n"] {
+        check(&format!("{head}{chunk}0\r\n\r\n{HIDDEN}"), &[&format!("POST /a: abc, {then}")], &["200"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_chunk_that_never_ends_holds_what_comes_behind_it() {
+    let mut client = Client::new();
+    let head = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let came = client.ask(format!("{head}ffffffffffffffff\r\nabc\r\n0\r\n\r\n{HIDDEN}")).await;
+    assert_eq!((came.text.as_str(), client.log.lines().len()), ("", 0));
+}
+
+#[test]
+fn heads_have_their_size() {
+    let long = "a".repeat(20_000);
+    check(&format!("GET /{long} HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}"), &[], &["431"]);
+    check(&format!("{long} / HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}"), &[], &["431"]);
+    check(&format!("GET / HTTP/1.1\r\nHost: a\r\nA: {long}\r\n\r\n{HIDDEN}"), &[], &["431"]);
+    check(&format!("GET / HTTP/1.1\r\nHost: a\r\n{long}: a\r\n\r\n{HIDDEN}"), &[], &["431"]);
+    check(&format!("{}{HIDDEN}", "\r\n".repeat(10_000)), &[], &["431"]);
+    let many = "A: b\r\n".repeat(100);
+    check(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n{HIDDEN}"), &[], &["431"]);
+    let allowed = "A: b\r\n".repeat(98);
+    let closed = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{allowed}\r\n{HIDDEN}");
+    check(&closed, &["GET /"], &["200"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_lines_have_theirs() {
+    let limits = Http1Limits { max_head_size: 1 << 20, ..Http1Limits::default() };
+    let mut client = Client::with(limits, 1 << 20);
+    let came = client.ask(format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n{HIDDEN}", "a".repeat(70_000))).await;
+    assert_eq!((came.statuses(), came.is_closed), (vec!["414"], true));
+    assert!(client.log.lines().is_empty());
+}
+
+#[test]
+fn a_connection_that_ends_in_a_request_is_none() {
+    let close = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    check(&format!("{close}{HIDDEN}"), &["GET /a"], &["200"]);
+}

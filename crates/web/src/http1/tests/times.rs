@@ -1,0 +1,146 @@
+//! What has its time, and what has not.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::{Client, time_of};
+use crate::http1::Http1Limits;
+
+const HEAD: &str = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// When the connection ends, if it does within an hour.
+async fn ends_after(client: &mut Client) -> Option<Duration> {
+    let serving = &mut client.serving;
+    let (ended, took) = time_of(tokio::time::timeout(seconds(3600), serving)).await;
+    ended.is_ok().then_some(took)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_has_its_time_from_its_first_byte_on() {
+    let mut client = Client::new();
+    // Nothing, or empty lines, are no head.
+    sleep(seconds(1000)).await;
+    client.send("\r\n").await;
+    sleep(seconds(1000)).await;
+    client.send("G").await;
+    sleep(seconds(9)).await;
+    client.send("ET").await;
+    assert_eq!(ends_after(&mut client).await, Some(seconds(1)));
+
+    // Nor is the time between two of them.
+    let mut client = Client::new();
+    assert_eq!(client.ask(HEAD).await.statuses(), ["200"]);
+    sleep(seconds(1000)).await;
+    assert_eq!(client.ask(HEAD).await.statuses(), ["200"]);
+    client.send("G").await;
+    assert_eq!(ends_after(&mut client).await, Some(seconds(10)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_waits_for_the_answer_before_it() {
+    let mut client = Client::new();
+    client.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET /a HTTP/1.1\r\n").await;
+    sleep(seconds(105)).await;
+    assert_eq!(client.ask("Host: a\r\n\r\n").await.statuses(), ["200", "200"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_may_be_idle_for_as_long_as_the_limit_says() {
+    let mut client = Client::new();
+    client.ask(HEAD).await;
+    assert_eq!(ends_after(&mut client).await, None);
+
+    let limits = Http1Limits { idle_timeout: Some(seconds(60)), ..Http1Limits::default() };
+    let mut client = Client::with(limits.clone(), 1000);
+    assert_eq!(ends_after(&mut client).await, Some(seconds(60)));
+    let mut client = Client::with(limits, 1000);
+    sleep(seconds(50)).await;
+    client.ask("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    sleep(seconds(99)).await;
+    let (came, took) = time_of(async { (client.receive().await, ends_after(&mut client).await) }).await;
+    assert_eq!(came.0.statuses(), ["200"]);
+    assert_eq!(took, seconds(60));
+}
+
+fn post(path: &str, field: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n")
+}
+
+const TOO_SLOW: &str = "the request's body took too long to come";
+
+#[tokio::test(start_paused = true)]
+async fn a_body_has_its_time() {
+    let mut client = Client::new();
+    client.send(post("/a", "Content-Length: 10000")).await;
+    sleep(seconds(29)).await;
+    // 2 KiB are two seconds more.
+    client.send("a".repeat(2048)).await;
+    sleep(seconds(2)).await;
+    assert!(client.log.lines().is_empty());
+    sleep(seconds(2)).await;
+    let came = client.receive().await;
+    assert_eq!((came.statuses(), came.is_closed), (vec!["200"], true));
+    assert!(came.text.contains("\r\nconnection: close\r\n"), "{came:?}");
+    assert!(client.log.lines()[0].ends_with(&format!("aaa, then {TOO_SLOW}")), "{:?}", client.log);
+
+    let limits = Http1Limits { request_timeout: None, ..Http1Limits::default() };
+    let mut client = Client::with(limits, 1000);
+    client.send(post("/a", "Content-Length: 10000")).await;
+    assert_eq!(ends_after(&mut client).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_may_pause_between_its_chunks() {
+    let mut client = Client::new();
+    client.send(post("/a", "Transfer-Encoding: chunked")).await;
+    for _ in 0..3 {
+        sleep(seconds(1000)).await;
+        client.send("3\r\na").await;
+        sleep(seconds(29)).await;
+        client.send("bc\r\n").await;
+    }
+    sleep(seconds(1000)).await;
+    assert!(client.log.lines().is_empty(), "{:?}", client.log);
+    client.send("3").await;
+    sleep(seconds(31)).await;
+    assert_eq!(client.log.lines(), [format!("POST /a: abcabcabc, then {TOO_SLOW}")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_wanted_as_a_whole_may_not_pause() {
+    let mut client = Client::new();
+    client.send(post("/whole", "Transfer-Encoding: chunked")).await;
+    for _ in 0..2 {
+        sleep(seconds(14)).await;
+        client.send("3\r\nabc\r\n").await;
+    }
+    sleep(seconds(1)).await;
+    assert!(client.log.lines().is_empty());
+    sleep(seconds(2)).await;
+    assert!(client.log.lines()[0].contains(TOO_SLOW), "{:?}", client.log);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_stands_still_while_nobody_reads() {
+    let mut client = Client::new();
+    client.send(post("/slow", "Content-Length: 10")).await;
+    sleep(seconds(105)).await;
+    assert_eq!(client.receive().await.statuses(), ["200"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_to_be_read() {
+    let mut client = Client::with(Http1Limits::default(), 1000);
+    client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(ends_after(&mut client).await, Some(seconds(60)));
+
+    let limits = Http1Limits { reply_timeout: None, ..Http1Limits::default() };
+    let mut client = Client::with(limits, 1000);
+    client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(ends_after(&mut client).await, None);
+}

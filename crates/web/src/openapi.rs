@@ -1,0 +1,232 @@
+//! OpenAPI 3.1 of the services that are called by JSON over plain HTTP: [`document`].
+//!
+//! ```
+//! use thalweg_protobuf::{Schema, sources};
+//! use thalweg_web::comments::Comments;
+//! use thalweg_web::openapi::{Info, document};
+//! use thalweg_web::transcoding::Rules;
+//!
+//! # let greet = "syntax = 'proto3'; package greet;
+//! #     service Greeter {
+//! #         // Greets somebody.
+//! #         rpc Greet(Greeting) returns (Greeting); } message Greeting { string name = 1; }";
+//! let set = sources::compile(&["greet.proto"], |_| Some(greet.to_owned()))?;
+//! let schema = Schema::from_descriptor_set(&set)?;
+//! let rules = Rules::new(&schema, ["greet.Greeter"])?;
+//! let info = Info { title: "Greetings".to_owned(), ..Info::default() }.comments(Comments::from_descriptor_set(&set));
+//! let document = document(&rules, &info);
+//! assert!(document.contains(r#""summary":"Greets somebody.","operationId":"Greeter_Greet""#));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is where
+//!
+//! - **Paths.** Each binding of [`Rules`] is an operation: `Service_Method`, and `Service_Method_2` for the first
+//!   additional binding. A variable of one segment is a parameter of its name. OpenAPI's parameters have no slashes: of
+//!   a variable of several segments each `*` is a parameter, named for the literal before it
+//!   (`{name=shelves/*/books/*}` is `shelves/{shelf}/books/{book}`). What `**` stands for is one parameter, whose
+//!   slashes must stay as they are; generated clients may encode them. Paths that differ in the names of their
+//!   variables alone are one path, with the names of the first.
+//! - **What OpenAPI cannot say** is listed under `x-google-api-http`: methods of HTTP that it does not know, and of two
+//!   operations that it cannot tell apart (`{x}` and `{x=**}`) the second. A binding for any method of HTTP is POST if
+//!   it has a body, else GET.
+//! - **Parameters of queries** are as transcoding has them: `author.name`, repeated ones once for each element, maps as
+//!   `map[key]`. A message that is inside itself is not entered again, and no operation has more than 1,000.
+//! - **Bodies.** With `body: "*"` the fields that the path has are left out. A `google.api.HttpBody` is any content.
+//!   Messages that a client streams are lines of NDJSON. Those of a server are NDJSON, events or, if asked for, an
+//!   array of JSON.
+//! - **Errors** are `google.rpc.Status`, as the default answer.
+//! - **Schemas** go by ProtoJSON as it is printed: 64-bit integers are strings, and so are enums, unless
+//!   [`Info::enum_numbers`]. `NaN` and the infinities, which are strings too, are not told apart from numbers. Of a
+//!   oneof one member is there at most. What is `REQUIRED` by `google.api.field_behavior` is required, though a
+//!   server leaves it out where it is zero or empty.
+//! - **Texts** are the comments of the `.proto` files, where the descriptors have them: see
+//!   [`Comments`](crate::comments::Comments). Of a comment the first sentence is the summary.
+
+mod call;
+mod info;
+mod json;
+mod operation;
+mod parameters;
+mod path;
+mod schemas;
+mod text;
+
+use std::collections::HashSet;
+
+use thalweg_protobuf::Service;
+
+use crate::options::Deprecated;
+use crate::transcoding::{Binding, Rules};
+use call::Call;
+pub use info::Info;
+use json::{Json, Object};
+use path::Path;
+use schemas::Schemas;
+
+/// The document, as JSON. The same rules give the same bytes.
+///
+/// # Panics
+///
+/// Never: what it is made of is text.
+pub fn document(rules: &Rules, info: &Info) -> String {
+    let services = services(rules);
+    let mut schemas = Schemas::new(info);
+    let mut paths = Paths::default();
+    let names = Names::new(&services);
+    let mut ids = HashSet::new();
+    let mut nth = 0;
+    for (index, binding) in rules.bindings().iter().enumerate() {
+        let is_additional = index > 0 && rules.bindings()[index - 1].path() == binding.path();
+        nth = if is_additional { nth + 1 } else { 1 };
+        let Some(method) = rules.schema().method(binding.path()) else { continue };
+        let id = free(&names.operation(method), nth, &mut ids);
+        paths.add(&Call { info, binding, method, id }, &mut schemas);
+    }
+    let tags: Vec<Object> = services.iter().map(|service| tag(*service, info)).collect();
+    let document = Object::new()
+        .with("openapi", "3.1.0")
+        .with("info", head(info, &services))
+        .with_some("servers", servers(info))
+        .with("tags", tags)
+        .with("paths", paths.object())
+        .with("components", Object::new().with("schemas", schemas.object()))
+        .with_some("x-google-api-http", (!paths.unlisted.is_empty()).then_some(paths.unlisted));
+    serde_json::to_string(&document).expect("texts, numbers, lists and objects with text as keys")
+}
+
+/// The services that have bindings, in their order.
+pub(crate) fn services(rules: &Rules) -> Vec<Service<'_>> {
+    let mut services: Vec<Service<'_>> = Vec::new();
+    for binding in rules.bindings() {
+        let Some(method) = rules.schema().method(binding.path()) else { continue };
+        if !services.contains(&method.service()) {
+            services.push(method.service());
+        }
+    }
+    services
+}
+
+/// The title of a document or a page: what was given, or the names of the services.
+pub(crate) fn title(info: &Info, services: &[Service<'_>]) -> String {
+    if !info.title.is_empty() {
+        return info.title.clone();
+    }
+    let names: Vec<&str> = services.iter().map(|service| service.name()).collect();
+    if names.is_empty() { "No services".to_owned() } else { names.join(", ") }
+}
+
+fn head(info: &Info, services: &[Service<'_>]) -> Object {
+    let description = match services {
+        [service] if info.description.is_empty() => info.comments.get(service.full_name()),
+        _ => Some(info.description.as_str()).filter(|text| !text.is_empty()),
+    };
+    Object::new()
+        .with("title", title(info, services))
+        .with_some("description", description.map(str::to_owned))
+        .with("version", if info.version.is_empty() { "0".to_owned() } else { info.version.clone() })
+}
+
+fn servers(info: &Info) -> Option<Vec<Object>> {
+    let servers = info.servers.iter().map(|url| Object::new().with("url", url.clone()));
+    (!info.servers.is_empty()).then(|| servers.collect())
+}
+
+fn tag(service: Service<'_>, info: &Info) -> Object {
+    let mut description = info.comments.get(service.full_name()).unwrap_or_default().to_owned();
+    if service.is_deprecated() {
+        text::add_paragraph(&mut description, "Deprecated.");
+    }
+    Object::new()
+        .with("name", service.full_name().to_owned())
+        .with_some("description", (!description.is_empty()).then_some(description))
+}
+
+/// Names of operations: of the service without its package, unless two are called so.
+struct Names<'s> {
+    ambiguous: HashSet<&'s str>,
+}
+
+impl<'s> Names<'s> {
+    fn new(services: &[Service<'s>]) -> Self {
+        let mut seen = HashSet::new();
+        let ambiguous = services.iter().map(|service| service.name()).filter(|name| !seen.insert(*name));
+        Names { ambiguous: ambiguous.collect() }
+    }
+
+    fn operation(&self, method: thalweg_protobuf::Method<'s>) -> String {
+        let service = method.service();
+        let is_ambiguous = self.ambiguous.contains(service.name());
+        let service =
+            if is_ambiguous { service.full_name().replace('.', "_") } else { service.name().to_owned() };
+        format!("{service}_{}", method.name())
+    }
+}
+
+/// The name, or where it is not the first or taken, with a number behind it.
+fn free(name: &str, mut nth: usize, taken: &mut HashSet<String>) -> String {
+    loop {
+        let id = if nth == 1 { name.to_owned() } else { format!("{name}_{nth}") };
+        if taken.insert(id.clone()) {
+            return id;
+        }
+        nth += 1;
+    }
+}
+
+/// Operations by their paths.
+#[derive(Default)]
+struct Paths {
+    items: Vec<Item>,
+    /// What has no place among them.
+    unlisted: Vec<Object>,
+}
+
+struct Item {
+    /// The path without the names of its parameters.
+    shape: String,
+    path: Path,
+    operations: Object,
+    methods: Vec<&'static str>,
+}
+
+impl Paths {
+    fn add<'r>(&mut self, call: &Call<'r>, schemas: &mut Schemas<'r>) {
+        let path = Path::new(call);
+        let shape = path.shape();
+        let http_method = call.http_method();
+        let known = self.items.iter().position(|item| item.shape == shape);
+        let is_free =
+            |known: usize| http_method.is_some_and(|method| !self.items[known].methods.contains(&method));
+        let Some(http_method) = http_method.filter(|_| known.is_none_or(is_free)) else {
+            self.unlisted.push(unlisted(call.binding));
+            return;
+        };
+        let index = known.unwrap_or_else(|| {
+            self.items.push(Item {
+                shape,
+                path: path.clone(),
+                operations: Object::new(),
+                methods: Vec::new(),
+            });
+            self.items.len() - 1
+        });
+        let item = &mut self.items[index];
+        let path = path.renamed(&item.path);
+        item.operations.set(http_method, operation::of(call, &path, schemas));
+        item.methods.push(http_method);
+    }
+
+    fn object(&mut self) -> Object {
+        let items = std::mem::take(&mut self.items);
+        items.into_iter().fold(Object::new(), |object, item| object.with(item.path.text(), item.operations))
+    }
+}
+
+fn unlisted(binding: &Binding) -> Object {
+    let method = binding.http_method().map_or("*", http::Method::as_str).to_owned();
+    Object::new()
+        .with("rpc", binding.path().to_owned())
+        .with("method", method)
+        .with("path", Json::from(binding.template().to_string()))
+}

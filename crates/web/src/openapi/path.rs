@@ -1,0 +1,200 @@
+//! Templates of paths as OpenAPI writes them.
+
+use thalweg_protobuf::{Field, MessageType};
+
+use super::call::Call;
+use crate::transcoding::{FieldPath, Segment, Template, Variable};
+
+/// A path and its parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    segments: Vec<Part>,
+    verb: Option<Box<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(Box<str>),
+    Parameter(Parameter),
+}
+
+/// What a segment of a path, or several of them, stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    /// Which of the template's variables it is, or is a part of.
+    pub(super) variable: Option<usize>,
+    /// It is all of the variable.
+    pub(super) is_whole: bool,
+    /// It may have slashes.
+    pub(super) is_rest: bool,
+}
+
+impl Path {
+    pub(super) fn new(call: &Call<'_>) -> Path {
+        let template = call.binding.template();
+        let mut path = Path { segments: Vec::new(), verb: template.verb().map(Into::into) };
+        for (index, segment) in template.segments().iter().enumerate() {
+            let part = match segment {
+                Segment::Literal(text) => Part::Literal(text.clone()),
+                Segment::Any | Segment::Rest => {
+                    let mut parameter = parameter(call, index, *segment == Segment::Rest);
+                    path.make_unique(&mut parameter.name);
+                    Part::Parameter(parameter)
+                }
+            };
+            path.segments.push(part);
+        }
+        path
+    }
+
+    pub(super) fn parameters(&self) -> impl Iterator<Item = &Parameter> {
+        self.segments.iter().filter_map(|part| match part {
+            Part::Parameter(parameter) => Some(parameter),
+            Part::Literal(_) => None,
+        })
+    }
+
+    /// `/v1/shelves/{shelf}/books/{book}:publish`
+    pub(super) fn text(&self) -> String {
+        self.written(|parameter| &parameter.name)
+    }
+
+    /// Without the names: paths of the same shape are the same to OpenAPI.
+    pub(super) fn shape(&self) -> String {
+        self.written(|_| "")
+    }
+
+    /// The segments that a variable stands for: `shelves/{shelf}/books/{book}`.
+    pub(super) fn text_of(&self, variable: &Variable) -> String {
+        let segments = self.segments[variable.segments.clone()].iter();
+        let segments: Vec<String> = segments.map(|part| part.written(&|parameter| &parameter.name)).collect();
+        segments.join("/")
+    }
+
+    /// The same path with the names of another one of its shape.
+    pub(super) fn renamed(mut self, like: &Path) -> Path {
+        for (part, like) in self.segments.iter_mut().zip(&like.segments) {
+            if let (Part::Parameter(parameter), Part::Parameter(like)) = (part, like) {
+                parameter.name.clone_from(&like.name);
+            }
+        }
+        self
+    }
+
+    fn written<'p>(&'p self, name: impl Fn(&'p Parameter) -> &'p str) -> String {
+        let segments = self.segments.iter().map(|part| format!("/{}", part.written(&name)));
+        let mut text: String = segments.collect();
+        if text.is_empty() {
+            text.push('/');
+        }
+        if let Some(verb) = &self.verb {
+            text.push(':');
+            text.push_str(verb);
+        }
+        text
+    }
+
+    fn make_unique(&self, name: &mut String) {
+        let is_taken = |name: &str| self.parameters().any(|parameter| parameter.name == name);
+        let plain = name.clone();
+        let mut number = 2;
+        while is_taken(name) {
+            *name = format!("{plain}{number}");
+            number += 1;
+        }
+    }
+}
+
+impl Part {
+    fn written<'p>(&'p self, name: &impl Fn(&'p Parameter) -> &'p str) -> String {
+        match self {
+            Part::Literal(text) => text.to_string(),
+            Part::Parameter(parameter) => format!("{{{}}}", name(parameter)),
+        }
+    }
+}
+
+fn parameter(call: &Call<'_>, segment: usize, is_rest: bool) -> Parameter {
+    let template = call.binding.template();
+    let variables = template.variables().iter();
+    let variable = variables.enumerate().find(|(_, variable)| variable.segments.contains(&segment));
+    let of_variable = variable.map(|(index, _)| variable_name(call, &call.binding.variables()[index]));
+    let is_whole = variable.is_some_and(|(_, variable)| variable.segments.len() == 1);
+    let name = match of_variable {
+        Some(name) if is_whole => name,
+        of_variable => collection(template, segment)
+            .or_else(|| of_variable?.rsplit('.').next().map(str::to_owned))
+            .unwrap_or_else(|| if is_rest { "rest".to_owned() } else { "segment".to_owned() }),
+    };
+    Parameter { name, variable: variable.map(|(index, _)| index), is_whole, is_rest }
+}
+
+/// The name of its field, as JSON or the schema has it.
+fn variable_name(call: &Call<'_>, path: &FieldPath) -> String {
+    let fields = fields_of(call.method.input(), path);
+    let names: Vec<&str> = fields.iter().map(|field| call.info.name(*field)).collect();
+    names.join(".")
+}
+
+/// The fields on a path, from the outside in.
+pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<Field<'s>> {
+    let mut fields = Vec::with_capacity(path.numbers().len());
+    let mut message = Some(message);
+    for &number in path.numbers() {
+        let Some(field) = message.and_then(|message| message.field_by_number(number)) else { break };
+        message = field.message_type();
+        fields.push(field);
+    }
+    fields
+}
+
+/// One of what the literal before it is several of: `shelf` behind `shelves`.
+fn collection(template: &Template, segment: usize) -> Option<String> {
+    let Segment::Literal(plural) = template.segments().get(segment.checked_sub(1)?)? else { return None };
+    let is_word = plural.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    is_word.then(|| singular(plural)).flatten()
+}
+
+fn singular(plural: &str) -> Option<String> {
+    const ENDINGS: [(&str, &str); 10] = [
+        ("ss", ""),
+        ("us", ""),
+        ("ies", "y"),
+        ("lves", "lf"),
+        ("sses", "ss"),
+        ("xes", "x"),
+        ("ches", "ch"),
+        ("shes", "sh"),
+        ("s", ""),
+        ("", ""),
+    ];
+    let (plural_end, end) = ENDINGS.iter().find(|(ending, _)| plural.ends_with(ending))?;
+    let is_plural = !matches!(*plural_end, "ss" | "us" | "");
+    let stem = plural.strip_suffix(plural_end).filter(|stem| is_plural && !stem.is_empty())?;
+    Some(format!("{stem}{end}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::singular;
+
+    #[test]
+    fn collections_have_members() {
+        for (plural, one) in [
+            ("shelves", Some("shelf")),
+            ("books", Some("book")),
+            ("archives", Some("archive")),
+            ("policies", Some("policy")),
+            ("addresses", Some("address")),
+            ("boxes", Some("box")),
+            ("branches", Some("branch")),
+            ("status", None),
+            ("glass", None),
+            ("v1", None),
+            ("s", None),
+        ] {
+            assert_eq!(singular(plural).as_deref(), one, "{plural}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The page of a server's services, for people: [`Page`].
+//!
+//! It shows services, methods, types and comments, and calls methods by Connect from the browser, with what each call
+//! is on a command line. It is three files and the services as JSON, all of which the server itself has: nothing is
+//! loaded from elsewhere, and its policy lets a browser load nothing else.
+
+mod described;
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+
+use crate::openapi::Info;
+use crate::transcoding::Rules;
+use described::Described;
+
+const HTML: &str = include_str!("../page/page.html");
+const STYLE: &str = include_str!("../page/page.css");
+const ICON: &str = include_str!("../page/icon.svg");
+/// Each of these is a part with its own job; none of them knows a later one.
+const SCRIPTS: [&str; 4] = [
+    include_str!("../page/connect.js"),
+    include_str!("../page/lines.js"),
+    include_str!("../page/types.js"),
+    include_str!("../page/page.js"),
+];
+
+/// Scripts, styles and requests to this server alone, and nobody else's frame around it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The page and its parts, at `/docs`, `/docs/page.js` and so on. Making it takes a moment; answering does not.
+///
+/// ```
+/// use http::Method;
+/// use thalweg_protobuf::{Schema, sources};
+/// use thalweg_web::openapi::Info;
+/// use thalweg_web::page::Page;
+/// use thalweg_web::transcoding::Rules;
+///
+/// # let greet = "syntax = 'proto3'; service Greeter { rpc Greet(M) returns (M); } message M { string name = 1; }";
+/// # let set = sources::compile(&["greet.proto"], |_| Some(greet.to_owned()))?;
+/// let schema = Schema::from_descriptor_set(&set)?;
+/// let page = Page::new(&Rules::new(&schema, ["Greeter"])?, &Info::default());
+/// let answer = page.answer(&Method::GET, "/docs").ok_or("there is no page")?;
+/// assert_eq!(answer.headers()["content-type"], "text/html; charset=utf-8");
+/// assert!(page.answer(&Method::GET, "/docs/other").is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Page {
+    parts: [Part; 5],
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    path: &'static str,
+    content_type: HeaderValue,
+    content: Bytes,
+}
+
+impl Page {
+    /// Of the services of these rules, with the title, the texts and the comments of `info`.
+    ///
+    /// # Panics
+    ///
+    /// Never: what it is made of is text.
+    pub fn new(rules: &Rules, info: &Info) -> Page {
+        let services =
+            serde_json::to_vec(&Described::new(rules, info)).expect("texts, numbers, lists and structs");
+        let part = |path, content_type, content| Part {
+            path,
+            content_type: HeaderValue::from_static(content_type),
+            content,
+        };
+        let text = |text: &'static str| Bytes::from_static(text.as_bytes());
+        Page {
+            parts: [
+                part("/docs", "text/html; charset=utf-8", text(HTML)),
+                part("/docs/page.css", "text/css; charset=utf-8", text(STYLE)),
+                part("/docs/page.js", "text/javascript; charset=utf-8", script().into()),
+                part("/docs/icon.svg", "image/svg+xml", text(ICON)),
+                part("/docs/services.json", "application/json", services.into()),
+            ],
+        }
+    }
+
+    /// Whether it, or a part of it, is at this path.
+    pub fn has(&self, path: &str) -> bool {
+        self.parts.iter().any(|part| part.path == path)
+    }
+
+    /// The answer to a request for the page or a part of it; `None` for other paths.
+    pub fn answer(&self, method: &Method, path: &str) -> Option<Response<Bytes>> {
+        let part = self.parts.iter().find(|part| part.path == path)?;
+        let mut answer = Response::new(part.content.clone());
+        let mut head = |name: HeaderName, value: &'static str| {
+            answer.headers_mut().insert(name, HeaderValue::from_static(value));
+        };
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            head(ALLOW, "GET, HEAD");
+            *answer.body_mut() = Bytes::new();
+            *answer.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            return Some(answer);
+        }
+        head(CONTENT_SECURITY_POLICY, POLICY);
+        head(X_CONTENT_TYPE_OPTIONS, "nosniff");
+        head(REFERRER_POLICY, "no-referrer");
+        // The next server at this address may be another one.
+        head(CACHE_CONTROL, "no-cache");
+        answer.headers_mut().insert(CONTENT_TYPE, part.content_type.clone());
+        Some(answer)
+    }
+}
+
+/// One file of all parts, which share no names with other scripts.
+fn script() -> String {
+    format!("(() => {{\n\"use strict\";\n{}\n}})();\n", SCRIPTS.join("\n"))
+}

@@ -1,0 +1,231 @@
+//! Services and their types as the page's script reads them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde::Serialize;
+use thalweg_protobuf::{Cardinality, EnumType, Field, MessageType, Method, Oneof, Service};
+
+use crate::openapi::{self, Info};
+use crate::options::{Behavior, Deprecated, has_no_side_effects};
+use crate::transcoding::Rules;
+
+/// All that the page shows.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Described<'s> {
+    title: String,
+    description: &'s str,
+    version: &'s str,
+    /// Which Thalweg.
+    server: &'static str,
+    services: Vec<DescribedService<'s>>,
+    messages: BTreeMap<&'s str, DescribedMessage<'s>>,
+    enums: BTreeMap<&'s str, DescribedEnum<'s>>,
+}
+
+#[derive(Serialize)]
+struct DescribedService<'s> {
+    name: &'s str,
+    file: &'s str,
+    #[serde(flatten)]
+    about: About<'s>,
+    methods: Vec<DescribedMethod<'s>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedMethod<'s> {
+    name: &'s str,
+    #[serde(flatten)]
+    about: About<'s>,
+    input: &'s str,
+    output: &'s str,
+    is_client_streaming: bool,
+    is_server_streaming: bool,
+    has_no_side_effects: bool,
+    /// Methods of HTTP and templates of paths, for JSON.
+    http: Vec<(String, String)>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DescribedMessage<'s> {
+    #[serde(flatten)]
+    about: About<'s>,
+    /// Its JSON is its own.
+    is_well_known: bool,
+    fields: Vec<DescribedField<'s>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "what a field may be, each beside the others")]
+struct DescribedField<'s> {
+    name: &'s str,
+    json_name: &'s str,
+    number: u32,
+    #[serde(flatten)]
+    about: About<'s>,
+    /// A keyword of the language, or the full name of a message or enum; for a map, of its values.
+    kind: &'s str,
+    /// Of the keys of a map.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'s str>,
+    is_repeated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oneof: Option<&'s str>,
+    is_optional: bool,
+    is_required: bool,
+    is_output_only: bool,
+    is_input_only: bool,
+    is_immutable: bool,
+}
+
+#[derive(Serialize)]
+struct DescribedEnum<'s> {
+    #[serde(flatten)]
+    about: About<'s>,
+    values: Vec<DescribedValue<'s>>,
+}
+
+#[derive(Serialize)]
+struct DescribedValue<'s> {
+    name: &'s str,
+    number: i32,
+    #[serde(flatten)]
+    about: About<'s>,
+}
+
+/// What every declaration may have.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct About<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<&'s str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_deprecated: bool,
+}
+
+impl<'s> Described<'s> {
+    pub(super) fn new(rules: &'s Rules, info: &'s Info) -> Described<'s> {
+        let services = openapi::services(rules);
+        let mut types = Types { info, queue: Vec::new(), seen: HashSet::new(), enums: BTreeMap::new() };
+        for method in services.iter().flat_map(|service| service.methods()) {
+            types.find(method.input());
+            types.find(method.output());
+        }
+        let mut messages = BTreeMap::new();
+        while let Some(message) = types.queue.pop() {
+            messages.insert(message.full_name(), types.message(message));
+        }
+        Described {
+            title: openapi::title(info, &services),
+            description: &info.description,
+            version: &info.version,
+            server: concat!("Thalweg ", env!("CARGO_PKG_VERSION")),
+            services: services.into_iter().map(|service| describe(service, rules, info)).collect(),
+            messages,
+            enums: types.enums,
+        }
+    }
+}
+
+fn describe<'s>(service: Service<'s>, rules: &Rules, info: &'s Info) -> DescribedService<'s> {
+    let method = |method: Method<'s>| {
+        let path = method.path();
+        let bindings = rules.bindings().iter().filter(|binding| binding.path() == path);
+        let http = bindings.map(|binding| {
+            let http_method = binding.http_method().map_or("*", http::Method::as_str);
+            (http_method.to_owned(), binding.template().to_string())
+        });
+        DescribedMethod {
+            name: method.name(),
+            about: about(info, &format!("{}.{}", service.full_name(), method.name()), method.is_deprecated()),
+            input: method.input().full_name(),
+            output: method.output().full_name(),
+            is_client_streaming: method.is_client_streaming(),
+            is_server_streaming: method.is_server_streaming(),
+            has_no_side_effects: has_no_side_effects(method),
+            http: http.collect(),
+        }
+    };
+    DescribedService {
+        name: service.full_name(),
+        file: service.file().name(),
+        about: about(info, service.full_name(), service.is_deprecated()),
+        methods: service.methods().map(method).collect(),
+    }
+}
+
+/// The types that methods have, and those in them.
+struct Types<'s> {
+    info: &'s Info,
+    queue: Vec<MessageType<'s>>,
+    seen: HashSet<&'s str>,
+    enums: BTreeMap<&'s str, DescribedEnum<'s>>,
+}
+
+impl<'s> Types<'s> {
+    fn find(&mut self, message: MessageType<'s>) {
+        if self.seen.insert(message.full_name()) {
+            self.queue.push(message);
+        }
+    }
+
+    fn message(&mut self, message: MessageType<'s>) -> DescribedMessage<'s> {
+        let is_well_known = message.well_known().is_some();
+        let fields = message.fields().filter(|_| !is_well_known).map(|field| self.field(field)).collect();
+        let about = about(self.info, message.full_name(), message.is_deprecated());
+        DescribedMessage { about, is_well_known, fields }
+    }
+
+    fn field(&mut self, field: Field<'s>) -> DescribedField<'s> {
+        let behavior = Behavior::of(field);
+        let map = field.map_entry();
+        let value = map.map_or(field, |(_, value)| value);
+        if let Some(message) = value.message_type() {
+            self.find(message);
+        }
+        if let Some(kind) = value.enum_type() {
+            let info = self.info;
+            self.enums.entry(kind.full_name()).or_insert_with(|| describe_enum(kind, info));
+        }
+        let names =
+            (value.message_type().map(MessageType::full_name), value.enum_type().map(EnumType::full_name));
+        let is_singular = field.cardinality() == Cardinality::Optional;
+        DescribedField {
+            name: field.name(),
+            json_name: field.json_name(),
+            number: field.number(),
+            about: about(self.info, &field.full_name(), field.is_deprecated()),
+            kind: names.0.or(names.1).unwrap_or(value.kind().name()),
+            key: map.map(|(key, _)| key.kind().name()),
+            is_repeated: field.is_list(),
+            oneof: field.oneof().map(Oneof::name),
+            is_optional: is_singular
+                && field.has_presence()
+                && field.oneof().is_none()
+                && !value.kind().is_message(),
+            is_required: behavior.is_required,
+            is_output_only: behavior.is_output_only,
+            is_input_only: behavior.is_input_only,
+            is_immutable: behavior.is_immutable,
+        }
+    }
+}
+
+fn describe_enum<'s>(kind: EnumType<'s>, info: &'s Info) -> DescribedEnum<'s> {
+    let value = |value: thalweg_protobuf::EnumValue<'s>| DescribedValue {
+        name: value.name(),
+        number: value.number(),
+        about: about(info, &format!("{}.{}", kind.full_name(), value.name()), value.is_deprecated()),
+    };
+    DescribedEnum {
+        about: about(info, kind.full_name(), kind.is_deprecated()),
+        values: kind.values().map(value).collect(),
+    }
+}
+
+fn about<'s>(info: &'s Info, full_name: &str, is_deprecated: bool) -> About<'s> {
+    About { comment: info.comments.get(full_name), is_deprecated }
+}

@@ -1,0 +1,43 @@
+//! A call under way, whichever protocol it came by: [`Call`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use thalweg_engine::server::{LocalStream, LocalUnary};
+use thalweg_engine::{RequestHead, Status};
+
+use super::context::Context;
+use super::methods::Method;
+use crate::codec::Codec;
+
+/// A method, and what the messages of one call of it are.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub(super) context: Arc<Context>,
+    pub(super) method: Arc<Method>,
+    pub(super) codec: Codec,
+}
+
+impl Call {
+    /// The wire bytes of a request.
+    pub(super) fn read(&self, message: Bytes) -> Result<Bytes, Status> {
+        self.method.read(self.codec, message, &self.context.options)
+    }
+
+    /// What the client gets for the wire bytes of an answer.
+    pub(super) fn write(&self, wire: Bytes) -> Result<Bytes, Status> {
+        self.method.write(self.codec, wire, &self.context.options)
+    }
+
+    pub(super) fn unary(&self, head: RequestHead, message: Bytes) -> LocalUnary {
+        self.context.calls.call_unary(self.method.path(), head, message)
+    }
+
+    pub(super) fn stream<S>(&self, head: RequestHead, requests: S) -> LocalStream
+    where
+        S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
+    {
+        self.context.calls.call_stream(self.method.path(), head, requests)
+    }
+}

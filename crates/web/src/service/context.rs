@@ -1,0 +1,50 @@
+//! What all protocols need to call a method: [`Context`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use thalweg_engine::ConnectionInfo;
+use thalweg_engine::server::LocalCalls;
+use thalweg_protobuf::{Schema, json};
+
+use super::methods::Methods;
+use crate::codec::CodecOptions;
+use crate::connect::{DetailJson, ToJson};
+
+/// The methods, and how their messages are read and written.
+pub(crate) struct Context {
+    pub(crate) calls: LocalCalls,
+    pub(crate) methods: Methods,
+    pub(crate) schema: Schema,
+    pub(crate) options: CodecOptions,
+    /// What people are told of the details of errors.
+    detail_json: Box<ToJson>,
+}
+
+impl Context {
+    pub(crate) fn new(calls: LocalCalls, schema: Schema, options: CodecOptions) -> Context {
+        let methods = Methods::new(&calls, &schema);
+        let (known, print) = (schema.clone(), json::PrintOptions { pretty: false, ..options.print.clone() });
+        let detail_json = Box::new(move |name: &str, value: &[u8]| {
+            let mut json = Vec::new();
+            json::print(known.message(name)?, value, &print, &mut json).ok()?;
+            serde_json::from_slice(&json).ok()
+        });
+        Context { calls, methods, schema, options, detail_json }
+    }
+
+    pub(crate) fn detail_json(&self) -> DetailJson<'_> {
+        DetailJson(Some(&*self.detail_json))
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("methods", &self.methods).finish_non_exhaustive()
+    }
+}
+
+/// The connection that a request came by, if that is told.
+pub(crate) fn connection_of<B>(request: &http::Request<B>) -> Option<Arc<ConnectionInfo>> {
+    request.extensions().get::<Arc<ConnectionInfo>>().cloned()
+}

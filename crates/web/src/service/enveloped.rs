@@ -1,0 +1,68 @@
+//! Calls whose messages are in envelopes, whatever the protocol.
+
+use http::{HeaderMap, Response};
+use thalweg_engine::raw::Trailers;
+use thalweg_engine::{RequestHead, Status};
+
+use super::answers::Answers;
+use super::call::Call;
+use super::deadline::Deadline;
+use super::protocol::Protocol;
+use super::requests::{Envelopes, Requests};
+use super::response::ResponseFuture;
+use crate::body::Body;
+
+/// Calls the method with the messages in `body`.
+pub(super) fn call<E: Envelopes, P: Protocol>(
+    call: Call,
+    head: RequestHead,
+    body: Body,
+    envelopes: E,
+    protocol: P,
+) -> ResponseFuture {
+    if call.method.is_streaming() {
+        stream(call, head, body, envelopes, protocol)
+    } else {
+        ResponseFuture::of(async move {
+            let answered = unary(call, head, body, envelopes, &protocol).await;
+            answered.unwrap_or_else(|status| protocol.failure(&status))
+        })
+    }
+}
+
+async fn unary<E: Envelopes, P: Protocol>(
+    call: Call,
+    head: RequestHead,
+    body: Body,
+    envelopes: E,
+    protocol: &P,
+) -> Result<Response<Body>, Status> {
+    let deadline = Deadline::after(head.timeout);
+    let message = deadline.hold(Requests::new(body, envelopes, call.clone()).only()).await?;
+    let answer = call.unary(RequestHead { timeout: deadline.left(), ..head }, message).await?;
+    let response = protocol.head(&answer.metadata)?;
+    let message = call.write(answer.message)?;
+    let mut out = Vec::new();
+    protocol.message(&message, &mut out)?;
+    let trailers = protocol.end(Ok(&answer.trailers), &mut out);
+    let trailers = trailers.map_or(Trailers::None, |fields| Trailers::Fields(Box::new(fields)));
+    Ok(response.map(|()| Body::with_trailers(out.into(), trailers)))
+}
+
+fn stream<E: Envelopes, P: Protocol>(
+    call: Call,
+    head: RequestHead,
+    body: Body,
+    envelopes: E,
+    protocol: P,
+) -> ResponseFuture {
+    let requests = Requests::new(body, envelopes, call.clone());
+    let mut stream = call.stream(head, requests);
+    ResponseFuture::of(async move {
+        let head = stream.head().await.and_then(|metadata: HeaderMap| protocol.head(&metadata));
+        match head {
+            Ok(head) => head.map(|()| Body::streaming(Answers::new(stream, call, protocol))),
+            Err(status) => protocol.failure(&status),
+        }
+    })
+}

@@ -1,0 +1,78 @@
+//! What answers requests that are no calls: a service of the user's.
+
+use std::error::Error;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use tower_service::Service;
+
+use super::response::ResponseFuture;
+use crate::body::Body;
+
+/// A service of tower's, whatever its types.
+#[derive(Clone)]
+pub(crate) struct Fallback(Arc<dyn Answer>);
+
+trait Answer: Send + Sync {
+    fn answer(&self, request: Request<Body>) -> ResponseFuture;
+}
+
+impl Fallback {
+    pub(crate) fn new<S, B>(service: S) -> Fallback
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<Box<dyn Error + Send + Sync>>,
+        S::Future: Send,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        Fallback(Arc::new(Of(service)))
+    }
+
+    pub(crate) fn call(&self, request: Request<Body>) -> ResponseFuture {
+        self.0.answer(request)
+    }
+}
+
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fallback")
+    }
+}
+
+struct Of<S>(S);
+
+impl<S, B> Answer for Of<S>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+    S::Error: Into<Box<dyn Error + Send + Sync>>,
+    S::Future: Send,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn answer(&self, request: Request<Body>) -> ResponseFuture {
+        let mut service = self.0.clone();
+        ResponseFuture::of(async move {
+            let path = request.uri().path().to_owned();
+            if let Err(error) = poll_fn(|cx| service.poll_ready(cx)).await {
+                return failure(&path, &*error.into());
+            }
+            match service.call(request).await {
+                Ok(answer) => answer.map(Body::new),
+                Err(error) => failure(&path, &*error.into()),
+            }
+        })
+    }
+}
+
+/// The client is not told why.
+#[cold]
+fn failure(path: &str, error: &(dyn Error + Send + Sync)) -> Response<Body> {
+    tracing::error!(path, %error, "the fallback service failed");
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    answer
+}

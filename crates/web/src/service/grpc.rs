@@ -1,0 +1,105 @@
+//! gRPC with messages that are no wire bytes: `application/grpc+json` and `application/grpc+msgpack`, over HTTP/2.
+
+use std::sync::Arc;
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use thalweg_engine::http2::fields::FieldList;
+use thalweg_engine::{EncodingSet, RequestHead, Status, wire};
+
+use super::call::Call;
+use super::context::{Context, connection_of};
+use super::enveloped;
+use super::methods::Method;
+use super::pages;
+use super::protocol::Protocol;
+use super::response::ResponseFuture;
+use crate::body::Body;
+use crate::codec::Codec;
+use crate::compression::{self, Compression};
+use crate::envelope::{self, Reader};
+use crate::fields;
+
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+/// Answers a request whose content type is gRPC's, with messages of this codec.
+pub(super) fn call(
+    context: &Arc<Context>,
+    method: &Arc<Method>,
+    codec: Codec,
+    request: Request<Body>,
+) -> ResponseFuture {
+    let accepts = method.options().accept_compressed;
+    let connection = connection_of(&request);
+    let (parts, body) = request.into_parts();
+    let mut answer = Answer { codec, accepts, compression: Compression::NONE };
+    let asked = parts.method.as_str().as_bytes();
+    let head = match wire::receive_request(Some(asked), accepts, fields::grpc_fields(&parts.headers)) {
+        Ok(head) => head,
+        Err(wire::Refusal::Status(status)) => return ResponseFuture::ready(answer.failure(&status)),
+        // Its content type was looked at.
+        Err(_) => {
+            let allow = HeaderValue::from_static("POST");
+            return ResponseFuture::ready(pages::method_not_allowed(&parts.headers, allow));
+        }
+    };
+    answer.compression = method.compression(compression::common(method.offers(), head.accepts));
+    let call = Call { context: Arc::clone(context), method: Arc::clone(method), codec };
+    let reader = Reader::new(0, head.encoding, method.options().max_decoding_message_size);
+    let head = RequestHead::new(head.metadata, head.timeout, connection);
+    enveloped::call(call, head, body, reader, answer)
+}
+
+/// How a request is answered.
+struct Answer {
+    codec: Codec,
+    accepts: EncodingSet,
+    compression: Compression,
+}
+
+impl Answer {
+    fn answer(&self, fields: &FieldList) -> Response<()> {
+        let mut answer = Response::new(());
+        let headers = answer.headers_mut();
+        fields::append_fields(fields, headers);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type(self.codec)));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(self.accepts.value()));
+        answer
+    }
+}
+
+fn content_type(codec: Codec) -> &'static str {
+    match codec {
+        Codec::Proto => "application/grpc",
+        Codec::Json => "application/grpc+json",
+        Codec::MessagePack => "application/grpc+msgpack",
+    }
+}
+
+fn ending(outcome: Result<&HeaderMap, &Status>) -> FieldList {
+    let mut fields = FieldList::new();
+    wire::emit_ending(outcome, wire::METADATA_SIZE_MAX, &mut fields);
+    fields
+}
+
+impl Protocol for Answer {
+    fn head(&self, metadata: &HeaderMap) -> Result<Response<()>, Status> {
+        let mut fields = FieldList::new();
+        wire::emit_response(self.compression.encoding, metadata, wire::METADATA_SIZE_MAX, &mut fields)?;
+        Ok(self.answer(&fields))
+    }
+
+    fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
+        envelope::put_message(message, &self.compression, out)
+    }
+
+    fn end(&self, outcome: Result<&HeaderMap, &Status>, _: &mut Vec<u8>) -> Option<HeaderMap> {
+        let mut trailers = HeaderMap::new();
+        fields::append_fields(&ending(outcome), &mut trailers);
+        Some(trailers)
+    }
+
+    fn failure(&self, status: &Status) -> Response<Body> {
+        self.answer(&ending(Err(status))).map(|()| Body::empty())
+    }
+}

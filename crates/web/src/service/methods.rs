@@ -1,0 +1,170 @@
+//! The methods that can be called, with what is known of each.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use thalweg_engine::server::{LocalCalls, ServerMethod};
+use thalweg_engine::{Code, Encoding, EncodingSet, ServiceOptions, Status};
+use thalweg_protobuf::wire::{Reader, Tag, WireError, WireType};
+use thalweg_protobuf::{MessageType, Schema};
+
+use crate::codec::{Codec, CodecOptions};
+use crate::compression::Compression;
+
+/// All methods by their paths.
+#[derive(Debug)]
+pub(crate) struct Methods(HashMap<Box<str>, Arc<Method>>);
+
+/// A method.
+pub(crate) struct Method {
+    path: Box<str>,
+    /// None of one that the server does not have.
+    served: Option<Arc<ServerMethod>>,
+    types: Option<Types>,
+}
+
+/// What its descriptor says.
+#[derive(Debug)]
+struct Types {
+    schema: Schema,
+    input: Box<str>,
+    output: Box<str>,
+    has_no_side_effects: bool,
+}
+
+/// The field of `google.protobuf.MethodOptions`, and its value that lets GET call a method.
+const IDEMPOTENCY_LEVEL: Tag = Tag::new(34, WireType::Varint);
+const NO_SIDE_EFFECTS: u64 = 1;
+
+impl Methods {
+    pub(crate) fn new(calls: &LocalCalls, schema: &Schema) -> Methods {
+        let method = |served: Arc<ServerMethod>| {
+            let path: Box<str> = format!("/{}", served.name()).into();
+            let types = schema.method(&path).map(|method| Types {
+                schema: schema.clone(),
+                input: method.input().full_name().into(),
+                output: method.output().full_name().into(),
+                has_no_side_effects: has_no_side_effects(method.options()).unwrap_or_default(),
+            });
+            (path.clone(), Arc::new(Method { path, served: Some(served), types }))
+        };
+        Methods(calls.methods().into_iter().map(method).collect())
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Option<&Arc<Method>> {
+        self.0.get(path)
+    }
+
+    /// The full names of the services, in the order of the alphabet.
+    pub(crate) fn services(&self) -> Vec<&str> {
+        let mut services: Vec<&str> = self.0.keys().filter_map(|path| path[1..].rsplit('/').nth(1)).collect();
+        services.sort_unstable();
+        services.dedup();
+        services
+    }
+}
+
+fn has_no_side_effects(options: &[u8]) -> Result<bool, WireError> {
+    const SKIP_DEPTH_MAX: usize = 100;
+    let mut level = 0;
+    let mut reader = Reader::new(options);
+    while !reader.is_empty() {
+        match reader.tag()? {
+            IDEMPOTENCY_LEVEL => level = reader.varint()?,
+            tag => reader.skip(tag, SKIP_DEPTH_MAX)?,
+        }
+    }
+    Ok(level == NO_SIDE_EFFECTS)
+}
+
+impl fmt::Debug for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)
+    }
+}
+
+impl Method {
+    /// One that the server does not have: calls of it end with the status that says so.
+    pub(crate) fn unknown(path: &str) -> Method {
+        Method { path: path.into(), served: None, types: None }
+    }
+
+    /// `/package.Service/Method`.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What was set for it.
+    pub(crate) fn options(&self) -> &ServiceOptions {
+        static OF_UNKNOWN: LazyLock<ServiceOptions> = LazyLock::new(ServiceOptions::default);
+        self.served.as_ref().map_or(&OF_UNKNOWN, |served| served.options())
+    }
+
+    /// Whether requests, answers or both are a stream.
+    pub(crate) fn is_streaming(&self) -> bool {
+        self.served.as_ref().is_none_or(|served| served.is_streaming())
+    }
+
+    /// Whether it may be called by GET.
+    pub(crate) fn has_no_side_effects(&self) -> bool {
+        self.types.as_ref().is_some_and(|types| types.has_no_side_effects)
+    }
+
+    /// Whether its messages can be anything but wire bytes.
+    pub(crate) fn is_described(&self) -> bool {
+        self.types.is_some()
+    }
+
+    /// How its answers may be compressed.
+    pub(crate) fn offers(&self) -> EncodingSet {
+        self.options()
+            .send_compressed
+            .map_or(EncodingSet::IDENTITY, |encoding| EncodingSet::IDENTITY.with(encoding))
+    }
+
+    /// How an answer is that is compressed so.
+    pub(crate) fn compression(&self, encoding: Encoding) -> Compression {
+        Compression { encoding, threshold: self.options().compression_threshold }
+    }
+
+    /// The wire bytes of a request.
+    ///
+    /// # Errors
+    /// See [`Codec::read`]; UNIMPLEMENTED, if its type is not known.
+    pub(crate) fn read(&self, codec: Codec, message: Bytes, options: &CodecOptions) -> Result<Bytes, Status> {
+        if codec == Codec::Proto {
+            return Ok(message);
+        }
+        codec.read(self.message_type(codec, |types| &types.input)?, message, options)
+    }
+
+    /// What a client gets for the wire bytes of an answer.
+    ///
+    /// # Errors
+    /// See [`Codec::write`]; UNIMPLEMENTED, if its type is not known.
+    pub(crate) fn write(&self, codec: Codec, wire: Bytes, options: &CodecOptions) -> Result<Bytes, Status> {
+        if codec == Codec::Proto {
+            return Ok(wire);
+        }
+        let message_type = self.message_type(codec, |types| &types.output)?;
+        codec.write(message_type, wire, options, self.options().max_encoding_message_size)
+    }
+
+    fn message_type(&self, codec: Codec, name: fn(&Types) -> &str) -> Result<MessageType<'_>, Status> {
+        let types = self.types.as_ref();
+        types.and_then(|types| types.schema.message(name(types))).ok_or_else(|| self.undescribed(codec))
+    }
+
+    #[cold]
+    fn undescribed(&self, codec: Codec) -> Status {
+        let why = format!(
+            "{} takes messages of the codec proto alone: {} needs the descriptors of its service, which the server \
+             does not have; thalweg-build embeds them (embed_descriptors), and Web::descriptors takes those of others",
+            self.path,
+            codec.name()
+        );
+        Status::new(Code::Unimplemented, why)
+    }
+}

@@ -1,0 +1,153 @@
+//! Answers that are no call's: what is here, and what is not.
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
+use serde_json::{Value, json};
+use thalweg_engine::Code;
+
+use super::config::PageOptions;
+use super::context::Context;
+use crate::body::Body;
+use crate::content_type::application;
+use crate::openapi::{self, Info};
+use crate::page::Page;
+use crate::transcoding::{Rules, RulesError};
+
+const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The server's own pages.
+#[derive(Debug)]
+pub(super) struct Pages {
+    /// In text, and in JSON.
+    front: Option<(Bytes, Bytes)>,
+    openapi: Option<Bytes>,
+    docs: Option<Page>,
+}
+
+const OPENAPI: &str = "/openapi.json";
+
+impl Pages {
+    /// `info` is what people are told besides; how names and enums are printed is the context's.
+    ///
+    /// # Errors
+    /// See [`RulesError`].
+    pub(super) fn new(
+        options: PageOptions,
+        has_fallback: bool,
+        context: &Context,
+        info: Info,
+    ) -> Result<Pages, RulesError> {
+        let has_front = options.front.unwrap_or(!has_fallback);
+        let front = has_front.then(|| front(&context.methods.services()));
+        if !options.openapi && !options.docs {
+            return Ok(Pages { front, openapi: None, docs: None });
+        }
+        let print = &context.options.print;
+        let info = Info { schema_names: print.schema_names, enum_numbers: print.enum_numbers, ..info };
+        let services = context.methods.services();
+        let described = services.into_iter().filter(|service| context.schema.service(service).is_some());
+        let rules = Rules::new(&context.schema, described)?;
+        let openapi = options.openapi.then(|| openapi::document(&rules, &info).into());
+        let docs = options.docs.then(|| Page::new(&rules, &info));
+        Ok(Pages { front, openapi, docs })
+    }
+
+    /// Whether there is a page at this path.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.front.is_some() && path == "/"
+            || self.openapi.is_some() && path == OPENAPI
+            || self.docs.as_ref().is_some_and(|docs| docs.has(path))
+    }
+
+    /// The page at this path, if there is one.
+    pub(super) fn find(&self, method: &Method, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
+        if !self.has(path) {
+            return None;
+        }
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Some(method_not_allowed(headers, HeaderValue::from_static("GET, HEAD")));
+        }
+        if let Some(part) = self.docs.as_ref().and_then(|docs| docs.answer(method, path)) {
+            return Some(part.map(Body::whole));
+        }
+        let (content_type, page) = match (path, &self.openapi, &self.front) {
+            (OPENAPI, Some(document), _) => (JSON, document),
+            (_, _, Some((_, json))) if wants_json(headers) => (JSON, json),
+            (_, _, Some((text, _))) => (TEXT, text),
+            _ => return None,
+        };
+        let mut answer = Response::new(Body::empty());
+        answer.headers_mut().insert(CONTENT_TYPE, content_type);
+        if *method == Method::GET {
+            *answer.body_mut() = Body::whole(page.clone());
+        }
+        Some(answer)
+    }
+}
+
+fn front(services: &[&str]) -> (Bytes, Bytes) {
+    let version = env!("CARGO_PKG_VERSION");
+    let mut text = format!("Services of this server (Thalweg {version}):\n");
+    for service in services {
+        text.push_str("  ");
+        text.push_str(service);
+        text.push('\n');
+    }
+    let json = json!({ "server": format!("Thalweg {version}"), "services": services });
+    (text.into(), json.to_string().into())
+}
+
+/// There is nothing at this path.
+pub(super) fn not_found(path: &str, headers: &HeaderMap) -> Response<Body> {
+    error(StatusCode::NOT_FOUND, Code::NotFound, &format!("there is nothing at {path}"), headers)
+}
+
+/// There is something at this path, for other methods of HTTP.
+pub(super) fn method_not_allowed(headers: &HeaderMap, allow: HeaderValue) -> Response<Body> {
+    let why = format!("this path is for {}", String::from_utf8_lossy(allow.as_bytes()));
+    let mut answer = error(StatusCode::METHOD_NOT_ALLOWED, Code::Unimplemented, &why, headers);
+    answer.headers_mut().insert(ALLOW, allow);
+    answer
+}
+
+/// Bodies at this path are of these content types.
+pub(super) fn unsupported_media_type(headers: &HeaderMap, accepted: &str) -> Response<Body> {
+    let why = format!("the content type of requests to this path is one of {accepted}");
+    let mut answer = error(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::Unimplemented, &why, headers);
+    if let Ok(accepted) = HeaderValue::try_from(accepted) {
+        answer.headers_mut().insert(ACCEPT_POST, accepted);
+    }
+    answer
+}
+
+/// An error as a `google.rpc.Status`, for who reads JSON, or a line of text. Connect's clients look at the status of
+/// HTTP where the code is a number.
+pub(super) fn error(status: StatusCode, code: Code, why: &str, headers: &HeaderMap) -> Response<Body> {
+    let (content_type, body) = if wants_json(headers) {
+        let details: [Value; 0] = [];
+        (JSON, json!({ "code": code.number(), "message": why, "details": details }).to_string())
+    } else {
+        (TEXT, format!("{why}\n"))
+    };
+    let mut answer = Response::new(Body::whole(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, content_type);
+    answer
+}
+
+/// Who names JSON, or sends it.
+fn wants_json(headers: &HeaderMap) -> bool {
+    let is_accepted = headers.get_all(ACCEPT).iter().any(|accept| {
+        let mut ranges = accept.as_bytes().split(|byte| *byte == b',');
+        ranges.any(|range| application(range.trim_ascii()).is_some_and(is_json))
+    });
+    let sent = headers.get(CONTENT_TYPE).and_then(|sent| application(sent.as_bytes()));
+    is_accepted || sent.is_some_and(is_json)
+}
+
+fn is_json(subtype: &str) -> bool {
+    subtype.eq_ignore_ascii_case("json")
+}

@@ -1,0 +1,131 @@
+//! The messages in the body of a request, as they come: [`Requests`].
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::Body as _;
+use thalweg_engine::{Status, wire};
+
+use super::call::Call;
+use crate::body::Body;
+use crate::{connect, envelope, grpc_web};
+
+/// Takes a body apart.
+pub(super) trait Envelopes: Send + Unpin + 'static {
+    /// Bytes that have arrived.
+    fn push(&mut self, piece: Bytes);
+
+    /// The next message, if it has arrived whole.
+    fn take(&mut self) -> Result<Option<Bytes>, Status>;
+
+    /// The body has ended.
+    fn finish(&self) -> Result<(), Status>;
+}
+
+/// A body and what takes it apart: a stream of messages as wire bytes. An error is the last that it gives.
+pub(super) struct Requests<E> {
+    body: Body,
+    envelopes: E,
+    call: Call,
+    /// The body has ended.
+    is_over: bool,
+    has_failed: bool,
+}
+
+impl<E: Envelopes> Requests<E> {
+    pub(super) fn new(body: Body, envelopes: E, call: Call) -> Self {
+        Self { body, envelopes, call, is_over: false, has_failed: false }
+    }
+
+    /// The one message that there should be.
+    ///
+    /// # Errors
+    /// UNIMPLEMENTED, if there is none, or more than one.
+    pub(super) async fn only(mut self) -> Result<Bytes, Status> {
+        let message = poll_fn(|cx| self.poll(cx)).await?.ok_or_else(wire::no_message)?;
+        match poll_fn(|cx| self.poll(cx)).await? {
+            None => Ok(message),
+            Some(_) => Err(wire::more_than_one_message()),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
+        loop {
+            if let Some(message) = self.envelopes.take()? {
+                return Poll::Ready(self.call.read(message).map(Some));
+            }
+            if self.is_over {
+                return Poll::Ready(Ok(None));
+            }
+            let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
+                self.is_over = true;
+                self.envelopes.finish()?;
+                continue;
+            };
+            // Trailers of a request say nothing.
+            if let Ok(piece) = frame?.into_data() {
+                self.envelopes.push(piece);
+            }
+        }
+    }
+}
+
+impl<E: Envelopes> Stream for Requests<E> {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.has_failed {
+            return Poll::Ready(None);
+        }
+        let polled = ready!(this.poll(cx));
+        this.has_failed = polled.is_err();
+        Poll::Ready(polled.transpose())
+    }
+}
+
+impl Envelopes for connect::RequestReader {
+    fn push(&mut self, piece: Bytes) {
+        self.push(piece);
+    }
+
+    fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        self.take()
+    }
+
+    fn finish(&self) -> Result<(), Status> {
+        self.finish()
+    }
+}
+
+impl Envelopes for grpc_web::RequestReader {
+    fn push(&mut self, piece: Bytes) {
+        self.push(piece);
+    }
+
+    fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        self.take()
+    }
+
+    fn finish(&self) -> Result<(), Status> {
+        self.finish()
+    }
+}
+
+impl Envelopes for envelope::Reader {
+    fn push(&mut self, piece: Bytes) {
+        self.push(piece);
+    }
+
+    fn take(&mut self) -> Result<Option<Bytes>, Status> {
+        // Nothing but its last message ends a request.
+        Ok(self.take()?.map(|(envelope::Part::Message(message) | envelope::Part::Ending(message))| message))
+    }
+
+    fn finish(&self) -> Result<(), Status> {
+        self.finish()
+    }
+}

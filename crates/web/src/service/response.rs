@@ -1,0 +1,74 @@
+//! What is to be answered: [`ResponseFuture`].
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::{HeaderMap, Response};
+
+use crate::body::Body;
+
+/// An answer that is to come; errors are answers, too. Dropping it cancels the call.
+#[must_use = "the call goes on where this is polled"]
+pub struct ResponseFuture {
+    answer: Answer,
+    /// What every answer to this request has besides.
+    added: Option<Box<HeaderMap>>,
+}
+
+enum Answer {
+    Ready(Box<Response<Body>>),
+    Running(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+    Given,
+}
+
+impl ResponseFuture {
+    /// An answer that is there.
+    pub(crate) fn ready(answer: Response<impl Into<Body>>) -> Self {
+        Self { answer: Answer::Ready(Box::new(answer.map(Into::into))), added: None }
+    }
+
+    /// One that comes of a future.
+    pub(crate) fn of(answer: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
+        Self { answer: Answer::Running(Box::pin(answer)), added: None }
+    }
+
+    /// The same with these fields in its head.
+    pub(crate) fn adding(self, fields: HeaderMap) -> Self {
+        if fields.is_empty() {
+            return self;
+        }
+        Self { added: Some(Box::new(fields)), ..self }
+    }
+}
+
+impl Future for ResponseFuture {
+    type Output = Response<Body>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Body>> {
+        let mut answer = match std::mem::replace(&mut self.answer, Answer::Given) {
+            Answer::Ready(answer) => *answer,
+            Answer::Running(mut future) => {
+                let polled = future.as_mut().poll(cx);
+                if polled.is_pending() {
+                    self.answer = Answer::Running(future);
+                }
+                ready!(polled)
+            }
+            Answer::Given => return Poll::Pending,
+        };
+        if let Some(added) = self.added.take() {
+            for (name, value) in added.iter() {
+                // There is room: it is a handful.
+                let _ = answer.headers_mut().try_append(name, value.clone());
+            }
+        }
+        Poll::Ready(answer)
+    }
+}
+
+impl fmt::Debug for ResponseFuture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}

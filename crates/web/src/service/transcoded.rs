@@ -1,0 +1,120 @@
+//! JSON by the annotations `google.api.http`, called: [`Transcoded`].
+//!
+//! What a client meets stands in [`transcoding`](crate::transcoding).
+
+mod answers;
+mod call;
+mod failure;
+mod head;
+mod metadata;
+mod requests;
+mod run;
+mod target;
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Request, Response};
+use http_body::Body as _;
+
+use super::context::Context;
+use super::response::ResponseFuture;
+use crate::body::Body;
+use crate::transcoding::{self, RequestOptions, RoutePlace, Router, Rules, RulesError};
+use call::Call;
+use target::{Routes, Target};
+
+/// The routes of all services that have descriptors.
+#[derive(Clone)]
+pub(super) struct Transcoded(Arc<Routes>);
+
+/// What a request leads to.
+#[derive(Clone, Debug)]
+pub(super) enum Found {
+    /// A binding.
+    Route(Route),
+    /// The path is there for other methods of HTTP only: these, as the header `allow` has them.
+    MethodNotAllowed { allow: HeaderValue },
+    /// None.
+    Nothing,
+}
+
+/// A binding, and where the path of the request has what it takes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Route {
+    /// Whether an annotation says so; else it is the method's own path.
+    pub(super) is_annotated: bool,
+    place: RoutePlace,
+}
+
+impl Transcoded {
+    /// # Errors
+    /// See [`RulesError`].
+    pub(super) fn new(context: &Arc<Context>, requests: &RequestOptions) -> Result<Transcoded, RulesError> {
+        let services = context.methods.services();
+        let described = services.into_iter().filter(|service| context.schema.service(service).is_some());
+        let router = Router::new(Rules::new(&context.schema, described)?);
+        let rules = router.rules();
+        let targets = rules.bindings().iter().map(|binding| Target::of(context, rules, binding)).collect();
+        let request_options = RequestOptions { parse: context.options.parse.clone(), ..requests.clone() };
+        Ok(Transcoded(Arc::new(Routes { context: Arc::clone(context), router, targets, request_options })))
+    }
+
+    pub(super) fn find(&self, method: &Method, path: &str) -> Found {
+        let router = &self.0.router;
+        let mut found = router.find(method, path);
+        if *method == Method::HEAD && !matches!(found, transcoding::Found::Route(_)) {
+            found = router.find(&Method::GET, path);
+        }
+        match found {
+            transcoding::Found::Route(route) => {
+                Found::Route(Route { is_annotated: route.binding().is_annotated(), place: route.place() })
+            }
+            transcoding::Found::MethodNotAllowed { allowed } => {
+                Found::MethodNotAllowed { allow: allow(&allowed) }
+            }
+            transcoding::Found::NotFound => Found::Nothing,
+        }
+    }
+
+    /// Answers a request that was led to `route`.
+    pub(super) fn call(&self, route: &Route, request: Request<Body>) -> ResponseFuture {
+        let (routes, place) = (Arc::clone(&self.0), route.place);
+        ResponseFuture::of(async move {
+            let is_head = *request.method() == Method::HEAD;
+            let (parts, body) = request.into_parts();
+            let answered = match Call::read(&routes, place, &parts, &body) {
+                Ok((call, head)) => call.answer(head, body).await,
+                Err(failure) => Err(failure),
+            };
+            let answer = answered.unwrap_or_else(|failure| failure.answer(&routes.context));
+            if is_head { without_body(answer) } else { answer }
+        })
+    }
+}
+
+impl fmt::Debug for Transcoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transcoded").field("routes", &self.0.targets.len()).finish_non_exhaustive()
+    }
+}
+
+/// The header of that name. Where there is GET, there is HEAD.
+fn allow(methods: &[&Method]) -> HeaderValue {
+    let mut names: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+    if names.contains(&"GET") && !names.contains(&"HEAD") {
+        names.push("HEAD");
+    }
+    // Names of methods are tokens.
+    HeaderValue::try_from(names.join(", ")).unwrap_or_else(|_| HeaderValue::from_static(""))
+}
+
+/// What HEAD is answered where GET were answered so.
+fn without_body(answer: Response<Body>) -> Response<Body> {
+    let (mut head, body) = answer.into_parts();
+    if let Some(len) = body.size_hint().exact() {
+        head.headers.insert(CONTENT_LENGTH, len.into());
+    }
+    Response::from_parts(head, Body::empty())
+}

@@ -1,0 +1,115 @@
+//! One request, and its messages on their way to wire bytes and back: [`Call`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Uri, request};
+use http_body::Body as _;
+use thalweg_engine::{Code, RequestHead, Status};
+use thalweg_protobuf::json::PrintError;
+
+use super::failure::Failure;
+use super::head::Head;
+use super::metadata;
+use super::target::{Routes, Target};
+use crate::body::Body;
+use crate::transcoding::{Binding, Content, RoutePlace, request as to_request, response};
+
+/// A request that was led to a binding.
+#[derive(Clone)]
+pub(super) struct Call {
+    pub(super) routes: Arc<Routes>,
+    place: RoutePlace,
+    uri: Uri,
+    head: Head,
+}
+
+impl Call {
+    /// Reads a request's head.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(
+        routes: &Arc<Routes>,
+        place: RoutePlace,
+        parts: &request::Parts,
+        body: &Body,
+    ) -> Result<(Call, RequestHead), Failure> {
+        let target = &routes.targets[place.index];
+        let binding = &routes.router.rules().bindings()[place.index];
+        let head = Head::read(&parts.headers, target, binding, !body.is_end_stream())?;
+        let metadata = metadata::received(&parts.headers)?;
+        let timeout = metadata::timeout(&parts.headers)?;
+        let asked = RequestHead::new(metadata, timeout, parts.extensions.get().cloned());
+        Ok((Call { routes: Arc::clone(routes), place, uri: parts.uri.clone(), head }, asked))
+    }
+
+    /// The wire bytes of a message, which has what path and query say if it is the first.
+    pub(super) fn wire(&self, content: &Content, is_first: bool) -> Result<Bytes, Status> {
+        let (router, options) = (&self.routes.router, &self.routes.request_options);
+        let mut wire = Vec::with_capacity(content.data.len() + self.uri.path().len());
+        if is_first {
+            let route = router.route(self.place, self.uri.path());
+            let query = self.uri.query().unwrap_or_default();
+            to_request::to_wire(router.rules(), &route, query, content, options, &mut wire)?;
+        } else {
+            to_request::later_to_wire(router.rules(), self.binding(), content, options, &mut wire)?;
+        }
+        Ok(wire.into())
+    }
+
+    pub(super) fn content(&self, wire: &Bytes) -> Result<Content, Status> {
+        let rules = self.routes.router.rules();
+        response::from_wire(rules, self.binding(), wire, &self.target().print)
+            .map_err(|error| unprintable(&error))
+    }
+
+    /// The data of an answer whose body is raw.
+    pub(super) fn raw(&self, wire: &Bytes) -> Result<Bytes, Status> {
+        self.content(wire).map(|content| content.data)
+    }
+
+    /// Appends an answer as JSON; `json` is what it was if that can't be.
+    pub(super) fn print(&self, wire: &[u8], json: &mut Vec<u8>) -> Result<(), Status> {
+        let (rules, options) = (self.routes.router.rules(), &self.target().print);
+        let start = json.len();
+        response::print(rules, self.binding(), wire, options, json).map_err(|error| unprintable(&error))?;
+        // The last value of a message is printed before it is known to be too long.
+        if json.len() - start > options.len_max {
+            json.truncate(start);
+            return Err(unprintable(&PrintError::TooLong { max: options.len_max }));
+        }
+        Ok(())
+    }
+
+    /// A status as JSON in one line.
+    pub(super) fn status(&self, status: &Status) -> Vec<u8> {
+        crate::transcoding::error::to_json(&self.routes.context.schema, status, &self.target().print)
+    }
+
+    pub(super) fn binding(&self) -> &Binding {
+        &self.routes.router.rules().bindings()[self.place.index]
+    }
+
+    pub(super) fn target(&self) -> &Target {
+        &self.routes.targets[self.place.index]
+    }
+
+    pub(super) fn head(&self) -> &Head {
+        &self.head
+    }
+
+    pub(super) fn size_max(&self) -> usize {
+        self.target().options.max_decoding_message_size
+    }
+}
+
+/// Of a handler's message, which is not what its type says, or longer than answers may be.
+#[cold]
+fn unprintable(error: &PrintError) -> Status {
+    let code = match error {
+        PrintError::TooLong { .. } => Code::ResourceExhausted,
+        _ => Code::Internal,
+    };
+    Status::new(code, format!("the answer can't be written as JSON: {error}"))
+}

@@ -1,0 +1,67 @@
+//! Requests that are refused, and calls that fail: [`Failure`].
+
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use thalweg_engine::{Code, Status};
+
+use crate::body::Body;
+use crate::fields;
+use crate::service::context::Context;
+use crate::transcoding::{error, response};
+
+/// A status, and what HTTP says of it.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    http: StatusCode,
+    status: Status,
+    /// What the client may do instead.
+    field: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Failure {
+    pub(super) fn new(http: StatusCode, status: Status) -> Failure {
+        Failure { http, status, field: None }
+    }
+
+    /// 415: the request is understood, but its body is not what the method takes. The field says what it does.
+    pub(super) fn unsupported(why: &str, name: HeaderName, accepted: &str) -> Failure {
+        let status = Status::new(Code::Unimplemented, why.to_owned());
+        let field = HeaderValue::try_from(accepted).ok().map(|value| (name, value));
+        Failure { http: StatusCode::UNSUPPORTED_MEDIA_TYPE, status, field }
+    }
+
+    /// Of a request's message, which can't be read: the client's fault.
+    pub(super) fn unreadable(status: Status) -> Failure {
+        match status.code() {
+            // The server's limit: to try again later, as its usual status says, would not help.
+            Code::ResourceExhausted => Failure::new(StatusCode::PAYLOAD_TOO_LARGE, status),
+            Code::Internal => Failure::from(Status::new(Code::InvalidArgument, status.message().to_owned())),
+            _ => Failure::from(status),
+        }
+    }
+
+    pub(super) fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// The whole answer.
+    pub(super) fn answer(&self, context: &Context) -> Response<Body> {
+        let json = error::to_json(&context.schema, &self.status, &context.options.print);
+        let mut answer = Response::new(Body::whole(json));
+        *answer.status_mut() = self.http;
+        let headers = answer.headers_mut();
+        // What is too large of it is left out, and the status is told.
+        let _ = fields::append(self.status.metadata(), "", headers);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(response::JSON));
+        if let Some((name, value)) = &self.field {
+            headers.insert(name, value.clone());
+        }
+        answer
+    }
+}
+
+impl From<Status> for Failure {
+    fn from(status: Status) -> Failure {
+        Failure::new(error::http_status(status.code()), status)
+    }
+}

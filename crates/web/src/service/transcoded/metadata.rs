@@ -1,0 +1,105 @@
+//! Headers of requests as metadata, and metadata as headers of answers.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName};
+use thalweg_engine::{Code, Status, request_timeout};
+
+use crate::connect::timeout;
+use crate::fields;
+
+/// What clients of grpc-gateway write before the names of metadata.
+const PREFIX: &str = "grpc-metadata-";
+
+/// What stands before the names of trailing metadata, as grpc-gateway has it.
+pub(super) const TRAILER_PREFIX: &str = "grpc-trailer-";
+
+/// The metadata of a request.
+///
+/// # Errors
+/// INVALID_ARGUMENT, if something of it can't be read.
+pub(super) fn received(headers: &HeaderMap) -> Result<HeaderMap, Status> {
+    fields::received(&unprefixed(headers)).map_err(clients)
+}
+
+/// The time that the caller waits: what both ways to say it allow.
+///
+/// # Errors
+/// INVALID_ARGUMENT, if it can't be read.
+pub(super) fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    let (grpc, connect) = (request_timeout(headers).map_err(clients)?, timeout::read(headers)?);
+    Ok(match (grpc, connect) {
+        (Some(grpc), Some(connect)) => Some(grpc.min(connect)),
+        (grpc, connect) => grpc.or(connect),
+    })
+}
+
+/// What gRPC calls internal is the fault of who typed it.
+fn clients(status: Status) -> Status {
+    match status.code() {
+        Code::Internal => Status::new(Code::InvalidArgument, status.message().to_owned()),
+        _ => status,
+    }
+}
+
+/// The same without the prefixes. A header that has the name itself goes before: who sets that, a proxy say, means it.
+fn unprefixed(headers: &HeaderMap) -> Cow<'_, HeaderMap> {
+    let is_prefixed = |name: &HeaderName| name.as_str().starts_with(PREFIX);
+    if !headers.keys().any(is_prefixed) {
+        return Cow::Borrowed(headers);
+    }
+    let mut plain = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers {
+        let own = name.as_str().strip_prefix(PREFIX).and_then(|own| HeaderName::try_from(own).ok());
+        let name = match own {
+            Some(own) if headers.contains_key(&own) => continue,
+            Some(own) => own,
+            None => name.clone(),
+        };
+        // There are no more than there were.
+        let _ = plain.try_append(name, value.clone());
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{headers, told};
+
+    #[test]
+    fn headers_are_metadata() {
+        let check = |list: &[(&str, &str)], expected: &str| {
+            assert_eq!(told(&received(&headers(list)).unwrap()), expected);
+        };
+        check(&[], "");
+        check(&[("X-A", "1"), ("authorization", "b")], "authorization: b\nx-a: 1");
+        let own = ["connection", "host", "content-type", "content-length", "te", "grpc-timeout"];
+        check(&own.map(|name| (name, "1")), "");
+        check(&[("grpc-metadata-x-a", "1"), ("x-b", "2")], "x-a: 1\nx-b: 2");
+        check(&[("grpc-metadata-x", "1"), ("Grpc-Metadata-X", "2")], "x: 1\nx: 2");
+        check(&[("grpc-metadata-x", "1"), ("x", "2")], "x: 2");
+        check(&[("grpc-metadata-a-bin", "YQ==")], "a-bin: YQ");
+        // What is no metadata by its name is none with the prefix either.
+        check(&own.map(|name| (&*format!("grpc-metadata-{name}").leak(), "1")), "");
+        check(&[("grpc-metadata-", "1")], "grpc-metadata-: 1");
+        let status = received(&headers(&[("a-bin", "?")])).unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument);
+    }
+
+    #[test]
+    fn the_earlier_deadline_counts() {
+        let check = |list: &[(&str, &str)], expected: Result<Option<u64>, Code>| {
+            let found = timeout(&headers(list)).map(|time| time.map(|time| time.as_millis() as u64));
+            assert_eq!(found.map_err(|status| status.code()), expected);
+        };
+        check(&[], Ok(None));
+        check(&[("grpc-timeout", "2S")], Ok(Some(2000)));
+        check(&[("connect-timeout-ms", "1500")], Ok(Some(1500)));
+        check(&[("connect-timeout-ms", "1500"), ("grpc-timeout", "2S")], Ok(Some(1500)));
+        check(&[("connect-timeout-ms", "2500"), ("grpc-timeout", "2S")], Ok(Some(2000)));
+        check(&[("grpc-timeout", "2")], Err(Code::InvalidArgument));
+        check(&[("connect-timeout-ms", "x")], Err(Code::InvalidArgument));
+    }
+}

@@ -1,0 +1,143 @@
+//! The messages of a stream in the body of a request, as they come: [`Requests`].
+
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::Body as _;
+use thalweg_engine::Status;
+
+use super::call::Call;
+use super::failure::Failure;
+use super::target::Takes;
+use crate::body::Body;
+use crate::transcoding::{Content, Values};
+
+/// A stream of messages as wire bytes. An error is the last that it gives.
+pub(super) struct Requests {
+    body: Body,
+    pieces: Pieces,
+    call: Call,
+    /// Messages that were given.
+    count: usize,
+    /// The body has ended.
+    is_over: bool,
+    has_failed: bool,
+    refused: Arc<OnceLock<Failure>>,
+}
+
+/// What messages are made of.
+enum Pieces {
+    Values(Values),
+    /// What has arrived of a body that is raw, and how much of it is one message at most.
+    Raw(Bytes, usize),
+}
+
+/// Bytes of a message for the data in it to be the message: more than any tag and length take.
+const AROUND_DATA: usize = 32;
+
+impl Requests {
+    pub(super) fn new(body: Body, call: Call) -> Requests {
+        let size_max = call.size_max();
+        let pieces = match call.target().takes {
+            Takes::Raw => {
+                let around = call.head().content_type.len() + AROUND_DATA;
+                Pieces::Raw(Bytes::new(), size_max.saturating_sub(around).max(1))
+            }
+            Takes::Json | Takes::Nothing => Pieces::Values(Values::new(size_max, !call.head().is_row)),
+        };
+        Requests { body, pieces, call, count: 0, is_over: false, has_failed: false, refused: Arc::default() }
+    }
+
+    /// What the client is told if the call ends with the error that this gives.
+    pub(super) fn refused(&self) -> Arc<OnceLock<Failure>> {
+        Arc::clone(&self.refused)
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Failure>> {
+        loop {
+            if let Some(data) = self.pieces.take(self.is_over, self.count)? {
+                return Poll::Ready(self.wire(data).map(Some));
+            }
+            if self.is_over {
+                return Poll::Ready(Ok(None));
+            }
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                // Trailers of a request say nothing.
+                Some(frame) => frame?.into_data().map_or((), |piece| self.pieces.push(piece)),
+                None => self.is_over = true,
+            }
+        }
+    }
+
+    fn wire(&mut self, data: Bytes) -> Result<Bytes, Failure> {
+        let content = Content { content_type: self.call.head().content_type.clone(), data };
+        let wire = self.call.wire(&content, self.count == 0);
+        self.count += 1;
+        wire.map_err(|status| {
+            let why = format!("message {}: {}", self.count, status.message());
+            Failure::from(Status::new(status.code(), why))
+        })
+    }
+}
+
+impl Stream for Requests {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.has_failed {
+            return Poll::Ready(None);
+        }
+        let polled = ready!(this.poll(cx));
+        Poll::Ready(polled.transpose().map(|message| {
+            message.map_err(|failure| {
+                this.has_failed = true;
+                let status = failure.status().clone();
+                let _ = this.refused.set(failure);
+                status
+            })
+        }))
+    }
+}
+
+impl Pieces {
+    fn push(&mut self, piece: Bytes) {
+        match self {
+            Pieces::Values(values) => values.push(piece),
+            Pieces::Raw(held, _) => *held = piece,
+        }
+    }
+
+    /// What is the next message, of which `count` were taken, if it is there.
+    fn take(&mut self, is_over: bool, count: usize) -> Result<Option<Bytes>, Failure> {
+        match self {
+            Pieces::Values(values) => {
+                let taken = if is_over { values.finish() } else { values.take() };
+                taken.map_err(|error| Failure::unreadable(error.into()))
+            }
+            // What path and query say has to be in a message.
+            Pieces::Raw(held, _) if held.is_empty() => Ok((is_over && count == 0).then(Bytes::new)),
+            Pieces::Raw(held, size_max) => Ok(Some(held.split_to(held.len().min(*size_max)))),
+        }
+    }
+}
+
+/// A stream of one message.
+pub(super) struct One(Option<Bytes>);
+
+impl One {
+    pub(super) fn of(message: Bytes) -> One {
+        One(Some(message))
+    }
+}
+
+impl Stream for One {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}

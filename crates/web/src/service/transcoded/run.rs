@@ -1,0 +1,165 @@
+//! What becomes of a request: the method is called, and its answer begins.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use thalweg_engine::server::{LocalAnswer, LocalStream};
+use thalweg_engine::{RequestHead, Status, wire};
+
+use super::answers::{First, JsonAnswers, RawAnswers};
+use super::call::Call;
+use super::failure::Failure;
+use super::metadata::TRAILER_PREFIX;
+use super::requests::{One, Requests};
+use super::target::Takes;
+use crate::body::Body;
+use crate::compression::{decompress, too_large};
+use crate::fields;
+use crate::service::deadline::Deadline;
+use crate::transcoding::{Content, response};
+
+/// How long an answer waits for its first message once the handler has begun to answer, which may be that it fails.
+/// Then the client is told that there is an answer.
+const FIRST_MESSAGE_WAIT: Duration = Duration::from_secs(1);
+
+impl Call {
+    /// Calls the method, up to where its answer begins.
+    ///
+    /// # Errors
+    /// What comes instead of an answer.
+    pub(super) async fn answer(self, asked: RequestHead, body: Body) -> Result<Response<Body>, Failure> {
+        let binding = self.binding();
+        // Without a body there is no more than one message.
+        let sends_many = binding.is_client_streaming() && self.target().takes != Takes::Nothing;
+        if sends_many {
+            let requests = Requests::new(body, self.clone());
+            let refused = requests.refused();
+            let stream = self.stream(asked, requests);
+            return self.answer_of(stream).await.map_err(|failure| {
+                // Who only passes on what it has read is not asked what HTTP says of that.
+                let told = refused.get().filter(|told| told.status().code() == failure.status().code());
+                told.cloned().unwrap_or(failure)
+            });
+        }
+        let deadline = Deadline::after(asked.timeout);
+        let message = self.message(deadline, body).await?;
+        let asked = RequestHead { timeout: deadline.left(), ..asked };
+        if !binding.is_server_streaming() && !binding.is_client_streaming() {
+            let calls = &self.routes.context.calls;
+            let answer = calls.call_unary(binding.path(), asked, message).await?;
+            return self.whole(&answer);
+        }
+        let stream = self.stream(asked, One::of(message));
+        self.answer_of(stream).await
+    }
+
+    fn stream<S>(&self, asked: RequestHead, requests: S) -> LocalStream
+    where
+        S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
+    {
+        self.routes.context.calls.call_stream(self.binding().path(), asked, requests)
+    }
+
+    async fn answer_of(self, stream: LocalStream) -> Result<Response<Body>, Failure> {
+        if self.binding().is_server_streaming() {
+            self.answers(stream).await
+        } else {
+            self.whole(&only(stream).await?)
+        }
+    }
+
+    /// The answer of a method with one.
+    fn whole(&self, answer: &LocalAnswer) -> Result<Response<Body>, Failure> {
+        let mut headers = HeaderMap::new();
+        fields::append(&answer.metadata, "", &mut headers)?;
+        fields::append(&answer.trailers, TRAILER_PREFIX, &mut headers)?;
+        if self.target().is_raw_answer {
+            let content = self.content(&answer.message)?;
+            headers.insert(CONTENT_TYPE, content_type(&content));
+            return Ok(with_headers(headers, Body::whole(content.data)));
+        }
+        headers.insert(CONTENT_TYPE, JSON);
+        if self.target().options.send_compressed.is_some() {
+            headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+        }
+        let mut json = Vec::with_capacity(answer.message.len() * 2 + 16);
+        self.print(&answer.message, &mut json)?;
+        if let Some(compressed) = self.head().answer.compress(&json) {
+            let name = self.head().answer.encoding.name();
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
+            json = compressed;
+        }
+        Ok(with_headers(headers, Body::whole(json)))
+    }
+
+    /// The answer of a method with any number: its head, and a body that goes on.
+    async fn answers(self, mut stream: LocalStream) -> Result<Response<Body>, Failure> {
+        let metadata = stream.head().await?;
+        let is_raw = self.target().is_raw_answer;
+        let first = if is_raw {
+            // It says what the body is.
+            First::of(stream.message().await?)
+        } else {
+            let waited = tokio::time::timeout(FIRST_MESSAGE_WAIT, stream.message()).await;
+            waited.map_or(Ok(First::NotYet), |message| message.map(First::of))?
+        };
+        let mut headers = HeaderMap::new();
+        fields::append(&metadata, "", &mut headers)?;
+        if !is_raw {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.head().framing.content_type()));
+            headers.append(VARY, HeaderValue::from_static("accept"));
+            return Ok(with_headers(headers, Body::streaming(JsonAnswers::new(self, stream, first)?)));
+        }
+        // Of nothing nothing is known.
+        let mut data = None;
+        if let First::Message(message) = first {
+            let content = self.content(&message)?;
+            headers.insert(CONTENT_TYPE, content_type(&content));
+            data = Some(content.data);
+        }
+        Ok(with_headers(headers, Body::streaming(RawAnswers::new(self, stream, data))))
+    }
+
+    /// The one message that there is.
+    async fn message(&self, deadline: Deadline, mut body: Body) -> Result<Bytes, Failure> {
+        let size_max = self.size_max();
+        let sent = match body.take_whole() {
+            Some((whole, _)) => whole,
+            None => deadline.hold(body.gather(size_max)).await.map_err(Failure::unreadable)?,
+        };
+        let data = decompress(self.head().encoding, sent, size_max).map_err(Failure::unreadable)?;
+        let content = Content { content_type: self.head().content_type.clone(), data };
+        let wire = self.wire(&content, true)?;
+        if wire.len() > size_max {
+            return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, too_large(wire.len(), size_max)));
+        }
+        Ok(wire)
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static(response::JSON);
+
+/// A handler may have called it anything.
+fn content_type(content: &Content) -> HeaderValue {
+    let called = HeaderValue::try_from(&content.content_type);
+    called.unwrap_or_else(|_| HeaderValue::from_static(response::UNKNOWN))
+}
+
+fn with_headers(headers: HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
+    response
+}
+
+/// The answer of a stream with one.
+async fn only(mut stream: LocalStream) -> Result<LocalAnswer, Status> {
+    let metadata = stream.head().await?;
+    let message = stream.message().await?.ok_or_else(wire::no_message)?;
+    if stream.message().await?.is_some() {
+        return Err(wire::more_than_one_message());
+    }
+    Ok(LocalAnswer { metadata, message, trailers: stream.take_trailers().unwrap_or_default() })
+}

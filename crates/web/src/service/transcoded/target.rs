@@ -1,0 +1,57 @@
+//! What the bindings lead to: [`Routes`], [`Target`].
+
+use std::sync::Arc;
+
+use thalweg_engine::ServiceOptions;
+use thalweg_protobuf::json::PrintOptions;
+
+use crate::service::context::Context;
+use crate::transcoding::{self, Binding, RequestOptions, Router, Rules, request, response};
+
+/// What is the same for all requests.
+pub(super) struct Routes {
+    pub(super) context: Arc<Context>,
+    pub(super) router: Router,
+    /// In the order of the bindings.
+    pub(super) targets: Vec<Target>,
+    pub(super) request_options: RequestOptions,
+}
+
+/// What a binding leads to.
+pub(super) struct Target {
+    /// Of the method.
+    pub(super) options: ServiceOptions,
+    pub(super) takes: Takes,
+    pub(super) is_raw_answer: bool,
+    /// How answers are printed; those of streams each in one line.
+    pub(super) print: PrintOptions,
+}
+
+/// What the body of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// There is none: the request is all in its path and its query.
+    Nothing,
+    Json,
+    /// Whatever it is, into a `google.api.HttpBody`.
+    Raw,
+}
+
+impl Target {
+    pub(super) fn of(context: &Context, rules: &Rules, binding: &Binding) -> Target {
+        let method = context.methods.get(binding.path());
+        let options = method.map(|method| method.options().clone()).unwrap_or_default();
+        let takes = match binding.body() {
+            transcoding::Body::Absent => Takes::Nothing,
+            _ if request::is_raw(rules, binding) => Takes::Raw,
+            _ => Takes::Json,
+        };
+        let print = &context.options.print;
+        let print = PrintOptions {
+            len_max: print.len_max.min(options.max_encoding_message_size),
+            pretty: print.pretty && !binding.is_server_streaming(),
+            ..print.clone()
+        };
+        Target { options, takes, is_raw_answer: response::is_raw(rules, binding), print }
+    }
+}

@@ -1,0 +1,188 @@
+//! The messages of a stream in the body of an answer.
+
+/// How they are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Each on a line of its own: NDJSON.
+    Lines,
+    /// Server-sent events, as [`EventSource`](https://html.spec.whatwg.org/multipage/server-sent-events.html) reads
+    /// them in browsers.
+    Events,
+    /// Elements of one array.
+    Array,
+}
+
+impl Framing {
+    /// What a client likes best that names any of them in its `accept` (RFC 9110 §12.5.1): the one with the highest
+    /// quality, one that is named before `*/*`, and then the first. For those who name none it is [`Framing::Lines`].
+    pub fn by_accept<'a>(accept: impl Iterator<Item = &'a [u8]>) -> Framing {
+        let mut best: Option<((u16, bool), Framing)> = None;
+        for range in accept.flat_map(|value| value.split(|byte| *byte == b',')) {
+            if let Some((rank, framing)) = range_of(range)
+                && best.is_none_or(|(best_rank, _)| best_rank < rank)
+            {
+                best = Some((rank, framing));
+            }
+        }
+        best.map_or(Framing::Lines, |(_, framing)| framing)
+    }
+
+    /// Of the body.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Framing::Lines => "application/x-ndjson",
+            Framing::Events => "text/event-stream",
+            Framing::Array => "application/json",
+        }
+    }
+
+    /// Appends a message, which `put` appends as JSON in one line.
+    ///
+    /// # Errors
+    /// Those of `put`; `body` is then what it was.
+    pub fn put_message<E>(
+        self,
+        is_first: bool,
+        body: &mut Vec<u8>,
+        put: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = body.len();
+        let (front, behind): (&[u8], &[u8]) = match self {
+            Framing::Lines => (b"", b"\n"),
+            Framing::Events => (b"data: ", b"\n\n"),
+            Framing::Array => (if is_first { b"[" } else { b",\n" }, b""),
+        };
+        body.extend_from_slice(front);
+        put(body).inspect_err(|_| body.truncate(start))?;
+        body.extend_from_slice(behind);
+        Ok(())
+    }
+
+    /// Appends the end behind a last message, or behind none.
+    pub fn put_end(self, is_empty: bool, body: &mut Vec<u8>) {
+        match self {
+            Framing::Lines => {}
+            // Without it a browser would ask again. An event without data is none.
+            Framing::Events => body.extend_from_slice(b"event: end\ndata: {}\n\n"),
+            Framing::Array => body.extend_from_slice(if is_empty { b"[]" } else { b"]" }),
+        }
+    }
+
+    /// Appends the end of a call that failed: `status` is the JSON of a `google.rpc.Status`.
+    pub fn put_failure(self, is_first: bool, status: &[u8], body: &mut Vec<u8>) {
+        let (front, behind): (&[u8], &[u8]) = match self {
+            Framing::Lines => (b"{\"error\":", b"}\n"),
+            Framing::Events => (b"event: error\ndata: ", b"\n\n"),
+            Framing::Array => (if is_first { b"[{\"error\":" } else { b",\n{\"error\":" }, b"}]"),
+        };
+        body.extend_from_slice(front);
+        body.extend_from_slice(status);
+        body.extend_from_slice(behind);
+    }
+}
+
+/// Whether this, in whatever case, is the content type of lines of JSON, without `application/`. It has no registered
+/// one.
+pub(crate) fn is_row(subtype: &str) -> bool {
+    ["x-ndjson", "ndjson", "jsonl", "x-jsonlines"].iter().any(|row| subtype.eq_ignore_ascii_case(row))
+}
+
+/// The framing that a range is for, with its quality in thousandths, and whether it names it.
+fn range_of(range: &[u8]) -> Option<((u16, bool), Framing)> {
+    let range = str::from_utf8(range).ok()?;
+    let mut parts = range.split(';').map(str::trim_ascii);
+    let name = parts.next()?.to_ascii_lowercase();
+    let (is_named, framing) = match &*name {
+        "text/event-stream" => (true, Framing::Events),
+        "application/json" => (true, Framing::Array),
+        "*/*" | "application/*" => (false, Framing::Lines),
+        "text/*" => (false, Framing::Events),
+        _ if name.strip_prefix("application/").is_some_and(is_row) => (true, Framing::Lines),
+        _ => return None,
+    };
+    let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    let quality = quality.map_or(1000, thousandths);
+    (quality > 0).then_some(((quality, is_named), framing))
+}
+
+/// RFC 9110 §12.4.2; what is none is 1.
+fn thousandths(quality: &str) -> u16 {
+    let value = quality.parse::<f32>().unwrap_or(1.0);
+    // Within the range of the type.
+    if (0.0..=1.0).contains(&value) { (value * 1000.0) as u16 } else { 1000 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Framing::{self, Array, Events, Lines};
+
+    #[test]
+    fn the_client_says_which_it_likes() {
+        let check = |accept: &[&str], expected: Framing| {
+            let accept_bytes = accept.iter().map(|value| value.as_bytes());
+            assert_eq!(Framing::by_accept(accept_bytes), expected, "{accept:?}");
+        };
+        check(&[], Lines);
+        check(&[""], Lines);
+        check(&["*/*"], Lines);
+        check(&["text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8"], Lines);
+        check(&["application/x-ndjson"], Lines);
+        check(&["application/json"], Array);
+        check(&["application/json, text/plain, */*"], Array);
+        check(&["text/event-stream"], Events);
+        check(&["TEXT/Event-Stream ; charset=utf-8"], Events);
+        check(&["text/*"], Events);
+        check(&["application/json;q=0.5, text/event-stream"], Events);
+        check(&["application/json;q=0.5", "text/event-stream;q=0.6"], Events);
+        check(&["application/json, text/event-stream"], Array);
+        check(&["text/event-stream, application/json"], Events);
+        check(&["text/event-stream;q=0, application/json;q=0.001"], Array);
+        check(&["*/*, text/event-stream"], Events);
+        check(&["*/*;q=0.9, text/event-stream;q=0.8"], Lines);
+        check(&["application/json;q=x, application/x-ndjson;q=7"], Array);
+        check(&["text/html"], Lines);
+    }
+
+    /// A body with these messages, and a failure at its end if there is one.
+    fn body(framing: Framing, messages: &[&str], failure: Option<&str>) -> String {
+        let mut body = Vec::new();
+        for (index, message) in messages.iter().enumerate() {
+            let put = |body: &mut Vec<u8>| {
+                body.extend_from_slice(message.as_bytes());
+                Ok::<(), ()>(())
+            };
+            framing.put_message(index == 0, &mut body, put).unwrap();
+            let before = body.clone();
+            let fail = |body: &mut Vec<u8>| {
+                body.extend_from_slice(b"{\"half");
+                Err(())
+            };
+            assert_eq!(framing.put_message(false, &mut body, fail), Err(()));
+            assert_eq!(body, before);
+        }
+        match failure {
+            None => framing.put_end(messages.is_empty(), &mut body),
+            Some(status) => framing.put_failure(messages.is_empty(), status.as_bytes(), &mut body),
+        }
+        String::from_utf8(body).unwrap()
+    }
+
+    #[test]
+    fn bodies() {
+        let check = |framing, messages: &[&str], failure, expected: &str| {
+            assert_eq!(body(framing, messages, failure), expected);
+        };
+        let (both, failure) = (["{\"a\":1}", "{}"], Some("{\"code\":5}"));
+        check(Lines, &[], None, "");
+        check(Lines, &both, None, "{\"a\":1}\n{}\n");
+        check(Lines, &both, failure, "{\"a\":1}\n{}\n{\"error\":{\"code\":5}}\n");
+        check(Lines, &[], failure, "{\"error\":{\"code\":5}}\n");
+        check(Events, &[], None, "event: end\ndata: {}\n\n");
+        check(Events, &both, None, "data: {\"a\":1}\n\ndata: {}\n\nevent: end\ndata: {}\n\n");
+        check(Events, &both, failure, "data: {\"a\":1}\n\ndata: {}\n\nevent: error\ndata: {\"code\":5}\n\n");
+        check(Array, &[], None, "[]");
+        check(Array, &both, None, "[{\"a\":1},\n{}]");
+        check(Array, &both, failure, "[{\"a\":1},\n{},\n{\"error\":{\"code\":5}}]");
+        check(Array, &[], failure, "[{\"error\":{\"code\":5}}]");
+    }
+}

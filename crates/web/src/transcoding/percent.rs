@@ -1,0 +1,103 @@
+//! Percent-encoding (RFC 3986 §2.1), in paths and queries.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+/// A text that is not percent-encoded as it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum PercentError {
+    /// A `%` without two digits.
+    #[error("a % without two hexadecimal digits behind it")]
+    Digits,
+    /// Other bytes than UTF-8.
+    #[error("what it stands for is not UTF-8")]
+    Utf8,
+}
+
+/// What stays as it is, and what does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// One segment of a path: all of it is decoded.
+    Segment,
+    /// Several segments: an encoded slash stays encoded, or it would look like one between segments.
+    Segments,
+    /// A name or value of a query, where `+` is a space if so.
+    Query { plus_is_space: bool },
+}
+
+/// The text that `encoded` stands for.
+pub(super) fn decode(encoded: &str, place: Place) -> Result<Cow<'_, str>, PercentError> {
+    let plus_is_space = place == Place::Query { plus_is_space: true };
+    let is_special = |byte: &u8| *byte == b'%' || *byte == b'+' && plus_is_space;
+    let Some(first) = encoded.as_bytes().iter().position(is_special) else {
+        return Ok(Cow::Borrowed(encoded));
+    };
+    let mut decoded = encoded.as_bytes()[..first].to_vec();
+    let mut rest = &encoded.as_bytes()[first..];
+    while let [byte, behind @ ..] = rest {
+        rest = behind;
+        match byte {
+            b'%' => {
+                let [high, low, behind @ ..] = behind else { return Err(PercentError::Digits) };
+                let digit = |byte: &u8| char::from(*byte).to_digit(16).ok_or(PercentError::Digits);
+                let value = (digit(high)? * 16 + digit(low)?) as u8;
+                if value == b'/' && place == Place::Segments {
+                    decoded.extend([b'%', *high, *low]);
+                } else {
+                    decoded.push(value);
+                }
+                rest = behind;
+            }
+            b'+' if plus_is_space => decoded.push(b' '),
+            byte => decoded.push(*byte),
+        }
+    }
+    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| PercentError::Utf8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PercentError, Place, decode};
+
+    #[track_caller]
+    fn check(encoded: &str, place: Place, expected: Result<&str, PercentError>) {
+        assert_eq!(decode(encoded, place).as_deref(), expected.as_ref().map(|text| *text), "{encoded}");
+    }
+
+    const FORM: Place = Place::Query { plus_is_space: true };
+    const QUERY: Place = Place::Query { plus_is_space: false };
+
+    #[test]
+    fn each_place_has_its_rule() {
+        let all = "%21%23%24%26%27%28%29%2A%2B%2C%2F%3A%3B%3D%3F%40%5B%5D";
+        check(all, Place::Segment, Ok("!#$&'()*+,/:;=?@[]"));
+        check(all, Place::Segments, Ok("!#$&'()*+,%2F:;=?@[]"));
+        check("a%2fb%2Fc/d", Place::Segments, Ok("a%2fb%2Fc/d"));
+        check("p%20q%2Fr+", Place::Segment, Ok("p q/r+"));
+        check("Hello+world%2B+%20", QUERY, Ok("Hello+world++ "));
+        check("Hello+world%2B+%20", FORM, Ok("Hello world+  "));
+        check("%24%25%2F%20%0A", FORM, Ok("$%/ \n"));
+        check("caf%C3%a9 \u{e9}", Place::Segment, Ok("caf\u{e9} \u{e9}"));
+    }
+
+    #[test]
+    fn all_of_ascii_comes_back() {
+        for byte in 0..0x80_u8 {
+            let text = char::from(byte).to_string();
+            check(&format!("%{byte:02x}"), Place::Segment, Ok(&text));
+            check(&format!("%{byte:02X}"), Place::Segment, Ok(&text));
+        }
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_refused() {
+        for text in ["%", "a%", "%2", "%2/", "%zz", "%+1", "%\u{e9}", "%%20"] {
+            check(text, Place::Segment, Err(PercentError::Digits));
+        }
+        for text in ["%ff", "%C3", "%C3a", "%C3%2F"] {
+            check(text, Place::Segment, Err(PercentError::Utf8));
+            check(text, FORM, Err(PercentError::Utf8));
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! From a request of HTTP to the wire bytes of the method's request.
+
+mod error;
+mod nested;
+mod options;
+mod query;
+mod value;
+
+use thalweg_protobuf::json::{self, ParseOptions};
+use thalweg_protobuf::{Field, MessageType};
+
+use super::http_body::{self, Content};
+use super::percent::PercentError;
+use super::router::Route;
+use super::rules::{Binding, Body, FieldPath, Rules};
+pub use error::RequestError;
+pub use options::RequestOptions;
+use query::Query;
+
+/// Appends the wire bytes of a request: of its body, of `query`, and of its path.
+///
+/// `query` is what stands behind the `?`, as it was sent; empty if there is none. Of a body that is JSON, the content
+/// type does not matter here.
+///
+/// # Errors
+///
+/// See [`RequestError`]. `wire` is then what it was.
+///
+/// # Panics
+///
+/// If the route is not one of these rules, and their schema does not have its type.
+pub fn to_wire(
+    rules: &Rules,
+    route: &Route<'_, '_>,
+    query: &str,
+    body: &Content,
+    options: &RequestOptions,
+    wire: &mut Vec<u8>,
+) -> Result<(), RequestError> {
+    let start = wire.len();
+    let request = Request { route, message: rules.input(route.binding()), options };
+    let put = request.put(query, body, wire);
+    put.inspect_err(|_| wire.truncate(start))
+}
+
+/// Appends the wire bytes of a later message of a stream: of its body alone. What path and query say, the first one
+/// has.
+///
+/// # Errors
+///
+/// See [`RequestError`]. `wire` is then what it was.
+///
+/// # Panics
+///
+/// If the binding is not one of these rules, and their schema does not have its type.
+pub fn later_to_wire(
+    rules: &Rules,
+    binding: &Binding,
+    body: &Content,
+    options: &RequestOptions,
+    wire: &mut Vec<u8>,
+) -> Result<(), RequestError> {
+    let start = wire.len();
+    let put = RequestBody { binding, message: rules.input(binding), options }.put(body, wire);
+    put.inspect_err(|_| wire.truncate(start))
+}
+
+/// Whether the bodies of requests are taken as they are: into a `google.api.HttpBody`.
+///
+/// # Panics
+///
+/// As [`later_to_wire`].
+pub fn is_raw(rules: &Rules, binding: &Binding) -> bool {
+    let message = rules.input(binding);
+    match binding.body() {
+        Body::Absent => false,
+        Body::Whole => http_body::is_http_body(message),
+        Body::Field(number) => message.field_by_number(number).is_some_and(http_body::is_http_body_field),
+    }
+}
+
+struct Request<'s, 'r> {
+    route: &'r Route<'r, 'r>,
+    message: MessageType<'s>,
+    options: &'r RequestOptions,
+}
+
+impl Request<'_, '_> {
+    fn put(&self, query: &str, body: &Content, wire: &mut Vec<u8>) -> Result<(), RequestError> {
+        let request_body =
+            RequestBody { binding: self.route.binding(), message: self.message, options: self.options };
+        request_body.put(body, wire)?;
+        let is_mask_given = Query::new(self.message, self.route.binding(), self.options).put(query, wire)?;
+        if !is_mask_given {
+            self.put_mask(body, wire)?;
+        }
+        for (variable, path, text) in self.route.variables() {
+            let error =
+                |problem| RequestError::Variable { variable: variable.field_path.to_string(), problem };
+            let text = text.map_err(|problem: PercentError| error(problem.to_string()))?;
+            self.put_variable(path, &text, wire).map_err(error)?;
+        }
+        Ok(())
+    }
+
+    /// The fields that the body has, as the mask that says which fields to change.
+    fn put_mask(&self, body: &Content, wire: &mut Vec<u8>) -> Result<(), RequestError> {
+        let binding = self.route.binding();
+        let (Some(mask), Body::Field(number)) = (binding.update_mask(), binding.body()) else {
+            return Ok(());
+        };
+        let field_of = |number| self.message.field_by_number(number);
+        let (Some(mask), Some(field)) = (field_of(mask), field_of(number)) else { return Ok(()) };
+        let (Some(message), false) = (field.message_type(), body.data.trim_ascii().is_empty()) else {
+            return Ok(());
+        };
+        // A field that is null is no message with fields; what else it may be, the body has been read as.
+        if body.data.trim_ascii() == b"null" {
+            return Ok(());
+        }
+        let paths = json::field_paths(message, &body.data, &self.options.parse)?;
+        let Some(path_field) = mask.message_type().and_then(|mask| mask.field_by_number(1)) else {
+            return Ok(());
+        };
+        let mut content = Vec::new();
+        for path in &paths {
+            nested::put_around(&[path_field], path.len(), &mut content, |content| {
+                content.extend_from_slice(path.as_bytes());
+            });
+        }
+        nested::put_around(&[mask], content.len(), wire, |wire| wire.extend_from_slice(&content));
+        Ok(())
+    }
+
+    /// The problem, if there is one, is told without the name.
+    fn put_variable(&self, path: &FieldPath, text: &str, wire: &mut Vec<u8>) -> Result<(), String> {
+        value::put(&nested::fields_of(self.message, path), text, &self.options.parse, wire)
+    }
+}
+
+/// What a message has of the body.
+struct RequestBody<'s, 'r> {
+    binding: &'r Binding,
+    message: MessageType<'s>,
+    options: &'r RequestOptions,
+}
+
+impl RequestBody<'_, '_> {
+    fn put(&self, body: &Content, wire: &mut Vec<u8>) -> Result<(), RequestError> {
+        let is_blank = body.data.trim_ascii().is_empty();
+        match self.binding.body() {
+            Body::Absent if is_blank || self.options.parse.ignore_unknown => Ok(()),
+            // What many clients send where there is nothing to say.
+            Body::Absent if *body.data.trim_ascii() == *b"{}" => Ok(()),
+            Body::Absent => Err(RequestError::UnexpectedBody),
+            Body::Whole if http_body::is_http_body(self.message) => {
+                http_body::put(body, wire);
+                Ok(())
+            }
+            Body::Whole if is_blank => Ok(()),
+            Body::Whole => {
+                // What is required may be in the path.
+                let allow_partial = self.options.parse.allow_partial || !self.binding.variables().is_empty();
+                let options = ParseOptions { allow_partial, ..self.options.parse.clone() };
+                Ok(json::parse(self.message, &body.data, &options, wire)?)
+            }
+            Body::Field(number) => match self.message.field_by_number(number) {
+                Some(field) => self.put_field(field, body, is_blank, wire),
+                // The rules have looked for it.
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn put_field(
+        &self,
+        field: Field<'_>,
+        body: &Content,
+        is_blank: bool,
+        wire: &mut Vec<u8>,
+    ) -> Result<(), RequestError> {
+        if http_body::is_http_body_field(field) {
+            nested::put_around(&[field], http_body::len(body), wire, |wire| http_body::put(body, wire));
+        } else if !is_blank {
+            json::parse_field(field, &body.data, &self.options.parse, wire)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,53 @@
+//! Requests that are none.
+
+use http::StatusCode;
+use thalweg_engine::{Code, Status};
+use thalweg_protobuf::json::ParseError;
+use thiserror::Error;
+
+/// A request that is none of the method's: 400.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// A part of the path that is no value of its variable.
+    #[error("path: {variable}: {problem}")]
+    Variable {
+        /// As the template has it.
+        variable: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A parameter that is no value of its field.
+    #[error("parameter `{name}`: {problem}")]
+    Parameter {
+        /// As the request has it.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A query with too many of them.
+    #[error("more than {max} parameters")]
+    TooManyParameters {
+        /// The bound.
+        max: usize,
+    },
+    /// A body that is not the message, or field, that it should be.
+    #[error("body: {0}")]
+    Body(#[from] ParseError),
+    /// A body where there is none.
+    #[error("this method takes no body")]
+    UnexpectedBody,
+}
+
+impl RequestError {
+    /// 400.
+    pub fn http_status(&self) -> StatusCode {
+        StatusCode::BAD_REQUEST
+    }
+}
+
+impl From<RequestError> for Status {
+    fn from(error: RequestError) -> Status {
+        Status::new(Code::InvalidArgument, error.to_string())
+    }
+}

@@ -1,0 +1,58 @@
+//! Records in records.
+
+use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint, varint_len};
+use thalweg_protobuf::{Field, Kind, MessageType};
+
+use crate::transcoding::rules::FieldPath;
+
+/// The fields on a path, from the outside in.
+pub(super) fn fields_of<'s>(message: MessageType<'s>, path: &FieldPath) -> Vec<Field<'s>> {
+    let mut fields = Vec::with_capacity(path.numbers().len());
+    let mut message = Some(message);
+    for &number in path.numbers() {
+        // The rules have looked for them.
+        let Some(field) = message.and_then(|message| message.field_by_number(number)) else { break };
+        message = field.message_type();
+        fields.push(field);
+    }
+    fields
+}
+
+/// Appends what `put` appends, which are `len` bytes, as the content of the last of `fields`, each of which is in the
+/// one before. Their values are messages, strings or bytes.
+pub(super) fn put_around(
+    fields: &[Field<'_>],
+    len: usize,
+    wire: &mut Vec<u8>,
+    put: impl FnOnce(&mut Vec<u8>),
+) {
+    let mut len = len as u64;
+    // From the inside out, because each length has those of all inside.
+    let lens: Vec<u64> = fields
+        .iter()
+        .rev()
+        .map(|field| {
+            let content = len;
+            let tag_len = varint_len(start_tag(*field).bits().into()) as u64;
+            len += match field.kind() {
+                Kind::Group => 2 * tag_len,
+                _ => tag_len + varint_len(content) as u64,
+            };
+            content
+        })
+        .collect();
+    for (field, len) in fields.iter().zip(lens.iter().rev()) {
+        put_tag(wire, start_tag(*field));
+        if field.kind() != Kind::Group {
+            put_varint(wire, *len);
+        }
+    }
+    put(wire);
+    for field in fields.iter().rev().filter(|field| field.kind() == Kind::Group) {
+        put_tag(wire, Tag::new(field.number(), WireType::EndGroup));
+    }
+}
+
+fn start_tag(field: Field<'_>) -> Tag {
+    Tag::new(field.number(), if field.kind() == Kind::Group { WireType::StartGroup } else { WireType::Len })
+}

@@ -1,0 +1,182 @@
+//! The parameters of a query: fields that neither the path nor the body has.
+
+use std::collections::{HashMap, HashSet};
+
+use thalweg_protobuf::json::{self, ParseOptions};
+use thalweg_protobuf::{Field, MessageType};
+
+use super::error::RequestError;
+use super::nested;
+use super::options::RequestOptions;
+use super::value::{self, excerpt, problem};
+use crate::transcoding::percent::{self, Place};
+use crate::transcoding::rules::{Binding, Body};
+
+/// Reads the parameters of one request.
+pub(super) struct Query<'s, 'r> {
+    message: MessageType<'s>,
+    binding: &'r Binding,
+    options: &'r RequestOptions,
+    /// Fields of one value that have it.
+    seen: HashSet<Vec<u32>>,
+    /// Oneofs that have a member, by the path to the first one that is declared: which it is.
+    chosen: HashMap<Vec<u32>, u32>,
+}
+
+/// What a parameter is for.
+struct Target<'s> {
+    /// From the outside in.
+    fields: Vec<Field<'s>>,
+    /// In brackets, of an entry of a map.
+    key: Option<String>,
+}
+
+impl<'s, 'r> Query<'s, 'r> {
+    pub(super) fn new(message: MessageType<'s>, binding: &'r Binding, options: &'r RequestOptions) -> Self {
+        Query { message, binding, options, seen: HashSet::new(), chosen: HashMap::new() }
+    }
+
+    /// Appends their records. Says whether a mask of fields was among them, if the binding has one.
+    pub(super) fn put(mut self, query: &str, wire: &mut Vec<u8>) -> Result<bool, RequestError> {
+        if query.is_empty() {
+            return Ok(false);
+        }
+        // What the path has, has its oneofs too. Two of one oneof in a path are its author's business.
+        for path in self.binding.variables() {
+            let _ = self.check_is_first(&nested::fields_of(self.message, path));
+        }
+        let mut is_mask_given = false;
+        let mut count = 0;
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            count += 1;
+            if count > self.options.parameters_max {
+                return Err(RequestError::TooManyParameters { max: self.options.parameters_max });
+            }
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let error =
+                |name: &str, problem| RequestError::Parameter { name: excerpt(name).into_owned(), problem };
+            let place = Place::Query { plus_is_space: self.options.plus_is_space };
+            let decode = |text| percent::decode(text, place).map_err(|problem| problem.to_string());
+            let decoded_name = decode(name).map_err(|problem| error(name, problem))?;
+            // `$alt` and its like are no fields.
+            if decoded_name.starts_with('$') {
+                continue;
+            }
+            let put = decode(value).and_then(|value| self.put_parameter(&decoded_name, &value, wire));
+            let first = put.map_err(|problem| error(&decoded_name, problem))?;
+            is_mask_given |= first.is_some() && first == self.binding.update_mask();
+        }
+        Ok(is_mask_given)
+    }
+
+    /// The number of the outermost field, unless the parameter is left alone.
+    fn put_parameter(&mut self, name: &str, text: &str, wire: &mut Vec<u8>) -> Result<Option<u32>, String> {
+        let found = find(self.message, name).and_then(|target| self.check_is_free(&target).map(|()| target));
+        let Target { fields, key } = match found {
+            Ok(target) => target,
+            Err(_) if self.options.parse.ignore_unknown => return Ok(None),
+            Err(problem) => return Err(problem),
+        };
+        if fields.len() > self.options.parse.depth_max {
+            return Err("messages lie in one another too deep".to_owned());
+        }
+        self.check_is_first(&fields)?;
+        let options = &self.options.parse;
+        match key {
+            None => value::put(&fields, text, options, wire)?,
+            Some(key) => put_entry(&fields, &key, text, options, wire)?,
+        }
+        Ok(fields.first().map(|field| field.number()))
+    }
+
+    /// Whether the field is left to the query.
+    fn check_is_free(&self, target: &Target<'_>) -> Result<(), String> {
+        let numbers = || target.fields.iter().map(|field| field.number());
+        match self.binding.body() {
+            Body::Whole => return Err("all fields are in the body, or in the path".to_owned()),
+            Body::Field(number) if numbers().next() == Some(number) => {
+                return Err("the field is in the body".to_owned());
+            }
+            Body::Field(_) | Body::Absent => {}
+        }
+        let is_it = |path: &[u32]| path.iter().copied().eq(numbers());
+        if self.binding.variables().iter().any(|path| is_it(path.numbers())) {
+            return Err("the field is in the path".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether neither the field has a value already nor another one of its oneof.
+    fn check_is_first(&mut self, fields: &[Field<'_>]) -> Result<(), String> {
+        let mut path = Vec::with_capacity(fields.len());
+        for field in fields {
+            if let Some(oneof) = field.oneof()
+                && let Some(first) = oneof.fields().next()
+            {
+                path.push(first.number());
+                let chosen = *self.chosen.entry(path.clone()).or_insert(field.number());
+                path.pop();
+                if chosen != field.number() {
+                    return Err(format!("another field of the oneof `{}` is set", oneof.name()));
+                }
+            }
+            path.push(field.number());
+        }
+        if fields.last().is_some_and(|last| !last.is_repeated()) && !self.seen.insert(path) {
+            return Err("it comes twice, and the field is not repeated".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The fields that `a.b.c` or `a.b[key]` names, by the names of the schema or those of JSON.
+fn find<'s>(message: MessageType<'s>, name: &str) -> Result<Target<'s>, String> {
+    let (path, key) = match name.split_once('[') {
+        None => (name, None),
+        Some((path, key)) => {
+            let key = key.strip_suffix(']').ok_or("a closing bracket was expected at the end")?;
+            (path, Some(key.to_owned()))
+        }
+    };
+    let mut fields: Vec<Field<'s>> = Vec::new();
+    let mut message = Some(message);
+    for name in path.split('.') {
+        let around = match (message, fields.last()) {
+            (Some(message), _) => message,
+            (None, Some(field)) if field.is_repeated() => {
+                return Err(format!("`{}` is repeated, and none of its messages can be named", field.name()));
+            }
+            (None, last) => {
+                let last = last.map_or("", |field| field.name());
+                return Err(format!("`{last}` is no message, and has no field"));
+            }
+        };
+        let field = around.field_by_json_name(name);
+        let field =
+            field.ok_or_else(|| format!("{} has no field `{}`", around.full_name(), excerpt(name)))?;
+        message = field.message_type().filter(|_| !field.is_repeated());
+        fields.push(field);
+    }
+    match (fields.last().is_some_and(|last| last.is_map()), &key) {
+        (true, None) => Err("it is a map: write the key in brackets behind the name".to_owned()),
+        (false, Some(_)) => Err("it is no map, and has no keys".to_owned()),
+        (true, Some(_)) | (false, None) => Ok(Target { fields, key }),
+    }
+}
+
+/// Appends an entry of the map that the last of `fields` is.
+fn put_entry(
+    fields: &[Field<'_>],
+    key: &str,
+    value: &str,
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<(), String> {
+    let Some((key_field, value_field)) = fields.last().and_then(|map| map.map_entry()) else { return Ok(()) };
+    let mut entry = Vec::with_capacity(key.len() + value.len() + 8);
+    json::parse_text(key_field, key, options, &mut entry)
+        .map_err(|error| format!("the key: {}", problem(error)))?;
+    json::parse_text(value_field, value, options, &mut entry).map_err(problem)?;
+    nested::put_around(fields, entry.len(), wire, |wire| wire.extend_from_slice(&entry));
+    Ok(())
+}

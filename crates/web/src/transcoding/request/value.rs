@@ -1,0 +1,43 @@
+//! Values in paths and queries.
+
+use std::borrow::Cow;
+
+use thalweg_protobuf::Field;
+use thalweg_protobuf::json::{self, ParseError, ParseOptions};
+
+use super::nested;
+
+/// Appends a value for the last of `fields`, each of which is in the one before.
+pub(super) fn put(
+    fields: &[Field<'_>],
+    text: &str,
+    options: &ParseOptions,
+    wire: &mut Vec<u8>,
+) -> Result<(), String> {
+    let Some((last, around)) = fields.split_last() else { return Ok(()) };
+    if around.is_empty() {
+        return json::parse_text(*last, text, options, wire).map_err(problem);
+    }
+    let mut record = Vec::with_capacity(text.len() + 8);
+    json::parse_text(*last, text, options, &mut record).map_err(problem)?;
+    nested::put_around(around, record.len(), wire, |wire| wire.extend_from_slice(&record));
+    Ok(())
+}
+
+/// Of a value without lines: what is wrong, and where in it if it has parts.
+pub(super) fn problem(error: ParseError) -> String {
+    if error.path.is_empty() || !error.path.contains(['.', '[']) {
+        return error.problem;
+    }
+    format!("{}: {}", error.path, error.problem)
+}
+
+/// A part of somebody's text, for messages.
+pub(super) fn excerpt(text: &str) -> Cow<'_, str> {
+    const LEN_MAX: usize = 100;
+    if text.len() <= LEN_MAX {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=LEN_MAX).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    Cow::Owned(format!("{}…", &text[..end]))
+}

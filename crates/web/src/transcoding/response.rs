@@ -1,0 +1,132 @@
+//! From the wire bytes of a method's answer to the body of HTTP's.
+
+use bytes::Bytes;
+use thalweg_protobuf::json::{self, PrintError, PrintOptions};
+use thalweg_protobuf::wire::Reader;
+use thalweg_protobuf::{DecodeError, Field, MessageType};
+
+use super::http_body::{self, Content};
+use super::rules::{Binding, Rules};
+
+/// The content type of JSON.
+pub const JSON: &str = "application/json";
+
+/// Of a `google.api.HttpBody` that does not say what it is.
+pub(crate) const UNKNOWN: &str = "application/octet-stream";
+
+/// The body of an answer, and its content type: JSON by `options`, or what a `google.api.HttpBody` holds, which is no
+/// copy. The content type of that is the handler's, and may be none that a header can have.
+///
+/// # Errors
+///
+/// See [`PrintError`].
+///
+/// # Panics
+///
+/// If the binding is not one of these rules, and their schema does not have its type.
+pub fn from_wire(
+    rules: &Rules,
+    binding: &Binding,
+    wire: &Bytes,
+    options: &PrintOptions,
+) -> Result<Content, PrintError> {
+    match body_of(rules, binding) {
+        Body::Raw(None) => raw(wire),
+        Body::Raw(Some(field)) => raw(&content_of(field, wire)?),
+        Body::Json(body) => {
+            let mut json = Vec::with_capacity(wire.len() * 2 + 16);
+            body.print(wire, options, &mut json)?;
+            Ok(Content { content_type: JSON.to_owned(), data: json.into() })
+        }
+    }
+}
+
+/// Appends the JSON of an answer, also where its [body is raw](is_raw).
+///
+/// # Errors
+///
+/// See [`PrintError`]. `json` is then what it was.
+///
+/// # Panics
+///
+/// As [`from_wire`].
+pub fn print(
+    rules: &Rules,
+    binding: &Binding,
+    wire: &[u8],
+    options: &PrintOptions,
+    json: &mut Vec<u8>,
+) -> Result<(), PrintError> {
+    JsonBody::of(rules, binding).print(wire, options, json)
+}
+
+/// Whether answers are the bodies of HTTP as they are: of a `google.api.HttpBody`.
+///
+/// # Panics
+///
+/// As [`from_wire`].
+pub fn is_raw(rules: &Rules, binding: &Binding) -> bool {
+    matches!(body_of(rules, binding), Body::Raw(_))
+}
+
+/// What the body of an answer is of its message.
+enum Body<'s> {
+    /// What a `google.api.HttpBody` holds, which the message is, or this field.
+    Raw(Option<Field<'s>>),
+    Json(JsonBody<'s>),
+}
+
+enum JsonBody<'s> {
+    Message(MessageType<'s>),
+    Field(Field<'s>),
+}
+
+fn body_of<'s>(rules: &'s Rules, binding: &Binding) -> Body<'s> {
+    match JsonBody::of(rules, binding) {
+        JsonBody::Message(message) if http_body::is_http_body(message) => Body::Raw(None),
+        JsonBody::Field(field) if http_body::is_http_body_field(field) => Body::Raw(Some(field)),
+        body => Body::Json(body),
+    }
+}
+
+impl<'s> JsonBody<'s> {
+    fn of(rules: &'s Rules, binding: &Binding) -> JsonBody<'s> {
+        let message = rules.output(binding);
+        let field = binding.response_body().and_then(|number| message.field_by_number(number));
+        field.map_or(JsonBody::Message(message), JsonBody::Field)
+    }
+
+    fn print(&self, wire: &[u8], options: &PrintOptions, json: &mut Vec<u8>) -> Result<(), PrintError> {
+        match self {
+            JsonBody::Message(message) => json::print(*message, wire, options, json),
+            JsonBody::Field(field) => json::print_field(*field, wire, options, json),
+        }
+    }
+}
+
+fn raw(wire: &Bytes) -> Result<Content, PrintError> {
+    let mut content = http_body::read(wire).map_err(DecodeError::from)?;
+    if content.content_type.is_empty() {
+        content.content_type.push_str(UNKNOWN);
+    }
+    Ok(content)
+}
+
+/// The records of a message's message; those in several parts are joined.
+fn content_of(field: Field<'_>, wire: &Bytes) -> Result<Bytes, PrintError> {
+    const SKIP_DEPTH_MAX: usize = 100;
+    let mut content = Bytes::new();
+    let mut reader = Reader::new(wire);
+    while !reader.is_empty() {
+        let tag = reader.tag().map_err(DecodeError::from)?;
+        let mut value = reader;
+        reader.skip(tag, SKIP_DEPTH_MAX).map_err(DecodeError::from)?;
+        if tag.number == field.number()
+            && let Ok(part) = value.len_prefixed()
+        {
+            content =
+                if content.is_empty() { wire.slice_ref(part) } else { [&content, part].concat().into() };
+        }
+    }
+    Ok(content)
+}

@@ -1,0 +1,150 @@
+//! From a method of HTTP and a path to a binding.
+
+mod table;
+
+use std::borrow::Cow;
+use std::slice;
+
+use http::Method;
+
+use super::percent::{self, PercentError, Place};
+use super::rules::{Binding, FieldPath, Rules};
+use super::template::{Segment, Variable};
+use table::{Search, Table};
+
+/// The bindings of [`Rules`], to be found by requests.
+#[derive(Clone, Debug)]
+pub struct Router {
+    rules: Rules,
+    table: Table,
+}
+
+/// What a request leads to.
+#[derive(Clone, Debug)]
+pub enum Found<'r, 'p> {
+    /// A binding.
+    Route(Route<'r, 'p>),
+    /// The path is there for other methods of HTTP only: 405, with these in the header `Allow`.
+    MethodNotAllowed {
+        /// Each once.
+        allowed: Vec<&'r Method>,
+    },
+    /// 404.
+    NotFound,
+}
+
+/// A binding, and a path that it takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Route<'r, 'p> {
+    binding: &'r Binding,
+    index: usize,
+    /// Without the verb.
+    path: &'p str,
+}
+
+impl Router {
+    /// A table of all bindings.
+    pub fn new(rules: Rules) -> Router {
+        let mut table = Table::default();
+        for (index, binding) in rules.bindings().iter().enumerate() {
+            table.add(index, binding.http_method(), binding.template());
+        }
+        Router { rules, table }
+    }
+
+    /// The rules.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// What a request leads to; `path` is as it was sent, without the query.
+    pub fn find<'p>(&self, method: &Method, path: &'p str) -> Found<'_, 'p> {
+        let mut search = Search::new(method);
+        let Some((index, path)) = self.table.find(&mut search, path) else {
+            let allowed = search.allowed();
+            if allowed.is_empty() {
+                return Found::NotFound;
+            }
+            return Found::MethodNotAllowed { allowed };
+        };
+        Found::Route(Route { binding: &self.rules.bindings()[index], index, path })
+    }
+
+    /// The route that a request was led to whose path this is: for who could not keep that.
+    pub(crate) fn route<'p>(&self, place: RoutePlace, path: &'p str) -> Route<'_, 'p> {
+        let RoutePlace { index, path_len } = place;
+        Route { binding: &self.rules.bindings()[index], index, path: &path[..path_len] }
+    }
+}
+
+/// A [`Route`] without its binding and its path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoutePlace {
+    /// Among the bindings.
+    pub(crate) index: usize,
+    /// Without the verb.
+    path_len: usize,
+}
+
+impl<'r, 'p> Route<'r, 'p> {
+    /// The binding.
+    pub fn binding(&self) -> &'r Binding {
+        self.binding
+    }
+
+    pub(crate) fn place(&self) -> RoutePlace {
+        RoutePlace { index: self.index, path_len: self.path.len() }
+    }
+
+    /// The variables and the parts of the path that they stand for.
+    pub fn variables(&self) -> Variables<'r, 'p> {
+        let segments = self.binding.template().segments();
+        // `**` stands for what is left when each other segment has one.
+        let rest_at = segments.iter().position(|segment| *segment == Segment::Rest);
+        let len = if self.path == "/" { 0 } else { self.path.matches('/').count() };
+        Variables {
+            templates: self.binding.template().variables().iter(),
+            field_paths: self.binding.variables().iter(),
+            path: self.path,
+            rest_at: rest_at.unwrap_or(segments.len()),
+            rest_len: if rest_at.is_some() { (len + 1).saturating_sub(segments.len()) } else { 0 },
+        }
+    }
+}
+
+/// The variables of a route: each with its field, and its decoded value.
+#[derive(Clone, Debug)]
+pub struct Variables<'r, 'p> {
+    templates: slice::Iter<'r, Variable>,
+    field_paths: slice::Iter<'r, FieldPath>,
+    path: &'p str,
+    /// Where `**` is among the template's segments; behind the last of them if there is none.
+    rest_at: usize,
+    /// How many segments of the path it stands for.
+    rest_len: usize,
+}
+
+impl<'r, 'p> Iterator for Variables<'r, 'p> {
+    type Item = (&'r Variable, &'r FieldPath, Result<Cow<'p, str>, PercentError>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (variable, field_path) = (self.templates.next()?, self.field_paths.next()?);
+        let in_path =
+            |segment: usize| if segment <= self.rest_at { segment } else { segment - 1 + self.rest_len };
+        let text = segments_of(self.path, in_path(variable.segments.start), in_path(variable.segments.end));
+        let place = if variable.is_single { Place::Segment } else { Place::Segments };
+        Some((variable, field_path, percent::decode(text, place)))
+    }
+}
+
+/// The segments of `path` from `start` to before `end`, with the slashes between them.
+fn segments_of(path: &str, start: usize, end: usize) -> &str {
+    if start >= end {
+        return "";
+    }
+    // The segment with the index 0 stands behind the first slash.
+    let mut slashes = path.match_indices('/').map(|(at, _)| at);
+    let from = slashes.nth(start).map_or(path.len(), |slash| slash + 1);
+    let to = slashes.nth(end - start - 1).unwrap_or(path.len());
+    &path[from..to]
+}

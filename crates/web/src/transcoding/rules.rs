@@ -1,0 +1,420 @@
+//! From a schema's annotations to bindings, checked when the server starts.
+
+mod annotation;
+
+use std::collections::HashMap;
+
+use http::Method;
+use thalweg_protobuf as protobuf;
+use thalweg_protobuf::wire::WireError;
+use thalweg_protobuf::{Field, Kind, MessageType, Schema, WellKnown};
+use thiserror::Error;
+
+use super::http_body;
+use super::template::{Template, TemplateError};
+use annotation::HttpRule;
+
+/// All bindings of some services.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    schema: Schema,
+    bindings: Vec<Binding>,
+}
+
+/// One way to call a method: a method of HTTP with a path, and what of the messages is where.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    path: Box<str>,
+    http_method: Option<Method>,
+    template: Template,
+    variables: Vec<FieldPath>,
+    body: Body,
+    response_body: Option<u32>,
+    update_mask: Option<u32>,
+    input: Box<str>,
+    output: Box<str>,
+    is_client_streaming: bool,
+    is_server_streaming: bool,
+    is_annotated: bool,
+}
+
+/// A field of a message, or of a message in it, and so on: the numbers of the fields, from the outside in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldPath(Box<[u32]>);
+
+/// What the body of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing: there is none.
+    Absent,
+    /// `*`: the request, but for what the path has.
+    Whole,
+    /// The value of the request's field with this number.
+    Field(u32),
+}
+
+/// Services that cannot be served by their annotations.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RulesError {
+    /// A service that the schema does not have.
+    #[error("the descriptors have no service `{service}`")]
+    UnknownService {
+        /// Its full name.
+        service: String,
+    },
+    /// An annotation that is wrong by itself.
+    #[error("{method}: google.api.http: {problem}")]
+    Rule {
+        /// `package.Service.Method`.
+        method: String,
+        /// What is wrong.
+        problem: RuleProblem,
+    },
+    /// Two bindings that take the same requests.
+    #[error("{first} and {second} are both `{http_method} {template}`: change the path of one")]
+    Conflict {
+        /// `package.Service.Method`.
+        first: String,
+        /// The other one; it may be the same, with an additional binding.
+        second: String,
+        /// `*` is any.
+        http_method: String,
+        /// The path of the first one.
+        template: String,
+    },
+}
+
+/// What is wrong with an annotation.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RuleProblem {
+    /// The bytes are no `google.api.HttpRule`.
+    #[error("it cannot be read: {0}")]
+    Malformed(#[from] WireError),
+    /// Neither `get` nor any other.
+    #[error("it has no path: set one of get, put, post, delete, patch and custom")]
+    NoPattern,
+    /// A `custom` of a kind that is no method of HTTP.
+    #[error("`{kind}` is no method of HTTP: write one, or * for all")]
+    Kind {
+        /// The kind.
+        kind: String,
+    },
+    /// A path that is none.
+    #[error("the path {0}")]
+    Template(#[from] TemplateError),
+    /// `additional_bindings` in an additional binding.
+    #[error("an additional binding cannot have additional bindings")]
+    Nested,
+    /// A field that the message does not have.
+    #[error("{place}: {message} has no field `{field}`")]
+    UnknownField {
+        /// `path`, `body` or `response_body`.
+        place: &'static str,
+        /// The full name of the message.
+        message: String,
+        /// The name of the field.
+        field: String,
+    },
+    /// A field with a dot behind it whose value is no single message.
+    #[error("path: `{field}` of {message} is not a message, and has no field")]
+    NotAMessage {
+        /// The full name of the message around it.
+        message: String,
+        /// The name of the field.
+        field: String,
+    },
+    /// A variable that has several values.
+    #[error("path: `{variable}` is repeated, and a part of a path is one value")]
+    Repeated {
+        /// As the path has it.
+        variable: String,
+    },
+    /// A variable that is a message.
+    #[error("path: `{variable}` is a message, and a part of a path is a text, number, boolean or enum")]
+    MessageVariable {
+        /// As the path has it.
+        variable: String,
+    },
+    /// A body that lies deeper than at the top.
+    #[error("{place}: `{field}` must be a field of the message itself, not of one in it")]
+    Deep {
+        /// `body` or `response_body`.
+        place: &'static str,
+        /// As it was given.
+        field: String,
+    },
+}
+
+impl Rules {
+    /// The bindings of `services`, by their full names. A method without an annotation is called by
+    /// `POST /package.Service/Method`, with the request as its body.
+    ///
+    /// # Errors
+    ///
+    /// See [`RulesError`].
+    pub fn new<S: AsRef<str>>(
+        schema: &Schema,
+        services: impl IntoIterator<Item = S>,
+    ) -> Result<Rules, RulesError> {
+        let mut bindings = Vec::new();
+        for service in services {
+            let service = service.as_ref();
+            let found = schema.service(service);
+            let found = found.ok_or_else(|| RulesError::UnknownService { service: service.to_owned() })?;
+            for method in found.methods() {
+                let added = add_bindings(method, &mut bindings);
+                added.map_err(|problem| RulesError::Rule { method: dotted(&method.path()), problem })?;
+            }
+        }
+        check_conflicts(&bindings)?;
+        Ok(Rules { schema: schema.clone(), bindings })
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Those of a service together, in the order of its methods.
+    pub fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// What a client sends.
+    ///
+    /// # Panics
+    ///
+    /// For a binding of other rules, if the schema does not have its type.
+    pub fn input(&self, binding: &Binding) -> MessageType<'_> {
+        self.schema.message(&binding.input).expect("the binding was made of this schema")
+    }
+
+    /// What the server answers.
+    ///
+    /// # Panics
+    ///
+    /// As [`Rules::input`].
+    pub fn output(&self, binding: &Binding) -> MessageType<'_> {
+        self.schema.message(&binding.output).expect("the binding was made of this schema")
+    }
+}
+
+impl Binding {
+    /// The method of gRPC: `/package.Service/Method`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The method of HTTP; none stands for all.
+    pub fn http_method(&self) -> Option<&Method> {
+        self.http_method.as_ref()
+    }
+
+    /// The paths.
+    pub fn template(&self) -> &Template {
+        &self.template
+    }
+
+    /// The fields of the template's variables, in their order.
+    pub fn variables(&self) -> &[FieldPath] {
+        &self.variables
+    }
+
+    /// What the body of a request is.
+    pub fn body(&self) -> Body {
+        self.body
+    }
+
+    /// The number of the field that is the body of the answer; none stands for all of it.
+    pub fn response_body(&self) -> Option<u32> {
+        self.response_body
+    }
+
+    /// The number of the FieldMask that is filled from the body if it was not given.
+    pub fn update_mask(&self) -> Option<u32> {
+        self.update_mask
+    }
+
+    /// Whether a client sends any number of messages.
+    pub fn is_client_streaming(&self) -> bool {
+        self.is_client_streaming
+    }
+
+    /// Whether the server answers with any number of messages.
+    pub fn is_server_streaming(&self) -> bool {
+        self.is_server_streaming
+    }
+
+    /// Whether the method has an annotation; the binding stands for none otherwise.
+    pub fn is_annotated(&self) -> bool {
+        self.is_annotated
+    }
+}
+
+impl FieldPath {
+    /// The numbers, from the outside in; at least one.
+    pub fn numbers(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+fn add_bindings(method: protobuf::Method<'_>, bindings: &mut Vec<Binding>) -> Result<(), RuleProblem> {
+    let Some(rule) = HttpRule::of_options(method.options())? else {
+        // The names in a schema are identifiers with dots between.
+        let template = method.path().parse()?;
+        let of = Unchecked { method, http_method: Some(Method::POST), template, is_annotated: false };
+        bindings.push(of.binding("*", "")?);
+        return Ok(());
+    };
+    for rule in std::iter::once(&rule).chain(&rule.additional_bindings) {
+        let pattern = rule.pattern.as_ref().ok_or(RuleProblem::NoPattern)?;
+        let of = Unchecked {
+            method,
+            http_method: http_method(&pattern.kind)?,
+            template: pattern.path.parse()?,
+            is_annotated: true,
+        };
+        bindings.push(of.binding(&rule.body, &rule.response_body)?);
+    }
+    if rule.additional_bindings.iter().any(|rule| !rule.additional_bindings.is_empty()) {
+        return Err(RuleProblem::Nested);
+    }
+    Ok(())
+}
+
+fn http_method(kind: &str) -> Result<Option<Method>, RuleProblem> {
+    if kind == "*" {
+        return Ok(None);
+    }
+    let method = Method::from_bytes(kind.as_bytes());
+    method.map(Some).map_err(|_| RuleProblem::Kind { kind: kind.to_owned() })
+}
+
+/// A binding whose fields have not been looked for.
+struct Unchecked<'s> {
+    method: protobuf::Method<'s>,
+    http_method: Option<Method>,
+    template: Template,
+    is_annotated: bool,
+}
+
+impl Unchecked<'_> {
+    fn binding(self, body: &str, response_body: &str) -> Result<Binding, RuleProblem> {
+        let Unchecked { method, http_method, template, is_annotated } = self;
+        let (input, output) = (method.input(), method.output());
+        let variables = template
+            .variables()
+            .iter()
+            .map(|variable| variable_path(input, &variable.field_path))
+            .collect::<Result<Vec<FieldPath>, RuleProblem>>()?;
+        let (body, body_field) = match body {
+            "" => (Body::Absent, None),
+            "*" => (Body::Whole, None),
+            name => {
+                let field = top_field("body", input, name)?;
+                (Body::Field(field.number()), Some(field))
+            }
+        };
+        let response_body = match response_body {
+            "" => None,
+            name => Some(top_field("response_body", output, name)?.number()),
+        };
+        let is_patch = http_method == Some(Method::PATCH);
+        let has_fields = |field: Field<'_>| has_fields(field);
+        let update_mask = if is_patch && body_field.is_some_and(has_fields) { mask_of(input) } else { None };
+        Ok(Binding {
+            path: method.path().into(),
+            http_method,
+            template,
+            variables,
+            body,
+            response_body,
+            update_mask,
+            input: input.full_name().into(),
+            output: output.full_name().into(),
+            is_client_streaming: method.is_client_streaming(),
+            is_server_streaming: method.is_server_streaming(),
+            is_annotated,
+        })
+    }
+}
+
+/// The field of a variable: any of one value that is no message.
+fn variable_path(message: MessageType<'_>, variable: &str) -> Result<FieldPath, RuleProblem> {
+    let mut numbers = Vec::new();
+    let mut message = message;
+    let mut names = variable.split('.').peekable();
+    while let Some(name) = names.next() {
+        let Some(field) = message.field(name) else {
+            let (message, field) = (message.full_name().to_owned(), name.to_owned());
+            return Err(RuleProblem::UnknownField { place: "path", message, field });
+        };
+        numbers.push(field.number());
+        let nested = field.message_type().filter(|_| !field.is_repeated());
+        match (names.peek(), nested) {
+            (Some(_), Some(nested)) => message = nested,
+            (Some(_), None) => {
+                let (message, field) = (message.full_name().to_owned(), name.to_owned());
+                return Err(RuleProblem::NotAMessage { message, field });
+            }
+            (None, _) if field.is_repeated() => {
+                return Err(RuleProblem::Repeated { variable: variable.to_owned() });
+            }
+            (None, Some(_)) => return Err(RuleProblem::MessageVariable { variable: variable.to_owned() }),
+            (None, None) => {}
+        }
+    }
+    Ok(FieldPath(numbers.into()))
+}
+
+fn top_field<'s>(
+    place: &'static str,
+    message: MessageType<'s>,
+    name: &str,
+) -> Result<Field<'s>, RuleProblem> {
+    if name.contains('.') {
+        return Err(RuleProblem::Deep { place, field: name.to_owned() });
+    }
+    message.field(name).ok_or_else(|| RuleProblem::UnknownField {
+        place,
+        message: message.full_name().to_owned(),
+        field: name.to_owned(),
+    })
+}
+
+/// Whether its JSON is an object with the fields of a message.
+fn has_fields(field: Field<'_>) -> bool {
+    let message = field.message_type().filter(|_| !field.is_repeated());
+    message.is_some_and(|message| message.well_known().is_none() && !http_body::is_http_body(message))
+}
+
+/// The FieldMask that says which fields a PATCH changes, by its name.
+fn mask_of(message: MessageType<'_>) -> Option<u32> {
+    let field = message.field("update_mask").filter(|field| !field.is_repeated())?;
+    let is_mask = field.kind() == Kind::Message
+        && field.message_type().is_some_and(|mask| mask.well_known() == Some(WellKnown::FieldMask));
+    is_mask.then(|| field.number())
+}
+
+fn check_conflicts(bindings: &[Binding]) -> Result<(), RulesError> {
+    let mut seen: HashMap<(String, Option<&Method>), &Binding> = HashMap::new();
+    for binding in bindings {
+        let key = (binding.template.shape(), binding.http_method());
+        if let Some(first) = seen.insert(key, binding) {
+            return Err(RulesError::Conflict {
+                first: dotted(&first.path),
+                second: dotted(&binding.path),
+                http_method: binding.http_method().map_or("*", Method::as_str).to_owned(),
+                template: first.template.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `/package.Service/Method` as the language names it.
+fn dotted(path: &str) -> String {
+    path.trim_start_matches('/').replace('/', ".")
+}

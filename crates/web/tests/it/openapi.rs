@@ -1,0 +1,192 @@
+//! Documents of OpenAPI. That they are valid, a step of `cargo xtask test` asks a public validator.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use thalweg_protobuf::{Schema, sources};
+use thalweg_web::comments::Comments;
+use thalweg_web::openapi::{Info, document};
+use thalweg_web::transcoding::Rules;
+
+use crate::support::{rules, service};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
+
+/// The library of `tests/proto`, in full. With `THALWEG_GOLDEN=write` the file is written anew.
+#[test]
+fn the_library() {
+    let (rules, info) = library();
+    let found: Value = serde_json::from_str(&document(&rules, &info)).unwrap();
+    let golden = Path::new(FOLDER).join("golden/library.json");
+    if std::env::var_os("THALWEG_GOLDEN").is_some_and(|value| value == "write") {
+        fs::write(&golden, serde_json::to_string_pretty(&found).unwrap() + "\n").unwrap();
+    }
+    let expected: Value = serde_json::from_str(&fs::read_to_string(golden).unwrap()).unwrap();
+    for pointer in ["/info", "/tags", "/x-google-api-http"] {
+        assert_eq!(found.pointer(pointer), expected.pointer(pointer), "{pointer}");
+    }
+    for part in ["/paths", "/components/schemas"] {
+        let (found, expected) = (found.pointer(part).unwrap(), expected.pointer(part).unwrap());
+        for (name, expected) in expected.as_object().unwrap() {
+            assert_eq!(&found[name], expected, "{part} {name}");
+        }
+        assert_eq!(found.as_object().unwrap().len(), expected.as_object().unwrap().len(), "{part}");
+    }
+}
+
+#[test]
+fn the_same_rules_give_the_same_bytes() {
+    let (rules, info) = library();
+    assert_eq!(document(&rules, &info), document(&rules, &info));
+}
+
+#[test]
+fn names_of_the_schema_and_numbers_of_enums() {
+    let (rules, info) = library();
+    let info = Info { schema_names: true, enum_numbers: true, ..info };
+    let found: Value = serde_json::from_str(&document(&rules, &info)).unwrap();
+    let schemas = &found["components"]["schemas"];
+    assert_eq!(schemas["library.v1.View"]["enum"], json!([0, 1, 2, 3]));
+    assert_eq!(schemas["library.v1.View"]["type"], "integer");
+    assert!(schemas["library.v1.Author"]["properties"]["display_name"].is_object());
+    let list = found.pointer("/paths/~1v1~1shelves~1{shelf}~1books/get/parameters").unwrap();
+    let names: Vec<&str> = list.as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert!(names.contains(&"filter.in_stock"), "{names:?}");
+}
+
+#[test]
+fn without_comments_there_is_no_text_of_them() {
+    let (rules, _) = library();
+    let found: Value = serde_json::from_str(&document(&rules, &Info::default())).unwrap();
+    assert_eq!(found.pointer("/paths/~1v1~1authors/get/summary"), None);
+    assert_eq!(found.pointer("/info"), Some(&json!({"title": "Library", "version": "0"})));
+}
+
+/// The operations of rules that one method each has, as `GET /path id a,b`: with the names of its parameters.
+fn check(rules_text: &[&str], expected: &[&str]) {
+    let declarations = service(MESSAGES, "In", "Out", rules_text);
+    let found: Value =
+        serde_json::from_str(&document(&rules(&declarations).unwrap(), &Info::default())).unwrap();
+    let mut lines = Vec::new();
+    for (path, item) in found["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
+            let in_path = parameters.iter().filter(|parameter| parameter["in"] == "path");
+            let names: Vec<&str> = in_path.filter_map(|parameter| parameter["name"].as_str()).collect();
+            let id = operation["operationId"].as_str().unwrap();
+            lines.push(format!("{method} {path} {id} {}", names.join(",")).trim().to_owned());
+        }
+    }
+    for unlisted in found["x-google-api-http"].as_array().map_or(&[][..], Vec::as_slice) {
+        lines.push(format!("unlisted {} {}", unlisted["method"], unlisted["path"]).replace('"', ""));
+    }
+    assert_eq!(lines, expected);
+}
+
+const MESSAGES: &str = "message In { string a = 1; string b_c = 2; In in = 3; } message Out {}";
+
+#[test]
+fn paths_as_openapi_writes_them() {
+    check(&["get: '/a'"], &["get /a S_M0"]);
+    check(&["get: '/'"], &["get / S_M0"]);
+    check(&["get: '/{b_c}'"], &["get /{bC} S_M0 bC"]);
+    check(&["get: '/{in.b_c}:go'"], &["get /{in.bC}:go S_M0 in.bC"]);
+    check(&["get: '/{a=shelves/*}'"], &["get /shelves/{shelf} S_M0 shelf"]);
+    check(&["get: '/{a=dogs/*/dogs/*}'"], &["get /dogs/{dog}/dogs/{dog2} S_M0 dog,dog2"]);
+    check(&["get: '/{a=v1/*/fixed}/x'"], &["get /v1/{a}/fixed/x S_M0 a"]);
+    check(&["get: '/{a=**}'"], &["get /{a} S_M0 a"]);
+    check(&["get: '/{a=files/**}'"], &["get /files/{file} S_M0 file"]);
+    check(&["get: '/x/*/**'"], &["get /x/{segment}/{rest} S_M0 segment,rest"]);
+    check(&["get: '/{a=fixed}'"], &["get /fixed S_M0"]);
+}
+
+#[test]
+fn methods_of_http() {
+    check(&["custom: { kind: 'HEAD' path: '/a' }"], &["head /a S_M0"]);
+    check(&["custom: { kind: '*' path: '/a' }"], &["get /a S_M0"]);
+    check(&["custom: { kind: '*' path: '/a' } body: '*'"], &["post /a S_M0"]);
+    check(&["custom: { kind: 'LOCK' path: '/a/{b_c=**}' }"], &["unlisted LOCK /a/{b_c=**}"]);
+}
+
+#[test]
+fn paths_of_one_shape_are_one_path() {
+    check(
+        &["get: '/books/{a}'", "put: '/books/{b_c}'", "delete: '/{a=books/*}'"],
+        &["delete /books/{a} S_M2 a", "get /books/{a} S_M0 a", "put /books/{a} S_M1 a"],
+    );
+    // OpenAPI cannot tell them apart, and a router can.
+    check(&["get: '/x/{a}'", "get: '/x/{b_c=**}'"], &["get /x/{a} S_M0 a", "unlisted GET /x/{b_c=**}"]);
+}
+
+#[test]
+fn operations_have_ids_of_their_own() {
+    check(
+        &["get: '/a' additional_bindings { get: '/b' } additional_bindings { get: '/c' }", "get: '/d'"],
+        &["get /a S_M0", "get /b S_M0_2", "get /c S_M0_3", "get /d S_M1"],
+    );
+}
+
+#[test]
+fn messages_in_themselves_end() {
+    let messages =
+        "message In { Tree tree = 1; } message Tree { Tree left = 1; Other other = 2; string leaf = 3; }
+        message Other { Tree tree = 1; In in = 2; bytes raw = 3; } message Out { Tree tree = 1; }";
+    let found = found(messages, "get: '/a'");
+    let names: Vec<&str> = parameters(&found).iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["tree.other.raw", "tree.leaf"]);
+    let tree = &found["components"]["schemas"]["t.Tree"];
+    assert_eq!(tree["properties"]["left"], json!({"$ref": "#/components/schemas/t.Tree"}));
+}
+
+#[test]
+fn parameters_are_bounded() {
+    // Twelve messages, each with the next one three times.
+    let chain: String = (0..12).fold(String::new(), |all, n| {
+        let next = n + 1;
+        all + &format!("message M{n} {{ M{next} a = 1; M{next} b = 2; M{next} c = 3; }}\n")
+    });
+    for (leaf, expected) in [("string x = 1; string y = 2;", 1000), ("", 0)] {
+        let messages =
+            format!("{chain} message M12 {{ {leaf} }} message In {{ M0 m = 1; }} message Out {{}}");
+        let found = found(&messages, "get: '/a'");
+        assert_eq!(parameters(&found).len(), expected);
+        let description = found.pointer("/paths/~1a/get/description").and_then(Value::as_str).unwrap();
+        assert!(description.contains("more parameters"), "{description}");
+    }
+}
+
+#[test]
+fn services_of_one_name_have_operations_of_their_own() {
+    let read = |name: &str| {
+        let text = |package: &str| {
+            format!(
+                "syntax = 'proto3'; package {package}; message M {{}} service S {{ rpc Do(M) returns (M); }}"
+            )
+        };
+        Some(text(name.strip_suffix(".proto").unwrap()))
+    };
+    let set = sources::compile(&["a.proto", "b.proto"], read).unwrap();
+    let rules = Rules::new(&Schema::from_descriptor_set(&set).unwrap(), ["a.S", "b.S"]).unwrap();
+    let found: Value = serde_json::from_str(&document(&rules, &Info::default())).unwrap();
+    assert_eq!(found.pointer("/paths/~1a.S~1Do/post/operationId"), Some(&json!("a_S_Do")));
+    assert_eq!(found.pointer("/paths/~1b.S~1Do/post/operationId"), Some(&json!("b_S_Do")));
+    assert_eq!(found.pointer("/info/title"), Some(&json!("S, S")));
+}
+
+fn found(messages: &str, rule: &str) -> Value {
+    let rules = rules(&service(messages, "In", "Out", &[rule])).unwrap();
+    serde_json::from_str(&document(&rules, &Info::default())).unwrap()
+}
+
+fn parameters(document: &Value) -> &[Value] {
+    document.pointer("/paths/~1a/get/parameters").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+pub(crate) fn library() -> (Rules, Info) {
+    let read = |name: &str| fs::read_to_string(Path::new(FOLDER).join("proto").join(name)).ok();
+    let set = sources::compile(&["library.proto"], read).unwrap();
+    let schema = Schema::from_descriptor_set(&set).unwrap();
+    let rules = Rules::new(&schema, ["library.v1.Library"]).unwrap();
+    (rules, Info::default().comments(Comments::from_descriptor_set(&set)))
+}

@@ -1,0 +1,126 @@
+//! The page's parts, as they are sent. What a browser makes of them is in `page_browser`.
+
+use http::Method;
+use serde_json::{Value, json};
+use thalweg_web::openapi::Info;
+use thalweg_web::page::Page;
+
+use crate::openapi::library;
+
+fn page() -> Page {
+    let (rules, info) = library();
+    Page::new(&rules, &info)
+}
+
+#[test]
+fn every_part_that_is_named_is_there_and_nothing_else_is_loaded() {
+    let page = page();
+    let html = page.answer(&Method::GET, "/docs").unwrap();
+    let text = String::from_utf8(html.body().to_vec()).unwrap();
+    let mut parts = 0;
+    for attribute in ["href=\"", "src=\""] {
+        let targets = text.split(attribute).skip(1).filter_map(|rest| rest.split('"').next());
+        // Links within the page are no parts.
+        for target in targets.filter(|target| !target.starts_with('#')) {
+            assert!(page.answer(&Method::GET, &format!("/{target}")).is_some(), "{target}");
+            parts += 1;
+        }
+    }
+    assert_eq!(parts, 3);
+    // What the policy would not let it do.
+    assert!(
+        !text.contains("<script>")
+            && !text.contains("<style")
+            && !text.contains(" style=")
+            && !text.contains(" on")
+    );
+    let css = page.answer(&Method::GET, "/docs/page.css").unwrap();
+    let css = String::from_utf8(css.body().to_vec()).unwrap();
+    assert!(!css.contains("url(") && !css.contains("@import"));
+}
+
+#[test]
+fn browsers_are_told_to_load_nothing_else() {
+    let page = page();
+    for path in ["/docs", "/docs/page.js", "/docs/page.css", "/docs/icon.svg", "/docs/services.json"] {
+        let answer = page.answer(&Method::GET, path).unwrap();
+        let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; "), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+    }
+}
+
+#[test]
+fn parts_are_read_and_not_written() {
+    let page = page();
+    assert_eq!(page.answer(&Method::HEAD, "/docs").unwrap().status(), 200);
+    let refused = page.answer(&Method::POST, "/docs/page.js").unwrap();
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["allow"]),
+        (405, &"GET, HEAD".parse().unwrap())
+    );
+    for path in ["/", "/docs/", "/docs/page.html", "/docs/page.js/", "/openapi.json"] {
+        assert!(page.answer(&Method::GET, path).is_none(), "{path}");
+    }
+}
+
+#[test]
+fn services_are_told_with_their_types_and_comments() {
+    let services = page().answer(&Method::GET, "/docs/services.json").unwrap();
+    let services: Value = serde_json::from_slice(services.body()).unwrap();
+    assert_eq!(services["title"], "Library");
+    let library = &services["services"][0];
+    assert_eq!((&library["name"], &library["file"]), (&json!("library.v1.Library"), &json!("library.proto")));
+    let methods = library["methods"].as_array().unwrap();
+    let method = |name: &str| methods.iter().find(|method| method["name"] == name).unwrap();
+    assert_eq!(
+        method("GetBook"),
+        &json!({
+            "name": "GetBook",
+            "comment": "Gets a book. By its name, or by its shelf and number.\n\n\
+                        A book that is lent out is found, too.",
+            "input": "library.v1.GetBookRequest",
+            "output": "library.v1.Book",
+            "isClientStreaming": false,
+            "isServerStreaming": false,
+            "hasNoSideEffects": true,
+            "http": [["GET", "/v1/{name=shelves/*/books/*}"], ["GET", "/v1/books/{name}"]],
+        })
+    );
+    assert_eq!(method("LockBook")["isDeprecated"], true);
+    assert_eq!(method("Ask")["http"], json!([["POST", "/library.v1.Library/Ask"]]));
+    let fields = services["messages"]["library.v1.Book"]["fields"].as_array().unwrap();
+    let field = |name: &str| fields.iter().find(|field| field["name"] == name).unwrap();
+    for (name, key, value) in [
+        ("title", "isRequired", json!(true)),
+        ("created", "isOutputOnly", json!(true)),
+        ("created", "kind", json!("google.protobuf.Timestamp")),
+        ("secret", "isInputOnly", json!(true)),
+        ("id", "isDeprecated", json!(true)),
+        ("is_rare", "isOptional", json!(true)),
+        ("is_rare", "oneof", Value::Null),
+        ("is_rare", "jsonName", json!("isRare")),
+        ("shelf", "oneof", json!("place")),
+        ("shelf", "isOptional", json!(false)),
+        ("labels", "key", json!("string")),
+        ("labels", "kind", json!("string")),
+        ("authors", "isRepeated", json!(true)),
+        ("sequel", "comment", json!("What comes after it.")),
+    ] {
+        assert_eq!(field(name)[key], value, "{name} {key}");
+    }
+    assert_eq!(services["messages"]["google.protobuf.Timestamp"]["isWellKnown"], true);
+    assert_eq!(services["enums"]["library.v1.View"]["values"][1]["comment"], "Its title and authors.");
+    // A type that no method has.
+    assert_eq!(services["messages"]["google.api.HttpRule"], Value::Null);
+}
+
+#[test]
+fn a_page_of_nothing_says_so() {
+    let (rules, _) = library();
+    let none = thalweg_web::transcoding::Rules::new(rules.schema(), [""; 0]).unwrap();
+    let services = Page::new(&none, &Info::default()).answer(&Method::GET, "/docs/services.json").unwrap();
+    let services: Value = serde_json::from_slice(services.body()).unwrap();
+    assert_eq!((&services["title"], &services["services"]), (&json!("No services"), &json!([])));
+}

@@ -1,0 +1,118 @@
+//! Messages that become bodies.
+
+use bytes::Bytes;
+use thalweg_protobuf::json::{self, PrintOptions};
+use thalweg_web::transcoding::response;
+
+use crate::support::{rules, service};
+
+const MESSAGES: &str = r#"
+    enum Colour { NONE = 0; RED = 1; }
+    message Book { string main_title = 1; Colour colour = 2; }
+    message Out {
+        Book book = 1; repeated Book books = 2; map<string, int32> counts = 3; string text = 4; int64 long = 5;
+        bool bool = 6; Colour colour = 7; double double = 8; bytes bytes = 9; repeated int32 numbers = 10;
+        google.protobuf.Timestamp time = 11; optional string maybe = 12; google.api.HttpBody raw = 13;
+        repeated string texts = 14 [json_name = "a\"}:{b"]; int32 short = 15;
+    }"#;
+
+/// The answer of a method whose `response_body` is `field` and whose message has this JSON.
+#[track_caller]
+fn answer(field: &str, message: &str, options: &PrintOptions) -> String {
+    let rule = format!("get: \"/a\" response_body: \"{field}\"");
+    let rules = rules(&service(MESSAGES, "Out", "Out", &[&rule])).unwrap();
+    let binding = &rules.bindings()[0];
+    let wire = json::to_wire(rules.output(binding), message.as_bytes()).unwrap();
+    let content = response::from_wire(&rules, binding, &wire.into(), options).unwrap();
+    assert_eq!(content.content_type, "application/json");
+    String::from_utf8(content.data.to_vec()).unwrap()
+}
+
+#[track_caller]
+fn check(field: &str, message: &str, expected: &str) {
+    assert_eq!(answer(field, message, &PrintOptions::default()), expected, "{field} of {message}");
+}
+
+#[test]
+fn the_body_is_the_message_or_a_field() {
+    let all =
+        r#"{"book":{"mainTitle":"a"},"books":[{"mainTitle":"b"},{}],"counts":{"x":1},"text":"t","long":"5"}"#;
+    check("", all, all);
+    check("book", all, r#"{"mainTitle":"a"}"#);
+    check("books", all, r#"[{"mainTitle":"b"},{}]"#);
+    check("counts", all, r#"{"x":1}"#);
+    check("text", all, "\"t\"");
+    check("long", all, "\"5\"");
+    check("numbers", r#"{"numbers":[1,2,3]}"#, "[1,2,3]");
+    check("colour", r#"{"colour":"RED"}"#, "\"RED\"");
+    check("time", r#"{"time":"1970-01-01T00:00:05Z"}"#, "\"1970-01-01T00:00:05Z\"");
+    check("bytes", r#"{"bytes":"YQ=="}"#, "\"YQ==\"");
+    check("maybe", r#"{"maybe":"\": {"}"#, r#""\": {""#);
+    check("texts", r#"{"texts":["a","\n  b"]}"#, r#"["a","\n  b"]"#);
+}
+
+#[test]
+fn what_is_not_there_is_what_it_is_then() {
+    for (field, expected) in [
+        ("", "{}"),
+        ("book", "{}"),
+        ("books", "[]"),
+        ("counts", "{}"),
+        ("text", "\"\""),
+        ("long", "\"0\""),
+        ("short", "0"),
+        ("bool", "false"),
+        ("colour", "\"NONE\""),
+        ("double", "0"),
+        ("bytes", "\"\""),
+        ("numbers", "[]"),
+        ("time", "null"),
+        ("maybe", "null"),
+    ] {
+        check(field, "{}", expected);
+    }
+}
+
+#[test]
+fn options_hold_for_fields_too() {
+    let options =
+        PrintOptions { schema_names: true, enum_numbers: true, defaults: true, ..PrintOptions::default() };
+    assert_eq!(answer("book", r#"{"book":{}}"#, &options), r#"{"main_title":"","colour":0}"#);
+    assert_eq!(answer("books", r#"{"books":[{}]}"#, &options), r#"[{"main_title":"","colour":0}]"#);
+    assert_eq!(answer("colour", "{}", &options), "0");
+    let pretty = PrintOptions { pretty: true, ..PrintOptions::default() };
+    let message = r#"{"books":[{"mainTitle":"b"}]}"#;
+    assert_eq!(answer("books", message, &pretty), "[\n  {\n    \"mainTitle\": \"b\"\n  }\n]");
+}
+
+#[test]
+fn records_in_parts_are_one_value() {
+    let rules = rules(&service(MESSAGES, "Out", "Out", &["get: \"/a\" response_body: \"book\""])).unwrap();
+    let wire = Bytes::from_static(b"\x0a\x03\x0a\x01a\x22\x01t\x0a\x02\x10\x01");
+    let content = response::from_wire(&rules, &rules.bindings()[0], &wire, &PrintOptions::default()).unwrap();
+    assert_eq!(content.data, br#"{"mainTitle":"a","colour":"RED"}"#.as_slice());
+    let broken = Bytes::from_static(b"\x0a\x03\x0a");
+    assert!(response::from_wire(&rules, &rules.bindings()[0], &broken, &PrintOptions::default()).is_err());
+}
+
+#[test]
+fn an_http_body_goes_out_as_it_is() {
+    let whole = service("message In {}", "In", "google.api.HttpBody", &["get: \"/a\""]);
+    let field = service(MESSAGES, "Out", "Out", &["get: \"/a\" response_body: \"raw\""]);
+    for (declarations, wire, expected, at) in [
+        (&whole, &b"\x0a\x09image/png\x12\x03\0\xff\0"[..], "image/png", Some(13)),
+        (&whole, b"\x12\x03\0\xff\0", "application/octet-stream", Some(2)),
+        (&field, b"\x22\x01t\x6a\x0b\x0a\x04a/bc\x12\x03\0\xff\0", "a/bc", Some(13)),
+        (&field, b"\x6a\x06\x0a\x04a/bc\x6a\x05\x12\x03\0\xff\0", "a/bc", None),
+    ] {
+        let rules = rules(declarations).unwrap();
+        let wire = Bytes::copy_from_slice(wire);
+        let content =
+            response::from_wire(&rules, &rules.bindings()[0], &wire, &PrintOptions::default()).unwrap();
+        assert_eq!((&*content.content_type, &content.data[..]), (expected, &b"\0\xff\0"[..]));
+        // It is no copy.
+        if let Some(at) = at {
+            assert_eq!(content.data.as_ptr(), wire[at..].as_ptr());
+        }
+    }
+}

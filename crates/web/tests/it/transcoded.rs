@@ -1,0 +1,394 @@
+//! Transcoded JSON, served: methods with one message each way.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use thalweg_engine::{Encoding, ServiceOptions};
+use thalweg_protobuf::json::{ParseOptions, PrintOptions};
+use thalweg_web::Web;
+use thalweg_web::body::Body;
+
+use crate::library::{FAILURE, Library, request, request_with, sent};
+
+const JSON: &str = "content-type: application/json";
+
+/// The status and the body of the answer, and of its headers those that `expected` names in lines of their own.
+async fn check(head: &str, body: &str, expected: &str) {
+    check_with(&Library::new(), head, body, expected).await;
+}
+
+async fn check_with(library: &Library, head: &str, body: &str, expected: &str) {
+    let fields = expected.lines().skip(1).filter_map(|line| line.split_once(": "));
+    let names: Vec<&str> = fields.map(|(name, _)| name).filter(|name| is_name(name)).collect();
+    assert_eq!(library.told(request(head, body), &names).await, expected, "{head}");
+}
+
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+}
+
+#[tokio::test]
+async fn path_query_and_body_are_the_message() {
+    let json = "200\ncontent-type: application/json\n";
+    check(
+        "GET /v1/one/a%20b?count=3&words=x&words=y",
+        "",
+        &format!("{json}{}", r#"{"count":3,"name":"a b","words":["x","y"]}"#),
+    )
+    .await;
+    check(
+        "POST /v1/one",
+        r#"{"name": "n", "longNumber": 7}"#,
+        &format!("{json}{}", r#"{"longNumber":"7","name":"n"}"#),
+    )
+    .await;
+    check(
+        "PUT /v1/one/n?text=t",
+        r#"["a", "b"]"#,
+        &format!("{json}{}", r#"{"name":"n","text":"t","words":["a","b"]}"#),
+    )
+    .await;
+    check("GET /v1/words?words=a&words=b", "", &format!("{json}[\"a\",\"b\"]")).await;
+    // Without an annotation.
+    let strict = Library::with(Web::new().requires_connect_version(true), &ServiceOptions::default());
+    check_with(&strict, "POST /library.Library/Plain", r#"{"count":2}"#, &format!("{json}{{\"count\":2}}"))
+        .await;
+    let why = "body: line 1, column 2: expected a name in quotes, found the end of the text";
+    let expected = format!("400\n{{\"code\":3,\"message\":\"{why}\",\"details\":[]}}");
+    check_with(&strict, "POST /library.Library/Plain", "{", &expected).await;
+}
+
+#[tokio::test]
+async fn bad_requests_are_told_what_is_wrong() {
+    let check = async |head, body, problem: &str| {
+        let status = format!(r#"{{"code":3,"message":"{problem}","details":[]}}"#);
+        check(head, body, &format!("400\n{JSON}\n{status}")).await;
+    };
+    check(
+        "POST /v1/one",
+        "{\"count\": 1,\n \"words\": [\"a\", 1]}",
+        "body: line 2, column 17: words[1]: expected a string, found a number",
+    )
+    .await;
+    check(
+        "POST /v1/one",
+        r#"{"nothing": 1}"#,
+        "body: line 1, column 2: library.Order has no field `nothing`",
+    )
+    .await;
+    check("GET /v1/one/n?count=x", "", "parameter `count`: `x` is not a number").await;
+    check("GET /v1/one/n?nothing=x", "", "parameter `nothing`: library.Order has no field `nothing`").await;
+    check("GET /v1/one/%ff", "", "path: name: what it stands for is not UTF-8").await;
+    check("GET /v1/one/n", "{\"count\":1}", "this method takes no body").await;
+    check(
+        "GET /v1/one/n\nx-a-bin: ?",
+        "",
+        "malformed binary metadata in \\\"x-a-bin\\\": Invalid symbol 63, offset 0.",
+    )
+    .await;
+    check(
+        "GET /v1/one/n\ngrpc-timeout: 1",
+        "",
+        "malformed grpc-timeout \\\"1\\\": expected one to eight digits and one of H, M, S, m, u, n",
+    )
+    .await;
+    check(
+        "GET /v1/one/n\nconnect-timeout-ms: x",
+        "",
+        "malformed connect-timeout-ms \\\"x\\\": expected one to ten digits",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_failure_is_a_status_in_json() {
+    let expected = format!("404\n{JSON}\nretry-after: 7\n{FAILURE}");
+    check("GET /v1/one/n?text=fail", "", &expected).await;
+    // It has one form, whatever is accepted.
+    check("GET /v1/one/n?text=fail\naccept: text/html", "", &expected).await;
+    let unknown = r#"{"code":12,"message":"nothing is called so","details":[]}"#;
+    check("GET /v1/absent", "", &format!("501\n{unknown}")).await;
+    let broken = "the answer can't be written as JSON: ";
+    let (answer, body) = Library::new().answer(request("GET /v1/one/n?text=broken", "")).await;
+    assert_eq!(answer.status(), 500);
+    assert!(body.starts_with(&format!(r#"{{"code":13,"message":"{broken}"#)), "{body}");
+}
+
+#[tokio::test]
+async fn paths_and_methods_that_are_not_there() {
+    let (answer, body) = Library::new().answer(request("GET /v1/nothing", "")).await;
+    assert_eq!((answer.status().as_u16(), &*body), (404, "there is nothing at /v1/nothing\n"));
+    let allow = "405\nallow: PUT, GET, HEAD\nthis path is for PUT, GET, HEAD\n";
+    let (answer, _) = Library::new().answer(request("DELETE /v1/one/n", "")).await;
+    let mut allowed: Vec<&str> = answer.headers()["allow"].to_str().unwrap().split(", ").collect();
+    allowed.sort_unstable();
+    assert_eq!((answer.status().as_u16(), allowed), (405, vec!["GET", "HEAD", "PUT"]), "{allow}");
+    check("DELETE /v1/one", "", "405\nallow: POST\nthis path is for POST\n").await;
+}
+
+#[tokio::test]
+async fn head_is_get_without_the_body() {
+    check("HEAD /v1/one/n?count=3", "", &format!("200\n{JSON}\ncontent-length: 22\n")).await;
+    let len = FAILURE.len();
+    check("HEAD /v1/one/n?text=fail", "", &format!("404\ncontent-length: {len}\nretry-after: 7\n")).await;
+    check("HEAD /v1/many/n?count=3", "", "200\ncontent-type: application/x-ndjson\n").await;
+    check("HEAD /v1/one", "", "405\nallow: POST\nthis path is for POST\n").await;
+}
+
+#[tokio::test]
+async fn headers_are_metadata_and_metadata_headers() {
+    let head = "GET /v1/words?text=metadata
+        authorization: b
+        X-A: 1
+        x-a: 2
+        grpc-metadata-x-b: 3
+        te: trailers
+        connection: close
+        accept: application/json
+        accept-encoding: gzip
+        connect-protocol-version: 1
+        grpc-timeout: 9S";
+    check(
+        head,
+        "",
+        &format!(
+            "200\n{JSON}\nx-first: 1\ngrpc-trailer-x-last: 1\n{}",
+            r#"["accept=application/json","authorization=b","x-a=1","x-a=2","x-b=3"]"#
+        ),
+    )
+    .await;
+    let (answer, _) = Library::new().answer(request(head, "")).await;
+    let mut names: Vec<&str> = answer.headers().keys().map(http::HeaderName::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["content-type", "grpc-trailer-x-last", "x-first"]);
+}
+
+#[tokio::test]
+async fn bodies_are_of_their_content_type() {
+    let unsupported = |sent: &str| {
+        let why = format!("content-type \\\"{sent}\\\" is not supported; accepted is application/json");
+        format!("415\naccept: application/json\n{{\"code\":12,\"message\":\"{why}\",\"details\":[]}}")
+    };
+    for sent in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/json; charset=latin1",
+        "application/x-ndjson",
+    ] {
+        check(&format!("POST /v1/one\ncontent-type: {sent}"), "{}", &unsupported(sent)).await;
+    }
+    // A page of another origin could send it without asking.
+    check("POST /v1/one\ncontent-type: none", "{}", &unsupported("")).await;
+    for sent in ["application/json; charset=utf-8", "Application/JSON", "application/merge-patch+json"] {
+        check(&format!("POST /v1/one\ncontent-type: {sent}"), "{}", "200\n{}").await;
+    }
+    // Where there is no body, or none is wanted, it does not matter.
+    check("POST /v1/one\ncontent-type: text/plain", "", "200\n{}").await;
+    check("GET /v1/one/n\ncontent-type: text/plain", "", "200\n{\"name\":\"n\"}").await;
+}
+
+fn compressed(text: &str) -> Body {
+    let mut compressed = Vec::new();
+    Encoding::Gzip.compress(text.as_bytes(), &mut compressed);
+    Body::whole(compressed)
+}
+
+#[tokio::test]
+async fn requests_may_be_compressed() {
+    let library = Library::new();
+    let ask = |head: &str, body| library.told(request_with(head, body), &["accept-encoding"]);
+    let json = r#"{"text":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}"#;
+    let told = ask("POST /v1/one\ncontent-encoding: gzip", compressed(json)).await;
+    assert_eq!(told, format!("200\n{json}"));
+    let told = ask("POST /v1/one\ncontent-encoding: identity", Body::whole("{}")).await;
+    assert_eq!(told, "200\n{}");
+    let told = ask("POST /v1/one\ncontent-encoding: br", Body::whole("{}")).await;
+    assert!(told.starts_with("415\naccept-encoding: identity, gzip, deflate"), "{told}");
+    let told = ask("POST /v1/one\ncontent-encoding: gzip", Body::whole("{}")).await;
+    assert!(told.starts_with("400\n{\"code\":3,"), "{told}");
+    // Without a body there is nothing that is compressed.
+    let told = ask("GET /v1/one/n\ncontent-encoding: br", Body::empty()).await;
+    assert_eq!(told, "200\n{\"name\":\"n\"}");
+    let mut options = ServiceOptions::default();
+    options.accept_compressed = thalweg_engine::EncodingSet::IDENTITY;
+    let library = Library::with(Web::new(), &options);
+    let asked = request_with("POST /v1/one\ncontent-encoding: gzip", compressed(json));
+    let told = library.told(asked, &["accept-encoding"]).await;
+    assert!(told.starts_with("415\naccept-encoding: identity\n"), "{told}");
+}
+
+#[tokio::test]
+async fn answers_are_compressed_for_who_accepts_it() {
+    let mut options = ServiceOptions::default();
+    options.send_compressed = Some(Encoding::Gzip);
+    let library = Library::with(Web::new(), &options);
+    let headers = ["content-encoding", "vary"];
+    let json = format!("{{\"text\":\"{}\"}}", "x".repeat(2000));
+    for (accept, is_compressed) in [
+        ("accept-encoding: gzip, br", true),
+        ("accept-encoding: deflate;q=1, gzip;q=0.5", true),
+        ("accept-encoding: br", false),
+        ("accept-encoding: gzip;q=0", false),
+        ("x-a: b", false),
+    ] {
+        let asked = request(&format!("GET /v1/one/n?text=long%202000\n{accept}"), "");
+        let (head, body) = library.service.call(asked).await.into_parts();
+        let sent = gathered(body).await;
+        let told: Vec<&str> =
+            headers.iter().filter_map(|name| head.headers.get(*name)?.to_str().ok()).collect();
+        if is_compressed {
+            assert_eq!(told, ["gzip", "accept-encoding"], "{accept}");
+            assert_eq!(Encoding::Gzip.decompress(&sent, 5000).unwrap(), json.as_bytes());
+        } else {
+            assert_eq!(told, ["accept-encoding"], "{accept}");
+            assert_eq!(sent, json.as_bytes());
+        }
+    }
+    // What is small stays as it is.
+    let told = library.told(request("GET /v1/one/n\naccept-encoding: gzip", ""), &headers).await;
+    assert_eq!(told, "200\nvary: accept-encoding\n{\"name\":\"n\"}");
+    // So does what no server has been asked to compress, and what is raw.
+    let plain = Library::new();
+    let asked = request("GET /v1/one/n?text=long%202000\naccept-encoding: gzip", "");
+    assert_eq!(plain.told(asked, &headers).await, format!("200\n{json}"));
+    let raw = "a".repeat(2000);
+    let asked = request("PUT /v1/files/n\ncontent-type: text/plain\naccept-encoding: gzip", &raw);
+    assert_eq!(library.told(asked, &headers).await, format!("200\nn:{raw}"));
+}
+
+async fn gathered(body: Body) -> Vec<u8> {
+    use http_body::Body as _;
+    let (mut body, mut all) = (std::pin::pin!(body), Vec::new());
+    while let Some(frame) = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await {
+        all.extend_from_slice(&frame.unwrap().into_data().unwrap());
+    }
+    all
+}
+
+#[tokio::test]
+async fn limits_are_the_methods() {
+    let mut options = ServiceOptions::default();
+    options.max_decoding_message_size = 30;
+    options.max_encoding_message_size = 40;
+    let library = Library::with(Web::new(), &options);
+    let too_large = |size: usize| {
+        let why = format!(
+            "received message larger than max ({size} vs. 30): the receiver's max_decoding_message_size"
+        );
+        format!("413\n{{\"code\":8,\"message\":\"{why}\",\"details\":[]}}")
+    };
+    let json = |len: usize| format!("{{\"text\":\"{}\"}}", "x".repeat(len - 11));
+    let check = |head, body: String, expected: String| {
+        let library = &library;
+        async move { assert_eq!(library.told(request(head, &body), &[]).await, expected) }
+    };
+    check("POST /v1/one", json(30), format!("200\n{}", json(30))).await;
+    check("POST /v1/one", json(31), too_large(31)).await;
+    let asked = request_with("POST /v1/one\ncontent-encoding: gzip", compressed(&json(200)));
+    assert!(library.told(asked, &[]).await.starts_with("413\n"));
+    // A message may be larger than its JSON.
+    check("POST /v1/one", r#"{"numbers":[1,2,3,4,5]}"#.to_owned(), too_large(42)).await;
+    // As soon as so much has come.
+    let (sender, body) = sent();
+    sender.send(Ok(Bytes::from(json(20)))).unwrap();
+    sender.send(Ok(Bytes::from(json(20)))).unwrap();
+    assert_eq!(library.told(request_with("POST /v1/one", body), &[]).await, too_large(40));
+    let (answer, body) = library.answer(request("GET /v1/one/n?text=long%2050", "")).await;
+    assert_eq!(answer.status(), 429, "{body}");
+    // A message is fine whose JSON is too long.
+    let (answer, body) = library.answer(request("GET /v1/one/n?text=long%2035", "")).await;
+    assert_eq!(answer.status(), 429, "{body}");
+    assert!(body.contains("the answer can't be written as JSON"), "{body}");
+}
+
+#[tokio::test]
+async fn http_bodies_are_bodies_as_they_are() {
+    let head = "PUT /v1/files/n\ncontent-type: image/png";
+    check(head, "\0\u{1}x", "200\ncontent-type: image/png\nn:\0\u{1}x").await;
+    check("PUT /v1/files/n\ncontent-type: none", "x", "200\ncontent-type: application/octet-stream\nn:x")
+        .await;
+    check("PUT /v1/files/n", "", "200\ncontent-type: application/octet-stream\nn:").await;
+    let asked = request_with(&format!("{head}\ncontent-encoding: gzip"), compressed(&"y".repeat(100)));
+    let told = Library::new().told(asked, &["content-type"]).await;
+    assert_eq!(told, format!("200\ncontent-type: image/png\nn:{}", "y".repeat(100)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlines_end_calls() {
+    let library = Library::new();
+    for header in ["grpc-timeout: 2S", "connect-timeout-ms: 2000"] {
+        let begun = tokio::time::Instant::now();
+        let asked = request(&format!("GET /v1/one/n?text=sleep\n{header}"), "");
+        let (answer, body) = library.answer(asked).await;
+        assert_eq!((answer.status().as_u16(), begun.elapsed().as_secs()), (504, 2), "{body}");
+        assert!(body.starts_with("{\"code\":4,"), "{body}");
+    }
+    assert_eq!(library.dropped(), 2);
+    // A request may come too late, or take some of the time.
+    let (sender, body) = sent();
+    let (answer, told) = library.answer(request_with("POST /v1/one\ngrpc-timeout: 2S", body)).await;
+    assert_eq!(answer.status(), 504, "{told}");
+    assert!(told.contains("its request came too late"), "{told}");
+    drop(sender);
+    let (sender, body) = sent();
+    let sending = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        sender.send(Ok(Bytes::from_static(b"{\"text\":\"timeout\"}"))).unwrap();
+        drop(sender);
+    };
+    let asked = request_with("POST /v1/one\ngrpc-timeout: 2S", body);
+    let (told, ()) = tokio::join!(library.told(asked, &[]), sending);
+    assert_eq!(told, "200\n{\"text\":\"Some(1.5s)\"}");
+}
+
+#[tokio::test]
+async fn who_drops_the_answer_cancels_the_call() {
+    let library = Library::new();
+    let mut answer = Box::pin(library.service.call(request("GET /v1/one/n?text=sleep", "")));
+    assert!(futures_poll(&mut answer).await);
+    assert_eq!(library.dropped(), 0);
+    drop(answer);
+    assert_eq!(library.dropped(), 1);
+}
+
+/// Whether it is not ready.
+async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
+    std::future::poll_fn(|cx| std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending()))
+        .await
+}
+
+#[tokio::test]
+async fn a_request_that_breaks_off_is_no_request() {
+    let (sender, body) = sent();
+    sender.send(Ok(Bytes::from_static(b"{"))).unwrap();
+    sender.send(Err(thalweg_engine::Status::new(thalweg_engine::Code::Cancelled, "it broke"))).unwrap();
+    let (answer, told) = Library::new().answer(request_with("POST /v1/one", body)).await;
+    assert_eq!(answer.status(), 499);
+    assert_eq!(told, r#"{"code":1,"message":"it broke","details":[]}"#);
+}
+
+#[tokio::test]
+async fn options_are_the_servers() {
+    let print = PrintOptions { defaults: true, schema_names: true, ..PrintOptions::default() };
+    let parse = ParseOptions { ignore_unknown: true, ..ParseOptions::default() };
+    let web = Web::new().print(print).parse(parse).plus_is_space(false).parameters_max(2);
+    let library = Library::with(web, &ServiceOptions::default());
+    let expected = r#"{"name":"a","text":"b+c","count":0,"words":[],"long_number":"0","numbers":[]}"#;
+    let (answer, body) = library.answer(request("GET /v1/one/a?text=b+c&nothing=1", "")).await;
+    assert_eq!(answer.status(), 200, "{body}");
+    let sorted = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap().to_string();
+    assert_eq!(sorted(&body), sorted(expected));
+    assert!(body.contains("long_number"), "{body}");
+    let (answer, body) = library.answer(request("GET /v1/one/a?x=1&y=2&z=3", "")).await;
+    assert_eq!(answer.status(), 400);
+    assert!(body.contains("more than 2 parameters"), "{body}");
+    let (answer, _) = library.answer(request("POST /v1/one", r#"{"nothing":1}"#)).await;
+    assert_eq!(answer.status(), 200);
+    let pretty = PrintOptions { pretty: true, ..PrintOptions::default() };
+    let library = Library::with(Web::new().print(pretty), &ServiceOptions::default());
+    let told = library.told(request("GET /v1/one/a", ""), &[]).await;
+    assert_eq!(told, "200\n{\n  \"name\": \"a\"\n}");
+    // A line is a line all the same.
+    let told = library.told(request("GET /v1/many/a?count=1", ""), &[]).await;
+    assert_eq!(told, "200\n{\"count\":1,\"words\":[\"1\"]}\n");
+}

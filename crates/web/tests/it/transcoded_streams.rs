@@ -1,0 +1,310 @@
+//! Transcoded JSON, served: methods with streams.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use thalweg_engine::{Code, ServiceOptions, Status};
+use thalweg_web::Web;
+
+use crate::library::{FAILURE, Library, next_frame, request, request_with, sent};
+
+const LINES: &str = "application/x-ndjson";
+const EVENTS: &str = "text/event-stream";
+const ARRAY: &str = "application/json";
+
+/// The message with this number.
+fn message(number: usize) -> String {
+    format!("{{\"count\":{number},\"words\":[\"{number}\"]}}")
+}
+
+async fn check(head: &str, body: &str, status: u16, content_type: &str, expected: &str) {
+    let (answer, told) = Library::new().answer(request(head, body)).await;
+    let found = answer.headers().get("content-type").map_or("", |value| value.to_str().unwrap());
+    assert_eq!((answer.status().as_u16(), found, &*told), (status, content_type, expected), "{head}");
+}
+
+#[tokio::test]
+async fn answers_are_framed_as_the_client_likes_it() {
+    let (one, two) = (message(1), message(2));
+    let lines = format!("{one}\n{two}\n");
+    for accept in ["x-a: b", "accept: */*", "accept: application/x-ndjson", "accept: text/html, */*;q=0.8"] {
+        check(&format!("GET /v1/many/n?count=2\n{accept}"), "", 200, LINES, &lines).await;
+    }
+    let events = format!("data: {one}\n\ndata: {two}\n\nevent: end\ndata: {{}}\n\n");
+    check("GET /v1/many/n?count=2\naccept: text/event-stream", "", 200, EVENTS, &events).await;
+    let array = format!("[{one},\n{two}]");
+    check("GET /v1/many/n?count=2\naccept: application/json", "", 200, ARRAY, &array).await;
+    check("POST /v1/many", "{\"count\": 2}", 200, LINES, &lines).await;
+    check("POST /v1/many\naccept: application/json", "{}", 200, ARRAY, "[]").await;
+    check("GET /v1/many/n", "", 200, LINES, "").await;
+    check("GET /v1/many/n\naccept: text/event-stream", "", 200, EVENTS, "event: end\ndata: {}\n\n").await;
+    check("GET /v1/many-words?count=2", "", 200, LINES, "[\"1\"]\n[\"2\"]\n").await;
+}
+
+#[tokio::test]
+async fn heads_and_trailers_have_the_metadata() {
+    let library = Library::new();
+    for (te, trailers) in [("x-a: b", ""), ("te: trailers", "<grpc-trailer-x-last: 2>")] {
+        let asked = request(&format!("GET /v1/many/n?count=1\n{te}"), "");
+        let told = library.told(asked, &["x-first", "vary", "content-encoding"]).await;
+        assert_eq!(told, format!("200\nx-first: 2\nvary: accept\n{}\n{trailers}", message(1)));
+        let asked = request(&format!("GET /v1/files/n?count=1\n{te}"), "");
+        assert_eq!(library.told(asked, &["x-first"]).await, format!("200\nx-first: 2\n1;{trailers}"));
+    }
+    let told = library.told(request("POST /v1/fold/n", "{}"), &["x-first", "grpc-trailer-x-last"]).await;
+    assert!(told.starts_with("200\nx-first: 2\ngrpc-trailer-x-last: 2\n"), "{told}");
+}
+
+#[tokio::test]
+async fn a_failure_before_the_first_message_is_a_plain_one() {
+    for accept in ["x-a: b", "accept: text/event-stream", "accept: application/json"] {
+        // Without a head, and behind one.
+        for text in ["fail", "late"] {
+            check(&format!("GET /v1/many/n?text={text}\n{accept}"), "", 404, ARRAY, FAILURE).await;
+        }
+    }
+    let asked = request("GET /v1/many/n?text=late", "");
+    assert!(Library::new().told(asked, &["retry-after"]).await.starts_with("404\nretry-after: 7\n"));
+    let asked = request("GET /v1/many/n?text=broken", "");
+    let told = Library::new().told(asked, &[]).await;
+    assert!(
+        told.starts_with("500\n{\"code\":13,\"message\":\"the answer can't be written as JSON: "),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_failure_after_it_is_the_last_thing_in_the_body() {
+    let one = message(1);
+    let lines = format!("{one}\n{{\"error\":{FAILURE}}}\n");
+    check("GET /v1/many/n?count=1&text=late", "", 200, LINES, &lines).await;
+    let events = format!("data: {one}\n\nevent: error\ndata: {FAILURE}\n\n");
+    check("GET /v1/many/n?count=1&text=late\naccept: text/event-stream", "", 200, EVENTS, &events).await;
+    let array = format!("[{one},\n{{\"error\":{FAILURE}}}]");
+    check("GET /v1/many/n?count=1&text=late\naccept: application/json", "", 200, ARRAY, &array).await;
+    let (_, told) = Library::new().answer(request("GET /v1/many/n?count=1&text=broken", "")).await;
+    let expected =
+        format!("{one}\n{{\"error\":{{\"code\":13,\"message\":\"the answer can't be written as JSON: ");
+    assert!(told.starts_with(&expected), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_does_not_wait_for_ever_for_the_first_message() {
+    let library = Library::new();
+    let begun = tokio::time::Instant::now();
+    let answer = library.service.call(request("GET /v1/many/n?count=2&text=slow%20late", "")).await;
+    assert_eq!((answer.status().as_u16(), begun.elapsed()), (200, Duration::from_secs(1)));
+    let mut body = answer.into_body();
+    for (second, expected) in [(2, message(1)), (4, message(2)), (4, format!("{{\"error\":{FAILURE}}}"))] {
+        assert_eq!(next_frame(&mut body).await.unwrap(), format!("{expected}\n"));
+        assert_eq!(begun.elapsed().as_secs(), second);
+    }
+    assert_eq!(next_frame(&mut body).await, None);
+    // A failure without a head is waited for.
+    let asked = request("GET /v1/many/n?text=sleep\ngrpc-timeout: 9S", "");
+    let (answer, told) = library.answer(asked).await;
+    assert_eq!(answer.status(), 504, "{told}");
+    // In an array it is then the first element.
+    let asked = request("GET /v1/many/n?text=hang\ngrpc-timeout: 9S\naccept: application/json", "");
+    let (answer, told) = library.answer(asked).await;
+    assert_eq!(answer.status(), 200);
+    assert!(told.starts_with("[{\"error\":{\"code\":4,") && told.ends_with("}]"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadlines_end_streams() {
+    let library = Library::new();
+    let asked = request("GET /v1/many/n?count=1&text=hang\nconnect-timeout-ms: 3000", "");
+    let (_, told) = library.answer(asked).await;
+    assert!(told.starts_with(&format!("{}\n{{\"error\":{{\"code\":4,", message(1))), "{told}");
+    soon(|| library.dropped() == 1).await;
+    let (_sender, body) = sent();
+    let (answer, told) = library.answer(request_with("POST /v1/fold/n\ngrpc-timeout: 3S", body)).await;
+    assert_eq!(answer.status(), 504, "{told}");
+}
+
+async fn soon(is_so: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it did not come");
+}
+
+#[tokio::test]
+async fn who_drops_the_body_cancels_the_call() {
+    let library = Library::new();
+    for head in ["GET /v1/many/n?count=1&text=hang", "GET /v1/files/n?count=1&text=hang"] {
+        let before = library.dropped();
+        let mut body = library.service.call(request(head, "")).await.into_body();
+        assert!(next_frame(&mut body).await.is_some());
+        tokio::task::yield_now().await;
+        assert_eq!(library.dropped(), before);
+        drop(body);
+        soon(|| library.dropped() == before + 1).await;
+    }
+    let (sender, body) = sent();
+    sender.send(Ok(Bytes::from_static(b"{}"))).unwrap();
+    let answer = library.service.call(request_with("POST /v1/chat", body)).await;
+    drop(answer);
+    soon(|| library.dropped() == 3).await;
+    // Nobody reads the request any more.
+    assert!(sender.is_closed());
+}
+
+#[tokio::test]
+async fn requests_are_rows_or_arrays() {
+    let fold = |words: &[&str]| {
+        let words: Vec<serde_json::Value> = words.iter().map(|word| (*word).into()).collect();
+        serde_json::json!({ "words": words }).to_string()
+    };
+    let two = fold(&[r#"{"count":1,"name":"n"}"#, r#"{"count":2}"#]);
+    for (content_type, body) in [
+        ("application/json", "{\"count\":1}{\"count\":2}"),
+        ("application/json", "[{\"count\":1},{\"count\":2}]"),
+        ("application/x-ndjson", "{\"count\":1}\n{\"count\":2}\n"),
+        ("application/jsonl; charset=utf-8", "\r\n{\"count\":1}\r\n\r\n{\"count\":2}"),
+    ] {
+        let head = format!("POST /v1/fold/n\ncontent-type: {content_type}");
+        check(&head, body, 200, ARRAY, &two).await;
+    }
+    check("POST /v1/fold/n", "", 200, ARRAY, "{}").await;
+    check("POST /v1/fold/n\ncontent-type: text/plain", "", 200, ARRAY, "{}").await;
+    check("POST /v1/fold/n", "[]", 200, ARRAY, "{}").await;
+    check(
+        "PUT /v1/fold?count=5",
+        "\"a\" \"b\"",
+        200,
+        ARRAY,
+        &fold(&[r#"{"count":5,"text":"a"}"#, r#"{"text":"b"}"#]),
+    )
+    .await;
+    // Without a body the request is in path and query.
+    check("GET /v1/fold?count=5", "", 200, ARRAY, &fold(&[r#"{"count":5}"#])).await;
+}
+
+#[tokio::test]
+async fn bad_requests_of_streams_are_told() {
+    let failed = |code: u8, why: &str| format!("{{\"code\":{code},\"message\":\"{why}\",\"details\":[]}}");
+    let why = "message 2: body: line 1, column 2: library.Order has no field `nothing`";
+    check("POST /v1/fold/n", "{}\n{\"nothing\":1}\n{}", 400, ARRAY, &failed(3, why)).await;
+    check("POST /v1/fold/n", "[{}", 400, ARRAY, &failed(3, "body: the array has no end")).await;
+    let why = "message 1: body: line 1, column 1: expected an object, found an array";
+    check("POST /v1/fold/n\ncontent-type: application/x-ndjson", "[{}]", 400, ARRAY, &failed(3, why)).await;
+    check(
+        "POST /v1/fold/%ff",
+        "{}",
+        400,
+        ARRAY,
+        &failed(3, "message 1: path: name: what it stands for is not UTF-8"),
+    )
+    .await;
+    let why = "content-type \\\"text/plain\\\" is not supported; accepted is application/json, application/x-ndjson";
+    check("POST /v1/fold/n\ncontent-type: text/plain", "{}", 415, ARRAY, &failed(12, why)).await;
+    let why = "content-encoding \\\"gzip\\\" is not supported; accepted are identity";
+    check("POST /v1/fold/n\ncontent-encoding: gzip", "{}", 415, ARRAY, &failed(12, why)).await;
+    // After an answer it is an answer's failure.
+    let why = failed(3, "message 2: body: line 1, column 1: expected an object, found a number");
+    check("POST /v1/chat", "{\"count\":1} 1", 200, LINES, &format!("{{\"count\":1}}\n{{\"error\":{why}}}\n"))
+        .await;
+    let mut options = ServiceOptions::default();
+    options.max_decoding_message_size = 20;
+    let library = Library::with(Web::new(), &options);
+    let body = format!("{{}}{{\"text\":\"{}\"}}", "x".repeat(20));
+    let told = library.told(request("POST /v1/fold/n", &body), &[]).await;
+    let why = "received message larger than max (31 vs. 20): the receiver's max_decoding_message_size";
+    assert_eq!(told, format!("413\n{}", failed(8, why)));
+    // Who sends an error of its own is not told of the request's.
+    check("POST /v1/fold/n", "{\"text\":\"fail\"} 1", 404, ARRAY, FAILURE).await;
+}
+
+#[tokio::test]
+async fn messages_go_back_and_forth() {
+    let library = Library::new();
+    let (sender, body) = sent();
+    let send = |text: &'static str| sender.send(Ok(Bytes::from_static(text.as_bytes()))).unwrap();
+    send("{\"count\":1}");
+    let answer = library.service.call(request_with("POST /v1/chat", body)).await;
+    assert_eq!(answer.status(), 200);
+    let mut body = answer.into_body();
+    assert_eq!(next_frame(&mut body).await.unwrap(), "{\"count\":1}\n");
+    for _ in 0..3 {
+        // In two pieces.
+        send("\n{\"count\":");
+        tokio::task::yield_now().await;
+        send("2}\n");
+        assert_eq!(next_frame(&mut body).await.unwrap(), "{\"count\":2}\n");
+    }
+    send("{\"text\":\"fail\"}");
+    assert_eq!(next_frame(&mut body).await.unwrap(), format!("{{\"error\":{FAILURE}}}\n"));
+    assert_eq!(next_frame(&mut body).await, None);
+    drop(sender);
+    // A request that breaks off ends the call.
+    let (sender, body) = sent();
+    sender.send(Ok(Bytes::from_static(b"{\"count\":1}"))).unwrap();
+    let mut body = library.service.call(request_with("POST /v1/chat", body)).await.into_body();
+    assert_eq!(next_frame(&mut body).await.unwrap(), "{\"count\":1}\n");
+    sender.send(Err(Status::new(Code::Cancelled, "it broke"))).unwrap();
+    let expected = "{\"error\":{\"code\":1,\"message\":\"it broke\",\"details\":[]}}\n";
+    assert_eq!(next_frame(&mut body).await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn raw_bodies_come_and_go_in_pieces() {
+    check("GET /v1/files/n?count=3", "", 200, "text/x-count", "1;2;3;").await;
+    check("GET /v1/files/n?count=3\naccept: text/event-stream", "", 200, "text/x-count", "1;2;3;").await;
+    check("GET /v1/files/n", "", 200, "", "").await;
+    check("GET /v1/files/n?text=late", "", 404, ARRAY, FAILURE).await;
+    // What follows a beginning must not look whole.
+    check("GET /v1/files/n?count=2&text=late", "", 200, "text/x-count", "1;2;<cut off: no such book>").await;
+
+    let library = Library::new();
+    let (sender, body) = sent();
+    for piece in ["ab", "", "c"] {
+        sender.send(Ok(Bytes::from(piece))).unwrap();
+    }
+    drop(sender);
+    let file = |name: &str, data: &str| {
+        let name = if name.is_empty() { String::new() } else { format!("\"name\":\"{name}\",") };
+        format!("{{{name}\"raw\":{{\"contentType\":\"image/png\",\"data\":\"{data}\"}}}}")
+    };
+    let words = |words: &[String]| format!("200\n{}", serde_json::json!({ "words": words }));
+    let head = "POST /v1/files/n\ncontent-type: image/png";
+    let told = library.told(request_with(head, body), &[]).await;
+    assert_eq!(told, words(&[file("n", "YWI="), file("", "Yw==")]));
+    // A file without anything has its name.
+    let told = library.told(request(head, ""), &[]).await;
+    assert_eq!(told, words(&["{\"name\":\"n\",\"raw\":{\"contentType\":\"image/png\"}}".to_owned()]));
+    // A piece that is larger than a message is more than one.
+    let mut options = ServiceOptions::default();
+    options.max_decoding_message_size = 60;
+    let library = Library::with(Web::new(), &options);
+    let (answer, told) = library.answer(request(head, &"x".repeat(50))).await;
+    assert_eq!(answer.status(), 200, "{told}");
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["words"].as_array().unwrap().len(), 3, "{told}");
+}
+
+#[tokio::test]
+async fn streams_without_an_annotation_have_the_methods_path() {
+    check("POST /library.Library/PlainChat", "[{\"count\":1},{}]", 200, LINES, "{\"count\":1}\n{}\n").await;
+    let head =
+        "POST /library.Library/PlainChat\ncontent-type: application/x-ndjson\naccept: application/json";
+    check(head, "{\"count\":1}\n{}\n", 200, ARRAY, "[{\"count\":1},\n{}]").await;
+}
+
+#[tokio::test]
+async fn small_answers_leave_together() {
+    let library = Library::new();
+    let asked = request("POST /v1/chat", &"{\"count\":1}\n".repeat(10_000));
+    let mut body = library.service.call(asked).await.into_body();
+    let (mut frames, mut len) = (0, 0);
+    while let Some(frame) = next_frame(&mut body).await {
+        frames += 1;
+        len += frame.len();
+    }
+    assert_eq!(len, 120_000);
+    assert!(frames >= 3, "{frames}");
+}

@@ -1,0 +1,160 @@
+//! Which protocol a request is of.
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response};
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+use thalweg_engine::ServiceOptions;
+use thalweg_web::body::Body;
+use thalweg_web::cors::{Cors, Origins};
+use thalweg_web::{Web, WebService};
+
+use crate::echo::{ask, descriptors, envelope, request, serve};
+
+/// Says what it was asked.
+#[derive(Clone)]
+struct Pages;
+
+impl tower_service::Service<Request<Body>> for Pages {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        ready(Ok(Response::new(Body::whole(format!("fallback: {} {}", request.method(), request.uri())))))
+    }
+}
+
+fn web() -> Web {
+    Web::new().descriptors(descriptors())
+}
+
+fn of(web: Web) -> WebService {
+    serve(web, &ServiceOptions::default()).0
+}
+
+/// Status and body of the answer.
+async fn check(service: &WebService, head: &str, body: &'static [u8], expected: &str) {
+    let answer = ask(service, request(head, Bytes::from_static(body))).await;
+    let told = format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body).trim_end());
+    assert_eq!(told, expected, "{head}");
+}
+
+#[tokio::test]
+async fn the_front_page_names_the_services() {
+    let service = of(web());
+    let version = env!("CARGO_PKG_VERSION");
+    let text = format!("200 Services of this server (Thalweg {version}):\n  echo.Echo");
+    check(&service, "GET / HTTP/1.1", b"", &text).await;
+    let json = format!("200 {{\"server\":\"Thalweg {version}\",\"services\":[\"echo.Echo\"]}}");
+    check(&service, "GET /\naccept: text/html, application/json;q=0.9", b"", &json).await;
+    check(&service, "HEAD /", b"", "200 ").await;
+    check(&service, "POST /", b"", "405 this path is for GET, HEAD").await;
+}
+
+#[tokio::test]
+async fn what_is_nowhere() {
+    let service = of(web());
+    check(&service, "GET /nothing", b"", "404 there is nothing at /nothing").await;
+    let json = r#"404 {"code":5,"details":[],"message":"there is nothing at /a.B/C"}"#;
+    check(&service, "POST /a.B/C\ncontent-type: application/json", b"{}", json).await;
+    // It has descriptors, and no handlers.
+    check(
+        &service,
+        "POST /echo.Absent/One\ncontent-type: application/proto",
+        b"",
+        "404 there is nothing at /echo.Absent/One",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn paths_of_methods_say_what_they_take() {
+    let service = of(web());
+    let answer = ask(&service, request("PUT /echo.Echo/One", Body::empty())).await;
+    assert_eq!((answer.status, answer.headers["allow"].to_str().unwrap()), (405, "POST"));
+    let check = async |path: &str, content_type: &str, expected: &str| {
+        let head = format!("POST {path} HTTP/1.1\ncontent-type: {content_type}");
+        let answer = ask(&service, request(&head, Bytes::from_static(b"{}"))).await;
+        assert_eq!((answer.status, answer.headers["accept-post"].to_str().unwrap()), (415, expected));
+    };
+    let unary = "application/proto, application/json, application/msgpack, application/grpc-web, \
+                 application/grpc-web-text";
+    check("/echo.Echo/One", "text/plain", unary).await;
+    check("/echo.Echo/One", "application/connect+json", unary).await;
+    check("/echo.Echo/One", "application/json; charset=latin1", unary).await;
+    let stream = "application/connect+proto, application/connect+json, application/connect+msgpack, \
+                  application/grpc-web, application/grpc-web-text";
+    check("/echo.Echo/Many", "application/proto", stream).await;
+}
+
+#[tokio::test]
+async fn grpc_wants_http2() {
+    let service = of(web());
+    let answer =
+        ask(&service, request("POST /echo.Echo/One HTTP/1.1\ncontent-type: application/grpc", Body::empty()))
+            .await;
+    assert_eq!(answer.status, 505);
+    let answer =
+        ask(&service, request("POST /echo.Echo/One\ncontent-type: application/grpc+yaml", Body::empty()))
+            .await;
+    assert_eq!(answer.status, 415);
+}
+
+#[tokio::test]
+async fn the_fallback_has_what_is_no_call() {
+    let service = of(web().fallback(Pages));
+    check(&service, "GET /", b"", "200 fallback: GET /").await;
+    check(&service, "POST /a?b=c", b"", "200 fallback: POST /a?b=c").await;
+    check(
+        &service,
+        "OPTIONS /a\norigin: https://a\naccess-control-request-method: GET",
+        b"",
+        "200 fallback: OPTIONS /a",
+    )
+    .await;
+    check(&service, "POST /echo.Echo/One\ncontent-type: application/json", b"{}", "200 {}").await;
+    check(&service, "GET /echo.Echo/One", b"", "405 this path is for POST").await;
+    let service = of(web().fallback(Pages).front_page(true));
+    let answer = ask(&service, request("GET /", Body::empty())).await;
+    assert!(answer.text().starts_with("Services"));
+}
+
+#[tokio::test]
+async fn protocols_can_be_switched_off() {
+    let service = of(web().connect(false).transcoding(false));
+    let head = "POST /echo.Echo/One HTTP/1.1\ncontent-type: application/json";
+    let answer = ask(&service, request(head, Bytes::from_static(b"{}"))).await;
+    assert_eq!(answer.headers["accept-post"], "application/grpc-web, application/grpc-web-text");
+    let service = of(web().grpc_web(false).grpc_codecs(false));
+    let check = async |content_type: &str| {
+        let head = format!("POST /echo.Echo/One\ncontent-type: {content_type}");
+        assert_eq!(ask(&service, request(&head, envelope(0, b"{}"))).await.status, 415);
+    };
+    check("application/grpc-web+json").await;
+    check("application/grpc+json").await;
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_may_do_what_is_allowed() {
+    let page = HeaderValue::from_static("https://a");
+    let cors = Cors { origins: Origins::These(vec![page]), ..Cors::default() };
+    let service = of(web().cors(cors).fallback(Pages));
+    let check = async |head: &str, expected: (u16, Option<&str>)| {
+        let answer = ask(&service, request(head, Bytes::from_static(b"{}"))).await;
+        let allowed = answer.headers.get("access-control-allow-origin").map(|value| value.to_str().unwrap());
+        assert_eq!((answer.status, allowed), expected, "{head}");
+    };
+    let asks = "access-control-request-method: POST";
+    check(&format!("OPTIONS /echo.Echo/One\norigin: https://a\n{asks}"), (204, Some("https://a"))).await;
+    check(&format!("OPTIONS /echo.Echo/One\norigin: https://b\n{asks}"), (403, None)).await;
+    let call = "POST /echo.Echo/One\ncontent-type: application/json";
+    check(&format!("{call}\norigin: https://a"), (200, Some("https://a"))).await;
+    check(&format!("{call}\norigin: https://b"), (200, None)).await;
+    check("GET /a\norigin: https://a", (200, None)).await;
+}
