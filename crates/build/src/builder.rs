@@ -5,9 +5,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use prost::Message as _;
 use prost_build::Config;
 use prost_types::FileDescriptorSet;
 
+use crate::descriptors;
 use crate::error::Error;
 use crate::service::ServiceOptions;
 use crate::stubs::Stubs;
@@ -20,6 +22,7 @@ pub fn configure() -> Builder {
         config,
         services: ServiceOptions::default(),
         file_descriptor_set_path: None,
+        descriptors: None,
         out_dir: None,
         // Outside cargo, the lines would only be in the way.
         emit_rerun_if_changed: env::var_os("CARGO").is_some(),
@@ -49,6 +52,8 @@ pub struct Builder {
     config: Config,
     services: ServiceOptions,
     file_descriptor_set_path: Option<PathBuf>,
+    /// The descriptors of all files, encoded, where they have come from sources.
+    descriptors: Option<Vec<u8>>,
     out_dir: Option<PathBuf>,
     emit_rerun_if_changed: bool,
     paths: PathLists,
@@ -96,6 +101,17 @@ impl Builder {
     /// reflection and descriptor-driven clients read.
     pub fn file_descriptor_set_path(mut self, path: impl AsRef<Path>) -> Self {
         self.file_descriptor_set_path = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Whether the descriptors of services, with all that they import, their options and their comments, become a part
+    /// of the program. Servers then have them with them (`thalweg::server::Service::FILE_DESCRIPTOR_SET`), for what
+    /// wants to know at run time what messages look like: JSON over HTTP, pages that describe a service, reflection.
+    ///
+    /// They are there once for a package, beside the code of its services, and as the static `FILE_DESCRIPTOR_SET` of
+    /// its module. Off by default.
+    pub fn embed_descriptors(mut self, enable: bool) -> Self {
+        self.services.embeds_descriptors = enable;
         self
     }
 
@@ -271,7 +287,7 @@ impl Builder {
     /// [`Error::Source`] for an error in a `.proto` file, with its position; others for what is not there or
     /// cannot be written.
     pub fn compile_protos(
-        self,
+        mut self,
         protos: &[impl AsRef<Path>],
         includes: &[impl AsRef<Path>],
     ) -> Result<(), Error> {
@@ -288,11 +304,17 @@ impl Builder {
                 cause,
             })?;
         }
+        if self.services.embeds_descriptors {
+            self.descriptors = Some(compiler.encode_file_descriptor_set());
+        }
         self.compile_fds(compiler.file_descriptor_set())
     }
 
     /// Generates code for descriptors that come from elsewhere, imports included and sorted after what
     /// they import, as `protoc --include_imports --include_source_info -o` writes them.
+    ///
+    /// `descriptors` have no custom options, such as `google.api.http`: their types know nothing of them. So what is
+    /// [embedded](Self::embed_descriptors) has them only where `.proto` files were compiled.
     pub fn compile_fds(mut self, descriptors: FileDescriptorSet) -> Result<(), Error> {
         if let Some(file) = descriptors.file.iter().find(|file| file.syntax() == "editions") {
             return Err(Error::Edition { file: file.name().to_owned() });
@@ -305,6 +327,10 @@ impl Builder {
             (None, Some(folder)) => folder.into(),
             (None, None) => return Err(Error::NoOutDir),
         };
+        if self.services.embeds_descriptors && self.services.server {
+            let encoded = self.descriptors.take().unwrap_or_else(|| descriptors.encode_to_vec());
+            descriptors::write(&descriptors, &encoded, &folder)?;
+        }
         self.paths.apply(&mut self.config);
         self.services.disable_comments = self.paths.disable_comments;
         #[cfg(feature = "buffa")]

@@ -33,6 +33,9 @@
 //!   `thalweg::Method` for each method (`SAY_HELLO`), for calls made on the channel itself;
 //! - `greeter_server`: the trait `Greeter` to implement, and `GreeterServer`, which makes a service of it.
 //!
+//! With [`Builder::embed_descriptors`] there is a static `FILE_DESCRIPTOR_SET` as well, and services have it with them:
+//! for what finds out about messages at run time, such as JSON.
+//!
 //! Comments of the `.proto` file become documentation; methods and services that are `deprecated` there
 //! are `#[deprecated]` in the client. A name that Rust or the generated code keeps for itself gets an
 //! underscore, as in prost (`rpc New` is `new_` in the client); keywords are raw identifiers (`r#type`).
@@ -44,6 +47,7 @@
 mod buffa;
 mod builder;
 mod client;
+mod descriptors;
 mod error;
 mod name;
 mod server;

@@ -2,6 +2,7 @@
 
 use prost_build::{Method, Service};
 
+use crate::descriptors::DESCRIPTORS;
 use crate::name::{ServiceNames, answer_stream};
 use crate::service::{CallType, MODULE_LINTS, ServiceOptions};
 
@@ -14,6 +15,11 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
     let service_documentation = options.documentation(&service.comments, full);
     let trait_items: String =
         service.methods.iter().map(|method| trait_method(method, full, options)).collect();
+    let descriptors = if options.embeds_descriptors {
+        format!("const FILE_DESCRIPTOR_SET: &'static [u8] = super::{DESCRIPTORS};\n")
+    } else {
+        String::new()
+    };
     let registrations: String =
         service.methods.iter().map(|method| registration(method, trait_name)).collect();
     // The methods are called by their trait: `Arc` and `Clone` have methods too.
@@ -110,7 +116,7 @@ pub(crate) fn module(service: &Service, names: &ServiceNames, options: &ServiceO
 
     impl<T: {trait_name}> thalweg::server::Service for {server}<T> {{
         const NAME: &'static str = SERVICE_NAME;
-
+        {descriptors}
         fn register(self, methods: &mut thalweg::server::Methods<'_>) {{
             {registrations}
         }}

@@ -6,6 +6,7 @@ use crate::name::{ServiceNames, message_path, path_matches};
 
 /// Which halves of a service are generated, and what is written above them.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
 pub(crate) struct ServiceOptions {
     pub(crate) client: bool,
     pub(crate) server: bool,
@@ -20,6 +21,8 @@ pub(crate) struct ServiceOptions {
     pub(crate) receive_views: bool,
     /// The type that is put around messages.
     pub(crate) codec: Option<String>,
+    /// Services have their descriptors with them.
+    pub(crate) embeds_descriptors: bool,
 }
 
 impl Default for ServiceOptions {
@@ -35,6 +38,7 @@ impl Default for ServiceOptions {
             disable_comments: Vec::new(),
             receive_views: false,
             codec: None,
+            embeds_descriptors: false,
         }
     }
 }

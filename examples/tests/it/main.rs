@@ -1,5 +1,6 @@
 //! The examples as processes, and all generated code compiled and called: one binary for all modules.
 
+mod descriptors;
 mod generated;
 mod helloworld;
 mod mocks;

@@ -33,9 +33,10 @@ fn check(golden: &str, protos: &[&str], configure: impl FnOnce(Builder) -> Build
     }
     assert_eq!(file_names(out.path()), file_names(&golden));
     for name in file_names(&golden) {
-        let made = fs::read_to_string(out.path().join(&name)).expect("it was just made");
-        let expected = fs::read_to_string(golden.join(&name)).expect("it was just listed");
-        assert!(made == expected, "{name} differs from the golden file; see git diff after BLESS=1:\n{made}");
+        let made = fs::read(out.path().join(&name)).expect("it was just made");
+        let expected = fs::read(golden.join(&name)).expect("it was just listed");
+        let text = String::from_utf8_lossy(&made);
+        assert!(made == expected, "{name} differs from the golden file; see git diff after BLESS=1:\n{text}");
     }
 }
 
@@ -77,6 +78,7 @@ fn servers_alone() {
     check("server", &["rootless.proto"], |builder| {
         builder
             .build_client(false)
+            .embed_descriptors(true)
             .server_mod_attribute(".", "#[cfg(feature = \"server\")]")
             .server_attribute("Rootless", "#[doc(alias = \"server\")]")
             .trait_attribute("Rootless", "#[doc(alias = \"service\")]")
@@ -91,6 +93,69 @@ fn messages_within_a_type_of_ones_own() {
 #[test]
 fn messages_alone() {
     check("messages", &["rootless.proto"], |builder| builder.build_client(false).build_server(false));
+}
+
+/// The names of the files in a set.
+fn names_in(set: &Path) -> Vec<String> {
+    let wire = fs::read(set).expect("it was just made");
+    let set = thalweg_build::FileDescriptorSet::decode(&*wire).expect("a descriptor set");
+    set.file.iter().map(|file| file.name().to_owned()).collect()
+}
+
+#[test]
+fn a_package_embeds_its_services_and_what_they_import() {
+    let protos = ["shapes.proto", "rootless.proto", "type.proto"];
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let compile = |builder: Builder| {
+        let builder = builder.out_dir(out.path()).embed_descriptors(true).emit_rerun_if_changed(false);
+        builder.compile_protos(&protos, &[tests().join("proto")]).expect("the files are right");
+    };
+    compile(thalweg_build::configure().build_server(false));
+    assert!(
+        !file_names(out.path()).iter().any(|name| name.ends_with(".descriptors.bin")),
+        "without servers nobody has them"
+    );
+
+    compile(thalweg_build::configure());
+    let sets: Vec<String> =
+        file_names(out.path()).into_iter().filter(|name| name.ends_with(".descriptors.bin")).collect();
+    assert_eq!(
+        sets,
+        ["_.descriptors.bin", "shapes.type.async.descriptors.bin", "shapes.v1.descriptors.bin"],
+        "not for `shapes.v1.common`, which has no service"
+    );
+    assert_eq!(names_in(&out.path().join("_.descriptors.bin")), ["rootless.proto"]);
+    let shapes = names_in(&out.path().join("shapes.v1.descriptors.bin"));
+    assert_eq!((&*shapes[0], shapes.last().unwrap().as_str()), ("common/size.proto", "shapes.proto"));
+    assert!(shapes.contains(&"google/protobuf/any.proto".to_owned()), "{shapes:?}");
+    assert!(!shapes.contains(&"type.proto".to_owned()), "{shapes:?}");
+    let last = names_in(&out.path().join("shapes.type.async.descriptors.bin"));
+    assert_eq!(last[..], [&shapes[..], &["type.proto".to_owned()]].concat());
+    // Once for a package, however many services it has.
+    let code = fs::read_to_string(out.path().join("shapes.v1.rs")).expect("code was made");
+    assert_eq!(code.matches("include_bytes!").count(), 1);
+    assert_eq!(code.matches("= super::FILE_DESCRIPTOR_SET;").count(), code.matches("impl<T").count() / 3);
+}
+
+#[test]
+fn embedded_descriptors_have_custom_options() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let proto = out.path().join("a.proto");
+    let text = r#"
+        syntax = "proto3";
+        package a;
+        import "google/protobuf/descriptor.proto";
+        extend google.protobuf.MethodOptions { string path = 50000; }
+        message M {}
+        service S { rpc Get(M) returns (M) { option (path) = "/v1/all"; } }
+    "#;
+    fs::write(&proto, text).expect("the folder can be written");
+    let builder = thalweg_build::configure().embed_descriptors(true).out_dir(out.path());
+    builder.emit_rerun_if_changed(false).compile_protos(&[&proto], &[out.path()]).expect("the file is right");
+    let wire = fs::read(out.path().join("a.descriptors.bin")).expect("it was just made");
+    // Once as the option's value; the text of the source is not there.
+    let value = b"/v1/all";
+    assert_eq!(wire.windows(value.len()).filter(|bytes| bytes == value).count(), 1);
 }
 
 #[test]

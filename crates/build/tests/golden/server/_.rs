@@ -2,6 +2,10 @@
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::thalweg::prost::Message)]
 #[prost(prost_path = "::thalweg::prost")]
 pub struct Ping {}
+/// The descriptors of this package's services, and of all that they import: an encoded
+/// `google.protobuf.FileDescriptorSet`.
+#[allow(dead_code)]
+pub static FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("_.descriptors.bin");
 /// The server of `Rootless`.
 #[cfg(feature = "server")]
 pub mod rootless_server {
@@ -110,6 +114,7 @@ pub mod rootless_server {
     }
     impl<T: Rootless> thalweg::server::Service for RootlessServer<T> {
         const NAME: &'static str = SERVICE_NAME;
+        const FILE_DESCRIPTOR_SET: &'static [u8] = super::FILE_DESCRIPTOR_SET;
         fn register(self, methods: &mut thalweg::server::Methods<'_>) {
             methods
                 .server_streaming(
