@@ -4,8 +4,8 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`] and [`transcode`] have the form that
-//! libFuzzer wants, for those who have a nightly toolchain:
+//! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`], [`transcode`], [`web_requests`] and
+//! [`web_envelopes`] have the form that libFuzzer wants, for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
@@ -21,6 +21,7 @@ mod operations;
 mod protobuf;
 mod tls;
 mod transcode;
+mod web;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
@@ -73,6 +74,16 @@ pub fn transcode(data: &[u8]) {
     transcode::target(data);
 }
 
+/// Requests of JSON by the annotations `google.api.http`.
+pub fn web_requests(data: &[u8]) {
+    web::requests(data);
+}
+
+/// Messages in envelopes, as Connect and gRPC-Web have them.
+pub fn web_envelopes(data: &[u8]) {
+    web::envelopes(data);
+}
+
 /// What is fuzzed.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
@@ -121,6 +132,20 @@ impl Target {
         name: "transcode",
         entry: transcode::target,
         corpus: transcode::corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`web_requests`]
+    pub const WEB_REQUESTS: Target = Target {
+        name: "web_requests",
+        entry: web::requests,
+        corpus: web::requests_corpus,
+        mutate: mutate::bytes,
+    };
+    /// [`web_envelopes`]
+    pub const WEB_ENVELOPES: Target = Target {
+        name: "web_envelopes",
+        entry: web::envelopes,
+        corpus: web::envelopes_corpus,
         mutate: mutate::bytes,
     };
 }

@@ -43,6 +43,8 @@ pub use bytes;
 pub use futures_core::Stream;
 #[cfg(feature = "prost")]
 pub use prost;
+#[cfg(feature = "web")]
+pub use thalweg_web as web;
 pub use tonic::metadata;
 pub use tonic::{Code, Extensions, IntoRequest, IntoStreamingRequest, Request, Response, Status};
 

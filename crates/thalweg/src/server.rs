@@ -65,6 +65,8 @@ impl Server {
             traces: Tracing::default(),
             server,
             config,
+            #[cfg(feature = "web")]
+            web: None,
         }
     }
 }
@@ -81,14 +83,16 @@ pub struct ServerBuilder {
     traces: Tracing,
     server: ServerHandle,
     config: ServerConfig,
+    #[cfg(feature = "web")]
+    web: Option<thalweg_web::Web>,
 }
 
 impl ServerBuilder {
     /// Adds a service; one of the same name replaces it.
     pub fn add_service<S: Service>(mut self, service: S) -> Self {
-        self.server.add_service(S::NAME);
+        self.server.add_service(S::NAME, S::FILE_DESCRIPTOR_SET);
         self.services.push(Box::new(|router, chain| {
-            service.register(&mut Methods::new(S::NAME, router, chain));
+            service.register(&mut Methods::new::<S>(router, chain));
         }));
         self
     }
@@ -113,12 +117,54 @@ impl ServerBuilder {
         self
     }
 
-    fn into_parts(self) -> (ServerConfig, Arc<Router>) {
+    /// What the engine serves: its configuration, and the methods with all that goes around them. For those who stand
+    /// on it beside this crate, and [call](engine::server::LocalCalls) the methods without a connection.
+    ///
+    /// # Panics
+    /// Where what is beside gRPC (`web`) can't be set up: by descriptors that are none, say.
+    pub fn into_parts(self) -> (ServerConfig, Arc<dyn engine::server::Router>) {
+        self.set_up().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[cfg_attr(
+        not(feature = "web"),
+        expect(clippy::unnecessary_wraps, reason = "what is beside gRPC may be wrong")
+    )]
+    fn set_up(self) -> Result<(ServerConfig, Arc<dyn engine::server::Router>), BindError> {
         let mut router = Router::new(self.server, self.send_compressed, self.traces);
         for register in self.services {
             register(&mut router, self.chain.clone());
         }
-        (self.config, Arc::new(router))
+        #[cfg(feature = "web")]
+        let descriptors = router.server.descriptor_sets();
+        let router: Arc<dyn engine::server::Router> = Arc::new(router);
+        #[cfg(feature = "web")]
+        let config = beside_grpc(self.config, &router, descriptors, self.web)?;
+        #[cfg(not(feature = "web"))]
+        let config = self.config;
+        Ok((config, router))
+    }
+
+    /// Has the same port speak Connect, gRPC-Web and JSON, for all services that there are, over HTTP/2 and HTTP/1.1.
+    /// Calls by these go the way of the others: through the same interceptors, with the same limits. What is no call
+    /// may go to a service of the program's own.
+    ///
+    /// JSON wants descriptors: the generated code has them with it, if `thalweg_build::Builder::embed_descriptors` is
+    /// asked for; others are given to [`Web::descriptors`](thalweg_web::Web::descriptors).
+    ///
+    /// ```
+    /// use thalweg::Server;
+    /// use thalweg::web::Web;
+    ///
+    /// let server = Server::builder().web(Web::new());
+    /// # drop(server);
+    /// ```
+    ///
+    /// What is wrong with the descriptors, or with annotations in them, is told by [`bind`](Self::bind).
+    #[cfg(feature = "web")]
+    pub fn web(mut self, web: thalweg_web::Web) -> Self {
+        self.web = Some(web);
+        self
     }
 
     /// How many calls one connection may have at once; 256 by default. More are refused by the protocol, and wait at
@@ -345,9 +391,10 @@ impl ServerBuilder {
     /// Takes the addresses. From here on clients can connect; they are answered once the server serves.
     ///
     /// # Errors
-    /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running.
+    /// Names the address that could not be had, and why; or what keeps the [`threads`](Self::threads) from running, or
+    /// what is beside gRPC (`web`) from being set up.
     pub async fn bind(self, addresses: impl ListenAddresses) -> Result<BoundServer, BindError> {
-        let (config, router) = self.into_parts();
+        let (config, router) = self.set_up()?;
         engine::server::bind(config, router, &addresses.into_addresses()).await
     }
 
@@ -375,6 +422,23 @@ impl ServerBuilder {
     }
 }
 
+/// The configuration of a server that speaks more than gRPC.
+#[cfg(feature = "web")]
+fn beside_grpc(
+    config: ServerConfig,
+    router: &Arc<dyn engine::server::Router>,
+    descriptors: Vec<&'static [u8]>,
+    web: Option<thalweg_web::Web>,
+) -> Result<ServerConfig, BindError> {
+    let Some(web) = web else { return Ok(config) };
+    let web = descriptors.into_iter().fold(web, thalweg_web::Web::descriptors);
+    let calls = engine::server::LocalCalls::new(&config, Arc::clone(router));
+    let service = web.into_service(calls).map_err(|error| BindError::Beside(Box::new(error)))?;
+    let mut config = config;
+    config.beside = Some(service.beside());
+    Ok(config)
+}
+
 /// Why a server that binds and serves in one step does not, or no longer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -389,8 +453,10 @@ pub enum ServerError {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder")
-            .field("services", &self.services.len())
+        let mut told = f.debug_struct("ServerBuilder");
+        #[cfg(feature = "web")]
+        told.field("web", &self.web);
+        told.field("services", &self.services.len())
             .field("chain", &self.chain)
             .field("send_compressed", &self.send_compressed)
             .field("traces", &self.traces)

@@ -46,3 +46,13 @@ fn transcode() {
 fn dissect() {
     run(Target::DISSECT, 30_000);
 }
+
+#[test]
+fn web_requests() {
+    run(Target::WEB_REQUESTS, 30_000);
+}
+
+#[test]
+fn web_envelopes() {
+    run(Target::WEB_ENVELOPES, 20_000);
+}

@@ -1,7 +1,7 @@
 //! What may be known of a server from outside its calls: [`ServerHandle`].
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use thalweg_engine::server::Draining;
 
@@ -22,8 +22,14 @@ use thalweg_engine::server::Draining;
 /// ```
 #[derive(Clone, Debug)]
 pub struct ServerHandle {
-    services: Arc<RwLock<BTreeSet<&'static str>>>,
+    services: Arc<RwLock<Services>>,
     draining: Draining,
+}
+
+#[derive(Debug, Default)]
+struct Services {
+    names: BTreeSet<&'static str>,
+    descriptors: Vec<&'static [u8]>,
 }
 
 impl ServerHandle {
@@ -34,12 +40,20 @@ impl ServerHandle {
     /// The names of its services, `package.Service`, in the order of the alphabet. Whoever asks while the server is
     /// being built gets those that it has by then.
     pub fn services(&self) -> Vec<&'static str> {
-        self.services.read().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+        self.read().names.iter().copied().collect()
     }
 
     /// Whether it has a service of this name.
     pub fn has_service(&self, name: &str) -> bool {
-        self.services.read().unwrap_or_else(PoisonError::into_inner).contains(name)
+        self.read().names.contains(name)
+    }
+
+    /// The descriptors that its services have with them
+    /// ([`Service::FILE_DESCRIPTOR_SET`](super::Service::FILE_DESCRIPTOR_SET)), each an encoded
+    /// `google.protobuf.FileDescriptorSet` with all that it imports: those of several services are often the same set,
+    /// which is here once. Whoever asks while the server is being built gets what it has by then.
+    pub fn descriptor_sets(&self) -> Vec<&'static [u8]> {
+        self.read().descriptors.clone()
     }
 
     /// Whether it has begun to stop gracefully: it takes no new connections and calls, and waits for those under way.
@@ -56,7 +70,17 @@ impl ServerHandle {
         self.draining.begun().await;
     }
 
-    pub(super) fn add_service(&self, name: &'static str) {
-        self.services.write().unwrap_or_else(PoisonError::into_inner).insert(name);
+    /// A service of this name, and the descriptors that it has with it.
+    pub(super) fn add_service(&self, name: &'static str, descriptors: &'static [u8]) {
+        let mut services = self.services.write().unwrap_or_else(PoisonError::into_inner);
+        services.names.insert(name);
+        // Not by their addresses: a constant may have several.
+        if !descriptors.is_empty() && !services.descriptors.contains(&descriptors) {
+            services.descriptors.push(descriptors);
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Services> {
+        self.services.read().unwrap_or_else(PoisonError::into_inner)
     }
 }

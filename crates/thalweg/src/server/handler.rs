@@ -287,13 +287,13 @@ where
 /// The request of a method that takes one.
 pub(super) async fn only_message<Req: Message>(requests: &mut Streaming<Req>) -> Result<Req, Status> {
     let Some(message) = requests.message().await? else {
-        return Err(Status::internal("the client sent no request message"));
+        return Err(Status::unimplemented("the client sent no request message"));
     };
     match requests.message().await? {
         None => {
             requests.keep_taken();
             Ok(message)
         }
-        Some(_) => Err(Status::internal("the client sent more than one request message")),
+        Some(_) => Err(Status::unimplemented("the client sent more than one request message")),
     }
 }

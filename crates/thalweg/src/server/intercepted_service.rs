@@ -38,6 +38,7 @@ impl<S: Clone> Clone for InterceptedService<S> {
 
 impl<S: Service> Service for InterceptedService<S> {
     const NAME: &'static str = S::NAME;
+    const FILE_DESCRIPTOR_SET: &'static [u8] = S::FILE_DESCRIPTOR_SET;
 
     fn register(self, methods: &mut Methods<'_>) {
         self.service.register(&mut methods.with_interceptor(self.interceptor.0));

@@ -29,6 +29,10 @@ pub trait Service: Send + Sync + 'static {
     /// `package.Service`.
     const NAME: &'static str;
 
+    /// What is known of its methods and messages at run time: an encoded `google.protobuf.FileDescriptorSet` with all
+    /// that it imports. Empty where there is none; `thalweg_build::Builder::embed_descriptors` puts it here.
+    const FILE_DESCRIPTOR_SET: &'static [u8] = &[];
+
     /// Says what there is to call.
     fn register(self, methods: &mut Methods<'_>);
 }
@@ -43,9 +47,9 @@ pub struct Methods<'a> {
 }
 
 impl<'a> Methods<'a> {
-    pub(super) fn new(service: &'static str, router: &'a mut Router, chain: Chain) -> Self {
-        router.server.add_service(service);
-        Self { service, router, chain }
+    pub(super) fn new<S: Service>(router: &'a mut Router, chain: Chain) -> Self {
+        router.server.add_service(S::NAME, S::FILE_DESCRIPTOR_SET);
+        Self { service: S::NAME, router, chain }
     }
 
     /// The same, with an interceptor inside of those there are.
@@ -66,7 +70,7 @@ impl<'a> Methods<'a> {
 
     /// Adds another service to the server: for one that comes in several versions, or in a bundle.
     pub fn add_service<S: Service>(&mut self, service: S) {
-        service.register(&mut Methods::new(S::NAME, self.router, self.chain.clone()));
+        service.register(&mut Methods::new::<S>(self.router, self.chain.clone()));
     }
 
     /// The server that the service becomes a part of.
@@ -244,6 +248,13 @@ impl engine::server::Router for Router {
         }
         let path = String::from_utf8_lossy(path);
         self.tracing.refused(&path, self.refusal(&path))
+    }
+
+    fn method_names(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> =
+            self.methods.values().map(|method| Arc::clone(method.name())).collect();
+        names.sort_unstable();
+        names
     }
 }
 

@@ -16,6 +16,7 @@ mod hostile_servers;
 mod interceptors;
 mod lane_changes;
 mod lanes;
+mod local;
 #[cfg(feature = "opentelemetry")]
 mod metrics;
 mod misbehaving;
@@ -38,3 +39,4 @@ mod trace_context;
 mod traces;
 mod upkeep;
 mod users_code;
+mod web;

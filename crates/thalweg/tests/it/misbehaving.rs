@@ -163,7 +163,7 @@ async fn a_server_that_sends_more_than_was_asked_for() {
     );
     peer.send().await;
     let status = soon(call).await.expect("no panic").expect_err("two answers");
-    assert_eq!(status.code(), Code::Internal, "{status:?}");
+    assert_eq!(status.code(), Code::Unimplemented, "{status:?}");
     assert_eq!(soon(peer.next_of(Kind::RstStream)).await.stream, head.stream);
 }
 

@@ -48,8 +48,8 @@ async fn requests_that_are_not_grpc() {
     let grpc = "application/grpc";
     check("POST", "/test.Echo/Nothing", grpc, &[":status: 200", "grpc-status: 12"], "").await;
     check("POST", "/", grpc, &["grpc-status: 12", "grpc-message: malformed method name"], "").await;
-    check("POST", "/test.Echo/Echo", grpc, &["grpc-status: 13", "none came"], "").await;
-    check("POST", "/test.Echo/Echo", "application/grpc+proto", &["grpc-status: 13"], "").await;
+    check("POST", "/test.Echo/Echo", grpc, &["grpc-status: 12", "none came"], "").await;
+    check("POST", "/test.Echo/Echo", "application/grpc+proto", &["grpc-status: 12"], "").await;
 }
 
 #[tokio::test]
@@ -299,6 +299,6 @@ async fn a_request_cut_by_garbage_is_that_calls_alone() {
     };
     status(1, "13");
     status(3, "13");
-    status(5, "13");
+    status(5, "12");
     status(7, "0");
 }

@@ -1,0 +1,322 @@
+//! The server that Connect's conformance suite looks at: its `ConformanceService`, by gRPC, gRPC-Web and Connect on one
+//! port.
+//!
+//! ```text
+//! connectconformance --conf FILE --mode server -- connect_server FOLDER
+//! ```
+//!
+//! `FOLDER` is the suite's own folder `proto`, where the server reads its descriptors. What it shall be comes by its
+//! standard input, and where it is goes by its standard output.
+
+mod messages;
+
+use std::error::Error;
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use prost::Message as _;
+use thalweg::metadata::MetadataMap;
+use thalweg::server::{Methods, Service, Trailers};
+use thalweg::tls::{Certificate, Identity, ServerTlsConfig};
+use thalweg::web::Web;
+use thalweg::{
+    Code, Deadline, Encoding, ListenAddress, Request, Response, Server, ServiceOptions, Status, Stream,
+    Streaming,
+};
+
+use messages as pb;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args_os().nth(1).ok_or("the folder of the suite's .proto files is missing")?;
+    let descriptors = descriptors(Path::new(&folder))?;
+    let asked = pb::ServerCompatRequest::decode(&read_framed()?[..])?;
+
+    let mut options = ServiceOptions::default();
+    options.send_compressed = Some(Encoding::Gzip);
+    options.compression_threshold = 0;
+    if asked.message_receive_limit > 0 {
+        options.max_decoding_message_size = asked.message_receive_limit as usize;
+    }
+    let web = Web::new().descriptors(descriptors);
+    let mut server = Server::builder().add_service(Conformance(options)).web(web);
+    let mut told = pb::ServerCompatResponse { host: "127.0.0.1".to_owned(), ..Default::default() };
+    if asked.use_tls {
+        let creds = asked.server_creds.ok_or("the suite has not sent a certificate")?;
+        let mut tls = ServerTlsConfig::new().identity(Identity::from_pem(&creds.cert, &creds.key));
+        if !asked.client_tls_cert.is_empty() {
+            tls = tls.client_ca_root(Certificate::from_pem(&asked.client_tls_cert));
+        }
+        server = server.tls(tls)?;
+        told.pem_cert = creds.cert;
+    }
+    let bound = server.bind("127.0.0.1:0".parse::<SocketAddr>()?).await?;
+    let [ListenAddress::Tcp(address)] = bound.local_addresses() else {
+        return Err("the server has no port".into());
+    };
+    told.port = address.parse::<SocketAddr>()?.port().into();
+    write_framed(&told.encode_to_vec())?;
+    Ok(bound.serve().await?)
+}
+
+/// The descriptors of the service and of all that it uses.
+fn descriptors(folder: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
+    let folder = folder.to_owned();
+    let read = move |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    Ok(thalweg_protobuf::sources::compile(&["connectrpc/conformance/v1/service.proto"], read)?)
+}
+
+fn read_framed() -> std::io::Result<Vec<u8>> {
+    let mut input = std::io::stdin().lock();
+    let mut len = [0; 4];
+    input.read_exact(&mut len)?;
+    let mut message = vec![0; u32::from_be_bytes(len) as usize];
+    input.read_exact(&mut message)?;
+    Ok(message)
+}
+
+fn write_framed(message: &[u8]) -> std::io::Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(&(message.len() as u32).to_be_bytes())?;
+    output.write_all(message)?;
+    output.flush()
+}
+
+struct Conformance(ServiceOptions);
+
+impl Service for Conformance {
+    const NAME: &'static str = "connectrpc.conformance.v1.ConformanceService";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        let options = self.0.clone();
+        let service = Arc::new(self);
+        methods.unary("Unary", &service, &options, Conformance::unary);
+        methods.unary("IdempotentUnary", &service, &options, Conformance::idempotent_unary);
+        methods.unary("Unimplemented", &service, &options, Conformance::unimplemented);
+        methods.server_streaming("ServerStream", &service, &options, Conformance::server_stream);
+        methods.client_streaming("ClientStream", &service, &options, Conformance::client_stream);
+        methods.bidi_streaming("BidiStream", &service, &options, Conformance::bidi_stream);
+    }
+}
+
+impl Conformance {
+    async fn unary(
+        self: Arc<Self>,
+        request: Request<pb::UnaryRequest>,
+    ) -> Result<Response<pb::UnaryResponse>, Status> {
+        let mut info = info(&request);
+        let request = request.into_inner();
+        info.requests.push(any("UnaryRequest", &request));
+        answer_one(request.response_definition, info).await
+    }
+
+    async fn idempotent_unary(
+        self: Arc<Self>,
+        request: Request<pb::UnaryRequest>,
+    ) -> Result<Response<pb::UnaryResponse>, Status> {
+        let mut info = info(&request);
+        let request = request.into_inner();
+        info.requests.push(any("IdempotentUnaryRequest", &request));
+        answer_one(request.response_definition, info).await
+    }
+
+    #[expect(clippy::unused_async, reason = "as methods are")]
+    async fn unimplemented(self: Arc<Self>, _: Request<()>) -> Result<Response<()>, Status> {
+        Err(Status::unimplemented("the suite wants this method to be none"))
+    }
+
+    async fn client_stream(
+        self: Arc<Self>,
+        request: Request<Streaming<pb::UnaryRequest>>,
+    ) -> Result<Response<pb::UnaryResponse>, Status> {
+        let mut info = info(&request);
+        let mut requests = request.into_inner();
+        let mut definition = None;
+        while let Some(request) = requests.message().await? {
+            info.requests.push(any("ClientStreamRequest", &request));
+            if info.requests.len() == 1 {
+                definition = request.response_definition;
+            }
+        }
+        answer_one(definition, info).await
+    }
+
+    #[expect(clippy::unused_async, reason = "as methods are")]
+    async fn server_stream(
+        self: Arc<Self>,
+        request: Request<pb::ServerStreamRequest>,
+    ) -> Result<Response<Answers>, Status> {
+        let mut info = info(&request);
+        let request = request.into_inner();
+        info.requests.push(any("ServerStreamRequest", &request));
+        Ok(answer_many(request.response_definition.unwrap_or_default(), info, None))
+    }
+
+    async fn bidi_stream(
+        self: Arc<Self>,
+        request: Request<Streaming<pb::BidiStreamRequest>>,
+    ) -> Result<Response<Answers>, Status> {
+        let mut info = info(&request);
+        let mut requests = request.into_inner();
+        let mut definition = pb::StreamResponseDefinition::default();
+        while let Some(request) = requests.message().await? {
+            info.requests.push(any("BidiStreamRequest", &request));
+            if info.requests.len() > 1 {
+                continue;
+            }
+            definition = request.response_definition.unwrap_or_default();
+            if request.full_duplex {
+                return Ok(answer_many(definition, info, Some(requests)));
+            }
+        }
+        Ok(answer_many(definition, info, None))
+    }
+}
+
+/// What is known of a request.
+fn info<T>(request: &Request<T>) -> pb::RequestInfo {
+    let headers = request.metadata().clone().into_headers();
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let header = |name: &HeaderName| pb::Header {
+        name: name.to_string(),
+        value: headers.get_all(name).iter().map(text).collect(),
+    };
+    // Some of it has passed.
+    let timeout = Deadline::of(request).map(|deadline| deadline.remaining() + Duration::from_micros(999));
+    pb::RequestInfo {
+        request_headers: headers.keys().map(header).collect(),
+        timeout_ms: timeout.map(|timeout| timeout.as_millis() as i64),
+        requests: Vec::new(),
+    }
+}
+
+fn any(name: &str, message: &impl prost::Message) -> pb::Any {
+    pb::Any {
+        type_url: format!("type.googleapis.com/connectrpc.conformance.v1.{name}"),
+        value: message.encode_to_vec(),
+    }
+}
+
+fn metadata(headers: &[pb::Header]) -> MetadataMap {
+    let mut metadata = HeaderMap::new();
+    for header in headers {
+        for value in &header.value {
+            let name = HeaderName::from_bytes(header.name.as_bytes());
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+                metadata.append(name, value);
+            }
+        }
+    }
+    MetadataMap::from_headers(metadata)
+}
+
+/// The failure that a definition asks for.
+fn failure(error: pb::Error, info: Option<&pb::RequestInfo>, metadata: MetadataMap) -> Status {
+    let mut details = error.details;
+    details.extend(info.map(|info| any("ConformancePayload.RequestInfo", info)));
+    let message = error.message.unwrap_or_default();
+    let status = pb::Status { code: error.code, message: message.clone(), details };
+    let code = Code::from_i32(error.code);
+    Status::with_details_and_metadata(code, message, status.encode_to_vec().into(), metadata)
+}
+
+async fn answer_one(
+    definition: Option<pb::UnaryResponseDefinition>,
+    info: pb::RequestInfo,
+) -> Result<Response<pb::UnaryResponse>, Status> {
+    let definition = definition.unwrap_or_default();
+    tokio::time::sleep(Duration::from_millis(u64::from(definition.response_delay_ms))).await;
+    if let Some(error) = definition.error {
+        let mut both = definition.response_headers;
+        both.extend(definition.response_trailers);
+        return Err(failure(error, Some(&info), metadata(&both)));
+    }
+    let data = definition.response_data.unwrap_or_default();
+    let payload = pb::ConformancePayload { data, request_info: Some(info) };
+    let mut response = Response::new(pb::UnaryResponse { payload: Some(payload) });
+    *response.metadata_mut() = metadata(&definition.response_headers);
+    response.extensions_mut().insert(Trailers(metadata(&definition.response_trailers)));
+    Ok(response)
+}
+
+fn answer_many(
+    definition: pb::StreamResponseDefinition,
+    info: pb::RequestInfo,
+    requests: Option<Streaming<pb::BidiStreamRequest>>,
+) -> Response<Answers> {
+    let trailers = metadata(&definition.response_trailers);
+    let error = definition.error.map(|error| {
+        let is_alone = definition.response_data.is_empty();
+        failure(error, is_alone.then_some(&info), trailers.clone())
+    });
+    let answers = Answers {
+        left: definition.response_data.into_iter(),
+        info: Some(info),
+        error,
+        delay: Duration::from_millis(u64::from(definition.response_delay_ms)),
+        sleep: None,
+        requests,
+        is_answered: false,
+    };
+    let mut response = Response::new(answers);
+    *response.metadata_mut() = metadata(&definition.response_headers);
+    response.extensions_mut().insert(Trailers(trailers));
+    response
+}
+
+/// The answers of a stream.
+struct Answers {
+    left: std::vec::IntoIter<Vec<u8>>,
+    /// What is to be said of the requests since the answer before.
+    info: Option<pb::RequestInfo>,
+    error: Option<Status>,
+    delay: Duration,
+    sleep: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// In full duplex, each is answered by one.
+    requests: Option<Streaming<pb::BidiStreamRequest>>,
+    /// Whether the last request has its answer.
+    is_answered: bool,
+}
+
+impl Stream for Answers {
+    type Item = Result<pb::UnaryResponse, Status>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        if this.is_answered
+            && let Some(requests) = &mut this.requests
+        {
+            match Pin::new(requests).poll_next(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Err(status))) => return Poll::Ready(Some(Err(status))),
+                Poll::Ready(Some(Ok(request))) => {
+                    let info = this.info.get_or_insert_default();
+                    info.requests.push(any("BidiStreamRequest", &request));
+                    this.is_answered = false;
+                }
+                // What is left is sent without being asked for.
+                Poll::Ready(None) => this.requests = None,
+            }
+        }
+        if this.left.len() == 0 {
+            return Poll::Ready(this.error.take().map(Err));
+        }
+        if !this.delay.is_zero() {
+            let sleep = this.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(this.delay)));
+            match sleep.as_mut().poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) => this.sleep = None,
+            }
+        }
+        this.is_answered = true;
+        let data = this.left.next().unwrap_or_default();
+        let payload = pb::ConformancePayload { data, request_info: this.info.take() };
+        Poll::Ready(Some(Ok(pb::UnaryResponse { payload: Some(payload) })))
+    }
+}

@@ -1,0 +1,137 @@
+//! One port for all: gRPC, Connect, gRPC-Web and JSON, over HTTP/2 and HTTP/1.1, on the same services.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use thalweg::bytes::Bytes;
+use thalweg::interceptor::head;
+use thalweg::server::BindError;
+use thalweg::web::Web;
+use thalweg::web::body::Body;
+use thalweg::{CallOptions, Server, ServiceOptions, Status};
+use thalweg_engine::ChannelConfig;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::support::{Echo, connect, echo, raw, soon, start, until};
+
+/// Says what it wants, and reads to the end of the connection.
+async fn http1(target: &str, head: &str, body: &[u8]) -> String {
+    let mut io = TcpStream::connect(target).await.expect("a server");
+    let head = format!("{head}\r\nhost: a\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    io.write_all(&[head.as_bytes(), body].concat()).await.expect("it is open");
+    let mut answer = Vec::new();
+    soon(io.read_to_end(&mut answer)).await.expect("an answer");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Status and body of an answer over HTTP/2.
+async fn http2(target: &str, method: &str, path: &str, content_type: &str, body: &[u8]) -> (u16, Vec<u8>) {
+    let channel = thalweg_engine::Channel::new(target, ChannelConfig::default()).expect("a target");
+    let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
+    let request = request.body(Body::whole(Bytes::copy_from_slice(body))).expect("a request");
+    let answer = soon(channel.raw(request, &CallOptions::default())).await.expect("an answer");
+    let status = answer.status().as_u16();
+    let mut body = answer.into_body();
+    let mut all = Vec::new();
+    while let Some(frame) =
+        soon(std::future::poll_fn(|cx| http_body::Body::poll_frame(std::pin::Pin::new(&mut body), cx))).await
+    {
+        if let Ok(piece) = frame.expect("no error").into_data() {
+            all.extend_from_slice(&piece);
+        }
+    }
+    (status, all)
+}
+
+#[tokio::test]
+async fn one_service_by_every_way() {
+    let target = start(Server::builder().add_service(Echo::default()).web(Web::new())).await;
+    let channel = connect(&target).await;
+    assert_eq!(echo(&channel, raw("by gRPC")).await.expect("an answer").0, "by gRPC");
+
+    let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto\r\nx-echo: a";
+    let answer = http1(&target, post, b"by Connect").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nby Connect"), "{answer}");
+    assert!(answer.contains("\r\nx-echo: a\r\n"), "{answer}");
+    let by_h2 = http2(&target, "POST", "/test.Echo/Echo", "application/proto", b"by HTTP/2").await;
+    assert_eq!(by_h2, (200, b"by HTTP/2".to_vec()));
+
+    let stream = b"\0\0\0\0\x01a\0\0\0\0\x02bc";
+    let counted = http2(&target, "POST", "/test.Echo/Count", "application/connect+proto", stream).await;
+    assert_eq!(counted, (200, b"\0\0\0\0\x032 3\x02\0\0\0\x02{}".to_vec()));
+    let web = http2(&target, "POST", "/test.Echo/Chat", "application/grpc-web", stream).await;
+    assert_eq!(web, (200, [&stream[..], b"\x80\0\0\0\x10grpc-status: 0\r\n"].concat()));
+    let answer = http1(&target, "GET / HTTP/1.1", b"").await;
+    assert!(answer.contains("test.Echo"), "{answer}");
+    assert_eq!(http2(&target, "GET", "/nothing", "", b"").await.0, 404);
+}
+
+#[tokio::test]
+async fn all_calls_go_through_the_interceptors() {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&seen);
+    let counting = head(move |request| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        if request.metadata().contains_key("x-refused") {
+            return Err(Status::permission_denied("not you"));
+        }
+        Ok(request)
+    });
+    // Whatever the order in which the server is set up.
+    let server = Server::builder().web(Web::new()).interceptor(counting).add_service(Echo::default());
+    let target = start(server).await;
+    let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";
+    assert!(http1(&target, post, b"a").await.ends_with("\r\n\r\na"));
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+    let refused = http1(&target, &format!("{post}\r\nx-refused: 1"), b"a").await;
+    assert!(refused.starts_with("HTTP/1.1 403 "), "{refused}");
+    assert!(refused.ends_with(r#"{"code":"permission_denied","message":"not you"}"#), "{refused}");
+    let (_, stream) = http2(&target, "POST", "/test.Echo/Chat", "application/connect+proto", b"").await;
+    assert_eq!((stream, seen.load(Ordering::SeqCst)), (b"\x02\0\0\0\x02{}".to_vec(), 3));
+}
+
+#[tokio::test]
+async fn limits_hold_for_all() {
+    let mut options = ServiceOptions::default();
+    options.max_decoding_message_size = 10;
+    let target =
+        start(Server::builder().add_service(Echo { options, ..Echo::default() }).web(Web::new())).await;
+    let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto";
+    assert!(http1(&target, post, &[b'a'; 10]).await.starts_with("HTTP/1.1 200 "));
+    let refused = http1(&target, post, &[b'a'; 11]).await;
+    assert!(refused.starts_with("HTTP/1.1 429 ") && refused.contains("resource_exhausted"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_cancels_its_handler() {
+    let service = Echo::default();
+    let cancelled = Arc::clone(&service.cancelled);
+    let target = start(Server::builder().add_service(service).web(Web::new())).await;
+    let mut io = TcpStream::connect(&target).await.expect("a server");
+    let head = "POST /test.Echo/Echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/proto\r\n\
+                content-length: 5\r\n\r\nsleep";
+    io.write_all(head.as_bytes()).await.expect("it is open");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(cancelled.load(Ordering::SeqCst), 0);
+    drop(io);
+    until(|| cancelled.load(Ordering::SeqCst) == 1).await;
+}
+
+#[tokio::test]
+async fn deadlines_hold_for_all() {
+    let target = start(Server::builder().add_service(Echo::default()).web(Web::new())).await;
+    let post = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/proto\r\nconnect-timeout-ms: 50";
+    let late = http1(&target, post, b"sleep").await;
+    assert!(late.starts_with("HTTP/1.1 504 ") && late.contains("deadline_exceeded"), "{late}");
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_descriptors_is_told_at_the_start() {
+    let server = Server::builder().web(Web::new().descriptors(&b"\xff"[..]));
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let error = server.bind(&[address]).await.expect_err("no descriptors");
+    assert!(matches!(error, BindError::Beside(_)), "{error}");
+    assert!(error.to_string().starts_with("what is beside gRPC: the descriptors can't be used: "), "{error}");
+}
