@@ -13,6 +13,7 @@ mod interop;
 mod layering;
 mod modules;
 mod negative;
+mod openapi;
 mod outcome;
 mod peers;
 mod programs;
@@ -25,6 +26,7 @@ mod steps;
 pub(crate) mod surface;
 mod tls;
 mod tokens;
+mod web;
 
 use std::fs;
 use std::process::ExitCode;

@@ -75,6 +75,33 @@ pub(crate) fn browser(log: &Log) -> Result<PathBuf, Failure> {
     find(name).ok_or_else(|| Failure::missing(format!("{name} was installed and is not on the PATH")))
 }
 
+/// The web's own clients, from npm: a folder with a program, `run.mjs`, and all that it needs.
+pub(crate) fn web_clients(log: &Log) -> Result<PathBuf, Failure> {
+    debian("nodejs npm", &["node", "npm"], log)?;
+    let folder = workspace::suites().join("web");
+    let failed = |failure: Failure| Failure::missing(format!("the web's clients, by npm: {failure}"));
+    Job::new("npm")
+        .words("install --no-save --ignore-scripts")
+        .directory(&folder)
+        .minutes(5)
+        .run(log)
+        .map_err(failed)?;
+    let generate = Job::new(folder.join("node_modules/.bin/buf")).words("generate");
+    let path = format!(
+        "{}:{}",
+        folder.join("node_modules/.bin").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    generate
+        .arg(workspace::root().join("examples/bookstore/proto"))
+        .env("PATH", path)
+        .directory(&folder)
+        .minutes(2)
+        .run(log)
+        .map_err(failed)?;
+    Ok(folder)
+}
+
 /// Installs Debian packages unless each of `programs` is there already.
 pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(), Failure> {
     if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages, log) }

@@ -21,8 +21,8 @@ struct Layer {
     beside: &'static [&'static str],
 }
 
-/// `cli -> lab -> thalweg -> engine -> http2`; `tonic -> engine`; `build` and `link` depend on none of
-/// them; cli and lab use `link`, and so do the library's tests.
+/// `cli -> lab -> thalweg -> engine -> http2`; `tonic -> engine`; `thalweg -> web -> engine`, `web -> protobuf`;
+/// `build` and `link` depend on none of them; cli and lab use `link`, and so do the library's tests.
 const LAYERS: &[Layer] = &[
     Layer {
         name: "thalweg-cli",
@@ -47,7 +47,13 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-tonic", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-build"] },
     // Tests with generated code, which names that crate.
     Layer { name: "thalweg-tonic-tests", normal: &["thalweg-tonic"], beside: &[] },
-    Layer { name: "thalweg", normal: &["thalweg-engine"], beside: &["thalweg-sim", "thalweg-link"] },
+    // The suite of Connect's runs against an example of the library's, which compiles the suite's own .proto files.
+    Layer {
+        name: "thalweg",
+        normal: &["thalweg-engine", "thalweg-web"],
+        beside: &["thalweg-sim", "thalweg-link", "thalweg-protobuf"],
+    },
+    Layer { name: "thalweg-web", normal: &["thalweg-engine", "thalweg-protobuf"], beside: &[] },
     Layer { name: "thalweg-engine", normal: &["thalweg-http2"], beside: &["thalweg-sim", "thalweg-link"] },
     // A network for any protocol: it knows nothing of ours.
     Layer { name: "thalweg-link", normal: &[], beside: &[] },
@@ -55,8 +61,17 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-protobuf", normal: &[], beside: &[] },
     // Its tests compile what it generates, which needs the library.
     Layer { name: "thalweg-build", normal: &[], beside: &["thalweg"] },
-    Layer { name: "thalweg-sim", normal: &["thalweg", "thalweg-http2", "thalweg-protobuf"], beside: &[] },
+    Layer {
+        name: "thalweg-sim",
+        normal: &["thalweg", "thalweg-http2", "thalweg-protobuf", "thalweg-web"],
+        beside: &[],
+    },
     Layer { name: "thalweg-examples", normal: &["thalweg"], beside: &["thalweg-services", "thalweg-build"] },
+    Layer {
+        name: "thalweg-bookstore",
+        normal: &[],
+        beside: &["thalweg", "thalweg-services", "thalweg-build"],
+    },
     Layer {
         name: "thalweg-chat",
         normal: &[],
@@ -73,6 +88,7 @@ const FORBIDDEN_IN_TREE: &[(&str, &[&str], &str)] = &[
     ("thalweg-engine", &["tonic", "prost", "buffa"], "it knows no message type, and no type of a face"),
     ("thalweg-engine", TRANSPORTS, "it is one itself"),
     ("thalweg-tonic", &["prost", "hyper-timeout"], "it knows no message type, and is tonic's channel itself"),
+    ("thalweg-web", &["tonic", "prost", "buffa"], "its messages are wire bytes, and it knows no face"),
     ("thalweg-services", TRANSPORTS, "tonic lends its vocabulary, not its transport"),
     ("thalweg", TRANSPORTS, "tonic lends its vocabulary, not its transport"),
     (
@@ -114,6 +130,31 @@ const PURITY: &[Purity] = &[
         folder: "crates/engine/src/grpc",
         forbidden: CLOCKS_AND_SOCKETS,
         why: "grpc/ is pure: bytes in, bytes out",
+    },
+    Purity {
+        folder: "crates/web/src/connect",
+        forbidden: CLOCKS_AND_SOCKETS,
+        why: "connect/ is pure: bytes in, bytes out",
+    },
+    Purity {
+        folder: "crates/web/src/grpc_web",
+        forbidden: CLOCKS_AND_SOCKETS,
+        why: "grpc_web/ is pure: bytes in, bytes out",
+    },
+    Purity {
+        folder: "crates/web/src/transcoding",
+        forbidden: CLOCKS_AND_SOCKETS,
+        why: "transcoding/ is pure: bytes in, bytes out",
+    },
+    Purity {
+        folder: "crates/web/src/openapi",
+        forbidden: CLOCKS_AND_SOCKETS,
+        why: "openapi/ is pure: a document is a function of a schema",
+    },
+    Purity {
+        folder: "crates/web/src/page",
+        forbidden: CLOCKS_AND_SOCKETS,
+        why: "page/ is pure: the page is a function of a schema",
     },
 ];
 

@@ -8,8 +8,9 @@ use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
 const FEATURES: &str = "thalweg/buffa,thalweg/opentelemetry,thalweg/tls,thalweg/tls-webpki-roots,thalweg/tower,\
-     thalweg/zstd,thalweg-build/buffa,\
-     thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection";
+     thalweg/web,thalweg/zstd,thalweg-build/buffa,\
+     thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection,\
+     thalweg-web/zstd";
 
 pub(super) fn format(log: &Log) -> Result<String, Failure> {
     component("cargo-fmt", "rustfmt")?;

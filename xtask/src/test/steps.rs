@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    conformance, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative, peers, programs,
-    rebuild, report, rust, services, surface, tls,
+    conformance, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative, openapi, peers,
+    programs, rebuild, report, rust, services, surface, tls, web,
 };
 use crate::job::{Failure, Log};
 
@@ -81,7 +81,8 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "tests",
         proves: "unit tests, simulations over seeds, fuzzing, doc tests, with the library's optional features; the \
-                 lab's tests draw its report in a browser",
+                 lab's tests draw its report in a browser, and those of `crates/web` call all four types of \
+                 methods from the page of the services",
         needs: "Chromium",
         sequence: Builds,
         after: &[],
@@ -224,6 +225,16 @@ pub(super) const STEPS: &[Step] = &[
         run: examples::check,
     },
     Step {
+        name: "web",
+        proves: "the commands of the bookstore's README print what it says, by grpcurl and curl; \
+                 `@connectrpc/connect-web` and Google's `grpc-web` call the bookstore from a page in Chromium: Connect \
+                 by POST and GET, JSON and binary, gRPC-Web, streams, errors, deadlines",
+        needs: "Go, curl, Node, Chromium",
+        sequence: Suites,
+        after: &["tests"],
+        run: web::check,
+    },
+    Step {
         name: "conformance",
         proves: "our Protobuf engine passes the official conformance suite 36.2, required and recommended \
                  cases: binary \
@@ -232,6 +243,15 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["tests"],
         run: conformance::check,
+    },
+    Step {
+        name: "openapi",
+        proves: "openapi-spec-validator accepts the documents of OpenAPI 3.1 that are made of eight `.proto` files, \
+                 with names of JSON and of the schema, and finds what is broken in them by hand",
+        needs: "Python",
+        sequence: Suites,
+        after: &["tests"],
+        run: openapi::check,
     },
     Step {
         name: "h2specd",

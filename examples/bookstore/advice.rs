@@ -1,0 +1,13 @@
+//! Which books answer a question.
+
+use crate::proto::Book;
+
+/// Those whose title or author has one of its words.
+pub(crate) fn about(question: &str, books: Vec<Book>) -> Vec<Book> {
+    let words: Vec<String> = question.split_whitespace().map(str::to_lowercase).collect();
+    let answers = |book: &Book| {
+        let text = format!("{} {}", book.title, book.author).to_lowercase();
+        words.iter().any(|word| text.contains(word))
+    };
+    books.into_iter().filter(answers).collect()
+}

@@ -1,0 +1,62 @@
+//! A bookstore: one service, called by gRPC, Connect, gRPC-Web and plain JSON on one port, and the shop's own pages
+//! beside it. `cargo run --example bookstore [ADDRESS]`; what to ask it is in its README.
+
+mod advice;
+mod names;
+mod pages;
+mod proto;
+mod service;
+mod store;
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use thalweg::Server;
+use thalweg::web::Web;
+use thalweg::web::cors::{Cors, Origins};
+use thalweg_services::reflection::Reflection;
+
+use proto::bookstore_server::BookstoreServer;
+use service::Service;
+use store::Store;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(std::env::args().nth(1)).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bookstore: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(address: Option<String>) -> Result<(), Box<dyn Error>> {
+    let address: SocketAddr = match address {
+        Some(address) => {
+            address.parse().map_err(|_| format!("{address:?} is no address like 127.0.0.1:8080"))?
+        }
+        None => ([127, 0, 0, 1], 8080).into(),
+    };
+    let store = Arc::new(Store::with_some_books());
+    let web = Web::new()
+        // The shop's own pages have all paths that the service has not.
+        .fallback(pages::router(Arc::clone(&store)))
+        .openapi(true)
+        .docs(true)
+        // Pages of other origins may call the service, but not with this one's cookies.
+        .cors(Cors { origins: Origins::Any, ..Cors::default() });
+    // For grpcurl and its like.
+    let reflection = Reflection::builder().descriptors(proto::FILE_DESCRIPTOR_SET).build()?;
+    let server = Server::builder()
+        .add_service(BookstoreServer::new(Service::new(store)))
+        .add_service(reflection)
+        .web(web)
+        .bind(address)
+        .await?;
+    println!("the bookstore is at http://{}", server.local_addresses()[0]);
+    server.serve_until(async { drop(tokio::signal::ctrl_c().await) }).await?;
+    Ok(())
+}

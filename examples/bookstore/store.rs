@@ -1,0 +1,157 @@
+//! The shelves and their books, in memory: [`Store`].
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::broadcast;
+use tonic::Status;
+
+use crate::names;
+use crate::proto::shelf_event::Event;
+use crate::proto::{Book, Shelf};
+
+#[derive(Default)]
+pub(crate) struct Store(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    shelves: BTreeMap<u32, Shelved>,
+    last_shelf: u32,
+}
+
+struct Shelved {
+    theme: String,
+    books: BTreeMap<u32, Book>,
+    last_book: u32,
+    events: broadcast::Sender<Event>,
+}
+
+/// How many events a customer may be behind.
+const EVENTS_MAX: usize = 64;
+
+impl Store {
+    /// With two shelves, for those who come to look.
+    pub(crate) fn with_some_books() -> Self {
+        /// Author, title and pages.
+        type Some = (&'static str, &'static str, i32);
+        const BOOKS: [(&str, &[Some]); 2] = [
+            ("rivers", &[("Mark Twain", "Life on the Mississippi", 624), ("Claudio Magris", "Danube", 416)]),
+            ("machines", &[("Ada Lovelace", "Notes on the Analytical Engine", 66)]),
+        ];
+        let store = Self::default();
+        for (theme, books) in BOOKS {
+            let shelf = store.add_shelf(theme.to_owned());
+            for (author, title, pages) in books {
+                let book = Book {
+                    author: (*author).to_owned(),
+                    title: (*title).to_owned(),
+                    pages: *pages,
+                    ..Book::default()
+                };
+                store.add_book(&shelf.name, book).expect("the shelf is there");
+            }
+        }
+        store
+    }
+
+    pub(crate) fn shelves(&self) -> Vec<Shelf> {
+        self.lock().shelves.iter().map(|(number, shelved)| shelved.shelf(*number)).collect()
+    }
+
+    pub(crate) fn add_shelf(&self, theme: String) -> Shelf {
+        let mut inner = self.lock();
+        inner.last_shelf += 1;
+        let number = inner.last_shelf;
+        let events = broadcast::Sender::new(EVENTS_MAX);
+        let shelved = Shelved { theme, books: BTreeMap::new(), last_book: 0, events };
+        let shelf = shelved.shelf(number);
+        inner.shelves.insert(number, shelved);
+        shelf
+    }
+
+    pub(crate) fn books(&self, shelf: &str) -> Result<Vec<Book>, Status> {
+        Ok(self.lock().shelf(shelf)?.1.books.values().cloned().collect())
+    }
+
+    pub(crate) fn all_books(&self) -> Vec<Book> {
+        self.lock().shelves.values().flat_map(|shelved| shelved.books.values().cloned()).collect()
+    }
+
+    pub(crate) fn book(&self, name: &str) -> Result<Book, Status> {
+        Ok(self.lock().book(name)?.1.clone())
+    }
+
+    pub(crate) fn add_book(&self, shelf: &str, book: Book) -> Result<Book, Status> {
+        let mut inner = self.lock();
+        let (number, shelved) = inner.shelf(shelf)?;
+        shelved.last_book += 1;
+        let book = Book { name: format!("shelves/{number}/books/{}", shelved.last_book), ..book };
+        shelved.books.insert(shelved.last_book, book.clone());
+        shelved.tell(Event::Put(book.clone()));
+        Ok(book)
+    }
+
+    /// Changes a book, all at once.
+    pub(crate) fn update(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut Book) -> Result<(), Status>,
+    ) -> Result<Book, Status> {
+        let mut inner = self.lock();
+        let (shelved, book) = inner.book(name)?;
+        let mut changed = book.clone();
+        change(&mut changed)?;
+        *book = changed.clone();
+        // Nobody listens to most shelves.
+        let _ = shelved.send(Event::Put(changed.clone()));
+        Ok(changed)
+    }
+
+    pub(crate) fn take_book(&self, name: &str) -> Result<(), Status> {
+        let mut inner = self.lock();
+        inner.book(name)?;
+        let (shelf, book) = names::book(name)?;
+        if let Some(shelved) = inner.shelves.get_mut(&shelf) {
+            shelved.books.remove(&book);
+            shelved.tell(Event::Taken(name.to_owned()));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn events(&self, shelf: &str) -> Result<broadcast::Receiver<Event>, Status> {
+        Ok(self.lock().shelf(shelf)?.1.events.subscribe())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn shelf(&mut self, name: &str) -> Result<(u32, &mut Shelved), Status> {
+        let number = names::shelf(name)?;
+        let shelved = self.shelves.get_mut(&number);
+        Ok((number, shelved.ok_or_else(|| Status::not_found(format!("there is no {name}")))?))
+    }
+
+    /// A book, and whom its shelf tells.
+    fn book(&mut self, name: &str) -> Result<(&broadcast::Sender<Event>, &mut Book), Status> {
+        let (shelf, book) = names::book(name)?;
+        let found = self.shelves.get_mut(&shelf).and_then(|shelved| {
+            let book = shelved.books.get_mut(&book)?;
+            Some((&shelved.events, book))
+        });
+        found.ok_or_else(|| Status::not_found(format!("there is no {name}")))
+    }
+}
+
+impl Shelved {
+    fn shelf(&self, number: u32) -> Shelf {
+        Shelf { name: format!("shelves/{number}"), theme: self.theme.clone() }
+    }
+
+    fn tell(&self, event: Event) {
+        // Nobody listens to most shelves.
+        let _ = self.events.send(event);
+    }
+}
