@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 use thalweg_engine::raw::{OutgoingBody, Trailers};
 use thalweg_engine::{Code, RawBody, Status};
@@ -15,16 +14,11 @@ use crate::compression::too_large;
 use crate::http1::received_body::ReceivedBody;
 
 /// The body of a request or an answer, whatever it is made of and whichever version of HTTP carries it.
-#[derive(Default)]
 pub struct Body(Kind);
 
-#[derive(Default)]
 enum Kind {
-    #[default]
-    Empty,
-    Whole(Bytes, Trailers),
-    /// From a connection of HTTP/2.
-    Received(RawBody),
+    /// Whole, or from a connection of HTTP/2.
+    Raw(RawBody),
     /// From one of HTTP/1.1.
     Http1(ReceivedBody),
     Other(Pin<Box<dyn http_body::Body<Data = Bytes, Error = Status> + Send>>),
@@ -35,8 +29,8 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Body {
     /// One without anything.
-    pub const fn empty() -> Self {
-        Self(Kind::Empty)
+    pub fn empty() -> Self {
+        RawBody::default().into()
     }
 
     /// Bytes, and nothing behind them.
@@ -46,7 +40,7 @@ impl Body {
 
     /// Bytes, and what follows them.
     pub(crate) fn with_trailers(bytes: Bytes, trailers: Trailers) -> Self {
-        Self(Kind::Whole(bytes, trailers))
+        RawBody::whole(bytes, trailers).into()
     }
 
     /// Any body as one of this type. An error of it is a [`Status`] if it is one, or has one as its source; else it is
@@ -76,18 +70,9 @@ impl Body {
 
     /// All of it, where it is known to be there; it is empty then.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
-        match std::mem::take(&mut self.0) {
-            Kind::Empty => Some((Bytes::new(), Trailers::None)),
-            Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
-            Kind::Received(mut body) => {
-                let whole = body.take_whole();
-                self.0 = Kind::Received(body);
-                whole
-            }
-            other @ (Kind::Http1(_) | Kind::Other(_)) => {
-                self.0 = other;
-                None
-            }
+        match &mut self.0 {
+            Kind::Raw(body) => body.take_whole(),
+            Kind::Http1(_) | Kind::Other(_) => None,
         }
     }
 
@@ -139,16 +124,7 @@ impl http_body::Body for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         match &mut self.0 {
-            Kind::Empty => Poll::Ready(None),
-            Kind::Whole(bytes, _) if !bytes.is_empty() => {
-                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
-            }
-            Kind::Whole(_, trailers) => {
-                let fields: Option<HeaderMap> = std::mem::take(trailers).into_fields();
-                self.0 = Kind::Empty;
-                Poll::Ready(fields.map(|fields| Ok(Frame::trailers(fields))))
-            }
-            Kind::Received(body) => Pin::new(body).poll_frame(cx),
+            Kind::Raw(body) => Pin::new(body).poll_frame(cx),
             Kind::Http1(body) => Pin::new(body).poll_frame(cx),
             Kind::Other(body) => body.as_mut().poll_frame(cx),
         }
@@ -156,9 +132,7 @@ impl http_body::Body for Body {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Empty => true,
-            Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
-            Kind::Received(body) => body.is_end_stream(),
+            Kind::Raw(body) => body.is_end_stream(),
             Kind::Http1(body) => body.is_end_stream(),
             Kind::Other(body) => body.is_end_stream(),
         }
@@ -166,9 +140,7 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Empty => SizeHint::with_exact(0),
-            Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Received(body) => body.size_hint(),
+            Kind::Raw(body) => body.size_hint(),
             Kind::Http1(body) => body.size_hint(),
             Kind::Other(body) => body.size_hint(),
         }
@@ -203,18 +175,22 @@ impl From<String> for Body {
     }
 }
 
+impl Default for Body {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
 impl From<RawBody> for Body {
     fn from(body: RawBody) -> Self {
-        Self(Kind::Received(body))
+        Self(Kind::Raw(body))
     }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Empty => f.write_str("Body(empty)"),
-            Kind::Whole(bytes, _) => write!(f, "Body({} bytes)", bytes.len()),
-            Kind::Received(body) => write!(f, "Body({body:?})"),
+            Kind::Raw(body) => write!(f, "Body({body:?})"),
             Kind::Http1(_) | Kind::Other(_) => f.write_str("Body(it comes)"),
         }
     }

@@ -10,6 +10,7 @@ use thalweg_protobuf::{Schema, json};
 use super::methods::Methods;
 use crate::codec::CodecOptions;
 use crate::connect::{DetailJson, ToJson};
+use crate::transcoding::{Rules, RulesError};
 
 /// The methods, and how their messages are read and written.
 pub(crate) struct Context {
@@ -31,6 +32,18 @@ impl Context {
             serde_json::from_slice(&json).ok()
         });
         Context { calls, methods, schema, options, detail_json }
+    }
+
+    /// The annotations of all services that have descriptors.
+    ///
+    /// # Errors
+    /// See [`RulesError`].
+    pub(crate) fn rules(&self) -> Result<Rules, RulesError> {
+        let services = self.methods.services();
+        Rules::new(
+            &self.schema,
+            services.into_iter().filter(|service| self.schema.service(service).is_some()),
+        )
     }
 
     pub(crate) fn detail_json(&self) -> DetailJson<'_> {

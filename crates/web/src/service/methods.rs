@@ -7,11 +7,11 @@ use std::sync::{Arc, LazyLock};
 use bytes::Bytes;
 use thalweg_engine::server::{LocalCalls, ServerMethod};
 use thalweg_engine::{Code, Encoding, EncodingSet, ServiceOptions, Status};
-use thalweg_protobuf::wire::{Reader, Tag, WireError, WireType};
 use thalweg_protobuf::{MessageType, Schema};
 
 use crate::codec::{Codec, CodecOptions};
 use crate::compression::Compression;
+use crate::options;
 
 /// All methods by their paths.
 #[derive(Debug)]
@@ -34,10 +34,6 @@ struct Types {
     has_no_side_effects: bool,
 }
 
-/// The field of `google.protobuf.MethodOptions`, and its value that lets GET call a method.
-const IDEMPOTENCY_LEVEL: Tag = Tag::new(34, WireType::Varint);
-const NO_SIDE_EFFECTS: u64 = 1;
-
 impl Methods {
     pub(crate) fn new(calls: &LocalCalls, schema: &Schema) -> Methods {
         let method = |served: Arc<ServerMethod>| {
@@ -46,7 +42,7 @@ impl Methods {
                 schema: schema.clone(),
                 input: method.input().full_name().into(),
                 output: method.output().full_name().into(),
-                has_no_side_effects: has_no_side_effects(method.options()).unwrap_or_default(),
+                has_no_side_effects: options::has_no_side_effects(method),
             });
             (path.clone(), Arc::new(Method { path, served: Some(served), types }))
         };
@@ -64,19 +60,6 @@ impl Methods {
         services.dedup();
         services
     }
-}
-
-fn has_no_side_effects(options: &[u8]) -> Result<bool, WireError> {
-    const SKIP_DEPTH_MAX: usize = 100;
-    let mut level = 0;
-    let mut reader = Reader::new(options);
-    while !reader.is_empty() {
-        match reader.tag()? {
-            IDEMPOTENCY_LEVEL => level = reader.varint()?,
-            tag => reader.skip(tag, SKIP_DEPTH_MAX)?,
-        }
-    }
-    Ok(level == NO_SIDE_EFFECTS)
 }
 
 impl fmt::Debug for Method {

@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::content_type::application;
 use crate::openapi::{self, Info};
 use crate::page::Page;
-use crate::transcoding::{Rules, RulesError};
+use crate::transcoding::RulesError;
 
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -47,9 +47,7 @@ impl Pages {
         }
         let print = &context.options.print;
         let info = Info { schema_names: print.schema_names, enum_numbers: print.enum_numbers, ..info };
-        let services = context.methods.services();
-        let described = services.into_iter().filter(|service| context.schema.service(service).is_some());
-        let rules = Rules::new(&context.schema, described)?;
+        let rules = context.rules()?;
         let openapi = options.openapi.then(|| openapi::document(&rules, &info).into());
         let docs = options.docs.then(|| Page::new(&rules, &info));
         Ok(Pages { front, openapi, docs })

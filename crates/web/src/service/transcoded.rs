@@ -21,7 +21,7 @@ use http_body::Body as _;
 use super::context::Context;
 use super::response::ResponseFuture;
 use crate::body::Body;
-use crate::transcoding::{self, RequestOptions, RoutePlace, Router, Rules, RulesError};
+use crate::transcoding::{self, RequestOptions, RoutePlace, Router, RulesError};
 use call::Call;
 use target::{Routes, Target};
 
@@ -52,9 +52,7 @@ impl Transcoded {
     /// # Errors
     /// See [`RulesError`].
     pub(super) fn new(context: &Arc<Context>, requests: &RequestOptions) -> Result<Transcoded, RulesError> {
-        let services = context.methods.services();
-        let described = services.into_iter().filter(|service| context.schema.service(service).is_some());
-        let router = Router::new(Rules::new(&context.schema, described)?);
+        let router = Router::new(context.rules()?);
         let rules = router.rules();
         let targets = rules.bindings().iter().map(|binding| Target::of(context, rules, binding)).collect();
         let request_options = RequestOptions { parse: context.options.parse.clone(), ..requests.clone() };
