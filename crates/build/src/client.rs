@@ -1,6 +1,7 @@
 //! The client's module of a service.
 
 use prost_build::{Method, Service};
+use prost_types::method_options::IdempotencyLevel;
 
 use crate::name::{ServiceNames, client_method, method_static};
 use crate::service::{CallType, MODULE_LINTS, ServiceOptions, deprecation};
@@ -127,9 +128,13 @@ fn method_descriptor(method: &Method, service: &str, options: &ServiceOptions) -
     } else {
         String::new()
     };
+    let side_effects = match method.options.idempotency_level() {
+        IdempotencyLevel::NoSideEffects => ".without_side_effects()",
+        IdempotencyLevel::IdempotencyUnknown | IdempotencyLevel::Idempotent => "",
+    };
     format!(
         "/// `{path}`
-        pub static {name}: thalweg::Method = thalweg::Method::new(\"{path}\"){content_subtype};\n"
+        pub static {name}: thalweg::Method = thalweg::Method::new(\"{path}\"){content_subtype}{side_effects};\n"
     )
 }
 

@@ -9,13 +9,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 
 use crate::connection::{self, Connection, Keepalive};
-use crate::executor::{ExecutorError, ExecutorOptions};
+use crate::destination::{ConnectError, Destination, Wanted};
+use crate::executor::ExecutorOptions;
 use crate::grpc::compression::EncodingSet;
 use crate::grpc::request;
-use crate::grpc::user_agent::{self, InvalidUserAgent};
 use crate::lanes::{
-    Backoff, ConnectionOptions, Connector, Lane, LaneSet, Lanes, Security, ServiceConfig, ServiceConfigError,
-    Target, TargetError, Tended, Transport, Upkeep,
+    Backoff, ConnectionOptions, Connector, Lane, LaneSet, Lanes, ServiceConfig, Tended, Transport, Upkeep,
 };
 use crate::measure::{self, CallMeasure, ChannelMeasure};
 use crate::method::Method;
@@ -24,7 +23,7 @@ use crate::random::random_unit;
 use crate::request_heads::{Origin, RequestHeadAsItIs, RequestHeads, RequestHeadsAsTheyAre};
 use crate::server_address::ServerAddress;
 #[cfg(feature = "tls")]
-use crate::tls::{ClientTlsConfig, TlsError};
+use crate::tls::ClientTlsConfig;
 
 /// A handle to a gRPC target. Cheap to clone; clones share its connections.
 ///
@@ -157,6 +156,20 @@ impl ChannelConfig {
         self.jitter = unit;
     }
 
+    /// What there is to be said of whom to connect to.
+    pub(crate) fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            authority: self.authority.as_deref(),
+            user_agent: &self.user_agent,
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        }
+    }
+
+    pub(crate) fn transport(&self) -> Transport {
+        self.transport.clone()
+    }
+
     /// Measures calls, connections and lanes.
     #[cfg(feature = "opentelemetry")]
     pub fn set_metrics(&mut self, metrics: crate::Metrics) {
@@ -179,28 +192,15 @@ impl Channel {
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn new(target: &str, config: ChannelConfig) -> Result<Self, ConnectError> {
-        let target = Target::parse(target)?;
+        let Destination {
+            target,
+            scheme,
+            authority,
+            user_agent,
+            #[cfg(feature = "tls")]
+            tls,
+        } = Destination::new(target, config.wanted())?;
         let measure = ChannelMeasure::new(&config.measure, || target.canonical());
-        #[cfg(feature = "tls")]
-        let (tls, tls_name) = {
-            let config = tls_for(&target, config.tls)?;
-            let name = config.as_ref().and_then(|tls| tls.name().map(str::to_owned));
-            (config, name)
-        };
-        #[cfg(not(feature = "tls"))]
-        let tls_name = no_tls_for(&target)?;
-        let authority = config.authority.or(tls_name).unwrap_or_else(|| target.authority());
-        #[cfg(feature = "tls")]
-        let tls = tls.map(|tls| tls.prepare(host_of(&authority))).transpose()?;
-        #[cfg(feature = "tls")]
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        #[cfg(not(feature = "tls"))]
-        let scheme = "http";
-        let legal = |b: u8| b.is_ascii_graphic() && b != b'/';
-        if authority.is_empty() || !authority.bytes().all(legal) {
-            return Err(ConnectError::Authority(authority));
-        }
-        let user_agent = user_agent::for_application(&config.user_agent)?;
         let service_config = config.service_config.as_deref().map(ServiceConfig::parse).transpose()?;
         let mut lanes = config.lanes;
         if let Some(scaling) = service_config.unwrap_or_default().connection_scaling {
@@ -355,65 +355,5 @@ impl fmt::Debug for Channel {
             .field("authority", &self.shared.authority)
             .field("lanes", &self.lanes())
             .finish_non_exhaustive()
-    }
-}
-
-/// Why there is no channel.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The target can't be understood.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The authority can't be sent.
-    #[error("`{0}` is not an authority: write host:port")]
-    Authority(String),
-    /// The user agent can't be sent.
-    #[error(transparent)]
-    UserAgent(#[from] InvalidUserAgent),
-    /// The service config can't be understood.
-    #[error(transparent)]
-    ServiceConfig(#[from] ServiceConfigError),
-    /// The channel's own threads can't run.
-    #[error("the channel's threads: {0}")]
-    Threads(#[from] ExecutorError),
-    /// TLS can't be set up.
-    #[cfg(feature = "tls")]
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// No address of the target could be connected to.
-    #[error("{0}")]
-    Unavailable(String),
-}
-
-/// What TLS connections to `target` have, if they have it.
-#[cfg(feature = "tls")]
-fn tls_for(target: &Target, asked: Option<ClientTlsConfig>) -> Result<Option<ClientTlsConfig>, TargetError> {
-    match (target.security(), asked) {
-        (Security::Tls, asked) => Ok(Some(asked.unwrap_or_default())),
-        (Security::Plain, Some(_)) => {
-            Err(TargetError::new(target, "http:// is without TLS, and this channel is set up with it"))
-        }
-        (Security::Plain | Security::Unsaid, asked) => Ok(asked),
-    }
-}
-
-#[cfg(not(feature = "tls"))]
-fn no_tls_for(target: &Target) -> Result<Option<String>, TargetError> {
-    match target.security() {
-        Security::Tls => {
-            Err(TargetError::new(target, "TLS needs the feature `tls`, which is not compiled in"))
-        }
-        Security::Plain | Security::Unsaid => Ok(None),
-    }
-}
-
-/// An authority without its port.
-#[cfg(feature = "tls")]
-fn host_of(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        // Colons of an IPv6 address stand in brackets.
-        Some((host, port)) if !port.contains(']') => host,
-        _ => authority,
     }
 }

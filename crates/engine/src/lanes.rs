@@ -5,8 +5,10 @@
 //!     └──wait──► WaitTicket ──► the queue for a free stream
 //! ```
 
+mod addresses;
 mod backoff;
 mod connecting;
+mod dialer;
 mod endpoint;
 mod lane;
 mod number;
@@ -20,7 +22,9 @@ mod upkeep;
 mod wait_ticket;
 
 pub use backoff::Backoff;
+pub use connecting::ByteStream;
 pub(crate) use connecting::{ConnectionOptions, Connector, Transport};
+pub(crate) use dialer::Dialer;
 pub(crate) use lane::Lane;
 pub use number::Lanes;
 pub(crate) use service_config::ServiceConfig;

@@ -28,12 +28,14 @@
 //! 7. `lanes/endpoint.rs`: head, message and trailers come to the call's slot, and its caller is woken.
 
 mod buffers;
+mod byte_streams;
 mod call_context;
 mod calls;
 mod chain;
 mod channel;
 mod connection;
 mod connection_info;
+mod destination;
 mod encode;
 mod executor;
 mod grpc;
@@ -57,13 +59,15 @@ pub mod wire;
 
 pub use thalweg_http2 as http2;
 
+pub use byte_streams::ByteStreams;
 pub use calls::{Exchange, UnaryReply};
 pub use chain::Chain;
-pub use channel::{Channel, ChannelConfig, ConnectError, LaneSnapshot};
+pub use channel::{Channel, ChannelConfig, LaneSnapshot};
 #[cfg(feature = "testing")]
 pub use connection::settle_alone;
 pub use connection::{Incoming, Keepalive, KeepalivePolicy, RawBody};
 pub use connection_info::ConnectionInfo;
+pub use destination::ConnectError;
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};
@@ -72,7 +76,7 @@ pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
 pub use grpc::timeout::request_timeout;
 pub use grpc::user_agent::InvalidUserAgent;
-pub use lanes::{Backoff, Lanes, ServiceConfigError, TargetError};
+pub use lanes::{Backoff, ByteStream, Lanes, ServiceConfigError, TargetError};
 #[cfg(feature = "opentelemetry")]
 pub use measure::{Metrics, Traces};
 pub use method::{InvalidPath, Method};

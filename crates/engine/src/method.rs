@@ -20,6 +20,7 @@ pub struct Method {
     path: Cow<'static, str>,
     /// Empty if nothing is said of it.
     content_subtype: &'static str,
+    has_side_effects: bool,
     /// 0 until asked for: names the method in the caches of channels.
     id: AtomicU32,
 }
@@ -27,14 +28,15 @@ pub struct Method {
 impl Clone for Method {
     /// The clone is the same method to the caches of channels.
     fn clone(&self) -> Self {
-        Self { path: self.path.clone(), content_subtype: self.content_subtype, id: AtomicU32::new(self.id()) }
+        let Self { content_subtype, has_side_effects, .. } = *self;
+        Self { path: self.path.clone(), content_subtype, has_side_effects, id: AtomicU32::new(self.id()) }
     }
 }
 
 impl Method {
     /// The method at `path`, which must be `/service/method`; [`Method::from_path`] checks it.
     pub const fn new(path: &'static str) -> Self {
-        Self { path: Cow::Borrowed(path), content_subtype: "", id: AtomicU32::new(0) }
+        Self::of_path(Cow::Borrowed(path))
     }
 
     /// The same method for messages of another format than Protobuf: its calls have the content type
@@ -57,6 +59,20 @@ impl Method {
         self
     }
 
+    /// The same method, known to change nothing at its server: `idempotency_level = NO_SIDE_EFFECTS` in its `.proto`
+    /// file. Protocols that can make use of that may call it by GET.
+    ///
+    /// ```
+    /// # use thalweg_engine as thalweg;
+    /// static FIND: thalweg::Method = thalweg::Method::new("/quotes.Quotes/Find").without_side_effects();
+    /// assert!(!FIND.has_side_effects());
+    /// ```
+    #[must_use]
+    pub const fn without_side_effects(mut self) -> Self {
+        self.has_side_effects = false;
+        self
+    }
+
     /// The method at a path given at run time: `/service/method`, `service/method` or `service.method`.
     pub fn from_path(path: &str) -> Result<Self, InvalidPath> {
         let invalid = || InvalidPath { path: path.to_owned() };
@@ -66,13 +82,16 @@ impl Method {
         if !legal(service) || !legal(name) {
             return Err(invalid());
         }
-        let path = Cow::Owned(format!("/{service}/{name}"));
-        Ok(Self { path, content_subtype: "", id: AtomicU32::new(0) })
+        Ok(Self::of_path(Cow::Owned(format!("/{service}/{name}"))))
     }
 
     /// Whatever is at `path`, gRPC or not.
     pub(crate) fn at(path: &str) -> Self {
-        Self { path: Cow::Owned(path.to_owned()), content_subtype: "", id: AtomicU32::new(0) }
+        Self::of_path(Cow::Owned(path.to_owned()))
+    }
+
+    const fn of_path(path: Cow<'static, str>) -> Self {
+        Self { path, content_subtype: "", has_side_effects: true, id: AtomicU32::new(0) }
     }
 
     /// `/package.Service/Method`.
@@ -83,6 +102,11 @@ impl Method {
     /// What content types say its messages are, behind `application/grpc+`; empty where they say nothing.
     pub fn content_subtype(&self) -> &'static str {
         self.content_subtype
+    }
+
+    /// Whether it may change something at its server, as far as is known.
+    pub fn has_side_effects(&self) -> bool {
+        self.has_side_effects
     }
 
     /// The path, to keep.

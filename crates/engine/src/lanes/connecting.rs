@@ -2,15 +2,15 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use std::{fmt, io};
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
+use super::addresses::{Addresses, Step};
 use super::backoff::Backoff;
 use super::endpoint::ClientEndpoint;
 use super::owner::ConnectionOwner;
@@ -65,9 +65,21 @@ pub(crate) enum Transport {
     /// Sockets, to the addresses of the target.
     Sockets,
     /// What the application connects by itself.
-    Custom(Arc<OpenCustom>),
+    Custom {
+        /// With HTTP/2 on them.
+        open: Arc<OpenCustom>,
+        /// As they are.
+        dial: Arc<DialCustom>,
+    },
 }
 
+/// What bytes are read from and written to.
+pub trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<IO: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for IO {}
+
+type DialCustom = dyn Fn() -> Dialing + Send + Sync;
+type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send>>;
 type OpenCustom = dyn Fn(String, ConnectionOptions, Owner, Step) -> Opening + Send + Sync;
 type Owner = Weak<dyn ConnectionOwner>;
 type Opening = Pin<Box<dyn Future<Output = Result<Arc<Connection>, Status>> + Send>>;
@@ -79,13 +91,20 @@ impl Transport {
         Fut: Future<Output = io::Result<IO>> + Send + 'static,
         IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        Self::Custom(Arc::new(move |peer, options, owner, step| {
+        let connect = Arc::new(connect);
+        let dialing = Arc::clone(&connect);
+        let open: Arc<OpenCustom> = Arc::new(move |peer, options, owner, step| {
             let connecting = connect();
             Box::pin(async move {
                 let io = connecting.await.map_err(|error| refused(&peer, &error))?;
                 open(io, peer, options, owner, &step).await
             })
-        }))
+        });
+        let dial: Arc<DialCustom> = Arc::new(move || {
+            let connecting = dialing();
+            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn ByteStream>) })
+        });
+        Self::Custom { open, dial }
     }
 }
 
@@ -93,104 +112,27 @@ impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Sockets => "Sockets",
-            Self::Custom(_) => "Custom",
+            Self::Custom { .. } => "Custom",
         })
-    }
-}
-
-/// How far an attempt to connect to one address is, for those who give it up.
-#[derive(Clone, Default)]
-pub(crate) struct Step(Arc<AtomicU8>);
-
-impl Step {
-    const CONNECTING: u8 = 0;
-    #[cfg(feature = "tls")]
-    const SHAKING_HANDS: u8 = 1;
-    #[cfg(feature = "tls")]
-    const SETTINGS_OVER_TLS: u8 = 2;
-    const SETTINGS: u8 = 3;
-
-    fn set(&self, step: u8) {
-        self.0.store(step, Ordering::Relaxed);
-    }
-
-    /// What was not done at `peer`.
-    fn missing(&self, peer: &impl fmt::Display) -> String {
-        match self.0.load(Ordering::Relaxed) {
-            Self::CONNECTING => format!("{peer} had not accepted it"),
-            #[cfg(feature = "tls")]
-            Self::SHAKING_HANDS => {
-                format!("{peer} had not finished the TLS handshake (does it speak TLS at this port?)")
-            }
-            #[cfg(feature = "tls")]
-            Self::SETTINGS_OVER_TLS => {
-                format!("{peer} had not sent its HTTP/2 SETTINGS (is it a gRPC server?)")
-            }
-            _ => format!("{peer} had not sent its HTTP/2 SETTINGS (is it a gRPC server, and without TLS?)"),
-        }
-    }
-}
-
-/// How many addresses are named that could not be connected to.
-const FAILURES_NAMED_MAX: usize = 4;
-
-/// Why none of several addresses would do.
-fn failed_all(target: &Target, failures: &[Status]) -> Status {
-    match failures {
-        [] => Status::unavailable(format!("{target} has no address")),
-        [only] => only.clone(),
-        failures => {
-            let named: Vec<&str> = failures.iter().take(FAILURES_NAMED_MAX).map(Status::message).collect();
-            let more = match failures.len() - named.len() {
-                0 => String::new(),
-                more => format!("; and {more} more"),
-            };
-            let (count, named) = (failures.len(), named.join("; "));
-            Status::unavailable(format!("none of {count} addresses of {target} would do: {named}{more}"))
-        }
     }
 }
 
 impl Connector {
     pub(super) async fn connect(&self, owner: &Owner) -> Result<Arc<Connection>, Status> {
-        let deadline = Instant::now() + self.timeout;
-        if let Transport::Custom(open) = &self.transport {
+        let addresses = Addresses { target: &self.target, timeout: self.timeout };
+        if let Transport::Custom { open, .. } = &self.transport {
             let step = Step::default();
             let opening = open(self.target.to_string(), self.connection.clone(), owner.clone(), step.clone());
-            let outcome = timeout_at(deadline, opening).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out(&step.missing(&"the other end"))));
+            let outcome = timeout(self.timeout, opening).await;
+            let outcome =
+                outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
             return self.measured(outcome);
         }
-        let endpoints = match timeout_at(deadline, self.target.resolve()).await {
-            Ok(Ok(endpoints)) => {
-                if self.target.is_name() {
-                    self.measure.resolved();
-                }
-                endpoints
-            }
-            Ok(Err(error)) => {
-                return Err(Status::unavailable(format!(
-                    "can't resolve {}: {error} (is the name right, and has it an address?)",
-                    self.target
-                )));
-            }
-            Err(_) => return Err(self.timed_out("its name was being resolved")),
-        };
-        let mut failures = Vec::new();
-        let count = endpoints.len() as u32;
-        for (tried, endpoint) in (0..).zip(endpoints) {
-            // Of 20 s and two addresses, the first gets 10 s: one that is silent must not use up the time of the
-            // others.
-            let share = deadline.saturating_duration_since(Instant::now()) / (count - tried);
-            let step = Step::default();
-            let outcome = timeout(share, self.connect_to(&endpoint, owner, &step)).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(self.timed_out(&step.missing(&endpoint))));
-            match self.measured(outcome) {
-                Ok(connection) => return Ok(connection),
-                Err(status) => failures.push(status),
-            }
-        }
-        Err(failed_all(&self.target, &failures))
+        let attempt =
+            |endpoint: Endpoint, step: Step| async move { self.connect_to(&endpoint, owner, &step).await };
+        addresses
+            .first_to_connect(attempt, || self.measure.resolved(), |outcome| self.measured(outcome))
+            .await
     }
 
     /// Counts an attempt to connect to one address.
@@ -223,10 +165,6 @@ impl Connector {
             connection.set_round_trip(round_trip);
         }
         Ok(connection)
-    }
-
-    fn timed_out(&self, when: &str) -> Status {
-        Status::unavailable(format!("no connection to {} within {:?}: {when}", self.target, self.timeout))
     }
 }
 
@@ -333,30 +271,11 @@ impl Drop for CloseUnlessOpened {
     }
 }
 
-fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
+pub(super) fn refused(endpoint: &impl fmt::Display, error: &io::Error) -> Status {
     let hint = match error.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => " (is the server running?)",
         io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => " (is there a way to it?)",
         _ => "",
     };
     Status::unavailable(format!("can't connect to {endpoint}: {error}{hint}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_many_addresses_four_are_named() {
-        let target = Target::parse("somewhere:1").expect("a target");
-        let failures: Vec<Status> =
-            (1..=6).map(|number| Status::unavailable(format!("no {number}"))).collect();
-        let check = |count: usize, expected: &str| {
-            assert_eq!(failed_all(&target, &failures[..count]).message(), expected);
-        };
-        check(0, "somewhere:1 has no address");
-        check(1, "no 1");
-        check(2, "none of 2 addresses of somewhere:1 would do: no 1; no 2");
-        check(6, "none of 6 addresses of somewhere:1 would do: no 1; no 2; no 3; no 4; and 2 more");
-    }
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::buffers::Held;
 use super::error::TlsError;
 use super::explain::explain;
-use super::handshake::{self, ALPN_H2, HandshakeError};
+use super::handshake::{self, ALPN_H2, ALPN_HTTP1, HandshakeError};
 use super::identity::{Certificate, Changes, Identity, Pair};
 use super::provider::{TlsVersion, provider};
 use super::reload::{self, Recipe, Reloaded};
@@ -271,7 +271,7 @@ impl fmt::Debug for Config {
 }
 
 impl ClientTls {
-    /// Shakes hands with a server. `held` is told of what the stream's buffers take, from now on.
+    /// Shakes hands with a server of HTTP/2. `held` is told of what the stream's buffers take, from now on.
     pub(crate) async fn connect<IO>(
         &self,
         io: IO,
@@ -280,13 +280,45 @@ impl ClientTls {
     where
         IO: AsyncRead + AsyncWrite + Unpin,
     {
+        self.shake(io, held, ALPN_H2, self.0.needs_alpn).await
+    }
+
+    /// As [`connect`](Self::connect), of HTTP/1.1. It may have no ALPN: servers that know nothing newer often don't.
+    pub(crate) async fn connect_http1<IO>(
+        &self,
+        io: IO,
+        held: Held,
+    ) -> Result<TlsStream<IO, UnbufferedClientConnection>, HandshakeError>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
+        let outcome = self.shake(io, held, ALPN_HTTP1, false).await;
+        outcome.map_err(|error| match error {
+            HandshakeError::NoAlpn { .. } => HandshakeError::Tls(
+                "the server does not speak HTTP/1.1 (protocol `http/1.1` of ALPN)".to_owned(),
+            ),
+            other => other,
+        })
+    }
+
+    async fn shake<IO>(
+        &self,
+        io: IO,
+        held: Held,
+        protocol: &[u8],
+        needs_alpn: bool,
+    ) -> Result<TlsStream<IO, UnbufferedClientConnection>, HandshakeError>
+    where
+        IO: AsyncRead + AsyncWrite + Unpin,
+    {
         let config = match &self.0.config {
             Config::Ours(reloaded) => reloaded.config(),
             Config::Rustls(config) => Arc::clone(config),
         };
-        let session = UnbufferedClientConnection::new(config, self.0.server.clone())
+        let (server, alpn) = (self.0.server.clone(), vec![protocol.to_vec()]);
+        let session = UnbufferedClientConnection::new_with_alpn(config, server, alpn)
             .map_err(|error| HandshakeError::Tls(explain(&error)))?;
-        let shaking = handshake::shake(io, session, held, self.0.needs_alpn, true);
+        let shaking = handshake::shake(io, session, held, needs_alpn, true);
         match self.0.timeout {
             Some(time) => {
                 let outcome = tokio::time::timeout(time, shaking).await;

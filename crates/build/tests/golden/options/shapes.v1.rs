@@ -164,8 +164,9 @@ pub mod shapes_client {
     );
     /// `/shapes.v1.Shapes/Nothing`
     pub static NOTHING: thalweg::Method = thalweg::Method::new(
-        "/shapes.v1.Shapes/Nothing",
-    );
+            "/shapes.v1.Shapes/Nothing",
+        )
+        .without_side_effects();
     /// `/shapes.v1.Shapes/Now`
     pub static NOW: thalweg::Method = thalweg::Method::new("/shapes.v1.Shapes/Now");
     /// `/shapes.v1.Shapes/Ticks`

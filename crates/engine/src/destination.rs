@@ -1,0 +1,126 @@
+//! Whom a client connects to, from what its user says.
+
+use crate::executor::ExecutorError;
+use crate::grpc::user_agent::{self, InvalidUserAgent};
+use crate::lanes::{Security, ServiceConfigError, Target, TargetError};
+#[cfg(feature = "tls")]
+use crate::tls::{ClientTls, ClientTlsConfig, TlsError};
+
+/// Whom a client connects to, and how it names itself and the other there.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    pub(crate) target: Target,
+    /// The `:scheme` of calls.
+    pub(crate) scheme: &'static str,
+    pub(crate) authority: String,
+    pub(crate) user_agent: String,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<ClientTls>,
+}
+
+/// What a user says of it, besides the target.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) authority: Option<&'a str>,
+    /// The application's.
+    pub(crate) user_agent: &'a str,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<ClientTlsConfig>,
+}
+
+impl Destination {
+    pub(crate) fn new(target: &str, wanted: Wanted<'_>) -> Result<Self, ConnectError> {
+        let target = Target::parse(target)?;
+        #[cfg(feature = "tls")]
+        let (tls, tls_name) = {
+            let config = tls_for(&target, wanted.tls)?;
+            let name = config.as_ref().and_then(|tls| tls.name().map(str::to_owned));
+            (config, name)
+        };
+        #[cfg(not(feature = "tls"))]
+        let tls_name = no_tls_for(&target)?;
+        let authority = wanted.authority.map(str::to_owned).or(tls_name);
+        let authority = authority.unwrap_or_else(|| target.authority());
+        #[cfg(feature = "tls")]
+        let tls = tls.map(|tls| tls.prepare(host_of(&authority))).transpose()?;
+        #[cfg(feature = "tls")]
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        #[cfg(not(feature = "tls"))]
+        let scheme = "http";
+        let legal = |b: u8| b.is_ascii_graphic() && b != b'/';
+        if authority.is_empty() || !authority.bytes().all(legal) {
+            return Err(ConnectError::Authority(authority));
+        }
+        Ok(Self {
+            target,
+            scheme,
+            authority,
+            user_agent: user_agent::for_application(wanted.user_agent)?,
+            #[cfg(feature = "tls")]
+            tls,
+        })
+    }
+}
+
+/// Why there is no channel.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The target can't be understood.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The authority can't be sent.
+    #[error("`{0}` is not an authority: write host:port")]
+    Authority(String),
+    /// The user agent can't be sent.
+    #[error(transparent)]
+    UserAgent(#[from] InvalidUserAgent),
+    /// The service config can't be understood.
+    #[error(transparent)]
+    ServiceConfig(#[from] ServiceConfigError),
+    /// The channel's own threads can't run.
+    #[error("the channel's threads: {0}")]
+    Threads(#[from] ExecutorError),
+    /// What the channel shall speak can't be spoken as it is set up.
+    #[error("{0}")]
+    Protocol(&'static str),
+    /// TLS can't be set up.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// No address of the target could be connected to.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// What TLS connections to `target` have, if they have it.
+#[cfg(feature = "tls")]
+fn tls_for(target: &Target, asked: Option<ClientTlsConfig>) -> Result<Option<ClientTlsConfig>, TargetError> {
+    match (target.security(), asked) {
+        (Security::Tls, asked) => Ok(Some(asked.unwrap_or_default())),
+        (Security::Plain, Some(_)) => {
+            Err(TargetError::new(target, "http:// is without TLS, and this channel is set up with it"))
+        }
+        (Security::Plain | Security::Unsaid, asked) => Ok(asked),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn no_tls_for(target: &Target) -> Result<Option<String>, TargetError> {
+    match target.security() {
+        Security::Tls => {
+            Err(TargetError::new(target, "TLS needs the feature `tls`, which is not compiled in"))
+        }
+        Security::Plain | Security::Unsaid => Ok(None),
+    }
+}
+
+/// An authority without its port.
+#[cfg(feature = "tls")]
+fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        // Colons of an IPv6 address stand in brackets.
+        Some((host, port)) if !port.contains(']') => host,
+        _ => authority,
+    }
+}

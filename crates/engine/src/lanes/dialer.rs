@@ -1,0 +1,73 @@
+//! Connections for what is not HTTP/2.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::addresses::{Addresses, Step};
+use super::connecting::{ByteStream, Transport, refused};
+use super::target::Target;
+use crate::net::{Accepted, Endpoint};
+use crate::status::Status;
+#[cfg(feature = "tls")]
+use crate::tls::{ClientTls, Held};
+
+/// Connects as a channel does, and leaves the bytes to whoever asked.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    pub(crate) target: Target,
+    pub(crate) transport: Transport,
+    /// For one attempt over all addresses, from the name to the end of TLS's handshake.
+    pub(crate) timeout: Duration,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: Option<ClientTls>,
+}
+
+impl Dialer {
+    /// A connection, of TLS if the target has it. By ALPN it is HTTP/1.1's.
+    ///
+    /// # Errors
+    /// UNAVAILABLE, with the reason.
+    pub(crate) async fn connect(&self) -> Result<Box<dyn ByteStream>, Status> {
+        let addresses = Addresses { target: &self.target, timeout: self.timeout };
+        if let Transport::Custom { dial, .. } = &self.transport {
+            let step = Step::default();
+            let connecting = async {
+                let stream = dial().await.map_err(|error| refused(&self.target, &error))?;
+                self.secure(stream, &self.target, &step).await
+            };
+            let outcome = timeout(self.timeout, connecting).await;
+            return outcome.unwrap_or_else(|_| Err(addresses.timed_out(&step.missing(&"the other end"))));
+        }
+        let attempt = |endpoint: Endpoint, step: Step| async move {
+            let connected = async { Accepted::connect(&endpoint).await?.watch(false) };
+            let socket = connected.await.map_err(|error| refused(&endpoint, &error))?;
+            self.secure(Box::new(socket), &endpoint, &step).await
+        };
+        addresses.first_to_connect(attempt, || (), |outcome| outcome).await
+    }
+
+    #[cfg(feature = "tls")]
+    async fn secure(
+        &self,
+        stream: Box<dyn ByteStream>,
+        peer: &(impl std::fmt::Display + Sync),
+        step: &Step,
+    ) -> Result<Box<dyn ByteStream>, Status> {
+        let Some(tls) = &self.tls else { return Ok(stream) };
+        step.set(Step::SHAKING_HANDS);
+        let connected = tls.connect_http1(stream, Held::default()).await;
+        let stream = connected.map_err(|error| Status::unavailable(format!("{peer}: {error}")))?;
+        Ok(Box::new(stream))
+    }
+
+    #[cfg(not(feature = "tls"))]
+    async fn secure(
+        &self,
+        stream: Box<dyn ByteStream>,
+        _: &(impl std::fmt::Display + Sync),
+        _: &Step,
+    ) -> Result<Box<dyn ByteStream>, Status> {
+        Ok(stream)
+    }
+}
