@@ -24,7 +24,7 @@ pub struct CallOptions {
     /// UNIMPLEMENTED, and names those it knows.
     pub send_compressed: Option<Encoding>,
     /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller;
-    /// [`COMPRESSION_THRESHOLD`] by default.
+    /// [`COMPRESSION_THRESHOLD`] by default. With 0 all are compressed, whatever becomes of them.
     pub compression_threshold: usize,
     /// How the server is told that it may compress: in all ways that this library knows.
     pub accept_compressed: EncodingSet,
@@ -77,7 +77,7 @@ pub struct ServiceOptions {
     /// all unless that is said for it. [`Encoding::Identity`] turns it off for these methods.
     pub send_compressed: Option<Encoding>,
     /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller;
-    /// [`COMPRESSION_THRESHOLD`] by default.
+    /// [`COMPRESSION_THRESHOLD`] by default. With 0 all are compressed, whatever becomes of them.
     pub compression_threshold: usize,
     /// The compression that requests may have: all that this library knows.
     pub accept_compressed: EncodingSet,

@@ -8,7 +8,8 @@ use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status}
 pub struct Compression {
     /// With what.
     pub encoding: Encoding,
-    /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller.
+    /// Messages of fewer bytes are sent as they are, and so are those that would become no smaller. With 0 all are
+    /// compressed, whatever becomes of them.
     pub threshold: usize,
 }
 
@@ -28,7 +29,7 @@ impl Compression {
         }
         let mut compressed = Vec::new();
         self.encoding.compress(message, &mut compressed);
-        (compressed.len() < message.len()).then_some(compressed)
+        (compressed.len() < message.len() || self.threshold == 0).then_some(compressed)
     }
 }
 
@@ -134,7 +135,7 @@ mod tests {
         assert_eq!(decompress(Encoding::Gzip, compressed.into(), 100).unwrap(), long);
         assert_eq!(gzip.compress(&long[..99]), None);
         assert_eq!(gzip.compress(&(0..=255).collect::<Vec<u8>>()), None);
-        assert_eq!(Compression { encoding: Encoding::Gzip, threshold: 0 }.compress(b""), None);
+        assert!(Compression { encoding: Encoding::Gzip, threshold: 0 }.compress(b"").is_some());
         assert_eq!(Compression::NONE.compress(&long), None);
         assert_eq!(Compression::with(Encoding::Gzip).threshold, COMPRESSION_THRESHOLD);
     }

@@ -10,7 +10,7 @@ use thalweg_http2::{SendError, StreamId};
 
 use crate::chain::Chain;
 use crate::encode::Encode;
-use crate::grpc::codec;
+use crate::grpc::codec::{self, Compress};
 use crate::grpc::compression::Encoding;
 use crate::grpc::envelope::{self, PREFIX_LEN};
 use crate::status::Status;
@@ -22,7 +22,8 @@ const COPY_MAX: usize = 4 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outgoing {
     message_size_max: usize,
-    /// Messages of fewer bytes are not compressed: if there is no encoding, all that can be sent.
+    /// Messages of fewer bytes are not compressed: if there is no encoding, all that can be sent. With 0, all are,
+    /// whatever becomes of them.
     compressed_from: u32,
     pub(crate) encoding: Encoding,
 }
@@ -36,8 +37,7 @@ impl Default for Outgoing {
 impl Outgoing {
     pub(crate) fn new(message_size_max: usize, encoding: Encoding, compression_threshold: usize) -> Self {
         let compressed_from = if encoding.compresses() {
-            // No encoding makes anything of nothing.
-            u32::try_from(compression_threshold.max(1)).unwrap_or(u32::MAX)
+            u32::try_from(compression_threshold).unwrap_or(u32::MAX)
         } else {
             u32::MAX
         };
@@ -50,12 +50,10 @@ impl Outgoing {
     }
 
     /// How a message of `len` bytes is compressed.
-    fn encoding_of<T: Encode>(&self, message: &T, len: usize) -> Encoding {
-        if len >= self.compressed_from as usize && message.may_be_compressed() {
-            self.encoding
-        } else {
-            Encoding::Identity
-        }
+    fn compress<T: Encode>(&self, message: &T, len: usize) -> Compress {
+        let is_compressed = len >= self.compressed_from as usize && message.may_be_compressed();
+        let encoding = if is_compressed { self.encoding } else { Encoding::Identity };
+        Compress { encoding, always: self.compressed_from == 0 }
     }
 
     /// Appends one message with its prefix.
@@ -67,7 +65,7 @@ impl Outgoing {
         let (mark, before) = (out.mark(), out.len());
         let encoded = guarded(|| {
             let len = self.permit(message.encoded_len())?;
-            codec::encode_chained(message, len, self.encoding_of(message, len), out).map_err(Status::from)
+            codec::encode_chained(message, len, self.compress(message, len), out).map_err(Status::from)
         });
         let encoded = encoded.and_then(|encoded| encoded).inspect_err(|_| out.truncate(mark));
         message.note_encoded(encoded.as_ref().map(|()| out.len() - before - PREFIX_LEN));

@@ -13,17 +13,25 @@ use crate::chain::Chain;
 use crate::encode::Encode;
 use crate::status::Status;
 
-/// Appends `message`, whose encoded length is `len`, with its prefix to `out`, compressed where that makes it smaller.
+/// How a message is compressed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compress {
+    pub(crate) encoding: Encoding,
+    /// Whether it stays so if that makes it no smaller.
+    pub(crate) always: bool,
+}
+
+/// Appends `message`, whose encoded length is `len`, with its prefix to `out`.
 fn encode<M: Encode>(
     message: &M,
     len: usize,
-    encoding: Encoding,
+    compress: Compress,
     out: &mut Vec<u8>,
 ) -> Result<(), MessageTooLong> {
-    if encoding.compresses() && len > 0 {
+    if compress.encoding.compresses() {
         let mut plain = Vec::with_capacity(len);
         message.encode(&mut plain);
-        return compress(&plain, encoding, out);
+        return compressed(&plain, compress, out);
     }
     out.reserve(PREFIX_LEN + len);
     envelope::emit(out, false, |out| message.encode(out))
@@ -38,11 +46,11 @@ const CHAINED_LEN_MIN: usize = 4 * 1024;
 pub(crate) fn encode_chained<M: Encode>(
     message: &M,
     len: usize,
-    encoding: Encoding,
+    compress: Compress,
     out: &mut Chain,
 ) -> Result<(), MessageTooLong> {
-    if len < CHAINED_LEN_MIN || encoding.compresses() {
-        return encode(message, len, encoding, out.buffer());
+    if len < CHAINED_LEN_MIN || compress.encoding.compresses() {
+        return encode(message, len, compress, out.buffer());
     }
     let (mark, before) = (out.mark(), out.len());
     out.buffer().extend_from_slice(&[0; PREFIX_LEN]);
@@ -262,10 +270,10 @@ impl Payload<'_> {
     }
 }
 
-fn compress(plain: &[u8], encoding: Encoding, out: &mut Vec<u8>) -> Result<(), MessageTooLong> {
+fn compressed(plain: &[u8], compress: Compress, out: &mut Vec<u8>) -> Result<(), MessageTooLong> {
     let start = out.len();
-    envelope::emit(out, true, |out| encoding.compress(plain, out))?;
-    if out.len() - start - PREFIX_LEN >= plain.len() {
+    envelope::emit(out, true, |out| compress.encoding.compress(plain, out))?;
+    if !compress.always && out.len() - start - PREFIX_LEN >= plain.len() {
         out.truncate(start);
         return envelope::emit(out, false, |out| out.extend_from_slice(plain));
     }
@@ -279,19 +287,21 @@ mod tests {
     use crate::status::Code;
 
     /// What `message` becomes on the wire, and that it comes back from there.
-    fn check(message: &[u8], encoding: Encoding, compressed: bool) {
-        let message = Plain(message);
+    fn check(message: &[u8], encoding: Encoding, always: bool, compressed: bool) {
+        let (message, compress) = (Plain(message), Compress { encoding, always });
         let mut wire = b"before".to_vec();
-        encode(&message, message.encoded_len(), encoding, &mut wire).unwrap();
+        encode(&message, message.encoded_len(), compress, &mut wire).unwrap();
         assert_eq!(&wire[..6], b"before");
         let prefix = Prefix::parse(&wire[6..], usize::MAX).unwrap().unwrap();
         assert_eq!((prefix.compressed, prefix.envelope_len()), (compressed, wire.len() - 6));
         let mut chain = Chain::default();
         chain.buffer().extend_from_slice(b"before");
-        encode_chained(&message, message.0.len(), encoding, &mut chain).unwrap();
+        encode_chained(&message, message.0.len(), compress, &mut chain).unwrap();
         assert_eq!(chain.take_parts().concat(), wire);
+        let wire_len = wire.len() - 6;
         let check_opened = |wire, is_kept: bool| {
-            let mut envelope = Envelope::new(wire, encoding, message.0.len());
+            // Compression may have made it longer.
+            let mut envelope = Envelope::new(wire, encoding, message.0.len().max(wire_len));
             let payload = envelope.open().unwrap();
             assert_eq!(payload.as_bytes(), message.0);
             assert_eq!(matches!(payload, Payload::Kept(_)), is_kept);
@@ -302,13 +312,15 @@ mod tests {
 
     #[test]
     fn messages_are_compressed_where_it_pays() {
-        check(b"", Encoding::Identity, false);
-        check(&[7; 1_000], Encoding::Identity, false);
-        check(&[7; 10_000], Encoding::Identity, false);
-        check(b"", Encoding::Gzip, false);
-        check(&[7; 10_000], Encoding::Gzip, true);
-        check(&[7; 1_000], Encoding::Gzip, true);
-        check(&Seeded(4).bytes(1_000..1_001), Encoding::Gzip, false);
+        for always in [false, true] {
+            check(b"", Encoding::Identity, always, false);
+            check(&[7; 1_000], Encoding::Identity, always, false);
+            check(&[7; 10_000], Encoding::Identity, always, false);
+            check(b"", Encoding::Gzip, always, always);
+            check(&[7; 10_000], Encoding::Gzip, always, true);
+            check(&[7; 1_000], Encoding::Gzip, always, true);
+            check(&Seeded(4).bytes(1_000..1_001), Encoding::Gzip, always, always);
+        }
     }
 
     #[test]

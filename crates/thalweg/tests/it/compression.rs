@@ -99,7 +99,8 @@ async fn what_a_client_compresses() {
             options
         };
         check(threshold(50), Request::new(raw(&LONG[..50])), name, true).await;
-        check(threshold(0), Request::new(raw("")), name, false).await;
+        check(threshold(1), Request::new(raw("7")), name, false).await;
+        check(threshold(0), Request::new(raw("")), name, true).await;
         check(threshold(2001), long(), name, false).await;
         // It would become no smaller.
         let mut state = 1_u32;
