@@ -154,6 +154,20 @@ impl Status {
         &self.0.parts.metadata
     }
 
+    /// The same, with the metadata of the head that came before it: a failure has one place for both.
+    #[cold]
+    #[must_use]
+    pub fn behind(mut self, head: &HeaderMap) -> Self {
+        if !head.is_empty() {
+            let mut all = head.clone();
+            for (name, value) in &self.0.parts.metadata {
+                all.append(name, value.clone());
+            }
+            self.0.parts.metadata = all;
+        }
+        self
+    }
+
     /// All of it.
     pub fn into_parts(self) -> StatusParts {
         self.0.parts

@@ -15,9 +15,12 @@ use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request, Response, Status};
 
 use crate::codec::{self, Asked, Owned};
+use crate::interceptor::CallType;
 use crate::message::Message;
 use crate::status::to_tonic;
 use crate::streaming::Streaming;
+#[cfg(feature = "web")]
+use crate::web_channel::{self, Protocol, WebOptions};
 
 pub use thalweg_engine::{Backoff, ConnectError, LaneSnapshot, Lanes, ServiceConfigError, TargetError};
 
@@ -38,6 +41,9 @@ pub use thalweg_engine::{Backoff, ConnectError, LaneSnapshot, Lanes, ServiceConf
 #[derive(Clone)]
 pub struct Channel {
     engine: engine::Channel,
+    /// What makes the calls, if they are not gRPC's.
+    #[cfg(feature = "web")]
+    web: Option<thalweg_web::client::Client>,
 }
 
 /// How a [`Channel`] is set up.
@@ -45,6 +51,8 @@ pub struct Channel {
 pub struct ChannelBuilder {
     target: String,
     config: ChannelConfig,
+    #[cfg(feature = "web")]
+    web: WebOptions,
 }
 
 impl Channel {
@@ -53,7 +61,12 @@ impl Channel {
     ///
     /// [gRPC target URI]: https://github.com/grpc/grpc/blob/master/doc/naming.md
     pub fn builder(target: impl Into<String>) -> ChannelBuilder {
-        ChannelBuilder { target: target.into(), config: ChannelConfig::default() }
+        ChannelBuilder {
+            target: target.into(),
+            config: ChannelConfig::default(),
+            #[cfg(feature = "web")]
+            web: WebOptions::default(),
+        }
     }
 
     /// The options of calls that set none of their own: [`ChannelBuilder::call_options`].
@@ -101,6 +114,10 @@ impl Channel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Res>, Status> {
+        #[cfg(feature = "web")]
+        if let Some(client) = &self.web {
+            return Box::pin(web_channel::unary(client, method, request, options)).await;
+        }
         let (metadata, message) = (request.metadata().as_ref(), Asked(&request));
         let mut reply = match self.engine.unary(method, metadata, &message, options).await {
             Ok(reply) => reply,
@@ -130,10 +147,9 @@ impl Channel {
         Res: Message,
     {
         let (metadata, _, source) = request.into_parts();
-        let (exchange, mut metadata) =
-            self.exchange(method, &metadata, Requests(Box::pin(source)), options).await?;
-        let (message, trailers) = exchange.only_response(codec::decode).await.map_err(to_tonic)?;
-        metadata.extend(trailers);
+        let (requests, kind) = (Requests(Box::pin(source)), CallType::ClientStreaming);
+        let (begun, head) = self.exchange(method, &metadata, requests, kind, options).await?;
+        let (message, metadata) = begun.only_response(head).await?;
         Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
     }
 
@@ -144,7 +160,9 @@ impl Channel {
         request: Request<Req>,
         options: &CallOptions,
     ) -> Result<Response<Streaming<Res>>, Status> {
-        self.bidi_streaming(method, request.map(|message| Once(Some(message))), options).await
+        let (metadata, _, message) = request.into_parts();
+        let requests = Requests(Box::pin(Once(Some(message))));
+        self.responses(method, &metadata, requests, CallType::ServerStreaming, options).await
     }
 
     /// Calls a bidirectional method; returns when the server has sent its head. The requests are sent meanwhile and
@@ -161,10 +179,26 @@ impl Channel {
         Res: Message,
     {
         let (metadata, _, source) = request.into_parts();
-        let (exchange, metadata) =
-            self.exchange(method, &metadata, Requests(Box::pin(source)), options).await?;
-        let responses = Streaming::new(exchange.into_responses());
-        Ok(Response::from_parts(MetadataMap::from_headers(metadata), responses, Extensions::default()))
+        let requests = Requests(Box::pin(source));
+        self.responses(method, &metadata, requests, CallType::BidiStreaming, options).await
+    }
+
+    async fn responses<S, Res>(
+        &self,
+        method: &Method,
+        metadata: &MetadataMap,
+        requests: Requests<S>,
+        kind: CallType,
+        options: &CallOptions,
+    ) -> Result<Response<Streaming<Res>>, Status>
+    where
+        S: Stream + Send + 'static,
+        S::Item: Message,
+        Res: Message,
+    {
+        let (begun, metadata) = self.exchange(method, metadata, requests, kind, options).await?;
+        let metadata = MetadataMap::from_headers(metadata);
+        Ok(Response::from_parts(metadata, begun.into_responses(), Extensions::default()))
     }
 
     /// Opens a call that is not unary, and waits for the response's head; with that head's metadata.
@@ -173,13 +207,67 @@ impl Channel {
         method: &Method,
         metadata: &MetadataMap,
         requests: R,
+        kind: CallType,
         options: &CallOptions,
-    ) -> Result<(Exchange<R>, http::HeaderMap), Status>
+    ) -> Result<(Begun<R>, http::HeaderMap), Status>
     where
         R: Stream<Item = Result<M, engine::Status>> + Unpin + Send + 'static,
         M: Encode,
     {
-        self.engine.stream(method, metadata.as_ref(), requests, options).await.map_err(to_tonic)
+        #[cfg(feature = "web")]
+        if let Some(client) = &self.web {
+            let stream = web_channel::stream(client, method, metadata, requests, kind, options);
+            let (metadata, answers) = Box::pin(stream).await?;
+            return Ok((Begun::Web(answers), metadata));
+        }
+        // gRPC has one way for all of them.
+        let _ = kind;
+        let begun = self.engine.stream(method, metadata.as_ref(), requests, options).await;
+        begun.map(|(exchange, metadata)| (Begun::Grpc(exchange), metadata)).map_err(to_tonic)
+    }
+}
+
+/// A call that is not unary, under way.
+#[cfg_attr(feature = "web", expect(clippy::large_enum_variant, reason = "gRPC's calls need no box for it"))]
+pub(crate) enum Begun<R> {
+    Grpc(Exchange<R>),
+    #[cfg(feature = "web")]
+    Web(Box<thalweg_web::client::Answers>),
+}
+
+impl<R, M> Begun<R>
+where
+    R: Stream<Item = Result<M, engine::Status>> + Unpin + Send + 'static,
+    M: Encode,
+{
+    /// The one response of a call that has no more, and all its metadata; `head` is what came before.
+    pub(crate) async fn only_response<Res: Message>(
+        self,
+        mut head: http::HeaderMap,
+    ) -> Result<(Res, http::HeaderMap), Status> {
+        let outcome = match self {
+            Self::Grpc(exchange) => {
+                exchange.only_response(codec::decode).await.map_err(|status| status.behind(&head))
+            }
+            #[cfg(feature = "web")]
+            Self::Web(answers) => web_channel::only_response(answers, &head).await,
+        };
+        match outcome {
+            Ok((message, trailers)) => {
+                head.extend(trailers);
+                Ok((message, head))
+            }
+            Err(status) => Err(to_tonic(status)),
+        }
+    }
+
+    /// The responses; the requests go on being sent while those are read at leisure.
+    pub(crate) fn into_responses<Res: Message>(self) -> Streaming<Res> {
+        match self {
+            Self::Grpc(exchange) => Streaming::new(exchange.into_responses()),
+            #[cfg(feature = "web")]
+            Self::Web(answers) => web_channel::responses(answers),
+        }
     }
 }
 
@@ -283,6 +371,48 @@ impl ChannelBuilder {
     /// Has generated clients compress messages with `encoding`, unless they are told otherwise.
     pub fn send_compressed(mut self, encoding: Encoding) -> Self {
         self.config.call_options.send_compressed = Some(encoding);
+        self
+    }
+
+    /// What calls are on the wire; gRPC by default. Connect and gRPC-Web are for those who sit behind proxies that know
+    /// no trailers. Generated clients are the same for all of them, and so are deadlines, compression and limits.
+    ///
+    /// ```
+    /// use thalweg::{Channel, Protocol};
+    ///
+    /// # fn main() -> Result<(), thalweg::channel::ConnectError> {
+    /// let channel = Channel::builder("https://shop.example").protocol(Protocol::Connect).http1(true).connect_lazy()?;
+    /// # Ok(()) }
+    /// ```
+    #[cfg(feature = "web")]
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.web.protocol = protocol;
+        self
+    }
+
+    /// Whether calls go over HTTP/1.1 in place of HTTP/2: each that is under way has a connection then. gRPC can't.
+    ///
+    /// Bidirectional calls need HTTP/2, and end with UNIMPLEMENTED at once, as connect-go's client has it. Of what is
+    /// set here of connections, the time to connect, the connector and TLS count;
+    /// [`http1_options`](Self::http1_options) say how many there are.
+    #[cfg(feature = "web")]
+    pub fn http1(mut self, is_http1: bool) -> Self {
+        self.web.http1 = is_http1.then(|| self.web.http1.unwrap_or_default());
+        self
+    }
+
+    /// As [`http1`](Self::http1), and how many connections there are.
+    #[cfg(feature = "web")]
+    pub fn http1_options(mut self, options: thalweg_web::client::Http1Options) -> Self {
+        self.web.http1 = Some(options);
+        self
+    }
+
+    /// Has Connect's unary calls of methods [without side effects](Method::without_side_effects) go by GET, so that
+    /// what is between can keep their answers; not by default, since their messages then stand in URLs.
+    #[cfg(feature = "web")]
+    pub fn get(mut self, uses_get: bool) -> Self {
+        self.web.uses_get = uses_get;
         self
     }
 
@@ -414,7 +544,14 @@ impl ChannelBuilder {
     /// When the target, the authority, the user agent or the service config can't be understood, TLS can't be set up,
     /// or the channel's own [`threads`](Self::threads) can't run. Whether there is a server is not looked at.
     pub fn connect_lazy(self) -> Result<Channel, ConnectError> {
-        Ok(Channel { engine: engine::Channel::new(&self.target, self.config)? })
+        #[cfg(feature = "web")]
+        let http1 = self.web.http1(&self.target, &self.config)?;
+        let engine = engine::Channel::new(&self.target, self.config)?;
+        Ok(Channel {
+            #[cfg(feature = "web")]
+            web: self.web.client(&engine, http1),
+            engine,
+        })
     }
 
     /// The channel, once the lanes that it begins with are connected.
@@ -423,6 +560,12 @@ impl ChannelBuilder {
     /// As [`connect_lazy`](Self::connect_lazy), and when there is no server that speaks HTTP/2.
     pub async fn connect(self) -> Result<Channel, ConnectError> {
         let channel = self.connect_lazy()?;
+        #[cfg(feature = "web")]
+        if let Some(http1) = channel.web.as_ref().and_then(thalweg_web::client::Client::http1) {
+            let connected = http1.connect().await;
+            connected.map_err(|status| ConnectError::Unavailable(status.message().to_owned()))?;
+            return Ok(channel);
+        }
         channel.engine.connect().await?;
         Ok(channel)
     }

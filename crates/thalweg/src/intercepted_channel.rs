@@ -11,10 +11,10 @@ use tonic::{Extensions, Request, Response, Status};
 
 use crate::caller::Caller;
 use crate::channel::Channel;
-use crate::codec::{self, Owned};
+use crate::codec::Owned;
 use crate::interceptor::{AnyMessage, BoxFuture, Call, CallType, Chain, Interceptor, Last, Messages, Reply};
 use crate::message::Message;
-use crate::status::{to_engine, to_tonic};
+use crate::status::to_engine;
 use crate::streaming::Streaming;
 
 /// A [`Channel`] whose calls interceptors see; [`Channel::with_interceptor`] makes one. Generated clients take it as
@@ -102,10 +102,9 @@ fn client_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Res
         let (method, options, request) = call.into_parts();
         let (metadata, _, messages) = request.into_parts();
         let options = options.unwrap_or_default();
-        let (exchange, mut metadata) =
-            channel.exchange(&method, &metadata, Requests(messages), &options).await?;
-        let (message, trailers) = exchange.only_response(codec::decode::<Res>).await.map_err(to_tonic)?;
-        metadata.extend(trailers);
+        let (requests, kind) = (Requests(messages), CallType::ClientStreaming);
+        let (begun, head) = channel.exchange(&method, &metadata, requests, kind, &options).await?;
+        let (message, metadata) = begun.only_response::<Res>(head).await?;
         let metadata = MetadataMap::from_headers(metadata);
         Ok(Response::from_parts(metadata, Messages::one(message), Extensions::default()))
     })
@@ -114,11 +113,13 @@ fn client_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Res
 /// The end of the interceptors of a call that has a stream of responses.
 fn bidi_streaming<Res: Message>(channel: Channel, call: Call) -> BoxFuture<Result<Reply, Status>> {
     Box::pin(async move {
+        let kind = call.call_type();
         let (method, options, request) = call.into_parts();
         let (metadata, _, messages) = request.into_parts();
         let options = options.unwrap_or_default();
-        let (exchange, metadata) = channel.exchange(&method, &metadata, Requests(messages), &options).await?;
-        let responses = Messages::received(Streaming::<Res>::new(exchange.into_responses()));
+        let (begun, metadata) =
+            channel.exchange(&method, &metadata, Requests(messages), kind, &options).await?;
+        let responses = Messages::received(begun.into_responses::<Res>());
         let metadata = MetadataMap::from_headers(metadata);
         Ok(Response::from_parts(metadata, responses, Extensions::default()))
     })

@@ -36,6 +36,8 @@ mod status;
 mod streaming;
 #[cfg(feature = "tls")]
 pub mod tls;
+#[cfg(feature = "web")]
+mod web_channel;
 
 #[cfg(feature = "buffa")]
 pub use buffa;
@@ -91,6 +93,8 @@ pub use thalweg_engine::{
     InvalidAddress, InvalidPath, Keepalive, KeepalivePolicy, ListenAddress, MAX_DECODING_MESSAGE_SIZE,
     Method, ServerAddress, ServiceOptions, http2, inventory,
 };
+#[cfg(feature = "web")]
+pub use web_channel::Protocol;
 
 /// Includes the code that `thalweg-build` made of a `.proto` package, as tonic's macro of the same name does.
 ///

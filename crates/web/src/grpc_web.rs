@@ -17,4 +17,5 @@ mod trailers;
 pub use answer::{AnswerReader, Answering, Received};
 pub use body::RequestReader;
 pub use content_type::ContentType;
+pub(crate) use parts::put_message;
 pub use request::{Call, Refusal, RequestHead, Rules, read_request};

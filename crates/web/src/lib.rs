@@ -10,7 +10,8 @@
 //!
 //! They are pure: heads and bytes in, heads and bytes out, for servers and for clients. Nothing in them knows a
 //! socket, a clock or a task, and nothing that a peer sends makes it panic or take more memory than it has filled or is
-//! allowed. [`http1`] serves the connections of those that don't speak HTTP/2.
+//! allowed. Beside them, [`http1`] serves the connections of those that don't speak HTTP/2, and [`client`] makes
+//! calls.
 //!
 //! A unary call of Connect, from the request to the answer:
 //!
@@ -50,6 +51,7 @@
 mod base64;
 mod beside;
 pub mod body;
+pub mod client;
 mod codec;
 pub mod comments;
 pub mod compression;

@@ -255,7 +255,10 @@ impl<Req: Encode> UnaryAttempt<'_, '_, Req> {
             self.note_failed(head.is_some());
         }
         Ok(Poll::Ready(match end {
-            End::Complete(outcome) => Attempt::Done(outcome.map(|trailers| Arrived { head, body, trailers })),
+            End::Complete(Ok(trailers)) => Attempt::Done(Ok(Arrived { head, body, trailers })),
+            End::Complete(Err(status)) => {
+                Attempt::Done(Err(head.iter().fold(status, |status, head| status.behind(&head.metadata))))
+            }
             End::Lost { status, unprocessed: true } => Attempt::Unprocessed(status),
             End::Lost { status, .. } => Attempt::Done(Err(status)),
         }))

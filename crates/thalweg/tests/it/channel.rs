@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::peer::{self, HEAD, OK, Peer, channel_to_test, connected};
-use crate::support::{ECHO, Echo, connect, echo, poll_once, raw, soon, spawn_echo, until};
+use crate::support::{COUNT, ECHO, Echo, connect, echo, items, poll_once, raw, soon, spawn_echo, until};
 use thalweg::http2::ErrorCode;
 use thalweg::http2::frame::{Kind, Setting};
 use thalweg::{CallOptions, Channel, Code, Raw, Request, Response, Status};
@@ -431,6 +431,31 @@ async fn what_responses_mean() {
     body(&[7, 0, 0, 0, 0], Some(OK), Err((Code::Internal, "payload format 7"))).await;
     body(&[1, 0, 0, 0, 0], Some(OK), Err((Code::Internal, "compressed flag"))).await;
     body(&[0, 255, 0, 0, 0], Some(OK), Err((Code::ResourceExhausted, "larger than max"))).await;
+}
+
+/// As tonic has it: a status has one place for both.
+#[tokio::test]
+async fn a_failure_of_a_call_with_one_answer_has_the_metadata_of_its_head() {
+    let head = [HEAD, &[("x-a", "1"), ("x-b", "1")]].concat();
+    for is_unary in [true, false] {
+        let (channel, mut peer, _accepted) = connected(&[]).await;
+        let call = tokio::spawn(async move {
+            let options = CallOptions::default();
+            let called: Result<Response<Raw>, Status> = if is_unary {
+                channel.unary(&ECHO, Request::new(raw("x")), &options).await
+            } else {
+                channel.client_streaming(&COUNT, Request::new(items(vec![raw("x")])), &options).await
+            };
+            called.map(|_| ())
+        });
+        let stream = soon(peer.next_of(Kind::Data)).await.stream;
+        peer.headers(stream, false, &head).headers(stream, true, &[("grpc-status", "9"), ("x-a", "2")]);
+        peer.send().await;
+        let status = soon(call).await.expect("no panic").expect_err("it fails");
+        let values = |name| status.metadata().get_all(name).iter().map(AsRef::as_ref).collect::<Vec<&[u8]>>();
+        assert_eq!(status.code(), Code::FailedPrecondition);
+        assert_eq!((values("x-a"), values("x-b")), (vec![&b"1"[..], b"2"], vec![&b"1"[..]]));
+    }
 }
 
 #[tokio::test]

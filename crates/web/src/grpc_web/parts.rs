@@ -11,7 +11,7 @@ use crate::envelope;
 pub(super) const TRAILERS: u8 = 0x80;
 
 /// Appends a message in its envelope, in text if that is asked for.
-pub(super) fn put_message(
+pub(crate) fn put_message(
     message: &[u8],
     compression: &Compression,
     is_text: bool,

@@ -1,6 +1,7 @@
 //! Transcoding from requests to wire bytes and back, and the service of all protocols: one binary for all modules.
 
 mod browser;
+mod client;
 mod compliance;
 mod connect_calls;
 mod echo;

@@ -1,0 +1,190 @@
+//! A channel's calls by other protocols than gRPC.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_core::Stream;
+use http::HeaderMap;
+use thalweg_engine::{
+    self as engine, ByteStreams, CallOptions, ChannelConfig, ConnectError, Encode, Method, Payload,
+};
+use thalweg_web::client::{self, Answers, Client, Http1, Http1Options, Streams};
+use tonic::metadata::MetadataMap;
+use tonic::{Extensions, Request, Response, Status};
+
+use crate::codec;
+use crate::interceptor::CallType;
+use crate::message::Message;
+use crate::status::to_tonic;
+use crate::streaming::{Elsewhere, Streaming};
+
+/// What a channel's calls are on the wire: [`ChannelBuilder::protocol`](crate::channel::ChannelBuilder::protocol).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// gRPC, over HTTP/2.
+    #[default]
+    Grpc,
+    /// [Connect](https://connectrpc.com/docs/protocol): HTTP's own requests and answers where a call is unary.
+    Connect,
+    /// [gRPC-Web](https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md), binary.
+    GrpcWeb,
+    /// gRPC-Web in Base64, for what passes on nothing but text.
+    GrpcWebText,
+}
+
+/// What is said of it when a channel is set up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WebOptions {
+    pub(crate) protocol: Protocol,
+    /// `None`: HTTP/2.
+    pub(crate) http1: Option<Http1Options>,
+    pub(crate) uses_get: bool,
+}
+
+impl WebOptions {
+    fn protocol(&self) -> Option<client::Protocol> {
+        match self.protocol {
+            Protocol::Grpc => None,
+            Protocol::Connect => Some(client::Protocol::Connect),
+            Protocol::GrpcWeb => Some(client::Protocol::GrpcWeb),
+            Protocol::GrpcWebText => Some(client::Protocol::GrpcWebText),
+        }
+    }
+
+    /// What makes the connections, if they are of HTTP/1.1.
+    pub(crate) fn http1(&self, target: &str, config: &ChannelConfig) -> Result<Option<Http1>, ConnectError> {
+        let Some(options) = self.http1 else { return Ok(None) };
+        if self.protocol == Protocol::Grpc {
+            return Err(ConnectError::Protocol(
+                "gRPC needs HTTP/2; over HTTP/1.1 there are Connect and gRPC-Web",
+            ));
+        }
+        let streams = ByteStreams::new(target, config)?;
+        let authority = streams.authority().to_owned();
+        Http1::new(streams, options).map(Some).map_err(|_| ConnectError::Authority(authority))
+    }
+
+    /// What makes the calls, if they are not gRPC's.
+    pub(crate) fn client(&self, engine: &engine::Channel, http1: Option<Http1>) -> Option<Client> {
+        let transport =
+            http1.map_or_else(|| client::Transport::from(engine.clone()), client::Transport::from);
+        Some(Client::new(self.protocol()?, transport).with_get(self.uses_get))
+    }
+}
+
+pub(crate) async fn unary<Req: Message, Res: Message>(
+    client: &Client,
+    method: &Method,
+    request: Request<Req>,
+    options: &CallOptions,
+) -> Result<Response<Res>, Status> {
+    let (metadata, extensions, message) = request.into_parts();
+    let mut options = options.clone();
+    if !codec::compresses(&extensions) {
+        options.send_compressed = None;
+    }
+    let wire = wire_of(&codec::Owned(message));
+    let reply = client.unary(method, metadata.as_ref(), wire, &options).await.map_err(to_tonic)?;
+    let message = codec::decode(Payload::Kept(reply.message)).map_err(to_tonic)?;
+    let mut metadata = reply.metadata;
+    metadata.extend(reply.trailers);
+    Ok(Response::from_parts(MetadataMap::from_headers(metadata), message, Extensions::default()))
+}
+
+pub(crate) async fn stream<R, M>(
+    client: &Client,
+    method: &Method,
+    metadata: &MetadataMap,
+    requests: R,
+    kind: CallType,
+    options: &CallOptions,
+) -> Result<(HeaderMap, Box<Answers>), Status>
+where
+    R: Stream<Item = Result<M, engine::Status>> + Unpin + Send + 'static,
+    M: Encode,
+{
+    let streams = match kind {
+        CallType::Unary | CallType::ServerStreaming => Streams::Answers,
+        CallType::ClientStreaming => Streams::Requests,
+        CallType::BidiStreaming => Streams::Both,
+    };
+    let opened = client.stream(method, metadata.as_ref(), streams, Encoded(requests), options).await;
+    opened.map(|(metadata, answers)| (metadata, Box::new(answers))).map_err(to_tonic)
+}
+
+pub(crate) async fn only_response<Res: Message>(
+    mut answers: Box<Answers>,
+    head: &HeaderMap,
+) -> Result<(Res, HeaderMap), engine::Status> {
+    let (message, trailers) = answers.only(head).await?;
+    Ok((codec::decode(Payload::Kept(message))?, trailers))
+}
+
+pub(crate) fn responses<Res: Message>(answers: Box<Answers>) -> Streaming<Res> {
+    Streaming::from_elsewhere(Responses(Some(answers)))
+}
+
+/// The bytes of a message.
+fn wire_of(message: &impl Encode) -> bytes::Bytes {
+    let mut wire = Vec::with_capacity(message.encoded_len());
+    message.encode(&mut wire);
+    wire.into()
+}
+
+/// Requests as bytes.
+struct Encoded<R>(R);
+
+impl<R, M> Stream for Encoded<R>
+where
+    R: Stream<Item = Result<M, engine::Status>> + Unpin,
+    M: Encode,
+{
+    type Item = Result<bytes::Bytes, engine::Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let message = Pin::new(&mut self.0).poll_next(cx);
+        message.map(|message| message.map(|message| message.map(|message| wire_of(&message))))
+    }
+}
+
+/// The answers of a call; none behind a message that can't be decoded.
+struct Responses(Option<Box<Answers>>);
+
+impl<T: Message> Elsewhere<T> for Responses {
+    fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<T, Status>>> {
+        let Some(answers) = &mut self.0 else { return Poll::Ready(None) };
+        Pin::new(&mut **answers).poll_next(cx).map(|message| {
+            let decoded = message?.and_then(|message| codec::decode(Payload::Kept(message)));
+            Some(decoded.map_err(|status| {
+                self.0 = None;
+                to_tonic(status)
+            }))
+        })
+    }
+
+    fn take_trailers(&mut self) -> Option<MetadataMap> {
+        self.0.as_mut()?.take_trailers().map(MetadataMap::from_headers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Channel;
+
+    #[test]
+    fn grpc_needs_http2() {
+        let check = |protocol, is_http1, expected: bool| {
+            let outcome = Channel::builder("localhost:1").protocol(protocol).http1(is_http1).connect_lazy();
+            let is_refused = matches!(outcome, Err(ConnectError::Protocol(_)));
+            assert_eq!(is_refused, !expected, "{protocol:?}");
+        };
+        for is_http1 in [false, true] {
+            check(Protocol::Grpc, is_http1, !is_http1);
+            check(Protocol::Connect, is_http1, true);
+            check(Protocol::GrpcWeb, is_http1, true);
+            check(Protocol::GrpcWebText, is_http1, true);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A call that is to be made: its request, and how the answer is read.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::{HeaderMap, Request, StatusCode};
+use thalweg_engine::{CallOptions, Method, Status, request_timeout};
+use tokio::time::Instant;
+
+use super::answers::{Answers, Reader};
+use super::protocol::Protocol;
+use super::request_body::{Messages, Put, permit};
+use super::transport::Transport;
+use crate::body::Body;
+use crate::compression::Compression;
+use crate::connect::{self, UnaryAnswer};
+use crate::envelope::{ENDING_SIZE_MAX, PREFIX_LEN};
+use crate::grpc_web::{self, ContentType};
+
+/// Bytes of the longest URL of a call by GET: what is between may refuse longer ones.
+const URL_LEN_MAX: usize = 8 * 1024;
+
+/// How a client makes its calls.
+#[derive(Clone, Debug)]
+pub(super) struct Manner {
+    pub(super) protocol: Protocol,
+    pub(super) transport: Transport,
+    pub(super) uses_get: bool,
+}
+
+/// The reply of a unary call that ended with OK.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The leading metadata.
+    pub metadata: HeaderMap,
+    /// The message.
+    pub message: Bytes,
+    /// The trailing metadata.
+    pub trailers: HeaderMap,
+}
+
+pub(super) struct Calling<'a> {
+    manner: &'a Manner,
+    method: &'a Method,
+    metadata: &'a HeaderMap,
+    options: &'a CallOptions,
+    codec: &'static str,
+    compression: Compression,
+    timeout: Option<Duration>,
+    pub(super) deadline: Option<Instant>,
+}
+
+impl<'a> Calling<'a> {
+    pub(super) fn new(
+        manner: &'a Manner,
+        method: &'a Method,
+        metadata: &'a HeaderMap,
+        options: &'a CallOptions,
+    ) -> Result<Self, Status> {
+        let timeout = request_timeout(metadata)?.or(options.timeout);
+        let compression = Compression {
+            encoding: options.send_compressed.unwrap_or_default(),
+            threshold: options.compression_threshold,
+        };
+        Ok(Self {
+            manner,
+            method,
+            metadata,
+            options,
+            codec: if method.content_subtype().is_empty() { "proto" } else { method.content_subtype() },
+            compression,
+            timeout,
+            deadline: timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+        })
+    }
+
+    pub(super) async fn unary(self, message: Bytes) -> Result<Reply, Status> {
+        match self.manner.protocol {
+            Protocol::Connect => self.unary_of_connect(message).await,
+            Protocol::GrpcWeb | Protocol::GrpcWebText => {
+                let (request, put) = self.head()?;
+                let mut body = Vec::with_capacity(PREFIX_LEN + message.len());
+                put.message(&message, &mut body)?;
+                let (metadata, mut answers) = self.answers(request.map(|()| Body::whole(body))).await?;
+                let (message, trailers) = answers.only(&metadata).await?;
+                Ok(Reply { metadata, message, trailers })
+            }
+        }
+    }
+
+    async fn unary_of_connect(self, message: Bytes) -> Result<Reply, Status> {
+        permit(message.len(), self.options.max_encoding_message_size)?;
+        let size_max = self.options.max_decoding_message_size;
+        let request = self.unary_request(&message)?;
+        drop(message);
+        let (head, body) = self.manner.transport.send(request, self.options).await?.into_parts();
+        let read = |body| {
+            let accepts = self.options.accept_compressed;
+            UnaryAnswer::read(head.status, &head.headers, body, self.codec, accepts, size_max)
+        };
+        let answer = if head.status == StatusCode::OK {
+            match body.gather(size_max).await {
+                Ok(body) => read(body)?,
+                // What is no answer is that, however long it is.
+                Err(status) => return Err(read(Bytes::new()).err().unwrap_or(status)),
+            }
+        } else {
+            // A page that is no error of Connect's has said all with its head.
+            read(body.gather(ENDING_SIZE_MAX).await.unwrap_or_default())?
+        };
+        let UnaryAnswer { metadata, trailers, message } = answer;
+        Ok(Reply { metadata, message, trailers })
+    }
+
+    fn unary_request(&self, message: &Bytes) -> Result<Request<Body>, Status> {
+        let call = self.connect_call();
+        if self.manner.uses_get && !self.method.has_side_effects() && message.len() <= URL_LEN_MAX {
+            let request = call.get(message)?;
+            if request.uri().path_and_query().is_some_and(|url| url.as_str().len() <= URL_LEN_MAX) {
+                return Ok(request.map(|()| Body::empty()));
+            }
+        }
+        Ok(call.post(message)?.map(Body::whole))
+    }
+
+    pub(super) async fn stream<S>(self, requests: S) -> Result<(HeaderMap, Answers), Status>
+    where
+        S: Stream<Item = Result<Bytes, Status>> + Send + 'static,
+    {
+        let (request, put) = self.head()?;
+        let requests: Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>> = Box::pin(requests);
+        self.answers(request.map(|()| Body::streaming(Messages::new(requests, put)))).await
+    }
+
+    /// The head of a request whose body is messages with prefixes, and what writes them.
+    fn head(&self) -> Result<(Request<()>, Put), Status> {
+        let (request, is_text) = match self.manner.protocol {
+            Protocol::Connect => (self.connect_call().stream()?, false),
+            Protocol::GrpcWeb => (self.grpc_web_call(false).head()?, false),
+            Protocol::GrpcWebText => (self.grpc_web_call(true).head()?, true),
+        };
+        let (compression, size_max) = (self.compression, self.options.max_encoding_message_size);
+        Ok((request, Put { compression, is_text, size_max }))
+    }
+
+    async fn answers(self, request: Request<Body>) -> Result<(HeaderMap, Answers), Status> {
+        let (head, body) = self.manner.transport.send(request, self.options).await?.into_parts();
+        let (accepts, size_max) = (self.options.accept_compressed, self.options.max_decoding_message_size);
+        let (metadata, reader) = match self.manner.protocol {
+            Protocol::Connect => {
+                let started =
+                    connect::AnswerReader::start(head.status, &head.headers, self.codec, accepts, size_max)?;
+                (started.0, Reader::Connect(started.1))
+            }
+            Protocol::GrpcWeb | Protocol::GrpcWebText => {
+                let started =
+                    grpc_web::AnswerReader::start(head.status, &head.headers, self.codec, accepts, size_max)?;
+                (started.0, Reader::GrpcWeb(started.1))
+            }
+        };
+        Ok((metadata, Answers::new(body, reader, self.deadline)))
+    }
+
+    fn connect_call(&self) -> connect::Call<'_> {
+        connect::Call {
+            path: self.method.path(),
+            codec: self.codec,
+            timeout: self.timeout,
+            compression: self.compression,
+            accepts: self.options.accept_compressed,
+            metadata: self.metadata,
+        }
+    }
+
+    fn grpc_web_call(&self, is_text: bool) -> grpc_web::Call<'_> {
+        grpc_web::Call {
+            path: self.method.path(),
+            content_type: ContentType { is_text, codec: self.codec },
+            timeout: self.timeout,
+            compression: self.compression,
+            accepts: self.options.accept_compressed,
+            metadata: self.metadata,
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Requests with prefixes, as a body that is made while it is sent.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::{Frame, SizeHint};
+use thalweg_engine::{Code, Status};
+
+use crate::compression::Compression;
+use crate::grpc_web::put_message;
+
+/// How messages are put into the body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put {
+    pub(super) compression: Compression,
+    /// As Base64.
+    pub(super) is_text: bool,
+    /// Bytes of the largest.
+    pub(super) size_max: usize,
+}
+
+impl Put {
+    /// Appends a message.
+    pub(super) fn message(&self, message: &[u8], out: &mut Vec<u8>) -> Result<(), Status> {
+        permit(message.len(), self.size_max)?;
+        put_message(message, &self.compression, self.is_text, out)
+    }
+}
+
+/// Whether a message of so many bytes may be sent.
+pub(super) fn permit(len: usize, size_max: usize) -> Result<(), Status> {
+    if len <= size_max {
+        return Ok(());
+    }
+    let why = format!(
+        "trying to send message larger than max ({len} vs. {size_max}): the sender's max_encoding_message_size"
+    );
+    Err(Status::local(Code::ResourceExhausted, why))
+}
+
+/// Bytes of messages that are sent at once, if so many are there.
+const PIECE_LEN: usize = 32 * 1024;
+
+/// The messages of a stream.
+pub(super) struct Messages {
+    /// None once it has ended.
+    requests: Option<Requests>,
+    put: Put,
+}
+
+type Requests = Pin<Box<dyn Stream<Item = Result<Bytes, Status>> + Send>>;
+
+impl Messages {
+    pub(super) fn new(requests: Requests, put: Put) -> Messages {
+        Messages { requests: Some(requests), put }
+    }
+
+    /// What there is of them, to [`PIECE_LEN`].
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Status>> {
+        let mut piece = Vec::new();
+        while piece.len() < PIECE_LEN
+            && let Some(requests) = &mut self.requests
+        {
+            match requests.as_mut().poll_next(cx) {
+                Poll::Ready(Some(message)) => self.put.message(&message?, &mut piece)?,
+                Poll::Ready(None) => self.requests = None,
+                Poll::Pending if piece.is_empty() => return Poll::Pending,
+                Poll::Pending => break,
+            }
+        }
+        Poll::Ready(Ok(piece))
+    }
+}
+
+impl http_body::Body for Messages {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        self.poll_piece(cx).map(|piece| match piece {
+            Ok(piece) if piece.is_empty() => None,
+            Ok(piece) => Some(Ok(Frame::data(piece.into()))),
+            Err(status) => {
+                self.requests = None;
+                Some(Err(status))
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.requests.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.requests.is_none() { SizeHint::with_exact(0) } else { SizeHint::new() }
+    }
+}

@@ -1,0 +1,41 @@
+//! What carries calls: [`Transport`].
+
+use http::{Request, Response};
+use thalweg_engine::{CallOptions, Channel, Status};
+
+use super::http1::Http1;
+use crate::body::Body;
+
+/// What carries calls.
+#[derive(Clone, Debug)]
+pub enum Transport {
+    /// HTTP/2, by the lanes of a channel.
+    Http2(Channel),
+    /// HTTP/1.1, a connection for each call that is under way.
+    Http1(Http1),
+}
+
+impl Transport {
+    pub(super) async fn send(
+        &self,
+        request: Request<Body>,
+        options: &CallOptions,
+    ) -> Result<Response<Body>, Status> {
+        match self {
+            Self::Http2(channel) => Ok(channel.raw(request, options).await?.map(Body::from)),
+            Self::Http1(http1) => http1.send(request).await,
+        }
+    }
+}
+
+impl From<Channel> for Transport {
+    fn from(channel: Channel) -> Self {
+        Self::Http2(channel)
+    }
+}
+
+impl From<Http1> for Transport {
+    fn from(http1: Http1) -> Self {
+        Self::Http1(http1)
+    }
+}
