@@ -2,6 +2,7 @@
 
 mod circles;
 mod conformance;
+mod connect;
 mod costs;
 mod deny;
 mod dependencies;

@@ -53,6 +53,38 @@ impl GoTool {
     }
 }
 
+/// Connect's conformance suite.
+pub(crate) struct ConnectConformance {
+    pub(crate) runner: PathBuf,
+    /// The folder of its .proto files.
+    pub(crate) protos: PathBuf,
+}
+
+/// Connect's conformance suite, 1.0.7. It is built by its own go.mod, and not with the others: what it compares us with
+/// are the versions that its authors have tried.
+pub(crate) fn connect_conformance(log: &Log) -> Result<ConnectConformance, Failure> {
+    const MODULE: &str = "connectrpc.com/conformance";
+    const VERSION: &str = "v1.0.7";
+    let missing = |failure: Failure| Failure::missing(format!("Connect's conformance suite: {failure}"));
+    if !is_installed("go") {
+        return Err(Failure::missing(
+            "Connect's conformance suite is built with Go, and there is no `go` on the PATH",
+        ));
+    }
+    let folder = workspace::tools().join(format!("connectconformance-{VERSION}"));
+    let runner = folder.join("connectconformance");
+    if !runner.is_file() {
+        let install = Job::new("go").arg("install").arg(format!("{MODULE}/cmd/connectconformance@{VERSION}"));
+        install.env("GOBIN", &folder).builds().minutes(15).run(log).map_err(missing)?;
+    }
+    let download = Job::new("go").words("mod download -json").arg(format!("{MODULE}@{VERSION}"));
+    let text = download.builds().minutes(5).text(log).map_err(missing)?;
+    let told: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let sources =
+        told["Dir"].as_str().ok_or_else(|| Failure::missing("`go mod download` has not said where it is"))?;
+    Ok(ConnectConformance { runner, protos: PathBuf::from(sources).join("proto") })
+}
+
 /// cargo-deny, 0.20.2. A debug build takes a third less time to build and no more to run.
 pub(crate) fn cargo_deny(log: &Log) -> Result<PathBuf, Failure> {
     let root = workspace::tools().join("cargo-deny-0.20.2");

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    conformance, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative, openapi, peers,
-    programs, rebuild, report, rust, services, surface, tls, web,
+    conformance, connect, costs, dependencies, examples, grpcio, h2spec, interop, layering, negative,
+    openapi, peers, programs, rebuild, report, rust, services, surface, tls, web,
 };
 use crate::job::{Failure, Log};
 
@@ -252,6 +252,16 @@ pub(super) const STEPS: &[Step] = &[
         sequence: Suites,
         after: &["tests"],
         run: openapi::check,
+    },
+    Step {
+        name: "connect",
+        proves: "our server and our client pass Connect's conformance suite 1.0.7 by gRPC, gRPC-Web and Connect, over \
+                 HTTP/1.1 and HTTP/2, in the clear and over TLS, with client certificates too. Nothing is expected to \
+                 fail",
+        needs: "Go",
+        sequence: Suites,
+        after: &["tests"],
+        run: connect::check,
     },
     Step {
         name: "h2specd",

@@ -1,0 +1,102 @@
+//! The requests of a call, sent when the suite wants them to be.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use thalweg::bytes::Bytes;
+use thalweg::{Raw, Stream};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Sleep, sleep};
+
+/// Requests, one after the other.
+pub(crate) struct Requests {
+    left: VecDeque<Raw>,
+    /// How many there are left, for who looks from outside.
+    unsent: Arc<AtomicUsize>,
+    delay: Duration,
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// In full duplex, one of these is needed for each request, and for the end.
+    turns: Option<mpsc::UnboundedReceiver<()>>,
+    has_turn: bool,
+    /// The call is to be cancelled in place of the end of its requests.
+    stays_open: bool,
+    /// Told when all are sent.
+    all_sent: Option<oneshot::Sender<()>>,
+}
+
+/// What is known of requests from outside.
+pub(crate) struct Progress {
+    pub(crate) unsent: Arc<AtomicUsize>,
+    pub(crate) all_sent: oneshot::Receiver<()>,
+    /// In full duplex, gives the next its turn.
+    pub(crate) turns: Option<mpsc::UnboundedSender<()>>,
+}
+
+impl Requests {
+    pub(crate) fn new(
+        left: Vec<Raw>,
+        delay: Duration,
+        is_full_duplex: bool,
+        stays_open: bool,
+    ) -> (Requests, Progress) {
+        let (all_sent, is_all_sent) = oneshot::channel();
+        let (turn, turns) = mpsc::unbounded_channel();
+        let unsent = Arc::new(AtomicUsize::new(left.len()));
+        let progress = Progress {
+            unsent: Arc::clone(&unsent),
+            all_sent: is_all_sent,
+            turns: is_full_duplex.then_some(turn),
+        };
+        let requests = Requests {
+            left: left.into(),
+            unsent,
+            delay,
+            sleep: None,
+            turns: is_full_duplex.then_some(turns),
+            has_turn: false,
+            stays_open,
+            all_sent: Some(all_sent),
+        };
+        (requests, progress)
+    }
+
+    /// The request of a call that has one.
+    pub(crate) fn only(mut self) -> Raw {
+        self.unsent.store(0, Ordering::Relaxed);
+        self.left.pop_front().unwrap_or(Raw(Bytes::new()))
+    }
+}
+
+impl Stream for Requests {
+    type Item = Raw;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Raw>> {
+        let this = self.get_mut();
+        if let Some(turns) = &mut this.turns
+            && !this.has_turn
+        {
+            // Where nobody gives turns any more, all that are left have theirs.
+            ready!(turns.poll_recv(cx));
+            this.has_turn = true;
+        }
+        if this.left.is_empty() {
+            if let Some(all_sent) = this.all_sent.take() {
+                let _ = all_sent.send(());
+            }
+            return if this.stays_open { Poll::Pending } else { Poll::Ready(None) };
+        }
+        if !this.delay.is_zero() {
+            let delay = this.delay;
+            ready!(this.sleep.get_or_insert_with(|| Box::pin(sleep(delay))).as_mut().poll(cx));
+            this.sleep = None;
+        }
+        this.has_turn = false;
+        let next = this.left.pop_front();
+        this.unsent.store(this.left.len(), Ordering::Relaxed);
+        Poll::Ready(next)
+    }
+}

@@ -1,0 +1,67 @@
+//! Connect's conformance suite, for its three protocols: gRPC, gRPC-Web and Connect.
+
+use crate::job::{Failure, Job, Log};
+use crate::test::rust;
+use crate::tools::{self, ConnectConformance};
+use crate::workspace;
+
+/// All cases that there are for what `suites/connect` says of each side: fewer would mean that something is not tried.
+const SERVER_CASES: u32 = 7_288;
+const CLIENT_CASES: u32 = 8_562;
+
+/// The server at the suite's own clients and grpc-go's, and the client at its servers and grpc-go's.
+pub(super) fn check(log: &Log) -> Result<String, Failure> {
+    let suite = tools::connect_conformance(log)?;
+    let server = side("server", SERVER_CASES, &suite, log)?;
+    let client = side("client", CLIENT_CASES, &suite, log)?;
+    Ok(format!("server: {server}; client: {client}"))
+}
+
+fn side(side: &str, cases: u32, suite: &ConnectConformance, log: &Log) -> Result<String, Failure> {
+    let program = rust::example(&format!("connect_{side}"), log)?;
+    let features = workspace::suites().join(format!("connect/{side}.yaml"));
+    let job = Job::new(&suite.runner).words(&format!("--mode {side} --conf")).arg(features).arg("--");
+    let output = job.arg(program).arg(&suite.protos).minutes(10).output(log)?;
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    verdict(output.status.success(), &text, cases)
+}
+
+/// What the suite says of itself, where `cases` were to run.
+fn verdict(is_success: bool, text: &str, cases: u32) -> Result<String, Failure> {
+    let Some((ran, passed)) = counts_in(text) else {
+        return Err(Failure::failed("the suite has not said how it ended"));
+    };
+    let account = format!("{passed} of {ran} cases");
+    if is_success && passed == ran && ran == cases {
+        Ok(account)
+    } else {
+        Err(Failure::failed(format!("{account} passed, and {cases} are all that there are")))
+    }
+}
+
+/// From `Total cases: 5094` and `5090 passed, 4 failed`.
+fn counts_in(text: &str) -> Option<(u32, u32)> {
+    let ran = text.lines().find_map(|line| line.strip_prefix("Total cases: "))?;
+    let passed = text.lines().find_map(|line| Some(line.split_once(" passed, ")?.0))?;
+    Some((ran.trim().parse().ok()?, passed.trim().parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_suite_is_counted() {
+        let check = |is_success, text: &str, expected: Result<&str, ()>| {
+            let verdict = verdict(is_success, text, 12);
+            assert_eq!(verdict.as_deref().map_err(|_| ()), expected, "{text}");
+        };
+        check(true, "Total cases: 12\n12 passed, 0 failed\n", Ok("12 of 12 cases"));
+        check(false, "Total cases: 12\n12 passed, 0 failed\n", Err(()));
+        check(false, "FAILED: Basic/x:\n\tno\nTotal cases: 12\n10 passed, 2 failed\n", Err(()));
+        check(true, "Total cases: 12\n10 passed, 2 failed\n", Err(()));
+        check(true, "Total cases: 11\n11 passed, 0 failed\n", Err(()));
+        check(true, "Total cases: 0\n0 passed, 0 failed\n", Err(()));
+        check(true, "", Err(()));
+    }
+}
