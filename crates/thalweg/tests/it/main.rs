@@ -40,3 +40,4 @@ mod traces;
 mod upkeep;
 mod users_code;
 mod web;
+mod web_tls;

@@ -1,0 +1,197 @@
+//! One port for all over TLS, whether or not a client says by ALPN what it speaks.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use thalweg::Server;
+use thalweg::channel::ConnectError;
+use thalweg::tls::rustls::crypto::aws_lc_rs;
+use thalweg::tls::rustls::{ClientConfig, RootCertStore};
+use thalweg::web::Web;
+use thalweg::web::body::Body;
+use thalweg::{Channel, tls::ServerTlsConfig};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use crate::support::certificates::Authority;
+use crate::support::{chat, echo, items, raw, soon, start};
+use crate::web::{http1_by, http2_by};
+
+const SOURCE: &str = r#"
+syntax = "proto3"; package test;
+message Text { string text = 1; }
+service Echo {
+    rpc Echo(Text) returns (Text);
+    rpc Chat(stream Text) returns (stream Text);
+}
+"#;
+
+/// What is no call.
+#[derive(Clone)]
+struct Pages;
+
+impl tower_service::Service<Request<Body>> for Pages {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let told = format!("{} by {:?}", request.uri().path(), request.version());
+        ready(Ok(Response::new(Body::from(told))))
+    }
+}
+
+/// A server that is known by an authority, and how clients come to it.
+struct Site {
+    target: String,
+    roots: RootCertStore,
+}
+
+impl Site {
+    async fn start() -> Site {
+        let authority = Authority::new();
+        let descriptors = thalweg_protobuf::sources::compile(&["a.proto"], |_| Some(SOURCE.to_owned()));
+        let web = Web::new().descriptors(descriptors.expect("a file")).fallback(Pages);
+        let tls = ServerTlsConfig::new().identity(authority.identity("localhost"));
+        let server = Server::builder().add_service(crate::support::Echo::default()).web(web);
+        let target = start(server.tls(tls).expect("a configuration")).await;
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate_der()).expect("an authority");
+        Site { target, roots }
+    }
+
+    fn connector(&self, alpn: &[&str]) -> TlsConnector {
+        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions");
+        let mut config = config.with_root_certificates(self.roots.clone()).with_no_client_auth();
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        TlsConnector::from(Arc::new(config))
+    }
+
+    /// A connection whose client offers these protocols, and must come to agree on that one.
+    async fn connect(&self, alpn: &[&str], agreed: Option<&str>) -> TlsStream<TcpStream> {
+        let stream = connect(&self.connector(alpn), &self.target).await.expect("a connection");
+        assert_eq!(stream.get_ref().1.alpn_protocol(), agreed.map(str::as_bytes), "{alpn:?}");
+        stream
+    }
+
+    /// A channel whose connections offer these protocols.
+    async fn channel(&self, alpn: &[&str]) -> Result<Channel, ConnectError> {
+        let (connector, target) = (self.connector(alpn), self.target.clone());
+        let connect = move || {
+            let (connector, target) = (connector.clone(), target.clone());
+            async move { connect(&connector, &target).await }
+        };
+        soon(Channel::builder("tls:1").connector(connect).connect()).await
+    }
+}
+
+async fn connect(connector: &TlsConnector, target: &str) -> std::io::Result<TlsStream<TcpStream>> {
+    let name = "localhost".try_into().expect("a name");
+    connector.connect(name, TcpStream::connect(target).await?).await
+}
+
+const JSON: &str = r#"{"text":"Größe"}"#;
+/// The same in wire bytes.
+const WIRE: &[u8] = b"\x0a\x07Gr\xc3\xb6\xc3\x9fe";
+const LINES: &str = "{\"text\":\"a\"}\n{\"text\":\"b\"}\n";
+/// Two messages in envelopes.
+const ENVELOPES: &[u8] = b"\0\0\0\0\x03\x0a\x01a\0\0\0\0\x03\x0a\x01b";
+
+/// What comes back of every way but gRPC: path, content type, what is sent, and the whole body of the answer.
+fn ways() -> Vec<(&'static str, &'static str, &'static [u8], Vec<u8>)> {
+    let connect_end = &b"\x02\0\0\0\x02{}"[..];
+    let web_end = &b"\x80\0\0\0\x10grpc-status: 0\r\n"[..];
+    vec![
+        ("/test.Echo/Echo", "application/json", JSON.as_bytes(), JSON.into()),
+        ("/test.Echo/Echo", "application/proto", WIRE, WIRE.into()),
+        ("/test.Echo/Chat", "application/x-ndjson", LINES.as_bytes(), LINES.into()),
+        ("/test.Echo/Chat", "application/connect+proto", ENVELOPES, [ENVELOPES, connect_end].concat()),
+        ("/test.Echo/Chat", "application/grpc-web", ENVELOPES, [ENVELOPES, web_end].concat()),
+    ]
+}
+
+#[tokio::test]
+async fn all_ways_over_http2() {
+    let site = Site::start().await;
+    // Who offers both comes to HTTP/2, and who offers nothing has its first bytes looked at.
+    for (alpn, agreed) in [(&["h2"][..], Some("h2")), (&["http/1.1", "h2"], Some("h2")), (&[], None)] {
+        drop(site.connect(alpn, agreed).await);
+        let channel = site.channel(alpn).await.expect("a connection");
+        for (path, content_type, sent, expected) in ways() {
+            let answer = http2_by(channel.engine(), "POST", path, content_type, sent).await;
+            assert_eq!(answer, (200, expected), "{alpn:?} {content_type}");
+        }
+        let page = http2_by(channel.engine(), "GET", "/nothing", "", b"").await;
+        assert_eq!(page, (200, b"/nothing by HTTP/2.0".to_vec()), "{alpn:?}");
+        // gRPC on the same connection.
+        assert_eq!(soon(echo(&channel, raw("by gRPC"))).await.expect("an answer").0, "by gRPC", "{alpn:?}");
+        let mut chat = soon(chat(&channel, items(vec![raw("a"), raw("b")]))).await.expect("a stream");
+        for expected in ["a", "b"] {
+            assert_eq!(soon(chat.message()).await.expect("no error"), Some(raw(expected)), "{alpn:?}");
+        }
+        assert_eq!(soon(chat.message()).await.expect("no error"), None);
+    }
+}
+
+#[tokio::test]
+async fn all_ways_over_http1() {
+    let site = Site::start().await;
+    for (alpn, agreed) in [(&["http/1.1"][..], Some("http/1.1")), (&[], None)] {
+        let ask = async |head: &str, body: &[u8]| {
+            answered(&http1_by(site.connect(alpn, agreed).await, head, body).await)
+        };
+        for (path, content_type, sent, expected) in ways() {
+            let answer = ask(&format!("POST {path} HTTP/1.1\r\ncontent-type: {content_type}"), sent).await;
+            assert_eq!(answer, (200, expected), "{alpn:?} {content_type}");
+        }
+        let page = ask("GET /nothing HTTP/1.1", b"").await;
+        assert_eq!(page, (200, b"/nothing by HTTP/1.1".to_vec()), "{alpn:?}");
+        // gRPC is for HTTP/2.
+        let head = "POST /test.Echo/Echo HTTP/1.1\r\ncontent-type: application/grpc";
+        assert_eq!(ask(head, b"\0\0\0\0\0").await.0, 505, "{alpn:?}");
+    }
+}
+
+/// What ALPN says holds: the first bytes are not asked then.
+#[tokio::test]
+async fn who_has_agreed_to_a_protocol_speaks_it() {
+    let site = Site::start().await;
+    assert!(site.channel(&["http/1.1"]).await.is_err(), "HTTP/2 where HTTP/1.1 was agreed on");
+    let answer = http1_by(site.connect(&["h2"], Some("h2")).await, "GET / HTTP/1.1", b"").await;
+    assert!(!answer.starts_with(b"HTTP/1.1"), "HTTP/1.1 where HTTP/2 was agreed on");
+    let refused = connect(&site.connector(&["spdy/3"]), &site.target).await;
+    assert!(refused.is_err(), "no protocol that both speak");
+}
+
+/// Status and body of an answer, the body out of its chunks if there are any.
+fn answered(answer: &[u8]) -> (u16, Vec<u8>) {
+    let (head, rest) = split(answer, b"\r\n\r\n").expect("a head");
+    let head = str::from_utf8(head).expect("text");
+    let status = head["HTTP/1.1 ".len()..][..3].parse().expect("a status");
+    if !head.contains("transfer-encoding: chunked") {
+        return (status, rest.to_vec());
+    }
+    let (mut body, mut rest) = (Vec::new(), rest);
+    while let Some((len, behind)) = split(rest, b"\r\n") {
+        let len = usize::from_str_radix(str::from_utf8(len).expect("text"), 16).expect("a size");
+        body.extend_from_slice(&behind[..len]);
+        rest = behind[len..].strip_prefix(b"\r\n").expect("the end of a chunk");
+    }
+    (status, body)
+}
+
+/// What is before and behind a mark.
+fn split<'a>(bytes: &'a [u8], mark: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let at = bytes.windows(mark.len()).position(|window| window == mark)?;
+    Some((&bytes[..at], &bytes[at + mark.len()..]))
+}
