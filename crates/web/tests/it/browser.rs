@@ -1,66 +1,56 @@
-//! A browser that is told where to look, the requests that it makes, and what a script in its page tells.
+//! A browser that is told where to look, and what a script in its page tells.
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Condvar, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, Response, Uri};
+use http::Response;
+use thalweg_web::body::Body;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a script tells by `POST /told`, a `name: value` each, until it is done.
 pub(crate) struct Told {
-    facts: Mutex<Sender<String>>,
-    is_done: Mutex<bool>,
-    has_ended: Condvar,
+    facts: mpsc::UnboundedSender<String>,
+    is_done: watch::Sender<bool>,
 }
 
 impl Told {
-    pub(crate) fn new() -> (Told, Receiver<String>) {
-        let (sender, facts) = channel();
-        (Told { facts: Mutex::new(sender), is_done: Mutex::default(), has_ended: Condvar::new() }, facts)
+    pub(crate) fn new() -> (Told, mpsc::UnboundedReceiver<String>) {
+        let (sender, facts) = mpsc::unbounded_channel();
+        (Told { facts: sender, is_done: watch::Sender::default() }, facts)
     }
 
-    /// The answer to a request that is the script's own. `/held` is answered when it is done: until then the page has
-    /// not loaded, and the browser stays.
-    pub(crate) fn answer(&self, request: &Request) -> Option<Response<Bytes>> {
-        match request.uri.path() {
-            "/held" => {
-                let done = self.is_done.lock().unwrap();
-                let _done = self.has_ended.wait_timeout_while(done, PATIENCE, |is_done| !*is_done);
-            }
-            "/told" => {
-                let fact = String::from_utf8_lossy(&request.body).into_owned();
-                if fact.starts_with("done") || fact.starts_with("fault") {
-                    *self.is_done.lock().unwrap() = true;
-                    self.has_ended.notify_all();
-                }
-                // Whoever read them may be gone.
-                let _ = self.facts.lock().unwrap().send(fact);
-            }
-            _ => return None,
+    /// The answer to a request to `/told`.
+    pub(crate) fn tell(&self, fact: &str) -> Response<Body> {
+        if fact.starts_with("done") || fact.starts_with("fault") {
+            self.is_done.send_replace(true);
         }
-        Some(Response::new(Bytes::new()))
+        // Whoever read them may be gone.
+        let _ = self.facts.send(fact.to_owned());
+        Response::new(Body::empty())
+    }
+
+    /// The answer to a request to `/held`, when the script is done: until then the page has not loaded, and the browser
+    /// stays.
+    pub(crate) async fn hold(&self) -> Response<Body> {
+        let mut is_done = self.is_done.subscribe();
+        let _ = timeout(PATIENCE, is_done.wait_for(|is_done| *is_done)).await;
+        Response::new(Body::empty())
     }
 }
 
 /// What the page has told, until it is done.
-pub(crate) fn read(told: &Receiver<String>) -> HashMap<String, String> {
-    let deadline = Instant::now() + PATIENCE;
+pub(crate) async fn read(told: &mut mpsc::UnboundedReceiver<String>) -> HashMap<String, String> {
     let mut facts = HashMap::new();
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let fact = told.recv_timeout(left);
-        let fact = fact.unwrap_or_else(|_| panic!("the page did not come to its end: {facts:#?}"));
+        let fact = timeout(PATIENCE, told.recv()).await.ok().flatten();
+        let fact = fact.unwrap_or_else(|| panic!("the page did not come to its end: {facts:#?}"));
         let (name, value) = fact.split_once(": ").unwrap();
         assert_ne!(name, "fault", "{value}; {facts:#?}");
         if name == "done" {
@@ -68,73 +58,6 @@ pub(crate) fn read(told: &Receiver<String>) -> HashMap<String, String> {
         }
         facts.insert(name.to_owned(), value.to_owned());
     }
-}
-
-/// Answers each request on a thread of its own, and gives the port.
-pub(crate) fn serve(
-    answer: impl Fn(&Request, TcpStream) -> std::io::Result<()> + Clone + Send + 'static,
-) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (answer, stream) = (answer.clone(), stream.unwrap());
-            // A browser that is closed closes its connections.
-            thread::spawn(move || {
-                let mut reader = BufReader::new(stream.try_clone()?);
-                let Some(request) = Request::read(&mut reader)? else { return Ok(()) };
-                answer(&request, stream)
-            });
-        }
-    });
-    port
-}
-
-pub(crate) struct Request {
-    pub(crate) method: Method,
-    pub(crate) uri: Uri,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-}
-
-impl Request {
-    fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Request>> {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let mut words = line.split(' ');
-        let (Some(method), Some(uri)) = (words.next(), words.next()) else { return Ok(None) };
-        let (method, uri) = (method.parse().unwrap(), uri.parse().unwrap());
-        let mut headers = HeaderMap::new();
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line)?;
-            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
-            headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
-        }
-        let len = headers.get("content-length").map_or(0, |len| len.to_str().unwrap().parse().unwrap());
-        let mut body = vec![0; len];
-        reader.read_exact(&mut body)?;
-        Ok(Some(Request { method, uri, headers, body: body.into() }))
-    }
-}
-
-pub(crate) fn write_whole(stream: &mut TcpStream, answer: &Response<Bytes>) -> std::io::Result<()> {
-    write_head(stream, answer, &format!("content-length: {}\r\n", answer.body().len()))?;
-    stream.write_all(answer.body())
-}
-
-pub(crate) fn write_head(
-    stream: &mut TcpStream,
-    answer: &Response<Bytes>,
-    more: &str,
-) -> std::io::Result<()> {
-    let mut head =
-        format!("HTTP/1.1 {} x\r\nconnection: close\r\n{more}", answer.status().as_u16()).into_bytes();
-    for (name, value) in answer.headers() {
-        head.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
-    }
-    head.extend_from_slice(b"\r\n");
-    stream.write_all(&head)
 }
 
 pub(crate) struct Browser {

@@ -175,7 +175,8 @@ enum Kind {
 
 struct Streaming(Told, Schema, Kind);
 
-async fn next(requests: &mut Incoming) -> Result<Option<Vec<u8>>, Status> {
+/// The next message of a stream.
+pub(crate) async fn next(requests: &mut Incoming) -> Result<Option<Vec<u8>>, Status> {
     let Some(prefix) = poll_fn(|cx| requests.poll_prefix(cx)).await.transpose()? else { return Ok(None) };
     Ok(Some(requests.take(prefix)?.as_bytes().to_vec()))
 }

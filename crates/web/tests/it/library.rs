@@ -129,7 +129,7 @@ impl Drop for CountDrop {
     }
 }
 
-struct Wire(Vec<u8>);
+pub(crate) struct Wire(pub(crate) Vec<u8>);
 
 impl Encode for Wire {
     fn encoded_len(&self) -> usize {
@@ -223,10 +223,10 @@ impl Orders {
     }
 }
 
-type Sent = Result<Wire, Status>;
+pub(crate) type Sent = Result<Wire, Status>;
 
 /// What a task sends.
-struct Answers(mpsc::Receiver<Sent>);
+pub(crate) struct Answers(pub(crate) mpsc::Receiver<Sent>);
 
 impl Stream for Answers {
     type Item = Sent;
@@ -334,7 +334,7 @@ async fn folded(mut orders: Orders, head: RequestHead, dropped: Arc<AtomicUsize>
     Ok(json!({ "words": words }))
 }
 
-struct Methods(Vec<Arc<ServerMethod>>);
+pub(crate) struct Methods(pub(crate) Vec<Arc<ServerMethod>>);
 
 impl fmt::Debug for Methods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

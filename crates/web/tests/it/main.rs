@@ -11,6 +11,7 @@ mod library;
 mod openapi;
 mod page;
 mod page_browser;
+mod page_library;
 mod random;
 mod requests;
 mod responses;

@@ -114,5 +114,6 @@
   await open("LockBook");
   await call("lost", { messages: ["{}"] });
   await shown("LockBook");
+  await tell("openapi", await (await fetch("/openapi.json")).text());
   await tell("done", "");
 })().catch((error) => fetch("/told", { method: "POST", body: `fault: ${error.stack}` }));

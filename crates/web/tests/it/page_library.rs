@@ -1,0 +1,274 @@
+//! The library of `tests/proto`, as far as a script in its page calls it, and the port that has both.
+
+use std::collections::HashMap;
+use std::future::{Ready, pending, ready};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
+use http_body::Frame;
+use serde_json::{Value, json};
+use thalweg_engine::server::{
+    Answer, Handler, LocalCalls, ServerConfig, ServerMethod, StreamingCall, StreamingHandler, UnaryHandler,
+};
+use thalweg_engine::{Code, Encode, Envelope, RequestHead, ServiceOptions, Status, StatusParts};
+use thalweg_protobuf::{Schema, json as protojson};
+use thalweg_web::body::Body;
+use thalweg_web::http1::{Http1Limits, serve};
+use thalweg_web::{Web, WebService};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+
+use crate::browser::Told;
+use crate::echo::{next, whole};
+use crate::library::{Answers, Methods, Sent, Wire};
+use crate::openapi::descriptors;
+
+/// A library with its page, on a port of its own.
+pub(crate) struct Site {
+    service: WebService,
+    told: Told,
+    state: Arc<State>,
+    bodies: Mutex<HashMap<String, Vec<u8>>>,
+}
+
+/// What the handlers share.
+struct State {
+    schema: Schema,
+    /// How often somebody has seen a first message.
+    seen: watch::Sender<u32>,
+    /// Calls that were to be held, and have ended.
+    released: AtomicUsize,
+}
+
+impl Site {
+    /// Serves it, with `probe` behind the page's own script; the port, and what the probe tells.
+    pub(crate) async fn start(probe: &'static str) -> (Arc<Site>, u16, mpsc::UnboundedReceiver<String>) {
+        let set = descriptors();
+        let schema = Schema::from_descriptor_set(&set).unwrap();
+        let state =
+            Arc::new(State { schema, seen: watch::Sender::default(), released: AtomicUsize::default() });
+        let web = Web::new().descriptors(set).docs(true).openapi(true);
+        let (told, facts) = Told::new();
+        let service = web.into_service(calls(&state)).unwrap();
+        let site = Arc::new(Site { service, told, state, bodies: Mutex::default() });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let serving = Arc::clone(&site);
+        tokio::spawn(async move {
+            loop {
+                let (io, _) = listener.accept().await.unwrap();
+                let site = Arc::clone(&serving);
+                tokio::spawn(async move {
+                    let answer = |request| site.answer(request, probe);
+                    serve(io, answer, &Http1Limits::default(), pending()).await;
+                });
+            }
+        });
+        (site, port, facts)
+    }
+
+    /// What was sent to a path.
+    pub(crate) fn body(&self, path: &str) -> Vec<u8> {
+        self.bodies.lock().unwrap()[path].clone()
+    }
+
+    /// Calls that were to be held, and have ended.
+    pub(crate) fn released(&self) -> usize {
+        self.state.released.load(Ordering::SeqCst)
+    }
+
+    async fn answer(self: &Arc<Site>, request: Request<Body>, probe: &str) -> Response<Body> {
+        match request.uri().path() {
+            "/held" => self.told.hold().await,
+            "/told" => {
+                let fact = whole(Response::new(request.into_body())).await;
+                if fact.text().starts_with("WatchBooks seen") {
+                    self.state.seen.send_modify(|seen| *seen += 1);
+                }
+                self.told.tell(fact.text())
+            }
+            "/docs/page.js" => {
+                let (head, script) = self.service.call(request).await.into_parts();
+                let script = whole(Response::new(script)).await.body;
+                Response::from_parts(head, Body::whole([&script, probe.as_bytes()].concat()))
+            }
+            path => {
+                let (site, path) = (Arc::clone(self), path.to_owned());
+                site.bodies.lock().unwrap().insert(path.clone(), Vec::new());
+                self.service.call(request.map(|body| Body::new(Recorded { body, site, path }))).await
+            }
+        }
+    }
+}
+
+/// A body that is noted as it is read.
+struct Recorded {
+    body: Body,
+    site: Arc<Site>,
+    path: String,
+}
+
+impl http_body::Body for Recorded {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &frame
+            && let Some(piece) = frame.data_ref()
+        {
+            self.site.bodies.lock().unwrap().entry(self.path.clone()).or_default().extend_from_slice(piece);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
+
+/// All methods that the script calls but one: `LockBook` is described, and not there.
+fn calls(state: &Arc<State>) -> LocalCalls {
+    let method = |name: &str, handler: Handler| {
+        let name = format!("library.v1.Library/{name}");
+        Arc::new(ServerMethod::new(&name, ServiceOptions::default(), handler))
+    };
+    let streaming = |name| method(name, Handler::streaming(Streaming(name, Arc::clone(state))));
+    let methods = vec![
+        method("GetBook", Handler::unary(GetBook(Arc::clone(state)))),
+        method("UpdateBook", Handler::unary(UpdateBook)),
+        streaming("WatchBooks"),
+        streaming("ImportBooks"),
+        streaming("Ask"),
+    ];
+    LocalCalls::new(&ServerConfig::default(), Arc::new(Methods(methods)))
+}
+
+impl State {
+    fn wire(&self, name: &str, json: &Value) -> Wire {
+        let message_type = self.schema.message(&format!("library.v1.{name}")).unwrap();
+        Wire(protojson::to_wire(message_type, json.to_string().as_bytes()).unwrap())
+    }
+
+    fn value(&self, name: &str, wire: &[u8]) -> Value {
+        let message_type = self.schema.message(&format!("library.v1.{name}")).unwrap();
+        serde_json::from_str(&protojson::from_wire(message_type, wire).unwrap()).unwrap()
+    }
+}
+
+/// A book that says who has asked for it, and looks like what it is not.
+struct GetBook(Arc<State>);
+
+impl UnaryHandler for GetBook {
+    type Future = Ready<Self::Output>;
+    type Output = (Wire, HeaderMap);
+
+    fn start(&self, head: &RequestHead, mut request: Envelope<'_>) -> Result<Self::Future, Status> {
+        assert!(head.timeout.is_some_and(|left| left.as_secs() == 59 || left == Duration::from_secs(60)));
+        let asked = self.0.value("GetBookRequest", request.open()?.as_bytes());
+        let value = |name: &str| head.metadata.get(name).and_then(|value| value.to_str().ok()).unwrap();
+        let book = json!({
+            "name": asked["name"],
+            "title": "<img src=x onerror=alert(1)>",
+            "subtitle": format!("{}, {}", value("x-who"), value("x-two")),
+        });
+        Ok(ready((self.0.wire("Book", &book), cost("12"))))
+    }
+
+    fn answer((book, trailers): &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+        static NONE: std::sync::LazyLock<HeaderMap> = std::sync::LazyLock::new(HeaderMap::new);
+        Ok(Answer { metadata: &NONE, message: Wire(book.0.clone()), trailers: Some(trailers) })
+    }
+}
+
+struct UpdateBook;
+
+impl UnaryHandler for UpdateBook {
+    type Future = Ready<()>;
+    type Output = ();
+
+    fn start(&self, _: &RequestHead, _: Envelope<'_>) -> Result<Self::Future, Status> {
+        Err(Status::new(Code::NotFound, "no book is called so"))
+    }
+
+    fn answer((): &Self::Output) -> Result<Answer<'_, impl Encode>, Status> {
+        Err::<Answer<'_, Wire>, _>(Status::new(Code::Internal, "it never begins"))
+    }
+}
+
+struct Streaming(&'static str, Arc<State>);
+
+impl StreamingHandler for Streaming {
+    fn start(&self, head: &RequestHead, call: StreamingCall) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (name, state, is_held) = (self.0, Arc::clone(&self.1), head.metadata.contains_key("x-hold"));
+        let input = match name {
+            "WatchBooks" => "WatchBooksRequest",
+            "ImportBooks" => "Book",
+            _ => "Question",
+        };
+        let mut requests = call.requests();
+        Box::pin(async move {
+            let mut messages = Vec::new();
+            while let Some(wire) = next(&mut requests).await.unwrap() {
+                messages.push(state.value(input, &wire));
+            }
+            let none = HeaderMap::new();
+            if name == "ImportBooks" {
+                let message = state.wire("ImportSummary", &json!({ "count": messages.len() }));
+                return call.answer(Ok(Answer { metadata: &none, message, trailers: None }));
+            }
+            let (to, answers) = mpsc::channel(1);
+            if name == "Ask" {
+                tokio::spawn(ask(state, messages, to));
+                call.answer_stream(&none, Answers(answers), None).await;
+            } else {
+                assert!(is_held || messages == [json!({ "limit": 2 })], "{messages:?}");
+                tokio::spawn(watch_books(state, is_held, to));
+                call.answer_stream(&none, Answers(answers), Some(cost("3"))).await;
+            }
+        })
+    }
+}
+
+/// Each question comes back, and then it is enough.
+async fn ask(state: Arc<State>, questions: Vec<Value>, to: mpsc::Sender<Sent>) {
+    for question in questions {
+        let _ = to.send(Ok(state.wire("Answer", &question))).await;
+    }
+    let enough = StatusParts {
+        code: Code::ResourceExhausted,
+        message: "enough for today".into(),
+        details: Bytes::new(),
+        metadata: cost("4"),
+    };
+    let _ = to.send(Err(Status::from(enough))).await;
+}
+
+/// The second event comes when the first has been seen; of a call that is held it never does.
+async fn watch_books(state: Arc<State>, is_held: bool, to: mpsc::Sender<Sent>) {
+    let mut seen = state.seen.subscribe();
+    let event = |title: &str| Ok(state.wire("BookEvent", &json!({ "book": { "title": title } })));
+    let _ = to.send(event("One")).await;
+    if is_held {
+        to.closed().await;
+        state.released.fetch_add(1, Ordering::SeqCst);
+        return;
+    }
+    tokio::select! {
+        seen = seen.changed() => seen.unwrap(),
+        () = to.closed() => return,
+    }
+    let _ = to.send(event("Two")).await;
+}
+
+fn cost(value: &'static str) -> HeaderMap {
+    HeaderMap::from_iter([(HeaderName::from_static("x-cost"), HeaderValue::from_static(value))])
+}
