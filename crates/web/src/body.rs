@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -12,6 +13,7 @@ use thalweg_engine::{Code, RawBody, Status};
 
 use crate::compression::too_large;
 use crate::http1::received_body::ReceivedBody;
+use crate::timed::Timed;
 
 /// The body of a request or an answer, whatever it is made of and whichever version of HTTP carries it.
 pub struct Body(Kind);
@@ -19,6 +21,8 @@ pub struct Body(Kind);
 enum Kind {
     /// Whole, or from a connection of HTTP/2.
     Raw(RawBody),
+    /// From one of HTTP/2, within a time.
+    Timed(Box<Timed>),
     /// From one of HTTP/1.1.
     Http1(ReceivedBody),
     Other(Pin<Box<dyn http_body::Body<Data = Bytes, Error = Status> + Send>>),
@@ -68,11 +72,33 @@ impl Body {
         Self(Kind::Http1(body))
     }
 
+    /// Has what comes of it come in its time, where that is not the byte stream's business. `has_length`: its head has
+    /// said how long it is.
+    pub(crate) fn within(self, time: Option<Duration>, has_length: bool) -> Self {
+        match (self.0, time) {
+            // What is there is in time.
+            (Kind::Raw(body), Some(time)) if http_body::Body::size_hint(&body).exact().is_none() => {
+                Self(Kind::Timed(Box::new(Timed::new(body, time, has_length))))
+            }
+            (kind, _) => Self(kind),
+        }
+    }
+
+    /// Nothing is done before the rest of a part of the body is there, the how manieth is said: that has its time, all
+    /// of it together. `None`: nothing of the next part is there, and it may come whenever it does.
+    pub(crate) fn awaits(&mut self, part: Option<u64>) {
+        match &mut self.0 {
+            Kind::Timed(body) => body.awaits(part),
+            Kind::Http1(body) => body.awaits(part),
+            Kind::Raw(_) | Kind::Other(_) => {}
+        }
+    }
+
     /// All of it, where it is known to be there; it is empty then.
     pub(crate) fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
         match &mut self.0 {
             Kind::Raw(body) => body.take_whole(),
-            Kind::Http1(_) | Kind::Other(_) => None,
+            Kind::Timed(_) | Kind::Http1(_) | Kind::Other(_) => None,
         }
     }
 
@@ -86,9 +112,7 @@ impl Body {
         if let Some(size) = usize::try_from(announced).ok().filter(|size| *size > size_max) {
             return Err(too_large(size, size_max));
         }
-        if let Kind::Http1(body) = &self.0 {
-            body.is_wanted_whole();
-        }
+        self.awaits(Some(0));
         let mut first = Bytes::new();
         let mut all = Vec::new();
         while let Some(frame) = std::future::poll_fn(|cx| {
@@ -125,6 +149,7 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         match &mut self.0 {
             Kind::Raw(body) => Pin::new(body).poll_frame(cx),
+            Kind::Timed(body) => body.poll_frame(cx),
             Kind::Http1(body) => Pin::new(body).poll_frame(cx),
             Kind::Other(body) => body.as_mut().poll_frame(cx),
         }
@@ -133,6 +158,7 @@ impl http_body::Body for Body {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Raw(body) => body.is_end_stream(),
+            Kind::Timed(body) => http_body::Body::is_end_stream(body.body()),
             Kind::Http1(body) => body.is_end_stream(),
             Kind::Other(body) => body.is_end_stream(),
         }
@@ -141,6 +167,7 @@ impl http_body::Body for Body {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Raw(body) => body.size_hint(),
+            Kind::Timed(body) => http_body::Body::size_hint(body.body()),
             Kind::Http1(body) => body.size_hint(),
             Kind::Other(body) => body.size_hint(),
         }
@@ -191,7 +218,7 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Raw(body) => write!(f, "Body({body:?})"),
-            Kind::Http1(_) | Kind::Other(_) => f.write_str("Body(it comes)"),
+            Kind::Timed(_) | Kind::Http1(_) | Kind::Other(_) => f.write_str("Body(it comes)"),
         }
     }
 }

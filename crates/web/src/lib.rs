@@ -69,6 +69,7 @@ mod records;
 mod service;
 #[cfg(test)]
 mod testing;
+mod timed;
 pub mod transcoding;
 
 pub use service::{ResponseFuture, Web, WebError, WebService};

@@ -48,7 +48,7 @@ mod transcoded;
 
 use std::sync::Arc;
 
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, StatusCode, Version};
 use thalweg_engine::server::{LocalCalls, RawHandler};
 use thalweg_engine::{Code, ConnectionInfo};
@@ -153,7 +153,10 @@ impl RawHandler for WebService {
     type Body = Body;
     type Future = ResponseFuture;
 
-    fn start(&self, mut request: Request<Body>, connection: Option<&Arc<ConnectionInfo>>) -> ResponseFuture {
+    /// Over HTTP/2, whose driver knows no times for what is not gRPC.
+    fn start(&self, request: Request<Body>, connection: Option<&Arc<ConnectionInfo>>) -> ResponseFuture {
+        let has_length = request.headers().contains_key(CONTENT_LENGTH);
+        let mut request = request.map(|body| body.within(self.0.http1.request_timeout, has_length));
         if let Some(connection) = connection {
             request.extensions_mut().insert(Arc::clone(connection));
         }

@@ -40,4 +40,5 @@ mod traces;
 mod upkeep;
 mod users_code;
 mod web;
+mod web_times;
 mod web_tls;

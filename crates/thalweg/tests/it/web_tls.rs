@@ -30,6 +30,11 @@ service Echo {
 }
 "#;
 
+/// Of a part of the service in `support`.
+pub(crate) fn descriptors() -> Vec<u8> {
+    thalweg_protobuf::sources::compile(&["a.proto"], |_| Some(SOURCE.to_owned())).expect("a file")
+}
+
 /// What is no call.
 #[derive(Clone)]
 struct Pages;
@@ -58,8 +63,7 @@ struct Site {
 impl Site {
     async fn start() -> Site {
         let authority = Authority::new();
-        let descriptors = thalweg_protobuf::sources::compile(&["a.proto"], |_| Some(SOURCE.to_owned()));
-        let web = Web::new().descriptors(descriptors.expect("a file")).fallback(Pages);
+        let web = Web::new().descriptors(descriptors()).fallback(Pages);
         let tls = ServerTlsConfig::new().identity(authority.identity("localhost"));
         let server = Server::builder().add_service(crate::support::Echo::default()).web(web);
         let target = start(server.tls(tls).expect("a configuration")).await;

@@ -44,6 +44,11 @@ impl RequestReader {
     pub fn finish(&self) -> Result<(), Status> {
         self.0.finish()
     }
+
+    /// Whether nothing has arrived yet that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// What an answer brings.

@@ -49,6 +49,10 @@ impl Body {
         self.reader.finish()
     }
 
+    fn is_empty(&self) -> bool {
+        self.decoder.as_ref().is_none_or(Decoder::is_empty) && self.reader.is_empty()
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.reader.has_ended()
     }
@@ -84,5 +88,10 @@ impl RequestReader {
     /// See [`Reader::finish`].
     pub fn finish(&self) -> Result<(), Status> {
         self.0.finish()
+    }
+
+    /// Whether nothing has arrived yet that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }

@@ -43,6 +43,11 @@ impl Decoder {
         Ok(bytes)
     }
 
+    /// Whether it is not in a group.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The body has ended.
     pub(super) fn finish(&self) -> Result<(), Status> {
         match self.len {

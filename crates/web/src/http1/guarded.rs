@@ -4,13 +4,13 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use thalweg_engine::{Code, Status};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use super::framing::{Framing, Part, Refused};
 use super::progress::{Ending, Progress};
 use super::received_body::bad_body;
+use crate::timed::too_slow;
 
 /// A byte stream that brings only what can be read in one way, and tells how far it is.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<IO> Guarded<IO> {
     fn refuse(&mut self, into: &mut ReadBuf<'_>) -> Option<Poll<io::Result<()>>> {
         let status = match self.progress.ending()? {
             Ending::Cut => return None,
-            Ending::TooSlow => Status::new(Code::Cancelled, "the request's body took too long to come"),
+            Ending::TooSlow => too_slow(),
             Ending::BadBody => bad_body(),
             Ending::BadHead if self.no_head.is_empty() => return Some(Poll::Pending),
             Ending::BadHead => {

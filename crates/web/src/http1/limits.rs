@@ -14,9 +14,12 @@ pub struct Http1Limits {
     pub max_head_size: usize,
     /// How many fields a request may have; 100.
     pub max_headers: usize,
-    /// How long a request's body may take to come, and a second more for each KiB of it; 30 s. Of a body that is read
-    /// as it comes, and comes in chunks, each chunk has this time, and the pauses between them have none. While nobody
-    /// reads, time stands still. `None`: as long as it takes.
+    /// How long a request's body may take to come, and a second more for each KiB of it; 30 s. Of a stream each message
+    /// has this time, from its first byte to its last, and the pauses between them have none. While nobody reads, time
+    /// stands still. `None`: as long as it takes.
+    ///
+    /// It holds over HTTP/2, too, for what is not gRPC. Bodies that a fallback reads have it where their length is
+    /// known from the start, and over HTTP/1.1 each chunk of the others has it.
     pub request_timeout: Option<Duration>,
     /// How long nothing may leave of an answer that is complete; 60 s. `None`: for ever.
     pub reply_timeout: Option<Duration>,

@@ -1,15 +1,12 @@
 //! How far a connection is, and what it may still take: [`Progress`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::framing::{Part, Place};
 use super::limits::Http1Limits;
-
-/// A body may take a second more for so many bytes that have come of it.
-const BODY_BYTES_PER_S: u64 = 1024;
+use crate::timed::Waiting;
 
 /// What the byte stream, the requests and the answers of a connection tell of it. Clones are of the same connection.
 #[derive(Clone, Debug)]
@@ -20,12 +17,12 @@ struct State {
     place: Place,
     /// Since when a head is being read.
     head_since: Instant,
-    /// The body, or the chunk of it, that is being read.
-    body: Body,
+    /// The body, or the part or chunk of it, that is being read.
+    body: Waiting,
     /// How many requests the service has had.
     requests: u64,
-    /// The request whose body is to come as a whole: its time goes on between its chunks.
-    wanted_whole: Option<u64>,
+    /// The request of whose body a part must come, and which: its time goes on between chunks.
+    awaited: Option<(u64, u64)>,
     /// The last request of which nobody reads the body any more.
     let_go: Option<u64>,
     /// A request is with the service, or its answer is not complete.
@@ -50,14 +47,6 @@ pub(super) enum Ending {
     TooSlow,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Body {
-    came: u64,
-    /// How long has been waited for it. While nobody reads, its time stands still.
-    waited: Duration,
-    waits_since: Option<Instant>,
-}
-
 /// What has not come in its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
@@ -72,9 +61,9 @@ impl Progress {
         Self(Arc::new(Mutex::new(State {
             place: Place { part: Part::Between, message: 0, chunk: 0 },
             head_since: now,
-            body: Body::default(),
+            body: Waiting::default(),
             requests: 0,
-            wanted_whole: None,
+            awaited: None,
             let_go: None,
             is_answering: false,
             free_since: now,
@@ -95,12 +84,10 @@ impl Progress {
                 let was_in_body = matches!(before.part, Part::Body | Part::Pause);
                 let is_same_body = was_in_body && before.message == place.message;
                 let is_same_chunk = before.part == place.part && before.chunk == place.chunk;
-                if !(is_same_body && (is_same_chunk || state.wants_whole())) {
-                    state.body = Body::default();
+                if !(is_same_body && (is_same_chunk || state.is_awaited())) {
+                    state.body = Waiting::default();
                 }
-                let body = &mut state.body;
-                body.came += len as u64;
-                body.waited += body.waits_since.take().map_or(Duration::ZERO, |since| now - since);
+                state.body.came(len, now);
             }
         }
     }
@@ -109,13 +96,20 @@ impl Progress {
     pub(super) fn waits(&self, now: Instant) {
         let mut state = self.lock();
         if matches!(state.place.part, Part::Body | Part::Pause) {
-            state.body.waits_since.get_or_insert(now);
+            state.body.waits(now);
         }
     }
 
-    /// The body of this request is to come as a whole.
-    pub(super) fn wants_whole(&self, request: u64) {
-        self.lock().wanted_whole = Some(request);
+    /// See [`Body::awaits`](crate::body::Body), of the body of this request.
+    pub(super) fn awaits(&self, request: u64, part: Option<u64>) {
+        let mut state = self.lock();
+        let awaited = part.map(|part| (request, part));
+        if state.awaited != awaited {
+            state.awaited = awaited;
+            if awaited.is_some() {
+                state.body = state.body.anew(Instant::now());
+            }
+        }
     }
 
     /// Nobody reads the body of this request any more.
@@ -161,10 +155,8 @@ impl Progress {
     /// What is due next, and when.
     pub(super) fn next_due(&self, limits: &Http1Limits) -> Option<(Instant, Due)> {
         let state = self.lock();
-        if let Some(since) = state.body.waits_since.filter(|_| state.is_body_timed()) {
-            let more = Duration::from_secs(state.body.came / BODY_BYTES_PER_S);
-            let time = limits.request_timeout? + more;
-            return Some((since + time.saturating_sub(state.body.waited), Due::Body));
+        if state.is_body_timed() && state.body.is_waiting() {
+            return Some((state.body.ends(limits.request_timeout?)?, Due::Body));
         }
         if state.is_answering {
             return None;
@@ -185,14 +177,14 @@ impl Progress {
 }
 
 impl State {
-    fn wants_whole(&self) -> bool {
-        self.wanted_whole == Some(self.place.message)
+    fn is_awaited(&self) -> bool {
+        self.awaited.is_some_and(|(request, _)| request == self.place.message)
     }
 
     fn is_body_timed(&self) -> bool {
         match self.place.part {
             Part::Body => self.ending.is_none(),
-            Part::Pause => self.ending.is_none() && self.wants_whole(),
+            Part::Pause => self.ending.is_none() && self.is_awaited(),
             Part::Between | Part::Head => false,
         }
     }

@@ -21,9 +21,9 @@ pub(crate) struct ReceivedBody {
 }
 
 impl ReceivedBody {
-    /// Nothing is done with it before all of it is there: pauses between its chunks are part of its time.
-    pub(crate) fn is_wanted_whole(&self) {
-        self.progress.wants_whole(self.number);
+    /// See [`Body::awaits`](crate::body::Body): pauses between chunks are part of that time.
+    pub(crate) fn awaits(&self, part: Option<u64>) {
+        self.progress.awaits(self.number, part);
     }
 }
 

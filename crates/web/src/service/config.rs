@@ -191,7 +191,7 @@ impl Web {
         self
     }
 
-    /// What clients of HTTP/1.1 may do, and how long it may take.
+    /// What clients of HTTP/1.1 may do, and how long it may take; how long bodies may take by either version.
     pub fn http1(mut self, limits: Http1Limits) -> Web {
         self.http1 = limits;
         self

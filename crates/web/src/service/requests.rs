@@ -23,6 +23,9 @@ pub(super) trait Envelopes: Send + Unpin + 'static {
 
     /// The body has ended.
     fn finish(&self) -> Result<(), Status>;
+
+    /// Whether nothing of the next message has arrived.
+    fn is_empty(&self) -> bool;
 }
 
 /// A body and what takes it apart: a stream of messages as wire bytes. An error is the last that it gives.
@@ -30,6 +33,10 @@ pub(super) struct Requests<E> {
     body: Body,
     envelopes: E,
     call: Call,
+    /// Messages that were given.
+    count: u64,
+    /// There is no use in a part of what is missing, whatever is there.
+    is_whole: bool,
     /// The body has ended.
     is_over: bool,
     has_failed: bool,
@@ -37,7 +44,7 @@ pub(super) struct Requests<E> {
 
 impl<E: Envelopes> Requests<E> {
     pub(super) fn new(body: Body, envelopes: E, call: Call) -> Self {
-        Self { body, envelopes, call, is_over: false, has_failed: false }
+        Self { body, envelopes, call, count: 0, is_whole: false, is_over: false, has_failed: false }
     }
 
     /// The one message that there should be.
@@ -45,6 +52,7 @@ impl<E: Envelopes> Requests<E> {
     /// # Errors
     /// UNIMPLEMENTED, if there is none, or more than one.
     pub(super) async fn only(mut self) -> Result<Bytes, Status> {
+        self.is_whole = true;
         let message = poll_fn(|cx| self.poll(cx)).await?.ok_or_else(wire::no_message)?;
         match poll_fn(|cx| self.poll(cx)).await? {
             None => Ok(message),
@@ -55,11 +63,14 @@ impl<E: Envelopes> Requests<E> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
         loop {
             if let Some(message) = self.envelopes.take()? {
+                self.count += u64::from(!self.is_whole);
                 return Poll::Ready(self.call.read(message).map(Some));
             }
             if self.is_over {
                 return Poll::Ready(Ok(None));
             }
+            let is_awaited = self.is_whole || !self.envelopes.is_empty();
+            self.body.awaits(is_awaited.then_some(self.count));
             let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
                 self.is_over = true;
                 self.envelopes.finish()?;
@@ -99,6 +110,10 @@ impl Envelopes for connect::RequestReader {
     fn finish(&self) -> Result<(), Status> {
         self.finish()
     }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
 }
 
 impl Envelopes for grpc_web::RequestReader {
@@ -112,6 +127,10 @@ impl Envelopes for grpc_web::RequestReader {
 
     fn finish(&self) -> Result<(), Status> {
         self.finish()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
     }
 }
 
@@ -127,5 +146,9 @@ impl Envelopes for envelope::Reader {
 
     fn finish(&self) -> Result<(), Status> {
         self.finish()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.is_empty()
     }
 }

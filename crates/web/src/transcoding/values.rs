@@ -123,6 +123,11 @@ impl Values {
         self.guarded(Self::try_take)
     }
 
+    /// Whether nothing has arrived of a value that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.piece.is_empty()
+    }
+
     /// The body has ended: the last value, of which only that can say that it is whole. What has no end of its own is
     /// given as it is.
     ///

@@ -64,6 +64,7 @@ impl Requests {
             if self.is_over {
                 return Poll::Ready(Ok(None));
             }
+            self.body.awaits(self.pieces.has_begun().then_some(self.count as u64));
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 // Trailers of a request say nothing.
                 Some(frame) => frame?.into_data().map_or((), |piece| self.pieces.push(piece)),
@@ -109,6 +110,11 @@ impl Pieces {
             Pieces::Values(values) => values.push(piece),
             Pieces::Raw(held, _) => *held = piece,
         }
+    }
+
+    /// Whether some of a message is there, and the rest is not. What is raw is a message as it comes.
+    fn has_begun(&self) -> bool {
+        matches!(self, Pieces::Values(values) if !values.is_empty())
     }
 
     /// What is the next message, of which `count` were taken, if it is there.
