@@ -71,7 +71,7 @@ pub use destination::ConnectError;
 pub use encode::Encode;
 pub use executor::ExecutorError;
 pub use grpc::codec::{Envelope, Payload};
-pub use grpc::compression::{Encoding, EncodingSet};
+pub use grpc::compression::{BodyDecoder, BodyEncoder, Encoding, EncodingSet};
 pub use grpc::envelope::Prefix;
 pub use grpc::request::RequestHead;
 pub use grpc::timeout::request_timeout;

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use thalweg_engine::{COMPRESSION_THRESHOLD, Code, Encoding, EncodingSet, Status};
 
+use crate::content_type::quality;
+
 /// How what is sent is compressed.
 #[derive(Clone, Copy, Debug)]
 pub struct Compression {
@@ -76,7 +78,7 @@ pub(crate) fn named(header: &str, value: Option<&[u8]>, accepts: EncodingSet) ->
 /// How a server answers: as the client likes it best of what the server `offers`. One that says nothing reads what it
 /// has sent.
 ///
-/// Of a quality (RFC 9110 §12.4.2) only 0 counts: the order of the list is the client's.
+/// The highest quality goes first (RFC 9110 §12.5.3), and of equal ones what stands first. `*` is what is not named.
 pub(crate) fn for_answer<'a>(
     accept: impl Iterator<Item = &'a [u8]>,
     request: Encoding,
@@ -86,8 +88,25 @@ pub(crate) fn for_answer<'a>(
     if accept.peek().is_none() {
         return if offers.contains(request) { request } else { Encoding::Identity };
     }
-    let known = accept.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(listed);
-    known.into_iter().find(|encoding| offers.contains(*encoding)).unwrap_or_default()
+    let items: Vec<(&[u8], u16)> =
+        accept.flat_map(|value| value.split(|byte| *byte == b',')).filter_map(listed).collect();
+    let mut best: Option<(u16, Encoding)> = None;
+    let mut offer = |encoding: Encoding, quality: u16| {
+        if quality > 0 && offers.contains(encoding) && best.is_none_or(|(best, _)| best < quality) {
+            best = Some((quality, encoding));
+        }
+    };
+    for (name, quality) in &items {
+        if let Some(encoding) = from_name(name) {
+            offer(encoding, *quality);
+        } else if *name == b"*" {
+            let is_named =
+                |encoding: &Encoding| items.iter().any(|(name, _)| from_name(name) == Some(*encoding));
+            let others = Encoding::ALL.iter().filter(|encoding| encoding.compresses() && !is_named(encoding));
+            others.for_each(|encoding| offer(*encoding, *quality));
+        }
+    }
+    best.map_or(Encoding::Identity, |(_, encoding)| encoding)
 }
 
 /// How a server answers a client whose list is in no order: gRPC's, unlike Connect's.
@@ -97,15 +116,10 @@ pub(crate) fn common(offers: EncodingSet, accepts: EncodingSet) -> Encoding {
     compressing.into_iter().find(both).unwrap_or_default()
 }
 
-/// An encoding of a list, unless it is unknown or refused.
-fn listed(item: &[u8]) -> Option<Encoding> {
-    let mut parts = item.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-    let encoding = from_name(parts.next()?)?;
-    let is_refused = |parameter: &[u8]| match parameter {
-        [b'q' | b'Q', b'=', quality @ ..] => quality.iter().all(|byte| matches!(byte, b'0' | b'.')),
-        _ => false,
-    };
-    (!parts.any(is_refused)).then_some(encoding)
+/// The name in an item of a list, and its quality.
+fn listed(item: &[u8]) -> Option<(&[u8], u16)> {
+    let mut parts = str::from_utf8(item).ok()?.split(';').map(str::trim_ascii);
+    Some((parts.next()?.as_bytes(), quality(parts)))
 }
 
 /// Content codings are read in whatever case (RFC 9110 §8.4.1).
@@ -192,6 +206,26 @@ mod tests {
         check(&["foo", "gzip"], Encoding::Identity, all, Encoding::Gzip);
         check(&["gzip;q=0, deflate;q=0.5"], Encoding::Identity, all, Encoding::Deflate);
         check(&["gzip; q=0.000"], Encoding::Gzip, all, Encoding::Identity);
+        check(&["gzip;q=0.5, deflate;q=0.8"], Encoding::Identity, all, Encoding::Deflate);
+        check(&["gzip;q=0.5, identity;q=0.8"], Encoding::Identity, all, Encoding::Identity);
+        check(&["*"], Encoding::Identity, EncodingSet::IDENTITY.with(Encoding::Deflate), Encoding::Deflate);
+        check(
+            &["*, gzip;q=0"],
+            Encoding::Identity,
+            EncodingSet::IDENTITY.with(Encoding::Gzip),
+            Encoding::Identity,
+        );
+        check(&["*;q=0, gzip"], Encoding::Identity, all, Encoding::Gzip);
+        check(&["*;q=0.9, gzip;q=0.5"], Encoding::Identity, EncodingSet::ALL, Encoding::Deflate);
+        #[cfg(feature = "brotli")]
+        check(
+            &["gzip, deflate, br;q=1.0, zstd;q=0"],
+            Encoding::Identity,
+            all.with(Encoding::Brotli),
+            Encoding::Gzip,
+        );
+        #[cfg(feature = "brotli")]
+        check(&["gzip;q=0.9, br"], Encoding::Identity, all, Encoding::Brotli);
         check(&["gzip"], Encoding::Identity, none, Encoding::Identity);
         check(&["foo"], Encoding::Gzip, all, Encoding::Identity);
     }

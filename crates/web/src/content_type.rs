@@ -29,6 +29,15 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token_char)
 }
 
+/// The quality of an item of a list, in thousandths, by its parameters (RFC 9110 §12.4.2). None is 1, and so is what is
+/// no number.
+pub(crate) fn quality<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
+    let told = parameters.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    let value = told.and_then(|quality| quality.parse::<f32>().ok()).unwrap_or(1.0);
+    // Within the range of the type.
+    if (0.0..=1.0).contains(&value) { (value * 1000.0) as u16 } else { 1000 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,10 +7,10 @@ use crate::job::{Failure, Job, Log, TIMED_OUT, is_installed};
 use crate::{tools, workspace};
 
 /// What can be switched on and off, and is held to the same as the rest.
-const FEATURES: &str = "thalweg/buffa,thalweg/opentelemetry,thalweg/tls,thalweg/tls-webpki-roots,thalweg/tower,\
-     thalweg/web,thalweg/zstd,thalweg-build/buffa,\
+const FEATURES: &str = "thalweg/brotli,thalweg/buffa,thalweg/opentelemetry,thalweg/tls,\
+     thalweg/tls-webpki-roots,thalweg/tower,thalweg/web,thalweg/zstd,thalweg-build/buffa,\
      thalweg-services/channelz,thalweg-services/health,thalweg-services/reflection,\
-     thalweg-web/zstd";
+     thalweg-web/brotli,thalweg-web/zstd";
 
 pub(super) fn format(log: &Log) -> Result<String, Failure> {
     component("cargo-fmt", "rustfmt")?;

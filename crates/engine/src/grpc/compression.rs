@@ -1,14 +1,20 @@
 //! Message compression: `grpc-encoding`, `grpc-accept-encoding`, and the encodings themselves.
 
+mod bodies;
+#[cfg(feature = "brotli")]
+mod brotli;
+
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::LazyLock;
 
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 use flate2::{Compress, Compression, Crc, FlushCompress, Status as Progress};
 use thalweg_http2::fields::{FieldList, Indexing};
 
 use crate::status::Status;
+pub use bodies::{BodyDecoder, BodyEncoder};
 
 /// How the messages of one direction of a call are compressed.
 #[doc(alias = "CompressionEncoding")]
@@ -25,6 +31,9 @@ pub enum Encoding {
     /// Zstandard (RFC 8878), with the feature `zstd`.
     #[cfg(feature = "zstd")]
     Zstd,
+    /// Brotli (RFC 7932), `br`, with the feature `brotli`. HTTP has it; gRPC's other libraries have not.
+    #[cfg(feature = "brotli")]
+    Brotli,
 }
 
 impl Encoding {
@@ -35,6 +44,8 @@ impl Encoding {
         Encoding::Deflate,
         #[cfg(feature = "zstd")]
         Encoding::Zstd,
+        #[cfg(feature = "brotli")]
+        Encoding::Brotli,
     ];
 
     /// The value of `grpc-encoding`.
@@ -45,6 +56,8 @@ impl Encoding {
             Encoding::Deflate => "deflate",
             #[cfg(feature = "zstd")]
             Encoding::Zstd => "zstd",
+            #[cfg(feature = "brotli")]
+            Encoding::Brotli => "br",
         }
     }
 
@@ -73,6 +86,8 @@ impl Encoding {
             Encoding::Deflate => ZLIB.with_borrow_mut(|compress| deflate(compress, message, out)),
             #[cfg(feature = "zstd")]
             Encoding::Zstd => compress_zstd(message, out),
+            #[cfg(feature = "brotli")]
+            Encoding::Brotli => brotli::compress(message, out),
         }
     }
 
@@ -108,6 +123,8 @@ impl Encoding {
                 decoder.window_log_max(window_log_max(size_max)).map_err(DecompressError::Corrupt)?;
                 inflate(decoder, message.len(), size_max, zstd::stream::read::Decoder::finish)?
             }
+            #[cfg(feature = "brotli")]
+            Encoding::Brotli => brotli::decompress(message, size_max).map_err(DecompressError::Corrupt)?,
         };
         if inflated.len() > size_max {
             return Err(DecompressError::TooLarge { size_max });
@@ -244,18 +261,14 @@ impl EncodingSet {
 
     /// The value of `grpc-accept-encoding`.
     pub fn value(self) -> &'static str {
-        // By the bits of `Encoding`, identity's left out.
-        const VALUES: [&str; 8] = [
-            "identity",
-            "identity,gzip",
-            "identity,deflate",
-            "identity,gzip,deflate",
-            "identity,zstd",
-            "identity,gzip,zstd",
-            "identity,deflate,zstd",
-            "identity,gzip,deflate,zstd",
-        ];
-        VALUES[self.index()]
+        static VALUES: LazyLock<[String; EncodingSet::COUNT]> = LazyLock::new(|| {
+            std::array::from_fn(|index| {
+                let set = EncodingSet((index << 1 | 1) as u8);
+                let members = Encoding::ALL.iter().filter(|encoding| set.contains(**encoding));
+                members.map(|encoding| encoding.name()).collect::<Vec<_>>().join(",")
+            })
+        });
+        &VALUES[self.index()]
     }
 
     /// How many sets there are.

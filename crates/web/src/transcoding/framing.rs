@@ -1,5 +1,7 @@
 //! The messages of a stream in the body of an answer.
 
+use crate::content_type::quality;
+
 /// How they are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -100,16 +102,8 @@ fn range_of(range: &[u8]) -> Option<((u16, bool), Framing)> {
         _ if name.strip_prefix("application/").is_some_and(is_row) => (true, Framing::Lines),
         _ => return None,
     };
-    let quality = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    let quality = quality.map_or(1000, thousandths);
+    let quality = quality(parts);
     (quality > 0).then_some(((quality, is_named), framing))
-}
-
-/// RFC 9110 §12.4.2; what is none is 1.
-fn thousandths(quality: &str) -> u16 {
-    let value = quality.parse::<f32>().unwrap_or(1.0);
-    // Within the range of the type.
-    if (0.0..=1.0).contains(&value) { (value * 1000.0) as u16 } else { 1000 }
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
 //! Transcoded JSON, served: methods with streams.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use thalweg_engine::{Code, ServiceOptions, Status};
+use http_body::Body as _;
+use thalweg_engine::{BodyDecoder, BodyEncoder, Code, Encoding, ServiceOptions, Status};
 use thalweg_web::Web;
+use thalweg_web::body::Body;
 
 use crate::library::{FAILURE, Library, next_frame, request, request_with, sent};
 
@@ -185,6 +189,116 @@ async fn requests_are_rows_or_arrays() {
     check("GET /v1/fold?count=5", "", 200, ARRAY, &fold(&[r#"{"count":5}"#])).await;
 }
 
+/// The whole of a body.
+fn compressed(encoding: Encoding, text: &str) -> Vec<u8> {
+    let mut compressed = Vec::new();
+    encoding.compress(text.as_bytes(), &mut compressed);
+    compressed
+}
+
+/// All encodings but identity.
+fn compressing() -> impl Iterator<Item = Encoding> {
+    Encoding::ALL.iter().copied().filter(|encoding| encoding.compresses())
+}
+
+#[tokio::test]
+async fn streams_of_requests_may_be_compressed() {
+    let lines = "{\"count\":1}\n{\"count\":2}\n";
+    for encoding in compressing() {
+        let library = Library::new();
+        let head = format!("POST /v1/chat\ncontent-encoding: {}", encoding.name());
+        // Whatever pieces it comes in.
+        for piece_len in [1, 5, 1000] {
+            let (to, body) = sent();
+            for piece in compressed(encoding, lines).chunks(piece_len) {
+                to.send(Ok(Bytes::copy_from_slice(piece))).unwrap();
+            }
+            drop(to);
+            let (answer, told) = library.answer(request_with(&head, body)).await;
+            assert_eq!((answer.status().as_u16(), &*told), (200, lines), "{encoding:?}");
+        }
+        // Messages go on as they come.
+        let (to, body) = sent();
+        let mut encoder = BodyEncoder::new(encoding);
+        to.send(Ok(encoder.push(b"{\"count\":1}\n".to_vec()).into())).unwrap();
+        let answer = library.service.call(request_with(&head, body)).await;
+        assert_eq!(next_frame(&mut answer.into_body()).await.unwrap(), "{\"count\":1}\n", "{encoding:?}");
+        // What is no such body, and what is not all of it.
+        let cut = compressed(encoding, lines);
+        for body in [b"nonsense, nonsense".to_vec(), cut[..cut.len() - 1].to_vec()] {
+            let (answer, told) = library.answer(request_with(&head, Body::whole(body))).await;
+            let is_told = answer.status() == 400 || told.contains("\"error\":{\"code\":3,");
+            assert!(is_told && told.contains("corrupt"), "{encoding:?}: {told}");
+        }
+    }
+    let told = Library::new().told(request("POST /v1/chat\ncontent-encoding: rot13", "{}"), &[]).await;
+    assert!(told.starts_with("415"), "{told}");
+}
+
+/// A body that becomes much larger than a message may be, with or without a message in it.
+#[tokio::test]
+async fn streams_of_requests_are_not_inflated_beyond_a_message() {
+    let mut options = ServiceOptions::default();
+    options.max_decoding_message_size = 100_000;
+    let library = Library::with(Web::new(), &options);
+    for encoding in compressing() {
+        let head = format!("POST /v1/fold/n\ncontent-encoding: {}", encoding.name());
+        for text in [" ".repeat(1 << 20), format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20))] {
+            let body = Body::whole(compressed(encoding, &text));
+            let told = library.told(request_with(&head, body), &[]).await;
+            assert!(told.starts_with("413") && told.contains("larger than max"), "{encoding:?}: {told}");
+        }
+        // Each of them may be as large as a message.
+        let line = format!("{{\"text\":\"{}\"}}\n", "x".repeat(90_000));
+        let body = Body::whole(compressed(encoding, &line.repeat(5)));
+        let told = library.told(request_with(&head, body), &[]).await;
+        assert!(told.starts_with("200"), "{encoding:?}");
+    }
+}
+
+#[tokio::test]
+async fn streams_of_answers_are_compressed_for_who_accepts_it() {
+    for encoding in compressing() {
+        let mut options = ServiceOptions::default();
+        options.send_compressed = Some(encoding);
+        let library = Library::with(Web::new(), &options);
+        let accept = format!("accept-encoding: br;q=0.3, {}", encoding.name());
+        for (framing, behind) in
+            [("application/x-ndjson", ""), ("text/event-stream", "event: end\ndata: {}\n\n")]
+        {
+            let asked = request(&format!("GET /v1/many/n?count=2\naccept: {framing}\n{accept}"), "");
+            let (head, mut body) = library.service.call(asked).await.into_parts();
+            assert_eq!(head.headers["content-encoding"], encoding.name());
+            let vary: Vec<_> = head.headers.get_all("vary").iter().collect();
+            assert_eq!(vary, ["accept", "accept-encoding"]);
+            let mut decoder = BodyDecoder::new(encoding);
+            let mut told = String::new();
+            while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                decoder.push(frame.unwrap().into_data().unwrap());
+                while let Some(piece) = decoder.take(1000).unwrap() {
+                    told += str::from_utf8(&piece).unwrap();
+                }
+            }
+            decoder.finish().unwrap();
+            assert!(
+                told.contains(&message(1)) && told.contains(&message(2)) && told.ends_with(behind),
+                "{told}"
+            );
+        }
+        // Each message can be read when it has come: the end never does.
+        let asked = request(&format!("GET /v1/many/n?count=1&text=hang\n{accept}"), "");
+        let mut body = library.service.call(asked).await.into_body();
+        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await.unwrap();
+        let mut decoder = BodyDecoder::new(encoding);
+        decoder.push(frame.unwrap().into_data().unwrap());
+        let line = decoder.take(1000).unwrap().unwrap();
+        assert_eq!(line, format!("{}\n", message(1)), "{encoding:?}");
+        // Who does not ask for it has it as it is.
+        let told = library.told(request("GET /v1/many/n?count=1", ""), &["content-encoding", "vary"]).await;
+        assert_eq!(told, format!("200\nvary: accept\nvary: accept-encoding\n{}\n", message(1)));
+    }
+}
+
 #[tokio::test]
 async fn bad_requests_of_streams_are_told() {
     let failed = |code: u8, why: &str| format!("{{\"code\":{code},\"message\":\"{why}\",\"details\":[]}}");
@@ -203,8 +317,6 @@ async fn bad_requests_of_streams_are_told() {
     .await;
     let why = "content-type \\\"text/plain\\\" is not supported; accepted is application/json, application/x-ndjson";
     check("POST /v1/fold/n\ncontent-type: text/plain", "{}", 415, ARRAY, &failed(12, why)).await;
-    let why = "content-encoding \\\"gzip\\\" is not supported; accepted are identity";
-    check("POST /v1/fold/n\ncontent-encoding: gzip", "{}", 415, ARRAY, &failed(12, why)).await;
     // After an answer it is an answer's failure.
     let why = failed(3, "message 2: body: line 1, column 1: expected an object, found a number");
     check("POST /v1/chat", "{\"count\":1} 1", 200, LINES, &format!("{{\"count\":1}}\n{{\"error\":{why}}}\n"))

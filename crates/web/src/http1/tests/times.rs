@@ -125,6 +125,19 @@ async fn a_body_that_is_wanted_as_a_whole_may_not_pause() {
     assert!(client.log.lines()[0].contains(TOO_SLOW), "{:?}", client.log);
 }
 
+/// One read may bring the end of a body and the beginning of the next.
+#[tokio::test(start_paused = true)]
+async fn each_body_has_a_time_of_its_own() {
+    let mut client = Client::new();
+    client.send(post("/a", "Content-Length: 2") + "a").await;
+    sleep(seconds(29)).await;
+    client.send("b".to_owned() + &post("/b", "Content-Length: 2") + "c").await;
+    sleep(seconds(29)).await;
+    client.send("d").await;
+    assert_eq!(client.receive().await.statuses(), ["200", "200"]);
+    assert_eq!(client.log.lines(), ["POST /a: ab", "POST /b: cd"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_stands_still_while_nobody_reads() {
     let mut client = Client::new();

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::HeaderMap;
 use http_body::Frame;
-use thalweg_engine::Status;
 use thalweg_engine::server::LocalStream;
+use thalweg_engine::{BodyEncoder, Status};
 
 use super::call::Call;
 use super::metadata::TRAILER_PREFIX;
@@ -38,6 +38,8 @@ pub(super) struct JsonAnswers {
     stream: Option<LocalStream>,
     has_message: bool,
     out: Vec<u8>,
+    /// None where nothing is compressed, and once the end was sent.
+    encoder: Option<BodyEncoder>,
     trailers: Option<HeaderMap>,
 }
 
@@ -45,8 +47,10 @@ impl JsonAnswers {
     /// # Errors
     /// When already the first message can't be written.
     pub(super) fn new(call: Call, stream: LocalStream, first: First) -> Result<JsonAnswers, Status> {
-        let mut answers =
-            JsonAnswers { call, stream: Some(stream), has_message: false, out: Vec::new(), trailers: None };
+        let encoding = call.head().answer.encoding;
+        let encoder = encoding.compresses().then(|| BodyEncoder::new(encoding));
+        let (stream, out) = (Some(stream), Vec::new());
+        let mut answers = JsonAnswers { call, stream, has_message: false, out, encoder, trailers: None };
         match first {
             First::Message(wire) => answers.put(&wire)?,
             First::End => answers.end(),
@@ -65,6 +69,20 @@ impl JsonAnswers {
     fn end(&mut self) {
         self.trailers = self.stream.take().and_then(|stream| trailers(&self.call, stream));
         self.call.head().framing.put_end(!self.has_message, &mut self.out);
+    }
+
+    /// What is sent of what is there: all of it can be read when it has arrived.
+    fn take_out(&mut self) -> Vec<u8> {
+        let mut out = std::mem::take(&mut self.out);
+        if let Some(encoder) = self.encoder.as_mut().filter(|_| !out.is_empty()) {
+            out = encoder.push(out);
+        }
+        if self.stream.is_none()
+            && let Some(encoder) = self.encoder.take()
+        {
+            out.extend(encoder.finish());
+        }
+        out
     }
 
     /// A handler that is still at work is cancelled.
@@ -96,7 +114,7 @@ impl http_body::Body for JsonAnswers {
                 Poll::Ready(None) => this.end(),
             }
         }
-        let out = std::mem::take(&mut this.out);
+        let out = this.take_out();
         if !out.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(out.into()))));
         }
@@ -104,7 +122,7 @@ impl http_body::Body for JsonAnswers {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.stream.is_none() && self.out.is_empty() && self.trailers.is_none()
+        self.stream.is_none() && self.out.is_empty() && self.encoder.is_none() && self.trailers.is_none()
     }
 }
 

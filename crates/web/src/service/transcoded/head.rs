@@ -50,8 +50,7 @@ impl Head {
             let why = format!("content-type {told:?} is not supported; accepted is {accepted}");
             return Err(Failure::unsupported(&why, ACCEPT, accepted));
         }
-        // Of a stream each message would have to be there before all of it is.
-        let accepts = if is_stream { EncodingSet::IDENTITY } else { target.options.accept_compressed };
+        let accepts = target.options.accept_compressed;
         let named = headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes).filter(|_| has_body);
         let encoding = compression::named(CONTENT_ENCODING.as_str(), named, accepts).map_err(|status| {
             Failure::unsupported(status.message(), ACCEPT_ENCODING, &accepts.value().replace(',', ", "))

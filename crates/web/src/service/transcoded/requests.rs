@@ -7,17 +7,22 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body as _;
-use thalweg_engine::Status;
+use thalweg_engine::{BodyDecoder, Status};
 
 use super::call::Call;
 use super::failure::Failure;
 use super::target::Takes;
 use crate::body::Body;
+use crate::compression::too_large;
 use crate::transcoding::{Content, Values};
 
 /// A stream of messages as wire bytes. An error is the last that it gives.
 pub(super) struct Requests {
     body: Body,
+    /// What the body is compressed with, all of it.
+    decoder: Option<BodyDecoder>,
+    /// Bytes that it has become since the last message.
+    decoded: usize,
     pieces: Pieces,
     call: Call,
     /// Messages that were given.
@@ -35,6 +40,9 @@ enum Pieces {
     Raw(Bytes, usize),
 }
 
+/// So much is decompressed at once.
+const DECODED_LEN: usize = 16 << 10;
+
 /// Bytes of a message for the data in it to be the message: more than any tag and length take.
 const AROUND_DATA: usize = 32;
 
@@ -48,7 +56,19 @@ impl Requests {
             }
             Takes::Json | Takes::Nothing => Pieces::Values(Values::new(size_max, !call.head().is_row)),
         };
-        Requests { body, pieces, call, count: 0, is_over: false, has_failed: false, refused: Arc::default() }
+        let encoding = call.head().encoding;
+        let decoder = encoding.compresses().then(|| BodyDecoder::new(encoding));
+        Requests {
+            body,
+            decoder,
+            decoded: 0,
+            pieces,
+            call,
+            count: 0,
+            is_over: false,
+            has_failed: false,
+            refused: Arc::default(),
+        }
     }
 
     /// What the client is told if the call ends with the error that this gives.
@@ -58,7 +78,16 @@ impl Requests {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Failure>> {
         loop {
-            if let Some(data) = self.pieces.take(self.is_over, self.count)? {
+            if let Some(data) = self.pieces.take(false, self.count)? {
+                self.decoded = 0;
+                return Poll::Ready(self.wire(data).map(Some));
+            }
+            if self.decode()? {
+                continue;
+            }
+            if self.is_over
+                && let Some(data) = self.pieces.take(true, self.count)?
+            {
                 return Poll::Ready(self.wire(data).map(Some));
             }
             if self.is_over {
@@ -67,10 +96,33 @@ impl Requests {
             self.body.awaits(self.pieces.has_begun().then_some(self.count as u64));
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 // Trailers of a request say nothing.
-                Some(frame) => frame?.into_data().map_or((), |piece| self.pieces.push(piece)),
-                None => self.is_over = true,
+                Some(frame) => match (frame?.into_data(), &mut self.decoder) {
+                    (Ok(piece), Some(decoder)) => decoder.push(piece),
+                    (Ok(piece), None) => self.pieces.push(piece),
+                    (Err(_), _) => {}
+                },
+                None => {
+                    self.is_over = true;
+                    let ended = self.decoder.as_mut().map_or(Ok(()), BodyDecoder::finish);
+                    ended.map_err(|error| Failure::unreadable(error.into()))?;
+                }
             }
         }
+    }
+
+    /// Whether there is more of what has arrived compressed.
+    fn decode(&mut self) -> Result<bool, Failure> {
+        let Some(decoder) = &mut self.decoder else { return Ok(false) };
+        let piece = decoder.take(DECODED_LEN).map_err(|error| Failure::unreadable(error.into()))?;
+        let Some(piece) = piece else { return Ok(false) };
+        // Spaces, too, can be without end.
+        self.decoded += piece.len();
+        let size_max = self.call.size_max();
+        if self.decoded > size_max.saturating_add(DECODED_LEN) {
+            return Err(Failure::unreadable(too_large(self.decoded, size_max)));
+        }
+        self.pieces.push(piece);
+        Ok(true)
     }
 
     fn wire(&mut self, data: Bytes) -> Result<Bytes, Failure> {

@@ -82,9 +82,7 @@ impl Call {
             return Ok(with_headers(headers, Body::whole(content.data)));
         }
         headers.insert(CONTENT_TYPE, JSON);
-        if self.target().options.send_compressed.is_some() {
-            headers.append(VARY, HeaderValue::from_static("accept-encoding"));
-        }
+        self.vary(&mut headers);
         let mut json = Vec::with_capacity(answer.message.len() * 2 + 16);
         self.print(&answer.message, &mut json)?;
         if let Some(compressed) = self.head().answer.compress(&json) {
@@ -93,6 +91,13 @@ impl Call {
             json = compressed;
         }
         Ok(with_headers(headers, Body::whole(json)))
+    }
+
+    /// What a cache must know of answers that may be compressed.
+    fn vary(&self, headers: &mut HeaderMap) {
+        if self.target().options.send_compressed.is_some() {
+            headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+        }
     }
 
     /// The answer of a method with any number: its head, and a body that goes on.
@@ -111,6 +116,11 @@ impl Call {
         if !is_raw {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.head().framing.content_type()));
             headers.append(VARY, HeaderValue::from_static("accept"));
+            self.vary(&mut headers);
+            let encoding = self.head().answer.encoding;
+            if encoding.compresses() {
+                headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding.name()));
+            }
             return Ok(with_headers(headers, Body::streaming(JsonAnswers::new(self, stream, first)?)));
         }
         // Of nothing nothing is known.

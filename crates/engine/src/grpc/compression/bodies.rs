@@ -1,0 +1,326 @@
+//! Compression of bodies as they come, which have any number of messages: HTTP's content codings.
+
+use std::io::{self, Write};
+#[cfg(feature = "zstd")]
+use std::io::{BufRead, Read};
+
+use bytes::{Buf, Bytes};
+use flate2::write::{GzDecoder, GzEncoder, ZlibEncoder};
+use flate2::{Compression, Decompress, FlushDecompress, Status as Progress};
+
+use super::{DecompressError, Encoding};
+
+/// Compresses a body piece by piece: each piece can be read as soon as it has arrived.
+pub struct BodyEncoder(Encoder);
+
+enum Encoder {
+    Identity,
+    Gzip(GzEncoder<Vec<u8>>),
+    Deflate(ZlibEncoder<Vec<u8>>),
+    #[cfg(feature = "zstd")]
+    Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
+    #[cfg(feature = "brotli")]
+    Brotli(Box<brotli::CompressorWriter<Vec<u8>>>),
+}
+
+impl BodyEncoder {
+    /// One of this encoding.
+    pub fn new(encoding: Encoding) -> Self {
+        let level = Compression::default();
+        Self(match encoding {
+            Encoding::Identity => Encoder::Identity,
+            Encoding::Gzip => Encoder::Gzip(GzEncoder::new(Vec::new(), level)),
+            Encoding::Deflate => Encoder::Deflate(ZlibEncoder::new(Vec::new(), level)),
+            #[cfg(feature = "zstd")]
+            Encoding::Zstd => {
+                let level = zstd::DEFAULT_COMPRESSION_LEVEL;
+                let encoder = zstd::stream::write::Encoder::new(Vec::new(), level);
+                Encoder::Zstd(encoder.expect("memory for a compressor"))
+            }
+            #[cfg(feature = "brotli")]
+            Encoding::Brotli => Encoder::Brotli(Box::new(super::brotli::writer())),
+        })
+    }
+
+    /// What is sent for the bytes that come next.
+    pub fn push(&mut self, piece: Vec<u8>) -> Vec<u8> {
+        fn flushed<W: Write>(writer: &mut W, piece: &[u8]) {
+            writer.write_all(piece).and_then(|()| writer.flush()).expect("a vector takes all");
+        }
+        match &mut self.0 {
+            Encoder::Identity => piece,
+            Encoder::Gzip(writer) => {
+                flushed(writer, &piece);
+                std::mem::take(writer.get_mut())
+            }
+            Encoder::Deflate(writer) => {
+                flushed(writer, &piece);
+                std::mem::take(writer.get_mut())
+            }
+            #[cfg(feature = "zstd")]
+            Encoder::Zstd(writer) => {
+                flushed(writer, &piece);
+                std::mem::take(writer.get_mut())
+            }
+            #[cfg(feature = "brotli")]
+            Encoder::Brotli(writer) => {
+                flushed(writer, &piece);
+                std::mem::take(writer.get_mut())
+            }
+        }
+    }
+
+    /// What is sent behind the last piece.
+    pub fn finish(self) -> Vec<u8> {
+        match self.0 {
+            Encoder::Identity => Vec::new(),
+            Encoder::Gzip(writer) => writer.finish().expect("a vector takes all"),
+            Encoder::Deflate(writer) => writer.finish().expect("a vector takes all"),
+            #[cfg(feature = "zstd")]
+            Encoder::Zstd(writer) => writer.finish().expect("a vector takes all"),
+            #[cfg(feature = "brotli")]
+            Encoder::Brotli(writer) => writer.into_inner(),
+        }
+    }
+}
+
+/// Decompresses a body as it comes: push pieces, take what they become until there is nothing.
+pub struct BodyDecoder {
+    decoder: Decoder,
+    has_begun: bool,
+    has_ended: bool,
+}
+
+enum Decoder {
+    Identity(Bytes),
+    /// What it has become, and nobody has taken, is the writer's.
+    Gzip(Box<GzDecoder<Vec<u8>>>, Bytes),
+    Deflate(Decompress, Bytes),
+    #[cfg(feature = "zstd")]
+    Zstd(zstd::stream::read::Decoder<'static, Feed>),
+    #[cfg(feature = "brotli")]
+    Brotli(super::brotli::Decoder, Bytes),
+}
+
+/// So much of gzip is decompressed at once: it becomes 1 MiB at most.
+const GZIP_STEP: usize = 1024;
+
+/// What a decoder reads. Where it is empty, more may come.
+#[cfg(feature = "zstd")]
+struct Feed(Bytes);
+
+#[cfg(feature = "zstd")]
+impl Read for Feed {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let len = self.fill_buf()?.len().min(out.len());
+        self.0.split_to(len).copy_to_slice(&mut out[..len]);
+        Ok(len)
+    }
+}
+
+#[cfg(feature = "zstd")]
+impl BufRead for Feed {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.0.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(&self.0) }
+    }
+
+    fn consume(&mut self, len: usize) {
+        self.0.advance(len);
+    }
+}
+
+impl BodyDecoder {
+    /// One of this encoding.
+    pub fn new(encoding: Encoding) -> Self {
+        let decoder = match encoding {
+            Encoding::Identity => Decoder::Identity(Bytes::new()),
+            Encoding::Gzip => Decoder::Gzip(Box::new(GzDecoder::new(Vec::new())), Bytes::new()),
+            Encoding::Deflate => Decoder::Deflate(Decompress::new(true), Bytes::new()),
+            #[cfg(feature = "zstd")]
+            Encoding::Zstd => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(Feed(Bytes::new()));
+                let mut decoder = decoder.expect("memory for a decompressor").single_frame();
+                decoder.window_log_max(super::window_log_max(0)).expect("a window that all must grant");
+                Decoder::Zstd(decoder)
+            }
+            #[cfg(feature = "brotli")]
+            Encoding::Brotli => Decoder::Brotli(super::brotli::Decoder::default(), Bytes::new()),
+        };
+        Self { decoder, has_begun: false, has_ended: false }
+    }
+
+    /// Bytes that have arrived. What was pushed before has been taken.
+    pub fn push(&mut self, piece: Bytes) {
+        self.has_begun |= !piece.is_empty();
+        match &mut self.decoder {
+            Decoder::Identity(input) | Decoder::Gzip(_, input) | Decoder::Deflate(_, input) => *input = piece,
+            #[cfg(feature = "zstd")]
+            Decoder::Zstd(decoder) => decoder.get_mut().0 = piece,
+            #[cfg(feature = "brotli")]
+            Decoder::Brotli(_, input) => *input = piece,
+        }
+    }
+
+    /// What is next of the body, of at most `len_max` bytes, which is not 0; none if that takes more to arrive.
+    ///
+    /// # Errors
+    /// For what is not of its encoding.
+    pub fn take(&mut self, len_max: usize) -> Result<Option<Bytes>, DecompressError> {
+        if let Decoder::Identity(input) = &mut self.decoder {
+            let piece = input.split_to(len_max.min(input.len()));
+            return Ok((!piece.is_empty()).then_some(piece));
+        }
+        let mut out = vec![0; if self.has_ended { 1 } else { len_max }];
+        match self.read(&mut out) {
+            Ok(0) if self.has_ended => Ok(None),
+            Ok(len) => {
+                out.truncate(len);
+                Ok(Some(out.into()))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(DecompressError::Corrupt(error)),
+        }
+    }
+
+    /// The body has ended, and all of it was taken.
+    ///
+    /// # Errors
+    /// If its encoding has not.
+    pub fn finish(&mut self) -> Result<(), DecompressError> {
+        let is_whole = match &mut self.decoder {
+            _ if !self.has_begun || self.has_ended => true,
+            Decoder::Identity(_) => true,
+            Decoder::Gzip(decoder, _) => return decoder.try_finish().map_err(DecompressError::Corrupt),
+            _ => false,
+        };
+        if is_whole { Ok(()) } else { Err(DecompressError::Corrupt(io::ErrorKind::UnexpectedEof.into())) }
+    }
+
+    /// WouldBlock says that more has to arrive; 0 that this is the end.
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.has_ended {
+            return if self.input_len() == 0 { Ok(0) } else { Err(io::Error::other("bytes follow its end")) };
+        }
+        let (len, has_ended) = match &mut self.decoder {
+            Decoder::Identity(_) => (0, true),
+            Decoder::Gzip(decoder, input) => {
+                if decoder.get_ref().is_empty() && !input.is_empty() {
+                    match decoder.write(&input[..GZIP_STEP.min(input.len())])? {
+                        0 => return Err(io::Error::other("bytes follow its end")),
+                        read => input.advance(read),
+                    }
+                    decoder.flush()?;
+                }
+                let (written, is_last) = (decoder.get_mut(), input.is_empty());
+                let len = written.len().min(out.len());
+                out[..len].copy_from_slice(&written[..len]);
+                written.drain(..len);
+                if len == 0 && !is_last {
+                    return self.read(out);
+                }
+                (len, false)
+            }
+            Decoder::Deflate(decoder, input) => {
+                let (read_before, written_before) = (decoder.total_in(), decoder.total_out());
+                let progress = decoder.decompress(input, out, FlushDecompress::None)?;
+                input.advance((decoder.total_in() - read_before) as usize);
+                ((decoder.total_out() - written_before) as usize, progress == Progress::StreamEnd)
+            }
+            #[cfg(feature = "zstd")]
+            Decoder::Zstd(decoder) => {
+                let len = decoder.read(out)?;
+                (len, len == 0)
+            }
+            #[cfg(feature = "brotli")]
+            Decoder::Brotli(decoder, input) => {
+                let (read, written) = decoder.step(input, out)?;
+                input.advance(read);
+                (written, decoder.has_ended)
+            }
+        };
+        self.has_ended = has_ended;
+        match len {
+            0 if has_ended => self.read(out),
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            len => Ok(len),
+        }
+    }
+
+    fn input_len(&self) -> usize {
+        match &self.decoder {
+            Decoder::Identity(input) | Decoder::Gzip(_, input) | Decoder::Deflate(_, input) => input.len(),
+            #[cfg(feature = "zstd")]
+            Decoder::Zstd(decoder) => decoder.get_ref().0.len(),
+            #[cfg(feature = "brotli")]
+            Decoder::Brotli(_, input) => input.len(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grpc::testing::Seeded;
+
+    /// What a body becomes that arrives in pieces of so many bytes.
+    fn decode(encoding: Encoding, body: &[u8], piece_len: usize, len_max: usize) -> Result<Vec<u8>, String> {
+        let (mut decoder, mut out) = (BodyDecoder::new(encoding), Vec::new());
+        for piece in body.chunks(piece_len) {
+            decoder.push(Bytes::copy_from_slice(piece));
+            while let Some(piece) = decoder.take(len_max).map_err(|error| error.to_string())? {
+                assert!(!piece.is_empty() && piece.len() <= len_max);
+                out.extend_from_slice(&piece);
+            }
+        }
+        decoder.finish().map_err(|error| error.to_string())?;
+        Ok(out)
+    }
+
+    #[test]
+    fn bodies_come_back_in_whatever_pieces_they_arrive() {
+        let mut seeded = Seeded(5);
+        for encoding in Encoding::ALL {
+            for _ in 0..20 {
+                let (mut encoder, mut whole, mut body) =
+                    (BodyEncoder::new(*encoding), Vec::new(), Vec::new());
+                for _ in 0..seeded.bytes(1..5)[0] % 5 {
+                    let piece = [seeded.bytes(0..3000), vec![b'a'; 2000]].concat();
+                    whole.extend_from_slice(&piece);
+                    body.extend(encoder.push(piece));
+                    // What was pushed can be read, though the end has not come.
+                    let mut decoder = BodyDecoder::new(*encoding);
+                    decoder.push(body.clone().into());
+                    let mut read = Vec::new();
+                    while let Some(piece) = decoder.take(1000).unwrap() {
+                        read.extend_from_slice(&piece);
+                    }
+                    assert!(read == whole, "{encoding:?}: {} of {}", read.len(), whole.len());
+                    assert_eq!(decoder.finish().is_ok(), !encoding.compresses());
+                }
+                body.extend(encoder.finish());
+                for piece_len in [1, 7, 1000, 100_000] {
+                    let decoded = decode(*encoding, &body, piece_len, 100);
+                    assert!(decoded.as_ref() == Ok(&whole), "{encoding:?}: {:?}", decoded.err());
+                }
+            }
+            assert_eq!(decode(*encoding, b"", 1, 100), Ok(Vec::new()));
+        }
+    }
+
+    #[test]
+    fn what_is_not_of_its_encoding_is_refused() {
+        for encoding in Encoding::ALL.iter().filter(|encoding| encoding.compresses()) {
+            let mut whole = Vec::new();
+            encoding.compress(b"hello hello hello", &mut whole);
+            assert_eq!(decode(*encoding, &whole, 3, 100).unwrap(), b"hello hello hello");
+            let garbage_behind = [&whole[..], b"garbage"].concat();
+            for corrupt in [b"garbage garbage", &whole[..whole.len() - 1], &garbage_behind, &whole.repeat(2)]
+            {
+                for piece_len in [1, 100] {
+                    let outcome = decode(*encoding, corrupt, piece_len, 100);
+                    assert!(outcome.is_err(), "{encoding:?} of {corrupt:?}");
+                }
+            }
+        }
+    }
+}
