@@ -4,8 +4,8 @@
 //! them frame by frame, and keeps what made the target do something new: an error that was not seen before, an event
 //! behind another that it had not stood behind.
 //!
-//! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`], [`transcode`], [`web_requests`] and
-//! [`web_envelopes`] have the form that libFuzzer wants, for those who have a nightly toolchain:
+//! [`frames`], [`calls`], [`tls`](tls()), [`hpack`], [`operations`], [`dissect`], [`transcode`], [`web_requests`],
+//! [`web_envelopes`] and [`http1`](http1()) have the form that libFuzzer wants, for those who have a nightly toolchain:
 //!
 //! ```text
 //! fuzz_target!(|data: &[u8]| thalweg_sim::fuzz::frames(data));
@@ -16,6 +16,7 @@ mod dissect;
 mod features;
 mod frames;
 mod hpack;
+mod http1;
 mod mutate;
 mod operations;
 mod protobuf;
@@ -84,6 +85,11 @@ pub fn web_envelopes(data: &[u8]) {
     web::envelopes(data);
 }
 
+/// A connection of HTTP/1.1, from a client.
+pub fn http1(data: &[u8]) {
+    http1::target(data);
+}
+
 /// What is fuzzed.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
@@ -148,6 +154,9 @@ impl Target {
         corpus: web::envelopes_corpus,
         mutate: mutate::bytes,
     };
+    /// [`http1`](http1())
+    pub const HTTP1: Target =
+        Target { name: "http1", entry: http1::target, corpus: http1::corpus, mutate: mutate::bytes };
 }
 
 /// Changes to one input, at most.

@@ -48,6 +48,11 @@ fn dissect() {
 }
 
 #[test]
+fn http1() {
+    run(Target::HTTP1, 10_000);
+}
+
+#[test]
 fn web_requests() {
     run(Target::WEB_REQUESTS, 30_000);
 }

@@ -1,0 +1,106 @@
+//! Connections of HTTP/1.1: heads and bodies, pipelined, in whatever pieces they arrive.
+//!
+//! The service sees the same requests of the same bytes, however they are cut: what a piece brings is looked at twice,
+//! by the strict reading and by hyper, and neither may depend on it. What is answered is as much as was asked.
+
+use std::cell::RefCell;
+use std::future::{pending, poll_fn};
+use std::pin::Pin;
+use std::time::Duration;
+
+use http::{Request, Response};
+use http_body::Body as _;
+use thalweg_web::body::Body;
+use thalweg_web::http1::{Http1Limits, serve};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::sleep;
+
+use super::features::{Features, feature};
+
+/// An input is a byte, which says how it is cut, and what a client sends.
+pub(super) fn corpus() -> Vec<Vec<u8>> {
+    const CONNECTIONS: &[&str] = &[
+        "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /a?b=c HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcdePOST / HTTP/1.1\r\nHost: b\r\nContent-Length: 1\r\n\r\nx",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0a;b=c\r\n0123456789\r\n0\r\nA: b\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\nab",
+        "GET http://b/c HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\nHost: a:80\r\n\r\nHEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.0\r\n\r\n",
+        "\r\n\r\nPOST /unread HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+        "POST /unread HTTP/1.1\r\nhost:a\r\nContent-Length: 3\r\n\r\nabcCONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n",
+    ];
+    CONNECTIONS.iter().map(|bytes| [b"\x07", bytes.as_bytes()].concat()).collect()
+}
+
+pub(super) fn target(data: &[u8]) -> Features {
+    let Some((cut, bytes)) = data.split_first() else { return Features::new() };
+    let piece_len = usize::from(*cut).max(1);
+    let (whole, answers) = played(bytes, bytes.len().max(1));
+    let (in_pieces, _) = played(bytes, piece_len);
+    assert_eq!(in_pieces, whole, "in pieces of {piece_len} bytes");
+    let statuses: Vec<&str> =
+        answers.split("HTTP/1.").skip(1).filter_map(|answer| answer.get(2..5)).collect();
+    let finals = statuses.iter().filter(|status| !status.starts_with('1')).count();
+    // One more is what answers a head that is refused.
+    assert!((whole.len()..=whole.len() + 1).contains(&finals), "{whole:?} are answered by {answers:?}");
+    let mut features = Features::from([feature(&statuses)]);
+    for seen in &whole {
+        let (method, rest) = seen.split_once(' ').unwrap_or_default();
+        features.insert(feature((method.len().min(8), rest.len().min(40) / 4, rest.ends_with("refused"))));
+    }
+    features
+}
+
+/// The requests that the service has, and what is answered.
+fn played(bytes: &[u8], piece_len: usize) -> (Vec<String>, String) {
+    thread_local! {
+        static RUNTIME: Runtime =
+            Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
+    }
+    let requests = RefCell::new(Vec::new());
+    let answers = RUNTIME.with(|runtime| {
+        runtime.block_on(async {
+            let (mut client, server) = duplex(64 << 10);
+            let service = |request| answer(request, &requests);
+            let limits = Http1Limits::default();
+            let serving = serve(server, service, &limits, pending());
+            let playing = async {
+                for piece in bytes.chunks(piece_len) {
+                    // It may have ended the connection, and not read on.
+                    if client.write_all(piece).await.is_err() {
+                        break;
+                    }
+                    sleep(Duration::from_millis(1)).await;
+                }
+                // Longer than what it waits for.
+                sleep(Duration::from_secs(200)).await;
+                client.shutdown().await.ok();
+                let mut answers = Vec::new();
+                client.read_to_end(&mut answers).await.ok();
+                String::from_utf8_lossy(&answers).into_owned()
+            };
+            let ((), answers) = tokio::join!(serving, playing);
+            answers
+        })
+    });
+    (requests.into_inner(), answers)
+}
+
+async fn answer(request: Request<Body>, requests: &RefCell<Vec<String>>) -> Response<Body> {
+    let (head, mut body) = request.into_parts();
+    let number = requests.borrow().len();
+    requests.borrow_mut().push(format!("{} {}", head.method, head.uri));
+    if head.uri.path() != "/unread" {
+        let mut read = Vec::new();
+        let end = loop {
+            match poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                Some(Ok(frame)) => read.extend(frame.into_data().unwrap_or_default()),
+                Some(Err(_)) => break " refused".to_owned(),
+                None => break format!(" {}", String::from_utf8_lossy(&read)),
+            }
+        };
+        requests.borrow_mut()[number].push_str(&end);
+    }
+    Response::new(Body::whole("ok"))
+}
