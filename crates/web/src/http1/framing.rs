@@ -206,7 +206,6 @@ impl Framing {
                     0 => At::Trailers,
                     left => At::Chunk { left },
                 };
-                self.fields_len = 0;
             }
             At::ChunkEnd if line.is_empty() => self.at = At::ChunkSize,
             At::ChunkEnd => return Err(Refusal::ChunkEnd),
@@ -370,6 +369,8 @@ mod tests {
 
     #[test]
     fn chunks_are_as_long_as_they_say() {
+        // Nobody sends an extension of that length.
+        check_chunked(&format!("1;{}\r\n", "a".repeat(HEAD_LEN_MAX)), Err(Refusal::ChunkSize));
         check_chunked("", Ok((Part::Pause, 0)));
         check_chunked("3", Ok((Part::Body, 0)));
         check_chunked("3\r\nabc\r\n", Ok((Part::Pause, 0)));

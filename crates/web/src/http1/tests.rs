@@ -80,6 +80,11 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
             answer.headers_mut().insert("trailer", HeaderValue::from_static("behind"));
             answer
         }
+        "/fields" => {
+            let told =
+                head.headers.iter().map(|(name, value)| format!("{name}={} ", value.to_str().unwrap()));
+            Response::new(Body::whole(told.collect::<String>()))
+        }
         "/length" => {
             let mut answer = Response::new(Body::whole("abc"));
             answer.headers_mut().insert("content-length", HeaderValue::from_static("30"));

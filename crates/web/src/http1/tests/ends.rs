@@ -87,6 +87,16 @@ async fn a_body_that_nobody_wants_is_read_for_a_while() {
     assert!(took <= Duration::from_secs(2), "{took:?}");
 }
 
+/// The same of requests behind the last one.
+#[tokio::test(start_paused = true)]
+async fn requests_that_nobody_wants_are_read_for_a_while() {
+    let mut client = Client::new();
+    let last = "GET /a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.send(format!("{last}GET /b HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+    let ((), took) = time_of(async { (&mut client.serving).await.unwrap() }).await;
+    assert_eq!((took, client.log.lines()), (Duration::from_secs(2), vec!["GET /a".to_owned()]));
+}
+
 /// A request of HTTP/1.1 that asks for another protocol has hyper end the connection in another way.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_sent_to_its_end_whatever_was_asked_besides() {

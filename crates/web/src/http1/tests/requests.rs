@@ -36,6 +36,14 @@ async fn a_connection_is_kept() {
     assert_eq!((came.statuses(), came.is_closed), (vec!["200"], true));
 }
 
+/// RFC 9112 §3.2.2, and no protocol that there is no way to.
+#[tokio::test(start_paused = true)]
+async fn the_fields_are_those_that_count() {
+    let asked = "GET http://b/fields HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nX-A: 1\r\n\r\n";
+    let came = Client::new().ask(asked).await;
+    assert!(came.text.ends_with("\r\n\r\nhost=b x-a=1 "), "{came:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn requests_are_answered_in_their_order() {
     let pipelined = "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc\

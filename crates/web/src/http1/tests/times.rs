@@ -67,6 +67,17 @@ async fn a_connection_may_be_idle_for_as_long_as_the_limit_says() {
     assert_eq!(took, seconds(60));
 }
 
+/// It is idle when the last of an answer has left, which may be long after it was ready.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_leaves_slowly_is_no_idleness() {
+    let limits = Http1Limits { idle_timeout: Some(seconds(60)), ..Http1Limits::default() };
+    let mut client = Client::with(limits, 1000);
+    client.send("GET /large HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    sleep(seconds(50)).await;
+    let (came, took) = time_of(async { (client.receive().await, ends_after(&mut client).await) }).await;
+    assert_eq!((came.0.statuses(), took), (vec!["200"], seconds(60)));
+}
+
 fn post(path: &str, field: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nHost: a\r\n{field}\r\n\r\n")
 }
