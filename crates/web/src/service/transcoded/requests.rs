@@ -94,18 +94,17 @@ impl Requests {
                 return Poll::Ready(Ok(None));
             }
             self.body.awaits(self.pieces.has_begun().then_some(self.count as u64));
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-                // Trailers of a request say nothing.
-                Some(frame) => match (frame?.into_data(), &mut self.decoder) {
-                    (Ok(piece), Some(decoder)) => decoder.push(piece),
-                    (Ok(piece), None) => self.pieces.push(piece),
-                    (Err(_), _) => {}
-                },
-                None => {
-                    self.is_over = true;
-                    let ended = self.decoder.as_mut().map_or(Ok(()), BodyDecoder::finish);
-                    ended.map_err(|error| Failure::unreadable(error.into()))?;
-                }
+            let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(cx)) else {
+                self.is_over = true;
+                let ended = self.decoder.as_mut().map_or(Ok(()), BodyDecoder::finish);
+                ended.map_err(|error| Failure::unreadable(error.into()))?;
+                continue;
+            };
+            // Trailers of a request say nothing.
+            let Ok(piece) = frame?.into_data() else { continue };
+            match &mut self.decoder {
+                Some(decoder) => decoder.push(piece),
+                None => self.pieces.push(piece),
             }
         }
     }
