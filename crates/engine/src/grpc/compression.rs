@@ -1,8 +1,7 @@
 //! Message compression: `grpc-encoding`, `grpc-accept-encoding`, and the encodings themselves.
 
-mod bodies;
 #[cfg(feature = "brotli")]
-mod brotli;
+pub(super) mod brotli;
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +13,6 @@ use flate2::{Compress, Compression, Crc, FlushCompress, Status as Progress};
 use thalweg_http2::fields::{FieldList, Indexing};
 
 use crate::status::Status;
-pub use bodies::{BodyDecoder, BodyEncoder};
 
 /// How the messages of one direction of a call are compressed.
 #[doc(alias = "CompressionEncoding")]
@@ -203,7 +201,7 @@ fn compress_zstd(message: &[u8], out: &mut Vec<u8>) {
 
 /// The largest window that a Zstandard frame may ask for, as a power of two.
 #[cfg(feature = "zstd")]
-fn window_log_max(size_max: usize) -> u32 {
+pub(super) fn window_log_max(size_max: usize) -> u32 {
     size_max.checked_next_power_of_two().map_or(usize::BITS, usize::ilog2).clamp(23, 31)
 }
 

@@ -22,13 +22,18 @@ use super::features::{Features, feature};
 pub(super) fn corpus() -> Vec<Vec<u8>> {
     const CONNECTIONS: &[&str] = &[
         "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n",
-        "POST /a?b=c HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcdePOST / HTTP/1.1\r\nHost: b\r\nContent-Length: 1\r\n\r\nx",
-        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0a;b=c\r\n0123456789\r\n0\r\nA: b\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "POST /a?b=c HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcdePOST / HTTP/1.1\r\nHost: b\r\n\
+         Content-Length: 1\r\n\r\nx",
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0a;b=c\r\n\
+         0123456789\r\n0\r\nA: b\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\nab",
         "GET http://b/c HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n",
-        "OPTIONS * HTTP/1.1\r\nHost: a:80\r\n\r\nHEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET / HTTP/1.0\r\n\r\n",
-        "\r\n\r\nPOST /unread HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
-        "POST /unread HTTP/1.1\r\nhost:a\r\nContent-Length: 3\r\n\r\nabcCONNECT a:80 HTTP/1.1\r\nHost: a:80\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\nHost: a:80\r\n\r\nHEAD / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n\
+         GET / HTTP/1.0\r\n\r\n",
+        "\r\n\r\nPOST /unread HTTP/1.1\r\nHost: [::1]:80\r\nTransfer-Encoding: chunked\r\n\
+         Content-Length: 3\r\n\r\n0\r\n\r\n",
+        "POST /unread HTTP/1.1\r\nhost:a\r\nContent-Length: 3\r\n\r\nabcCONNECT a:80 HTTP/1.1\r\n\
+         Host: a:80\r\n\r\n",
     ];
     CONNECTIONS.iter().map(|bytes| [b"\x07", bytes.as_bytes()].concat()).collect()
 }

@@ -10,7 +10,7 @@ const QUALITY: i32 = 4;
 /// Bytes that are compressed or decompressed at once.
 const STEP: usize = 4 * 1024;
 
-pub(super) fn compress(message: &[u8], out: &mut Vec<u8>) {
+pub(in crate::grpc) fn compress(message: &[u8], out: &mut Vec<u8>) {
     let params = BrotliEncoderParams { quality: QUALITY, size_hint: message.len(), ..Default::default() };
     let mut writer = CompressorWriter::with_params(out, STEP, &params);
     writer.write_all(message).expect("a vector takes all");
@@ -19,13 +19,13 @@ pub(super) fn compress(message: &[u8], out: &mut Vec<u8>) {
 }
 
 /// What compresses a body as it comes.
-pub(super) fn writer() -> CompressorWriter<Vec<u8>> {
+pub(in crate::grpc) fn writer() -> CompressorWriter<Vec<u8>> {
     let params = BrotliEncoderParams { quality: QUALITY, ..Default::default() };
     CompressorWriter::with_params(Vec::new(), STEP, &params)
 }
 
 /// Up to `size_max + 1` bytes of what `message` becomes, and what follows its end.
-pub(super) fn decompress(message: &[u8], size_max: usize) -> io::Result<(Vec<u8>, &[u8])> {
+pub(in crate::grpc) fn decompress(message: &[u8], size_max: usize) -> io::Result<(Vec<u8>, &[u8])> {
     let (mut decoder, mut rest, mut inflated) = (Decoder::default(), message, Vec::new());
     while inflated.len() <= size_max {
         let start = inflated.len();
@@ -44,10 +44,10 @@ pub(super) fn decompress(message: &[u8], size_max: usize) -> io::Result<(Vec<u8>
 }
 
 /// What decompresses a body as it comes. Its window takes up to 16 MiB, which the format has any sender ask for.
-pub(super) struct Decoder {
+pub(in crate::grpc) struct Decoder {
     state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
     written: usize,
-    pub(super) has_ended: bool,
+    pub(in crate::grpc) has_ended: bool,
 }
 
 impl Default for Decoder {
@@ -61,7 +61,7 @@ impl Default for Decoder {
 
 impl Decoder {
     /// So much of `input` was read, and so much of `out` written.
-    pub(super) fn step(&mut self, input: &[u8], out: &mut [u8]) -> io::Result<(usize, usize)> {
+    pub(in crate::grpc) fn step(&mut self, input: &[u8], out: &mut [u8]) -> io::Result<(usize, usize)> {
         let (mut input_left, mut read) = (input.len(), 0);
         let (mut space, mut written) = (out.len(), 0);
         let result = BrotliDecompressStream(

@@ -8,7 +8,11 @@ use bytes::{Buf, Bytes};
 use flate2::write::{GzDecoder, GzEncoder, ZlibEncoder};
 use flate2::{Compression, Decompress, FlushDecompress, Status as Progress};
 
-use super::{DecompressError, Encoding};
+#[cfg(feature = "brotli")]
+use super::compression::brotli as br;
+#[cfg(feature = "zstd")]
+use super::compression::window_log_max;
+use super::compression::{DecompressError, Encoding};
 
 /// Compresses a body piece by piece: each piece can be read as soon as it has arrived.
 pub struct BodyEncoder(Encoder);
@@ -38,7 +42,7 @@ impl BodyEncoder {
                 Encoder::Zstd(encoder.expect("memory for a compressor"))
             }
             #[cfg(feature = "brotli")]
-            Encoding::Brotli => Encoder::Brotli(Box::new(super::brotli::writer())),
+            Encoding::Brotli => Encoder::Brotli(Box::new(br::writer())),
         })
     }
 
@@ -99,7 +103,7 @@ enum Decoder {
     #[cfg(feature = "zstd")]
     Zstd(zstd::stream::read::Decoder<'static, Feed>),
     #[cfg(feature = "brotli")]
-    Brotli(super::brotli::Decoder, Bytes),
+    Brotli(br::Decoder, Bytes),
 }
 
 /// So much of gzip is decompressed at once: it becomes 1 MiB at most.
@@ -140,11 +144,11 @@ impl BodyDecoder {
             Encoding::Zstd => {
                 let decoder = zstd::stream::read::Decoder::with_buffer(Feed(Bytes::new()));
                 let mut decoder = decoder.expect("memory for a decompressor").single_frame();
-                decoder.window_log_max(super::window_log_max(0)).expect("a window that all must grant");
+                decoder.window_log_max(window_log_max(0)).expect("a window that all must grant");
                 Decoder::Zstd(decoder)
             }
             #[cfg(feature = "brotli")]
-            Encoding::Brotli => Decoder::Brotli(super::brotli::Decoder::default(), Bytes::new()),
+            Encoding::Brotli => Decoder::Brotli(br::Decoder::default(), Bytes::new()),
         };
         Self { decoder, has_begun: false, has_ended: false }
     }
