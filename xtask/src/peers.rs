@@ -2,6 +2,7 @@
 
 mod build;
 mod built;
+mod json;
 mod peer;
 
 use std::process::ExitCode;
@@ -11,6 +12,7 @@ use crate::ended::Ended;
 use crate::job::{Failure, Log};
 
 pub(crate) use built::{BuiltPeer, measure};
+pub(crate) use json::try_out as try_out_json;
 pub(crate) use peer::Peer;
 use peer::{Contract, Recipe};
 
@@ -43,6 +45,30 @@ pub(crate) const PEERS: &[Peer] = &[
     },
     Peer { name: "grpc-go", about: "grpc-go", recipe: Recipe::Go, contract: Contract::Calls },
     Peer {
+        name: "axum",
+        about: "JSON on axum and serde_json, beside tonic",
+        recipe: Recipe::Cargo,
+        contract: Contract::Json,
+    },
+    Peer {
+        name: "grpc-gateway",
+        about: "JSON by grpc-gateway before grpc-go",
+        recipe: Recipe::GeneratedGo,
+        contract: Contract::Json,
+    },
+    Peer {
+        name: "connect-go",
+        about: "JSON and gRPC by connect-go",
+        recipe: Recipe::GeneratedGo,
+        contract: Contract::Json,
+    },
+    Peer {
+        name: "spring",
+        about: "JSON by Spring MVC beside Spring gRPC",
+        recipe: Recipe::Maven,
+        contract: Contract::Json,
+    },
+    Peer {
         name: "codec",
         about: "the codecs of the codec study, from crates/codec",
         recipe: Recipe::Member { package: "thalweg-codec" },
@@ -65,6 +91,11 @@ pub(crate) fn named(names: &[&str]) -> Result<Vec<Peer>, Misuse> {
 /// The peers that serve and make calls.
 pub(crate) fn stacks() -> impl Iterator<Item = Peer> {
     PEERS.iter().copied().filter(|peer| peer.contract == Contract::Calls)
+}
+
+/// The peers that serve JSON beside gRPC, and make no calls.
+pub(crate) fn json_servers() -> impl Iterator<Item = Peer> {
+    PEERS.iter().copied().filter(|peer| peer.contract == Contract::Json)
 }
 
 /// The peers that convert messages.
@@ -138,9 +169,10 @@ mod tests {
 
     #[test]
     fn names_select_peers_in_their_order() {
-        check(&[], Ok(&["tonic", "thalweg-tonic", "grpc-cpp", "grpc-go", "codec", "jvm-codec"]));
+        let all = PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>();
+        check(&[], Ok(&all));
         check(&["grpc-go", "tonic"], Ok(&["grpc-go", "tonic"]));
-        let known = "the peers are tonic, thalweg-tonic, grpc-cpp, grpc-go, codec, jvm-codec";
+        let known = format!("the peers are {}", all.join(", "));
         check(&["qt"], Err(&format!("there is no peer `qt`; {known}")));
         check(&["thalweg"], Err(&format!("there is no peer `thalweg`; {known}")));
     }

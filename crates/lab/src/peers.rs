@@ -16,6 +16,9 @@ pub const CODECS: &str = "codec";
 /// Peers that convert messages in other languages: a short name of each, and that of its folder.
 pub const CONVERTERS: &[(&str, &str)] = &[("jvm", "jvm-codec")];
 
+/// Peers that serve JSON beside gRPC, and make no calls.
+pub const JSON_SERVERS: &[&str] = &["axum", "connect-go", "grpc-gateway", "spring"];
+
 /// How long a peer may take to say its version or its variants.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A peer's executable in its folder.
@@ -49,14 +52,14 @@ impl PeersDirectory {
         &self.path
     }
 
-    /// Names of the stacks that are here or could be: peers that convert messages make no calls.
+    /// Names of the stacks that are here or could be: peers that convert messages, or serve JSON alone, make no calls.
     pub fn names(&self) -> BTreeSet<String> {
         let sources = self.checkout.as_ref().map(|checkout| checkout.join("peers"));
         let folders =
             sources.iter().chain([&self.path]).flat_map(|folder| fs::read_dir(folder).into_iter().flatten());
         let name_of =
             |entry: fs::DirEntry| entry.path().is_dir().then(|| entry.file_name().into_string().ok())?;
-        let is_stack = |name: &String| name.parse::<Stack>().is_ok() && !converts(name);
+        let is_stack = |name: &String| name.parse::<Stack>().is_ok() && makes_calls(name);
         folders.flatten().filter_map(name_of).filter(is_stack).collect()
     }
 
@@ -109,9 +112,10 @@ impl PeersDirectory {
     }
 }
 
-/// Whether what is in the folder converts messages, and makes no calls.
-fn converts(folder: &str) -> bool {
-    folder == CODECS || CONVERTERS.iter().any(|converter| converter.1 == folder)
+/// Whether what is in the folder is a stack that serves and makes calls.
+fn makes_calls(folder: &str) -> bool {
+    let converts = folder == CODECS || CONVERTERS.iter().any(|converter| converter.1 == folder);
+    !converts && !JSON_SERVERS.contains(&folder)
 }
 
 /// The closest folder above that has our peers' contract in it.
@@ -185,6 +189,9 @@ mod tests {
             assert!(root.join("peers").join(folder).is_dir() && !names.contains(*folder), "{folder}");
         }
         assert!(!names.contains(CODECS), "{names:?}");
+        for folder in JSON_SERVERS {
+            assert!(root.join("peers").join(folder).is_dir() && !names.contains(*folder), "{folder}");
+        }
         let command = here.build_command(&["tonic"]).unwrap();
         assert_eq!(command.get_args().collect::<Vec<_>>(), ["xtask", "peers", "tonic"]);
     }

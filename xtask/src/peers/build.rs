@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::built::{BuiltPeer, measure};
+use super::json;
 use super::peer::{Contract, Peer, Recipe};
 use crate::job::{Failure, Job, Log, is_installed};
 use crate::server::{Server, free_port};
@@ -17,6 +18,8 @@ use crate::{tools, workspace};
 const PROGRAM: &str = "peer";
 /// Beside it when there is none: why, in one line.
 const NOT_BUILT: &str = "not-built.txt";
+
+const GO_ADVICE: &str = "install Go (go.dev/dl), the version that its go.mod names or later";
 
 /// Calls that a program must make of its own server before it is called built.
 const TRIAL_CALLS: u64 = 1000;
@@ -52,6 +55,9 @@ impl Peer {
         let built = BuiltPeer { name: self.name, version: version.trim_end().to_owned(), program };
         match self.contract {
             Contract::Calls => try_out(&built, log)?,
+            Contract::Json => {
+                json::try_out(&built, "", log)?;
+            }
             // That it starts is seen already; what it converts is the study's to say.
             Contract::Converts => {}
         }
@@ -78,15 +84,18 @@ impl Recipe {
                 Ok(symlink(PathBuf::from("release").join(PROGRAM), program)?)
             }
             Self::Go => {
-                needs("go", "install Go (go.dev/dl), the version that its go.mod names or later")?;
+                needs("go", GO_ADVICE)?;
                 let build = Job::new("go").words("build -o").arg(folder.join(PROGRAM)).arg(".");
                 build.directory(source).builds().minutes(15).run(log)
             }
             Self::Make { packages, programs } => {
                 tools::debian(packages, programs, log)?;
-                let mut build_folder = std::ffi::OsString::from("BUILD=");
-                build_folder.push(folder);
-                Job::new("make").arg(build_folder).directory(source).builds().minutes(15).run(log)
+                make(source, folder, log)
+            }
+            Self::GeneratedGo => {
+                needs("go", GO_ADVICE)?;
+                tools::debian("make protobuf-compiler", &["make", "protoc"], log)?;
+                make(source, folder, log)
             }
             Self::Maven => {
                 tools::debian("default-jdk-headless maven", &["java", "mvn"], log)?;
@@ -101,6 +110,12 @@ impl Recipe {
             }
         }
     }
+}
+
+fn make(source: &Path, folder: &Path, log: &Log) -> Result<(), Failure> {
+    let mut build_folder = std::ffi::OsString::from("BUILD=");
+    build_folder.push(folder);
+    Job::new("make").arg(build_folder).directory(source).builds().minutes(15).run(log)
 }
 
 fn try_out(built: &BuiltPeer, log: &Log) -> Result<(), Failure> {

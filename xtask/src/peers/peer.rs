@@ -14,6 +14,8 @@ pub(crate) struct Peer {
 pub(super) enum Contract {
     /// A gRPC stack: `serve` and `load`.
     Calls,
+    /// JSON beside gRPC: `serve` alone.
+    Json,
     /// Codecs, ours and others': `bench` or `convert`.
     Converts,
 }
@@ -29,6 +31,8 @@ pub(super) enum Recipe {
     Cargo,
     /// A module whose root is the program.
     Go,
+    /// A module and a Makefile that generates what else it needs by protoc, and leaves `$(BUILD)/peer`.
+    GeneratedGo,
     /// A Makefile that leaves `$(BUILD)/peer`. Debian's `packages` are installed unless each of `programs` is there.
     Make { packages: &'static str, programs: &'static [&'static str] },
     /// A `pom.xml` that leaves a jar of the peer's name and `lib/` in `out`, and a script `peer.sh` that starts them.

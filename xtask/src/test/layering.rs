@@ -40,7 +40,8 @@ const LAYERS: &[Layer] = &[
     Layer { name: "thalweg-codec", normal: &["thalweg-protobuf"], beside: &[] },
     Layer {
         name: "thalweg-lab",
-        normal: &["thalweg-link", "thalweg", "thalweg-http2", "thalweg-protobuf"],
+        // `thalweg-engine` for requests as they are: what is not gRPC.
+        normal: &["thalweg-link", "thalweg", "thalweg-engine", "thalweg-http2", "thalweg-protobuf"],
         beside: &["thalweg-sim", "thalweg-build"],
     },
     Layer { name: "thalweg-services", normal: &["thalweg"], beside: &["thalweg-build"] },

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::job::{Failure, Job, Log};
-use crate::peers::{converters, measure, stacks};
+use crate::peers::{converters, json_servers, measure, stacks, try_out_json};
 use crate::server::{Server, free_port};
 use crate::test::{extent, rust};
 use crate::workspace;
@@ -32,6 +32,19 @@ pub(super) fn check(log: &Log) -> Result<String, Failure> {
         settings(&Job::new(&program).words("settings").text(log)?)?;
         unknown_words_are_refused(&program, log)?;
         accounts.push(format!("{} ({runs} runs)", built.version));
+    }
+    for peer in json_servers() {
+        let built = peer.build(log)?;
+        let variants = variants(&Job::new(&built.program).words("variants").text(log)?)?;
+        let mut answers = 0;
+        for variant in &variants.server {
+            answers += try_out_json(&built, variant, log)?;
+        }
+        settings(&Job::new(&built.program).words("settings").text(log)?)?;
+        for words in ["serve --no-such-flag", "serve --listen 127.0.0.1:0", "load 127.0.0.1:1"] {
+            unknown_word_is_refused(&built.program, words, log)?;
+        }
+        accounts.push(format!("{} ({answers} answers)", built.version));
     }
     for peer in converters() {
         let built = peer.build(log)?;

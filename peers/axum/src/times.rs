@@ -1,0 +1,51 @@
+//! The header `lab-times`: moments of a call at the server.
+
+use std::fmt;
+
+use nix::time::{ClockId, clock_gettime};
+
+pub const HEADER: &str = "lab-times";
+
+/// Moments in ns; `None` what was not seen.
+#[derive(Default)]
+pub struct Times {
+    pub received: Option<i64>,
+    pub decoded: Option<i64>,
+    pub handled: Option<i64>,
+    pub encoded: Option<i64>,
+}
+
+/// By the clock that all processes of a machine share.
+pub fn now() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
+    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { received, decoded, handled, encoded } = self;
+        let words =
+            [("received", received), ("decoded", decoded), ("handled", handled), ("encoded", encoded)];
+        let mut gap = "";
+        for (word, moment) in words {
+            if let Some(ns) = moment {
+                write!(f, "{gap}{word}={ns}")?;
+                gap = " ";
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_that_were_seen_stand_in_their_order() {
+        let times = Times { handled: Some(3), decoded: Some(-2), ..Times::default() };
+        assert_eq!(times.to_string(), "decoded=-2 handled=3");
+        let times = Times { received: Some(1), encoded: Some(4), ..times };
+        assert_eq!(times.to_string(), "received=1 decoded=-2 handled=3 encoded=4");
+    }
+}

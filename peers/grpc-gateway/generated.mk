@@ -1,0 +1,10 @@
+# Of the peers of Go that generate code: PLUGINS of protoc, as the module's `tool` lines pin them, and the program.
+
+$(BUILD)/peer: $(SOURCES) $(PROTO)/$(ECHO) Makefile ../grpc-gateway/generated.mk
+	rm -rf $(BUILD)/source
+	mkdir -p $(BUILD)/source
+	cp $(SOURCES) $(BUILD)/source
+	cd $(BUILD)/source && GOBIN=$(abspath $(BUILD))/bin go install tool
+	PATH=$(abspath $(BUILD))/bin:$$PATH protoc -I$(PROTO) $(ECHO) $(foreach plugin,$(PLUGINS),\
+	  --$(plugin)_out=$(BUILD)/source --$(plugin)_opt=module=thalweg/peer,M$(ECHO)=thalweg/peer/labv1)
+	cd $(BUILD)/source && go build -o $(abspath $@) .

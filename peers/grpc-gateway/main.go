@@ -1,0 +1,62 @@
+// A peer of the laboratory that serves its Echo as gRPC and as JSON, behind the contract of peers/README.md. The stack
+// itself is in stack.go; the other files are those of connect-go too.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// misuse is an error in what was asked for: exit code 2, where others are 1.
+type misuse struct{ error }
+
+func main() {
+	err := run(os.Args[1:])
+	var bad misuse
+	switch {
+	case err == nil:
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Println("usage: peer version | variants | settings | serve --listen ADDR... --json HOST:PORT: see peers/README.md")
+	case errors.As(err, &bad):
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func run(words []string) error {
+	if len(words) == 0 {
+		return misuse{errors.New("no command was given: version, variants, settings or serve")}
+	}
+	command, words := words[0], words[1:]
+	switch command {
+	case "version", "variants", "settings":
+		if len(words) > 0 {
+			return misuse{fmt.Errorf("%s: `%s` is not understood", command, words[0])}
+		}
+		switch command {
+		case "version":
+			fmt.Println(version())
+		case "variants":
+			fmt.Println(strings.TrimSpace("server " + strings.Join(variants, " ")))
+			fmt.Println("client")
+			fmt.Println("json", strings.Join(speaks, " "))
+		default:
+			for _, line := range settings() {
+				fmt.Println("server\t" + strings.Join(line[:], "\t"))
+			}
+		}
+		return nil
+	case "serve":
+		return serve(words)
+	case "help", "--help", "-h":
+		return flag.ErrHelp
+	default:
+		return own(command, words)
+	}
+}
