@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use thalweg::channel::ChannelBuilder;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
+use thalweg_lab::echo::{EchoWork, Protocol, Shape};
 use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
@@ -33,6 +34,7 @@ Examples:
   thalweg load unix:/run/server.sock --call bidi-stream --size 1KiB
   thalweg load localhost:50051 --cacert certs/ca.pem
   thalweg load 127.0.0.1:50051 --method shop.Orders/Get --data 0a0131
+  thalweg load 127.0.0.1:8080 --echo strings:5000x20 --protocol json-h2 --times -c 1
   thalweg load 127.0.0.1:50051 -n 100000 -O json -o result.json";
 
 /// Measure a server's grpc.testing.BenchmarkService by a closed loop of calls
@@ -71,6 +73,18 @@ pub(crate) struct LoadArgs {
     /// The request message of that method: its bytes in hex, or @FILE [default: an empty message]
     #[arg(long, value_name = "HEX", requires = "method", value_parser = request::parse)]
     data: Option<RequestBytes>,
+
+    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: person, or strings:COUNTxLETTERS
+    #[arg(long, value_name = "SHAPE", conflicts_with_all = ["method", "cacert"])]
+    echo: Option<Shape>,
+
+    /// How it is called: grpc, json-http1, json-h2, connect-http1 or connect-h2
+    #[arg(long, value_name = "NAME", default_value = "grpc", requires = "echo")]
+    protocol: Protocol,
+
+    /// Ask the server for the times of each call, and divide it into its stages
+    #[arg(long, requires = "echo")]
+    times: bool,
 
     /// Measure for this long [default: 10s]
     #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -172,13 +186,16 @@ impl LoadArgs {
             CallType::Unary => IN_FLIGHT_DEFAULT.max(self.connections),
             _ => self.connections,
         });
+        // HTTP/1.1 has a call at a time on each connection.
+        let is_http1 = self.echo.is_some() && self.protocol.is_http1();
         Ok(LoadSettings {
             target: self.target.clone(),
             call: self.call,
             size_bytes: self.size.0,
             in_flight,
-            connections: self.connections,
+            connections: if is_http1 { in_flight } else { self.connections },
             lanes: self.lanes,
+            echo: self.echo.map(|shape| EchoWork { shape, protocol: self.protocol, times: self.times }),
             method: self.method.as_deref().map(|method| request::call(method, self.data.as_ref())),
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,

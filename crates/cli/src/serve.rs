@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::Args;
 use thalweg::server::{BoundServer, Server, ServerBuilder};
 use thalweg::{Keepalive, KeepalivePolicy, ListenAddress};
+use thalweg_lab::services::echo_proto::echo_server::EchoServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
-use thalweg_lab::services::{BenchmarkWorker, InteropServer, proto};
+use thalweg_lab::services::{BenchmarkWorker, EchoWorker, InteropServer, proto};
 use thalweg_lab::size::ByteSize;
 use thalweg_services::health::HealthReporter;
 use thalweg_services::reflection::Reflection;
@@ -167,6 +168,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     let mut server = Server::builder()
         .add_service(benchmark.max_decoding_message_size(message_bytes_max))
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
+        .add_service(EchoServer::new(EchoWorker).max_decoding_message_size(message_bytes_max))
         .add_service(health.service())
         .add_service(reflection)
         .shutdown_grace(args.grace)

@@ -12,11 +12,12 @@ use thalweg_link::{Distribution, Stats};
 pub(crate) fn load(result: &LoadResult) -> String {
     let settings = &result.settings;
     let operation = settings.call.operation();
-    let what = match &settings.method {
-        Some(method) => {
+    let what = match (&settings.method, settings.echo) {
+        (None, Some(work)) => format!("{} by {}", work.shape, work.protocol),
+        (Some(method), _) => {
             format!("{}, {}", method.path.trim_start_matches('/'), ByteSize(method.request.len() as u64))
         }
-        None => format!("{}, {}", settings.call, ByteSize(settings.size_bytes)),
+        (None, None) => format!("{}, {}", settings.call, ByteSize(settings.size_bytes)),
     };
     let mut text = format!(
         "{what}, {} in flight, closed loop, {} on {}\n\n",
@@ -53,6 +54,10 @@ pub(crate) fn load(result: &LoadResult) -> String {
         ] {
             row(name, format!("{:>9}", time(ns)));
         }
+    }
+    for stage in &result.stages {
+        let (p50, p99) = (time(stage.latency_ns.p50 as f64), time(stage.latency_ns.p99 as f64));
+        row(&stage.name, format!("{p50:>9} p50, {p99} p99"));
     }
     if let Some(pace) = &result.pace_ns {
         row("pace mean", format!("{:>9} from message to message of a stream", time(pace.mean)));

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Method, Status};
+use thalweg_engine::ChannelConfig;
 
+use crate::echo::{EchoCall, EchoWork};
 use crate::kernel::Established;
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::PAYLOAD_BYTES_MAX;
@@ -96,9 +98,15 @@ pub async fn drive(
     let method = settings.method.as_ref().map(raw_method).transpose()?.map(Arc::new);
     let ready = async {
         let builder = set_up(builder(settings, patience));
-        let channel = connect(builder.clone(), settings, patience).await?;
+        let echo = settings.echo.map(|work| echo(work, settings, patience)).transpose()?.map(Arc::new);
+        let channel = match &echo {
+            // It has connections of its own.
+            Some(_) => builder.clone().connect_lazy().map_err(DriveError::Target)?,
+            None => connect(builder.clone(), settings, patience).await?,
+        };
         let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
-        let call = Call { client: client(&channel), channel, kind: settings.call, size, afresh, method };
+        let call =
+            Call { client: client(&channel), channel, kind: settings.call, size, afresh, method, echo };
         first_call(&call, settings, patience).await?;
         Ok(call)
     };
@@ -122,6 +130,7 @@ pub async fn drive(
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
     if result.error_count() > 0
+        && settings.echo.is_none()
         && let Err(reason) = still_there(set_up(builder(settings, patience)), settings, patience).await
     {
         supervise::note_server_gone(&mut result, &reason);
@@ -161,6 +170,18 @@ fn checked(settings: &LoadSettings) -> Result<usize, DriveError> {
     if settings.method.is_some() && settings.call != CallType::Unary {
         return Err(DriveError::Settings("a method of one's own is driven with unary calls"));
     }
+    if let Some(work) = settings.echo {
+        if settings.method.is_some() || settings.call != CallType::Unary || settings.size_bytes > 0 {
+            return Err(DriveError::Settings(
+                "--echo says what is called: no other call, method or size goes with it",
+            ));
+        }
+        if work.protocol.is_http1() && settings.connections != settings.in_flight {
+            return Err(DriveError::Settings(
+                "HTTP/1.1 has a call at a time on each connection: as many of both",
+            ));
+        }
+    }
     if settings.connections > settings.in_flight {
         return Err(DriveError::Settings("more connections than calls in flight: some would stay idle"));
     }
@@ -176,6 +197,18 @@ fn checked(settings: &LoadSettings) -> Result<usize, DriveError> {
 fn raw_method(called: &MethodCall) -> Result<RawMethod, DriveError> {
     let method = Method::from_path(&called.path).map_err(|error| DriveError::Method(error.to_string()))?;
     Ok(RawMethod { method, request: called.request.clone().into() })
+}
+
+fn echo(work: EchoWork, settings: &LoadSettings, patience: Patience) -> Result<EchoCall, DriveError> {
+    let mut channel = ChannelConfig::default();
+    channel.connect_timeout = patience.connect;
+    channel.busy_poll = Duration::from_nanos(settings.busy_poll_ns);
+    channel.lanes = match settings.lanes {
+        LaneRule::Fixed => Lanes::fixed(settings.connections as usize),
+        LaneRule::Adaptive => Lanes::adaptive(),
+        LaneRule::PerCall => Lanes::fixed(1),
+    };
+    EchoCall::new(work, &settings.target, channel).map_err(DriveError::Target)
 }
 
 fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {
@@ -204,10 +237,14 @@ async fn connect(
 
 /// One unary call, of the run's method or with payloads of its size.
 async fn first_call(call: &Call, settings: &LoadSettings, patience: Patience) -> Result<(), DriveError> {
-    let method = settings.method.as_ref().map_or(FIRST_METHOD, |called| called.path.trim_start_matches('/'));
+    let method = match (&settings.method, settings.echo) {
+        (Some(called), _) => called.path.trim_start_matches('/').to_owned(),
+        (None, Some(work)) => format!("{} by {}", work.shape, work.protocol),
+        (None, None) => FIRST_METHOD.to_owned(),
+    };
     let failed =
-        |status| DriveError::FirstCall { target: settings.target.clone(), method: method.to_owned(), status };
-    match tokio::time::timeout(patience.call, call.once()).await {
+        |status| DriveError::FirstCall { target: settings.target.clone(), method: method.clone(), status };
+    match tokio::time::timeout(patience.call, call.first()).await {
         Ok(called) => called.map_err(failed),
         Err(_) => Err(failed(Status::deadline_exceeded(format!("no answer within {:?}", patience.call)))),
     }

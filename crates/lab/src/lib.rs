@@ -11,6 +11,7 @@
 
 pub mod cpus;
 pub mod drive;
+pub mod echo;
 pub mod figures;
 mod findings;
 pub mod interrupt;

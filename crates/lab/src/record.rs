@@ -3,26 +3,26 @@
 //! A `Recorder` is made when warm-up is over, is fed by one thread, is merged with those of the other threads, and
 //! finishes as a [`LoadResult`].
 
+mod distribution;
 mod load_result;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 
+use crate::echo::{STAGES, Stages};
+use distribution::Distribution;
 pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
-pub(crate) use load_result::{Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike};
+pub(crate) use load_result::{
+    Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,
+};
 
 /// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// How many of the largest latencies are kept with their time.
 pub(crate) const SPIKES_MAX: usize = 10;
-const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Canonical names of gRPC's status codes, by number.
 const CODE_NAMES: [&str; 17] = [
@@ -57,11 +57,9 @@ pub(crate) fn code_name(code: i32) -> &'static str {
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     started: Instant,
-    latencies: Histogram<u64>,
-    /// Exact, unlike the histogram's bounds.
-    min_ns: u64,
-    max_ns: u64,
-    sum_ns: u128,
+    latencies: Distribution,
+    /// Of calls that were divided; empty where none was.
+    stages: Vec<Option<Distribution>>,
     paced: Paced,
     calls: u64,
     errors: [u64; CODE_NAMES.len()],
@@ -111,10 +109,8 @@ impl Recorder {
     pub(crate) fn starting_at(started: Instant) -> Self {
         Self {
             started,
-            latencies: empty_histogram(),
-            min_ns: u64::MAX,
-            max_ns: 0,
-            sum_ns: 0,
+            latencies: Distribution::new(),
+            stages: Vec::new(),
             paced: Paced::default(),
             calls: 0,
             errors: [0; CODE_NAMES.len()],
@@ -134,11 +130,18 @@ impl Recorder {
         if count == 0 {
             return;
         }
-        self.latencies.saturating_record_n(latency_ns, count);
-        self.min_ns = self.min_ns.min(latency_ns);
-        self.max_ns = self.max_ns.max(latency_ns);
-        self.sum_ns += u128::from(latency_ns) * u128::from(count);
+        self.latencies.record_many(latency_ns, count);
         self.note_spike(latency_ns);
+    }
+
+    /// What the stages of a call took that was recorded.
+    pub(crate) fn divided(&mut self, stages: &Stages) {
+        self.stages.resize(STAGES.len(), None);
+        for (stage, took_ns) in self.stages.iter_mut().zip(stages) {
+            if let Some(took_ns) = took_ns {
+                stage.get_or_insert_with(Distribution::new).record_many(*took_ns, 1);
+            }
+        }
     }
 
     /// `count` messages of a stream one way went by in `elapsed_ns`, from one reading of the clock to the next.
@@ -189,10 +192,15 @@ impl Recorder {
 
     /// Adds what another recorder of the same run saw.
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.latencies += &other.latencies;
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-        self.sum_ns += other.sum_ns;
+        self.latencies.merge(&other.latencies);
+        self.stages.resize(self.stages.len().max(other.stages.len()), None);
+        for (mine, theirs) in self.stages.iter_mut().zip(&other.stages) {
+            match (mine, theirs) {
+                (Some(mine), Some(theirs)) => mine.merge(theirs),
+                (mine @ None, theirs) => mine.clone_from(theirs),
+                (Some(_), None) => {}
+            }
+        }
         self.paced.messages += other.paced.messages;
         self.paced.sum_ns += other.paced.sum_ns;
         self.paced.gap_max_ns = self.paced.gap_max_ns.max(other.paced.gap_max_ns);
@@ -227,7 +235,8 @@ impl Recorder {
             bytes_received: run.bytes_received,
             latency_ns: self.latency(),
             pace_ns: self.pace(),
-            histogram: encode_histogram(&self.latencies),
+            histogram: self.latencies.encoded(),
+            stages: self.stage_times(),
             spikes: self.spikes,
             client_cpu: run.client_cpu,
             client_cpu_per_call: (messages > 0).then(|| run.client_cpu / messages as f64),
@@ -239,18 +248,17 @@ impl Recorder {
 
     /// The distribution so far; `None` when nothing succeeded yet.
     pub(crate) fn latency(&self) -> Option<Latency> {
-        let percentile =
-            |percentile| self.latencies.value_at_percentile(percentile).clamp(self.min_ns, self.max_ns);
-        (!self.latencies.is_empty()).then(|| Latency {
-            min: self.min_ns,
-            mean: self.sum_ns as f64 / self.latencies.len() as f64,
-            p50: percentile(50.0),
-            p90: percentile(90.0),
-            p99: percentile(99.0),
-            p99_9: percentile(99.9),
-            p99_99: percentile(99.99),
-            max: self.max_ns,
-        })
+        self.latencies.latency()
+    }
+
+    fn stage_times(&self) -> Vec<StageTimes> {
+        let seen = STAGES.into_iter().zip(&self.stages);
+        let times = seen.filter_map(|(name, stage)| {
+            let stage = stage.as_ref()?;
+            let (latency_ns, histogram) = (stage.latency()?, stage.encoded());
+            Some(StageTimes { name: name.to_owned(), latency_ns, histogram })
+        });
+        times.collect()
     }
 
     /// How messages of streams one way have followed each other so far; `None` when none has.
@@ -321,19 +329,10 @@ impl std::ops::Div<f64> for CpuTime {
     }
 }
 
-fn encode_histogram(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2Serializer::new().serialize(histogram, &mut bytes).expect("a Vec takes every write");
-    STANDARD.encode(bytes)
-}
-
-fn empty_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
-        .expect("the bounds are constants within range")
-}
-
 #[cfg(test)]
 mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     use hdrhistogram::serialization::Deserializer;
 
     use super::*;
@@ -348,6 +347,7 @@ mod tests {
                 connections: 1,
                 lanes: LaneRule::Fixed,
                 method: None,
+                echo: None,
                 warmup_ns: 0,
                 duration_ns: Some(2_000_000_000),
                 total: None,
@@ -450,6 +450,29 @@ mod tests {
         let pace = Pace { mean: 166.25, gap_max: 5000, messages_per_reading: 16 };
         assert_eq!(result.pace_ns, Some(pace));
         assert_eq!(result.spikes.iter().map(|spike| spike.took_ns).collect::<Vec<_>>(), [5000, 320]);
+    }
+
+    #[test]
+    fn stages_of_merged_recorders_are_those_of_all_calls() {
+        let (mut recorder, mut other) = (Recorder::new(), Recorder::new());
+        assert_eq!(recorder.clone().finish(run()).stages, []);
+        recorder.divided(&[Some(10), Some(20), None, Some(30), None, Some(40), Some(50)]);
+        other.divided(&[Some(30), Some(20), Some(7), Some(30), None, Some(40), Some(50)]);
+        recorder.merge(&other);
+        let stages = recorder.finish(run()).stages;
+        let means: Vec<(&str, f64)> =
+            stages.iter().map(|stage| (stage.name.as_str(), stage.latency_ns.mean)).collect();
+        assert_eq!(
+            means,
+            [
+                ("client-encode", 20.0),
+                ("request", 20.0),
+                ("decode", 7.0),
+                ("handler", 30.0),
+                ("response", 40.0),
+                ("client-decode", 50.0),
+            ]
+        );
     }
 
     #[test]

@@ -2,11 +2,15 @@
 //! each other, so that every other stack's tools can be pointed at this one.
 
 mod benchmark;
+mod echo;
+pub mod echo_proto;
 mod interop;
 pub mod proto;
 mod zeros;
 
 pub use benchmark::BenchmarkWorker;
+pub use echo::EchoWorker;
+pub(crate) use echo::{TIMES, monotonic_ns};
 pub use interop::InteropServer;
 pub(crate) use zeros::PAYLOAD_BYTES_MAX;
 pub use zeros::zeros;

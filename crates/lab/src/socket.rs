@@ -163,6 +163,7 @@ impl Measured {
                 connections: 1,
                 lanes: LaneRule::Fixed,
                 method: None,
+                echo: None,
                 warmup_ns: u64::try_from(point.warmup.as_nanos()).unwrap_or(u64::MAX),
                 duration_ns: u64::try_from(point.duration.as_nanos()).ok(),
                 total: None,

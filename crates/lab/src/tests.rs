@@ -2,6 +2,7 @@
 
 mod codec;
 mod drive;
+mod echo;
 mod report_browser;
 pub(crate) mod sample;
 mod sample_reports;

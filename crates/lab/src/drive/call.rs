@@ -8,6 +8,7 @@ use thalweg::channel::ChannelBuilder;
 use thalweg::{CallOptions, Channel, Method, Raw, Request, Status};
 
 use super::run::Run;
+use crate::echo::{EchoCall, Stages};
 use crate::record::CallType;
 use crate::services::proto::benchmark_service_client::BenchmarkServiceClient;
 use crate::services::proto::{Payload, SimpleRequest, SimpleResponse};
@@ -25,6 +26,8 @@ pub(super) struct Call {
     pub(super) afresh: Option<ChannelBuilder>,
     /// The method that is called, where it is not `kind`'s.
     pub(super) method: Option<Arc<RawMethod>>,
+    /// The work of the study of gRPC against a JSON API, where that is called.
+    pub(super) echo: Option<Arc<EchoCall>>,
 }
 
 /// A unary method of any service, and what it is called with.
@@ -68,8 +71,26 @@ impl Call {
         Ok(Self { client: client(&channel), channel, ..self.clone() })
     }
 
+    /// The first call, whose answer is looked at more closely where there is something to be seen.
+    pub(super) async fn first(&self) -> Result<(), Status> {
+        match &self.echo {
+            Some(echo) => echo.first().await,
+            None => self.once().await,
+        }
+    }
+
+    /// One call of whatever is called, on a connection of its own if that is asked for. What its stages took, where it
+    /// was divided.
+    pub(super) async fn once_otherwise(&self) -> Result<Option<Stages>, Status> {
+        match (&self.echo, &self.afresh) {
+            (Some(echo), afresh) => echo.once(afresh.is_some()).await,
+            (None, Some(builder)) => self.on_channel(builder)?.once().await.map(|()| None),
+            (None, None) => self.once().await.map(|()| None),
+        }
+    }
+
     /// One unary call.
-    pub(super) async fn once(&self) -> Result<(), Status> {
+    async fn once(&self) -> Result<(), Status> {
         match self.method.as_deref() {
             None => {
                 let request = Request::new(request(self.size, self.size));

@@ -226,6 +226,7 @@ mod tests {
             connections: 1,
             lanes: LaneRule::Fixed,
             method: None,
+            echo: None,
             warmup_ns: 100,
             duration_ns,
             total,

@@ -23,8 +23,9 @@ impl Call {
     pub(super) async fn repeat(self, worker: Worker) {
         while !worker.run.is_over() {
             worker.progress.waits_since(worker.run.now_ns());
-            let ended = match (self.kind, &self.afresh, &self.method) {
-                (CallType::Unary, None, None) => self.unary(&worker).await,
+            let is_otherwise = self.method.is_some() || self.echo.is_some();
+            let ended = match (self.kind, &self.afresh, is_otherwise) {
+                (CallType::Unary, None, false) => self.unary(&worker).await,
                 (CallType::Unary, _, _) => self.unary_otherwise(&worker).await,
                 (_, None, _) => self.stream(&worker).await,
                 (_, Some(builder), _) => match self.on_channel(builder) {
@@ -59,14 +60,14 @@ impl Call {
                 return Ok(());
             }
             worker.progress.waits_since(started_ns);
-            match &self.afresh {
-                None => self.once().await?,
-                Some(builder) => self.on_channel(builder)?.once().await?,
-            }
+            let stages = self.once_otherwise().await?;
             let ended_ns = worker.run.now_ns();
             if start != Start::WarmUp && worker.run.holds(ended_ns) {
                 let mut shard = worker.run.shard(worker.index);
                 shard.record(ended_ns - started_ns, 1, ended_ns);
+                if let Some(stages) = &stages {
+                    shard.recorder.divided(stages);
+                }
                 shard.recorder.call();
             }
         }
@@ -266,6 +267,7 @@ mod tests {
                 connections: 1,
                 lanes: LaneRule::Fixed,
                 method: None,
+                echo: None,
                 warmup_ns: 0,
                 duration_ns: Some(0),
                 total: None,
@@ -275,7 +277,7 @@ mod tests {
             let run = Arc::new(Run::begin(&settings, 1));
             let worker = Worker { index: 0, run: run.clone(), progress: Arc::default() };
             let (channel, client) = (channel.clone(), client(&channel));
-            let call = Call { channel, client, kind, size: 0, afresh: None, method: None };
+            let call = Call { channel, client, kind, size: 0, afresh: None, method: None, echo: None };
             call.stream(&worker).await.unwrap();
             let counted = run.merged().recorder;
             assert_eq!((counted.operations(), counted.calls()), (0, 0), "{kind}");

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::cpus::CpuList;
+use crate::echo::EchoWork;
 
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const LOAD_SCHEMA: &str = "thalweg.load/3";
@@ -52,6 +53,9 @@ pub struct LoadResult {
     pub(crate) spikes: Vec<Spike>,
     /// The whole distribution, so that percentiles of several runs can be merged: HdrHistogram V2, base64, ns.
     pub(crate) histogram: String,
+    /// What the stages of calls took whose server said its times, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageTimes>,
     /// Processor time of the client process in the measured time.
     pub(crate) client_cpu: CpuTime,
     /// The client's processor time divided by [`Self::messages`]; `null` when nothing succeeded.
@@ -96,6 +100,9 @@ pub struct LoadSettings {
     /// What is called, where it is not the method of `grpc.testing.BenchmarkService` that [`Self::call`] names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodCall>,
+    /// The work of the study of gRPC against a JSON API, where it is called in place of BenchmarkService.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub echo: Option<EchoWork>,
     /// Driven before measuring begins, and not counted.
     pub warmup_ns: u64,
     /// How long to measure, when time ends the run.
@@ -250,6 +257,17 @@ pub struct Latency {
     pub p99_9: u64,
     pub p99_99: u64,
     pub max: u64,
+}
+
+/// What one stage of the calls took, ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageTimes {
+    /// `client-encode`, `request`, `decode`, `handler`, `encode`, `response` or `client-decode`.
+    pub name: String,
+    /// Of all calls that were divided.
+    pub latency_ns: Latency,
+    /// The whole distribution, as [`LoadResult::histogram`].
+    pub histogram: String,
 }
 
 /// How the messages of streams one way followed each other, ns.

@@ -137,6 +137,7 @@ async fn driven_as<S: BenchmarkService>(
         connections: 1,
         lanes: LaneRule::Fixed,
         method: None,
+        echo: None,
         warmup_ns: 0,
         duration_ns: Some(WINDOW_NS),
         total: None,

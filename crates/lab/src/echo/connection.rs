@@ -1,0 +1,153 @@
+//! Requests over HTTP: the engine's calls as they are for HTTP/2, hyper for HTTP/1.1.
+
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use thalweg::{CallOptions, Status};
+use thalweg_engine::RawBody;
+use thalweg_engine::raw::{OutgoingBody, Trailers};
+use tokio::net::TcpStream;
+
+/// What came of a request.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    pub(super) trailers: Option<HeaderMap>,
+}
+
+/// Where requests go.
+#[derive(Debug)]
+pub(super) enum Connections {
+    H2(thalweg_engine::Channel),
+    Http1(Http1),
+}
+
+impl Connections {
+    /// Sends a request, and has all of its answer.
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Answer, Status> {
+        match self {
+            Self::H2(channel) => send_h2(channel, request).await,
+            Self::Http1(http1) => http1.send(request).await,
+        }
+    }
+}
+
+async fn send_h2(channel: &thalweg_engine::Channel, request: Request<Bytes>) -> Result<Answer, Status> {
+    let options = CallOptions::default();
+    let answer = channel.raw(request.map(|bytes| Whole(Some(bytes))), &options).await.map_err(status_of)?;
+    let (head, body) = answer.into_parts();
+    let (body, trailers) = collect(body).await.map_err(status_of)?;
+    Ok(Answer { status: head.status, headers: head.headers, body, trailers })
+}
+
+async fn collect(mut body: RawBody) -> Result<(Bytes, Option<HeaderMap>), thalweg_engine::Status> {
+    if let Some((bytes, trailers)) = body.take_whole() {
+        return Ok((bytes, trailers.into_fields()));
+    }
+    let collected = body.collect().await?;
+    let trailers = collected.trailers().cloned();
+    Ok((collected.to_bytes(), trailers))
+}
+
+/// The engine's status as the workers count it.
+fn status_of(status: thalweg_engine::Status) -> Status {
+    let parts = status.into_parts();
+    Status::new((parts.code as i32).into(), parts.message)
+}
+
+/// A body that is there.
+struct Whole(Option<Bytes>);
+
+impl Body for Whole {
+    type Data = Bytes;
+    type Error = thalweg_engine::Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+impl OutgoingBody for Whole {
+    fn status(error: Self::Error) -> thalweg_engine::Status {
+        error
+    }
+
+    fn take_whole(&mut self) -> Option<(Bytes, Trailers)> {
+        Some((self.0.take().unwrap_or_default(), Trailers::None))
+    }
+}
+
+/// Connections of HTTP/1.1 to one server: as many as there are requests under way at once. One whose answer was read to
+/// its end is used again.
+#[derive(Debug)]
+pub(super) struct Http1 {
+    /// `HOST:PORT`.
+    address: String,
+    idle: Mutex<Vec<SendRequest<Full<Bytes>>>>,
+}
+
+impl Http1 {
+    pub(super) fn new(address: String) -> Self {
+        Self { address, idle: Mutex::default() }
+    }
+
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Answer, Status> {
+        let host = self.address.parse().map_err(|_| Status::internal("the address is no header's value"))?;
+        request.headers_mut().insert(http::header::HOST, host);
+        let mut connection = match self.idle_one().await {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        let answer = connection.send_request(request.map(Full::new)).await.map_err(lost)?;
+        let (head, body) = answer.into_parts();
+        let collected = body.collect().await.map_err(lost)?;
+        let trailers = collected.trailers().cloned();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        Ok(Answer { status: head.status, headers: head.headers, body: collected.to_bytes(), trailers })
+    }
+
+    /// The one that was used last, if the server has not closed it.
+    async fn idle_one(&self) -> Option<SendRequest<Full<Bytes>>> {
+        loop {
+            let mut connection = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+            // It is ready when hyper's task has seen the end of the answer before.
+            if connection.ready().await.is_ok() {
+                return Some(connection);
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, Status> {
+        let failed = |error| Status::unavailable(format!("cannot connect to {}: {error}", self.address));
+        let stream = TcpStream::connect(&self.address).await.map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+        // It ends with its sender, or with its peer; the sender says which.
+        tokio::spawn(connection);
+        Ok(sender)
+    }
+}
+
+fn lost(error: hyper::Error) -> Status {
+    Status::unavailable(format!("the exchange over HTTP/1.1 failed: {error}"))
+}

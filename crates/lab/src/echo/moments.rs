@@ -1,0 +1,55 @@
+//! What the header `lab-times` says.
+
+/// Moments of a call at the server, in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moments {
+    /// All bytes of the request are there, if the stack shows that.
+    pub(super) received: Option<i64>,
+    /// The handler has the request.
+    pub(super) decoded: i64,
+    /// The handler gives the answer away.
+    pub(super) handled: i64,
+    /// All bytes of the answer are there, if the stack shows that before the header is gone.
+    pub(super) encoded: Option<i64>,
+}
+
+impl Moments {
+    /// `received=1 decoded=2 handled=3 encoded=4`; the first and the last may be absent.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (mut received, mut decoded, mut handled, mut encoded) = (None, None, None, None);
+        for word in text.split(' ') {
+            let (name, ns) = word.split_once('=')?;
+            let moment = match name {
+                "received" => &mut received,
+                "decoded" => &mut decoded,
+                "handled" => &mut handled,
+                "encoded" => &mut encoded,
+                _ => return None,
+            };
+            *moment = Some(ns.parse().ok()?);
+        }
+        Some(Self { received, decoded: decoded?, handled: handled?, encoded })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read() {
+        let check =
+            |text: &str, expected: Option<Moments>| assert_eq!(Moments::parse(text), expected, "{text}");
+        let handler = Moments { received: None, decoded: 2, handled: 3, encoded: None };
+        check("decoded=2 handled=3", Some(handler));
+        check(
+            "received=1 decoded=2 handled=3 encoded=4",
+            Some(Moments { received: Some(1), encoded: Some(4), ..handler }),
+        );
+        for text in
+            ["", "decoded=2", "decoded=2 handled=x", "decoded=2 handled=3 gone=4", "decoded=2,handled=3"]
+        {
+            check(text, None);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! A call divided, by the client's moments and the server's.
+
+use super::moments::Moments;
+
+/// The stages' names, in their order.
+pub(crate) const STAGES: [&str; 7] =
+    ["client-encode", "request", "decode", "handler", "encode", "response", "client-decode"];
+
+/// What each stage of a call took, in ns, in the order of [`STAGES`]; `None`: it is part of the one on the way, as the
+/// server's stack does not show where it begins or ends.
+pub(crate) type Stages = [Option<u64>; 7];
+
+/// Moments of a call at the client, in ns of CLOCK_MONOTONIC.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientMoments {
+    /// The object is in hand.
+    pub(super) began: i64,
+    /// The request's bytes are there.
+    pub(super) encoded: i64,
+    /// All bytes of the answer are there.
+    pub(super) received: i64,
+    /// The answer's object is in hand.
+    pub(super) ended: i64,
+}
+
+/// `None` where the two clocks are not the same one: a stage cannot end before it begins.
+pub(super) fn divide(client: ClientMoments, server: Moments) -> Option<Stages> {
+    let arrived = server.received.unwrap_or(server.decoded);
+    let left = server.encoded.unwrap_or(server.handled);
+    let took = |from: i64, to: i64| u64::try_from(to - from).ok();
+    let seen = |moment: Option<i64>, stage: Option<u64>| moment.and(stage);
+    let stages = [
+        Some(took(client.began, client.encoded)?),
+        Some(took(client.encoded, arrived)?),
+        seen(server.received, Some(took(arrived, server.decoded)?)),
+        Some(took(server.decoded, server.handled)?),
+        seen(server.encoded, Some(took(server.handled, left)?)),
+        Some(took(left, client.received)?),
+        Some(took(client.received, client.ended)?),
+    ];
+    Some(stages)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLIENT: ClientMoments = ClientMoments { began: 100, encoded: 110, received: 190, ended: 199 };
+
+    /// Whatever the server shows, nothing of the call is left out, and nothing counted twice.
+    fn check(server: Moments, expected: Option<Stages>) {
+        let stages = divide(CLIENT, server);
+        assert_eq!(stages, expected, "{server:?}");
+        if let Some(stages) = stages {
+            assert_eq!(stages.iter().flatten().sum::<u64>(), 99);
+        }
+    }
+
+    #[test]
+    fn stages_add_up_to_the_call() {
+        let all = Moments { received: Some(130), decoded: 135, handled: 142, encoded: Some(150) };
+        check(all, Some([10, 20, 5, 7, 8, 40, 9].map(Some)));
+        let handler = Moments { received: None, encoded: None, ..all };
+        check(handler, Some([Some(10), Some(25), None, Some(7), None, Some(48), Some(9)]));
+    }
+
+    #[test]
+    fn clocks_that_differ_are_found() {
+        let before = Moments { received: None, decoded: 90, handled: 91, encoded: None };
+        check(before, None);
+        let after = Moments { received: None, decoded: 190, handled: 191, encoded: None };
+        check(after, None);
+    }
+}

@@ -1,0 +1,73 @@
+//! Times in constant memory.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+use super::LATENCY_NS_MAX;
+use super::load_result::Latency;
+
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// How times are distributed: bounds and mean are exact, percentiles to three digits.
+#[derive(Clone, Debug)]
+pub(super) struct Distribution {
+    histogram: Histogram<u64>,
+    /// Exact, unlike the histogram's bounds.
+    min_ns: u64,
+    max_ns: u64,
+    sum_ns: u128,
+}
+
+impl Distribution {
+    pub(super) fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NS_MAX, SIGNIFICANT_DIGITS)
+            .expect("the bounds are constants within range");
+        Self { histogram, min_ns: u64::MAX, max_ns: 0, sum_ns: 0 }
+    }
+
+    /// `count` times of `took_ns` each.
+    #[inline]
+    pub(super) fn record_many(&mut self, took_ns: u64, count: u64) {
+        self.histogram.saturating_record_n(took_ns, count);
+        self.min_ns = self.min_ns.min(took_ns);
+        self.max_ns = self.max_ns.max(took_ns);
+        self.sum_ns += u128::from(took_ns) * u128::from(count);
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.histogram += &other.histogram;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.sum_ns += other.sum_ns;
+    }
+
+    /// How many times there are.
+    pub(super) fn len(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// `None` when there is nothing yet.
+    pub(super) fn latency(&self) -> Option<Latency> {
+        let percentile =
+            |percentile| self.histogram.value_at_percentile(percentile).clamp(self.min_ns, self.max_ns);
+        (!self.histogram.is_empty()).then(|| Latency {
+            min: self.min_ns,
+            mean: self.sum_ns as f64 / self.histogram.len() as f64,
+            p50: percentile(50.0),
+            p90: percentile(90.0),
+            p99: percentile(99.0),
+            p99_9: percentile(99.9),
+            p99_99: percentile(99.99),
+            max: self.max_ns,
+        })
+    }
+
+    /// HdrHistogram V2 in base64.
+    pub(super) fn encoded(&self) -> String {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&self.histogram, &mut bytes).expect("a Vec takes every write");
+        STANDARD.encode(bytes)
+    }
+}

@@ -1,0 +1,44 @@
+//! `thalweg.lab.v1.Echo`: each answer is the request.
+
+use nix::time::{ClockId, clock_gettime};
+use thalweg::{Request, Response, Status};
+
+use super::echo_proto::echo_server::Echo;
+use super::echo_proto::{Person, Strings};
+
+/// The header that asks for the moments of a call at the server, and has them in the answer: see `peers/README.md`.
+pub(crate) const TIMES: &str = "lab-times";
+
+/// The server side of the study of gRPC against a JSON API.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EchoWorker;
+
+impl Echo for EchoWorker {
+    async fn echo_strings(&self, request: Request<Strings>) -> Result<Response<Strings>, Status> {
+        Ok(echoed(request))
+    }
+
+    async fn echo_person(&self, request: Request<Person>) -> Result<Response<Person>, Status> {
+        Ok(echoed(request))
+    }
+}
+
+/// The bytes of a message are the library's, before and after: only the handler's own times are seen here.
+fn echoed<M>(request: Request<M>) -> Response<M> {
+    if request.metadata().get(TIMES).is_none() {
+        return Response::new(request.into_inner());
+    }
+    let decoded = monotonic_ns();
+    // What a handler would do stands here.
+    let handled = monotonic_ns();
+    let mut response = Response::new(request.into_inner());
+    let times = format!("decoded={decoded} handled={handled}");
+    response.metadata_mut().insert(TIMES, times.parse().expect("words and digits are printable ASCII"));
+    response
+}
+
+/// Now, in ns of CLOCK_MONOTONIC, which all processes of a machine share.
+pub(crate) fn monotonic_ns() -> i64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    now.tv_sec() * 1_000_000_000 + now.tv_nsec()
+}

@@ -1,0 +1,145 @@
+//! Echo is driven: by gRPC at our own server, and as JSON over HTTP/1.1 at one of hyper's.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use thalweg::Server;
+use tokio::net::TcpListener;
+
+use crate::drive::{DriveError, Patience, drive};
+use crate::echo::{EchoWork, Protocol, Shape};
+use crate::record::{CallType, LaneRule, LoadResult, LoadSettings};
+use crate::services::echo_proto::echo_server::EchoServer;
+use crate::services::{EchoWorker, monotonic_ns};
+
+const CALLS: u64 = 20;
+const SMALL: Shape = Shape::Strings { count: 50, letters: 20 };
+
+fn settings(target: &str, work: EchoWork, in_flight: u32) -> LoadSettings {
+    LoadSettings {
+        target: target.to_owned(),
+        call: CallType::Unary,
+        size_bytes: 0,
+        in_flight,
+        connections: if work.protocol.is_http1() { in_flight } else { 1 },
+        lanes: LaneRule::Fixed,
+        method: None,
+        echo: Some(work),
+        warmup_ns: 0,
+        duration_ns: None,
+        total: Some(CALLS),
+        busy_poll_ns: 0,
+        cpus: None,
+    }
+}
+
+async fn driven(settings: &LoadSettings) -> Result<LoadResult, DriveError> {
+    let never = std::future::pending();
+    drive(settings, |builder| builder, Patience::default(), never, |_| ()).await
+}
+
+/// All calls succeed, and their stages are those that this server shows.
+async fn check(settings: &LoadSettings, stages: &[&str]) {
+    let result = driven(settings).await.unwrap();
+    assert_eq!((result.messages, result.error_count()), (CALLS, 0), "{:?}", result.notes);
+    let names: Vec<&str> = result.stages.iter().map(|stage| stage.name.as_str()).collect();
+    assert_eq!(names, stages);
+    if !stages.is_empty() {
+        // Workers read their clocks a little outside of the call.
+        let whole = result.latency_ns.unwrap().mean;
+        let sum: f64 = result.stages.iter().map(|stage| stage.latency_ns.mean).sum();
+        assert!(sum > 0.0 && sum <= whole, "stages of {sum} ns in calls of {whole} ns");
+    }
+}
+
+async fn ours() -> String {
+    let server = Server::builder().add_service(EchoServer::new(EchoWorker));
+    let server = server.bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    target
+}
+
+/// A server of HTTP/1.1 that makes the answer of a request's body.
+async fn http1(answer: fn(Bytes) -> (u16, Bytes)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = listener.local_addr().unwrap().to_string();
+    let service = move |request: Request<Incoming>| async move {
+        let is_timed = request.headers().contains_key("lab-times");
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let (received, (status, body)) = (monotonic_ns(), answer(body));
+        let mut response = Response::new(Full::new(body));
+        *response.status_mut() = status.try_into().unwrap();
+        if is_timed {
+            let now = monotonic_ns();
+            let times = format!("received={received} decoded={now} handled={now} encoded={now}");
+            response.headers_mut().insert("lab-times", times.parse().unwrap());
+        }
+        Ok::<_, Infallible>(response)
+    };
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(service)));
+        }
+    });
+    target
+}
+
+#[tokio::test]
+async fn grpc_is_driven_and_divided() {
+    let target = ours().await;
+    for shape in [SMALL, Shape::Person] {
+        let work = |times| EchoWork { shape, protocol: Protocol::Grpc, times };
+        check(&settings(&target, work(false), 4), &[]).await;
+        let stages = ["client-encode", "request", "handler", "response", "client-decode"];
+        check(&settings(&target, work(true), 1), &stages).await;
+    }
+}
+
+#[tokio::test]
+async fn json_over_http1_is_driven_and_divided() {
+    let target = http1(|body| (200, body)).await;
+    let work = |times| EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, times };
+    check(&settings(&target, work(false), 4), &[]).await;
+    check(&settings(&target, work(true), 1), &crate::echo::STAGES).await;
+}
+
+#[tokio::test]
+async fn a_connection_for_each_call_is_a_new_one() {
+    let target = http1(|body| (200, body)).await;
+    let work = EchoWork { shape: Shape::Person, protocol: Protocol::JsonHttp1, times: false };
+    let settings = LoadSettings { lanes: LaneRule::PerCall, ..settings(&target, work, 1) };
+    check(&settings, &[]).await;
+}
+
+#[tokio::test]
+async fn what_is_not_echoed_is_an_error() {
+    let fails = async |answer: fn(Bytes) -> (u16, Bytes), words: &str| {
+        let target = http1(answer).await;
+        let work = EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, times: false };
+        let error = driven(&settings(&target, work, 1)).await.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    fails(|_| (200, Bytes::from_static(b"{\"strings\": []}")), "DATA_LOSS").await;
+    fails(|_| (200, Bytes::from_static(b"[]")), "DATA_LOSS").await;
+    fails(|_| (503, Bytes::from_static(b"no\nroom")), "HTTP status 503 Service Unavailable: no room").await;
+}
+
+#[tokio::test]
+async fn settings_that_make_no_run_are_refused() {
+    let work = EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, times: false };
+    let good = settings("127.0.0.1:1", work, 2);
+    for wrong in [
+        LoadSettings { connections: 1, ..good.clone() },
+        LoadSettings { size_bytes: 1, ..good.clone() },
+        LoadSettings { call: CallType::BidiStream, ..good.clone() },
+    ] {
+        assert!(matches!(driven(&wrong).await, Err(DriveError::Settings(_))), "{wrong:?}");
+    }
+}
