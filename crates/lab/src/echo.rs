@@ -11,21 +11,10 @@ mod moments;
 mod protocol;
 mod shape;
 mod stages;
+mod work;
 
 pub(crate) use call::EchoCall;
 pub use protocol::{Protocol, UnknownProtocol};
 pub use shape::{NotAShape, Shape};
 pub(crate) use stages::{STAGES, Stages};
-
-use serde::{Deserialize, Serialize};
-
-/// What a run calls in place of `grpc.testing.BenchmarkService`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EchoWork {
-    /// What is echoed.
-    pub shape: Shape,
-    /// How it is said.
-    pub protocol: Protocol,
-    /// Each call asks the server for its moments.
-    pub times: bool,
-}
+pub use work::EchoWork;

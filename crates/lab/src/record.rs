@@ -14,13 +14,12 @@ use nix::sys::time::TimeValLike;
 
 use crate::echo::{STAGES, Stages};
 use distribution::Distribution;
+pub use distribution::LATENCY_NS_MAX;
 pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 pub(crate) use load_result::{
     Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,
 };
 
-/// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
-pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// How many of the largest latencies are kept with their time.
 pub(crate) const SPIKES_MAX: usize = 10;
 

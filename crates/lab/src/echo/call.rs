@@ -8,9 +8,9 @@ use thalweg_engine::{ChannelConfig, ConnectError};
 use super::connection::{Answer, Connections, Http1};
 use super::document::Document;
 use super::moments::Moments;
-use super::protocol::Format;
+use super::protocol::{Format, Protocol};
 use super::stages::{ClientMoments, Stages, divide};
-use super::{EchoWork, Protocol};
+use super::work::EchoWork;
 use crate::services::{TIMES, monotonic_ns};
 
 /// So many letters of an answer that says what is wrong.

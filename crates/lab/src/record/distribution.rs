@@ -5,9 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-use super::LATENCY_NS_MAX;
 use super::load_result::Latency;
 
+/// What takes longer is counted as this long (one hour, in ns); it bounds the histogram's memory to some 270 KB.
+pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// How times are distributed: bounds and mean are exact, percentiles to three digits.
