@@ -9,7 +9,7 @@ fn main() {
         .bytes(".grpc.testing")
         .file_descriptor_set_path(std::path::Path::new(&out).join("testing.bin"))
         .compile_protos(&protos, &["proto"])
-        .and_then(|()| thalweg_build::configure().compile_protos(&echo, &["proto"]));
+        .and_then(|()| thalweg_build::configure().embed_descriptors(true).compile_protos(&echo, &["proto"]));
     if let Err(error) = generated {
         eprintln!("{error}");
         std::process::exit(1);

@@ -4,6 +4,7 @@ mod calls;
 mod channels;
 mod codec;
 mod common;
+mod json;
 mod progress;
 mod sizes;
 mod stacks;
@@ -15,6 +16,7 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 use channels::ChannelsArgs;
 use codec::CodecArgs;
+use json::JsonArgs;
 use sizes::SizesArgs;
 
 const EXAMPLES: &str = "\
@@ -22,6 +24,7 @@ Examples:
   thalweg lab --quick                                             two minutes, and a page
   thalweg lab sizes --against tonic,grpc-cpp,socket --quick       beside other stacks
   thalweg lab channels --target 127.0.0.1:50051 --method shop.Orders/Get
+  thalweg lab json --against axum,spring --quick                  gRPC against a JSON API
   thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl";
 
 /// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is
@@ -41,6 +44,7 @@ enum StudyArgs {
     Sizes(Box<SizesArgs>),
     Channels(Box<ChannelsArgs>),
     Codec(Box<CodecArgs>),
+    Json(Box<JsonArgs>),
 }
 
 pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
@@ -49,5 +53,6 @@ pub(crate) fn run(args: LabArgs) -> Result<ExitCode, Failure> {
         Some(StudyArgs::Sizes(sizes)) => calls::run(&*sizes),
         Some(StudyArgs::Channels(channels)) => calls::run(&*channels),
         Some(StudyArgs::Codec(args)) => codec::run(&args),
+        Some(StudyArgs::Json(args)) => json::run(&args),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use thalweg::channel::ChannelBuilder;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
-use thalweg_lab::echo::{EchoWork, Protocol, Shape};
+use thalweg_lab::echo::{EchoWork, Looks, Protocol, Shape};
 use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
@@ -74,17 +74,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "HEX", requires = "method", value_parser = request::parse)]
     data: Option<RequestBytes>,
 
-    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: person, or strings:COUNTxLETTERS
-    #[arg(long, value_name = "SHAPE", conflicts_with_all = ["method", "cacert"])]
-    echo: Option<Shape>,
-
-    /// How it is called: grpc, json-http1, json-h2, connect-http1 or connect-h2
-    #[arg(long, value_name = "NAME", default_value = "grpc", requires = "echo")]
-    protocol: Protocol,
-
-    /// Ask the server for the times of each call, and divide it into its stages
-    #[arg(long, requires = "echo")]
-    times: bool,
+    #[command(flatten)]
+    echo: EchoArgs,
 
     /// Measure for this long [default: 10s]
     #[arg(short = 'z', long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -168,6 +159,41 @@ fn say(moment: Moment) {
     let _ = writeln!(stdout, "{}", moment.name()).and_then(|()| stdout.flush());
 }
 
+/// What is called in the study of gRPC against a JSON API, and how.
+#[derive(Debug, Args)]
+struct EchoArgs {
+    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: person, or strings:COUNTxLETTERS
+    #[arg(long, value_name = "SHAPE", conflicts_with_all = ["method", "cacert"])]
+    echo: Option<Shape>,
+
+    /// How it is called: grpc, or grpc-web, connect, json or msgpack over a version of HTTP, such as json-h2
+    #[arg(long, value_name = "NAME", default_value = "grpc", requires = "echo")]
+    protocol: Protocol,
+
+    /// Ask the server for the times of each call, and divide it into its stages
+    #[arg(long, requires = "echo")]
+    times: bool,
+
+    /// Encode the request once, and look at the length of answers only, so that the client costs little
+    #[arg(long, requires = "echo", conflicts_with = "times")]
+    prepared: bool,
+
+    /// Compress messages by gzip both ways
+    #[arg(long, requires = "echo")]
+    gzip: bool,
+}
+
+impl EchoArgs {
+    fn work(&self) -> Option<EchoWork> {
+        let looks = match (self.times, self.prepared) {
+            (true, _) => Looks::Times,
+            (_, true) => Looks::Bytes,
+            _ => Looks::Objects,
+        };
+        self.echo.map(|shape| EchoWork { shape, protocol: self.protocol, looks, gzip: self.gzip })
+    }
+}
+
 impl LoadArgs {
     fn settings(&self) -> Result<LoadSettings, Failure> {
         if self.rps.is_some() {
@@ -187,7 +213,8 @@ impl LoadArgs {
             _ => self.connections,
         });
         // HTTP/1.1 has a call at a time on each connection.
-        let is_http1 = self.echo.is_some() && self.protocol.is_http1();
+        let echo = self.echo.work();
+        let is_http1 = echo.is_some_and(|work| work.protocol.is_http1());
         Ok(LoadSettings {
             target: self.target.clone(),
             call: self.call,
@@ -195,7 +222,7 @@ impl LoadArgs {
             in_flight,
             connections: if is_http1 { in_flight } else { self.connections },
             lanes: self.lanes,
-            echo: self.echo.map(|shape| EchoWork { shape, protocol: self.protocol, times: self.times }),
+            echo,
             method: self.method.as_deref().map(|method| request::call(method, self.data.as_ref())),
             warmup_ns: nanoseconds("--warmup", warmup)?,
             duration_ns: duration.map(|duration| nanoseconds("-z", duration)).transpose()?,

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use thalweg::server::{BoundServer, Server, ServerBuilder};
-use thalweg::{Keepalive, KeepalivePolicy, ListenAddress};
+use thalweg::web::Web;
+use thalweg::{Encoding, Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_lab::services::echo_proto::echo_server::EchoServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
@@ -27,6 +28,7 @@ Examples:
   thalweg serve --listen 0.0.0.0:50051 --threads 4 --cpus 0-3
   thalweg serve --cert certs/server.pem --key certs/server.key
   thalweg serve --cert a.pem --key a.key --cert b.pem --key b.key       by the name that a client asks for
+  thalweg serve --json 127.0.0.1:8080             JSON and browsers, and a page of the services at /docs
   thalweg serve --work 20us                       handlers that compute for 20 µs a message";
 
 /// Serve grpc.testing's BenchmarkService and TestService, with health and reflection, until SIGTERM or SIGINT
@@ -36,6 +38,10 @@ pub(crate) struct ServeArgs {
     /// Address to listen on: HOST:PORT, unix:PATH or unix-abstract:NAME; may be given several times
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:50051")]
     listen: Vec<String>,
+
+    /// Serve JSON, Connect and gRPC-Web too: at this HOST:PORT, and at the other addresses beside gRPC
+    #[arg(long, value_name = "ADDR")]
+    json: Option<String>,
 
     /// Refuse messages that are larger
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
@@ -141,9 +147,11 @@ impl ConnectionArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let json = args.json.as_ref().filter(|json| !args.listen.contains(json));
     let addresses: Vec<ListenAddress> = args
         .listen
         .iter()
+        .chain(json)
         .map(|address| address.parse())
         .collect::<Result<_, _>>()
         .map_err(Failure::bad_arguments)?;
@@ -151,7 +159,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     runtime::runtime(1)?.block_on(async {
         let interrupt = signals::interrupt()?;
         let server = bind(args, &addresses, threads).await?;
-        announce(&server).map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
+        announce(&server, args)
+            .map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))?;
         server.serve_until(interrupt).await.map_err(Failure::failed)?;
         Ok(ExitCode::SUCCESS)
     })
@@ -165,10 +174,12 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     let reflection =
         Reflection::builder().descriptors(proto::DESCRIPTORS).build().map_err(Failure::failed)?;
     let benchmark = BenchmarkServiceServer::new(BenchmarkWorker::working(args.work));
+    // Of a client that takes it so.
+    let echo = EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip);
     let mut server = Server::builder()
         .add_service(benchmark.max_decoding_message_size(message_bytes_max))
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
-        .add_service(EchoServer::new(EchoWorker).max_decoding_message_size(message_bytes_max))
+        .add_service(echo.max_decoding_message_size(message_bytes_max))
         .add_service(health.service())
         .add_service(reflection)
         .shutdown_grace(args.grace)
@@ -177,6 +188,11 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         server = server.max_concurrent_streams(streams);
     }
     server = args.connections.apply(server);
+    if args.json.is_some() {
+        // What is said of the services is on the pages, too.
+        let web = Web::new().descriptors(proto::DESCRIPTORS).openapi(true).docs(true);
+        server = server.web(web);
+    }
     if let Some(tls) = args.tls.config()? {
         server = server.tls(tls).map_err(Failure::bad_arguments)?;
     }
@@ -188,10 +204,18 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
 }
 
 /// One line for each listener, flushed: a script may wait for it.
-fn announce(server: &BoundServer) -> io::Result<()> {
+fn announce(server: &BoundServer, args: &ServeArgs) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    for address in server.local_addresses() {
+    let (listening, further) = server.local_addresses().split_at(args.listen.len());
+    for address in listening {
         writeln!(stdout, "listening on {address}")?;
+    }
+    if let Some(json) = &args.json {
+        // The one of its own, or the one that is named twice.
+        let at = args.listen.iter().position(|address| address == json);
+        for address in further.iter().chain(at.and_then(|at| listening.get(at))) {
+            writeln!(stdout, "json on {address}")?;
+        }
     }
     stdout.flush()
 }

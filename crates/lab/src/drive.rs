@@ -13,7 +13,7 @@ mod supervise;
 mod worker;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Method, Status};
@@ -107,11 +107,12 @@ pub async fn drive(
         let afresh = (settings.lanes == LaneRule::PerCall).then_some(builder);
         let call =
             Call { client: client(&channel), channel, kind: settings.call, size, afresh, method, echo };
+        let began = Instant::now();
         first_call(&call, settings, patience).await?;
-        Ok(call)
+        Ok((call, began.elapsed()))
     };
     // The channel stays open until its connections have been counted.
-    let call = tokio::select! {
+    let (call, first_took) = tokio::select! {
         ready = ready => ready?,
         () = &mut interrupt => return Err(DriveError::Interrupted),
     };
@@ -127,6 +128,11 @@ pub async fn drive(
     let supervised = supervise::supervise(&measured, call.clone(), patience, interrupt, announce).await;
     let mut result = supervised.ok_or(DriveError::Interrupted)?.result;
     result.settings = settings.clone();
+    if let Some(echo) = &call.echo {
+        let (asked, answered) = echo.body_lens();
+        (result.bytes_sent, result.bytes_received) = (result.messages * asked, result.messages * answered);
+        result.first_call_ns = u64::try_from(first_took.as_nanos()).ok();
+    }
     result.connections.established = Established::now().since(before);
     supervise::note_connections(&mut result);
     if result.error_count() > 0

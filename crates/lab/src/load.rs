@@ -9,6 +9,7 @@ mod kind;
 pub(crate) mod noise;
 pub(crate) mod paired;
 mod point;
+pub(crate) mod remarks;
 pub(crate) mod results;
 pub(crate) mod stacks;
 mod strategy;

@@ -18,6 +18,8 @@ pub const CONVERTERS: &[(&str, &str)] = &[("jvm", "jvm-codec")];
 
 /// Peers that serve JSON beside gRPC, and make no calls.
 pub const JSON_SERVERS: &[&str] = &["axum", "connect-go", "grpc-gateway", "spring"];
+/// Those of them whose code is compiled while it runs: they are slow at first.
+pub const COMPILED_LATE: &[&str] = &["spring"];
 
 /// How long a peer may take to say its version or its variants.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -88,9 +90,10 @@ impl PeersDirectory {
         let version = version.into_iter().next().ok_or_else(|| unlike_contract(&path, "version"))?;
         let [server_variants, client_variants] =
             ["server", "client"].map(|side| variants_of(side, &variants));
+        let json = variants_of("json", &variants).unwrap_or_default();
         match (server_variants, client_variants) {
             (Some(server_variants), Some(client_variants)) => {
-                Ok(Program { path, version, server_variants, client_variants, settings })
+                Ok(Program { path, version, server_variants, client_variants, json, settings })
             }
             _ => Err(unlike_contract(&path, "variants")),
         }

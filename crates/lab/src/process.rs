@@ -4,6 +4,7 @@
 
 mod child;
 mod driver;
+mod echo;
 mod hop;
 mod program;
 mod server;
@@ -24,6 +25,7 @@ use driver::Driver;
 use hop::Hop;
 use server::Server;
 
+pub(crate) use echo::{EchoProcesses, EchoRun, Network};
 pub use program::Program;
 pub use target::TargetExecutor;
 
@@ -140,6 +142,7 @@ impl ProcessExecutor {
             hop,
             server_pid: Some(server_pid),
             method: None,
+            echo: None,
             lanes: window.strategy.map_or(LaneRule::Fixed, Strategy::rule),
             threads: self.client_threads(window),
             cpus: self.cpus.client_cpus.clone(),
@@ -159,7 +162,7 @@ impl ProcessExecutor {
         if let Some(hop) = self.hops.get(&hop_key).filter(|hop| hop.leads_to(target)) {
             return Ok(Some(hop.clone()));
         }
-        let hop = Hop::start(target, round_trip, &self.cpus).map_err(ExecuteError::Window)?;
+        let hop = Hop::start(target, round_trip, None, &self.cpus).map_err(ExecuteError::Window)?;
         self.hops.insert(hop_key, hop.clone());
         Ok(Some(hop))
     }

@@ -15,6 +15,7 @@ use nix::sys::time::TimeValLike;
 use crate::echo::{STAGES, Stages};
 use distribution::Distribution;
 pub use distribution::LATENCY_NS_MAX;
+pub(crate) use distribution::merged;
 pub use load_result::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 pub(crate) use load_result::{
     Connections, CpuTime, LOAD_SCHEMA, LanesAt, Latency, Note, Pace, Spike, StageTimes,
@@ -235,6 +236,7 @@ impl Recorder {
             latency_ns: self.latency(),
             pace_ns: self.pace(),
             histogram: self.latencies.encoded(),
+            first_call_ns: None,
             stages: self.stage_times(),
             spikes: self.spikes,
             client_cpu: run.client_cpu,

@@ -2,6 +2,7 @@
 
 pub mod channels;
 pub mod codec;
+pub mod json;
 pub mod sizes;
 
 use std::path::Path;
@@ -11,6 +12,7 @@ use crate::report::Report;
 use crate::study::{NotWritable, ReadError, ResultsDirectory, ResultsText, Study};
 use channels::Channels;
 use codec::{CODEC_SCHEMA, Codec, CodecResults};
+use json::{JSON_SCHEMA, Json, JsonResults};
 use sizes::Sizes;
 
 /// What an earlier study saved, of whichever kind.
@@ -20,16 +22,18 @@ pub enum AnyResults {
     Calls(Box<LabResults>),
     /// A study of codecs.
     Codec(Box<CodecResults>),
+    /// A study of gRPC against a JSON API.
+    Json(Box<JsonResults>),
 }
 
 impl AnyResults {
     /// Reads what a study saved.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
-        let text = ResultsText::read(path, &[LAB_SCHEMA, CODEC_SCHEMA])?;
-        if text.schema() == CODEC_SCHEMA {
-            text.parse().map(Box::new).map(Self::Codec)
-        } else {
-            text.parse().map(Box::new).map(Self::Calls)
+        let text = ResultsText::read(path, &[LAB_SCHEMA, CODEC_SCHEMA, JSON_SCHEMA])?;
+        match text.schema() {
+            CODEC_SCHEMA => text.parse().map(Box::new).map(Self::Codec),
+            JSON_SCHEMA => text.parse().map(Box::new).map(Self::Json),
+            _ => text.parse().map(Box::new).map(Self::Calls),
         }
     }
 
@@ -38,6 +42,7 @@ impl AnyResults {
         match self {
             Self::Calls(results) => directory.save(results),
             Self::Codec(results) => directory.save(results),
+            Self::Json(results) => directory.save(results),
         }
     }
 
@@ -49,6 +54,7 @@ impl AnyResults {
                 StudyKind::Channels => Some(Channels::analyse(results).condensed()),
             },
             Self::Codec(results) => Some(Codec::analyse(results).condensed()),
+            Self::Json(results) => Some(Json::analyse(results).condensed()),
         }
     }
 
@@ -60,6 +66,7 @@ impl AnyResults {
                 StudyKind::Channels => Box::new(Channels::analyse(results)),
             },
             Self::Codec(results) => Box::new(Codec::analyse(results)),
+            Self::Json(results) => Box::new(Json::analyse(results)),
         }
     }
 }

@@ -37,6 +37,7 @@ pub(crate) use directory::{ReadError, ResultsText};
 pub(crate) use environment::{Machine, Versions};
 pub(crate) use plan::PlanError;
 pub use plan::{Plan, Window};
+pub(crate) use results::timestamp;
 pub use results::{LeftOut, Results, WindowOutcome};
 
 /// What a study is made of.

@@ -3,6 +3,7 @@
 mod codec;
 mod drive;
 mod echo;
+mod json;
 mod report_browser;
 pub(crate) mod sample;
 mod sample_reports;

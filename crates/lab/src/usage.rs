@@ -50,7 +50,7 @@ struct Processors {
     stolen: Duration,
 }
 
-/// What one process has used since it began.
+/// What one process has used since it began, with those that it started and that are there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct ProcessSample {
     /// On a processor, all threads, those that have ended included.
@@ -135,6 +135,26 @@ impl Processors {
 
 impl ProcessSample {
     fn take(pid: u32) -> io::Result<Self> {
+        let mut all = Self::of_process(pid)?;
+        let mut left = children(pid);
+        while let Some(child) = left.pop() {
+            // One may have ended since the listing.
+            let Ok(sample) = Self::of_process(child) else { continue };
+            all.add(sample);
+            left.extend(children(child));
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.cpu += other.cpu;
+        self.ticks.user += other.ticks.user;
+        self.ticks.system += other.ticks.system;
+        self.switches.extend(other.switches);
+        self.waited.extend(other.waited);
+    }
+
+    fn of_process(pid: u32) -> io::Result<Self> {
         let cpu = cpu_time(pid)?;
         let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
         let ticks = Ticks::in_stat(&stat).ok_or_else(|| io::Error::other("/proc/PID/stat has no times"))?;
@@ -184,6 +204,16 @@ impl ProcessSample {
         };
         self.waited.iter().map(since).sum()
     }
+}
+
+/// Processes that this one has started; none where the kernel does not tell.
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let numbers = |text: String| -> Vec<u32> {
+        text.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
+    };
+    tasks.map(of_task).flat_map(numbers).collect()
 }
 
 /// The second number of `/proc/PID/task/TID/schedstat`: ns on a run queue. Zero where the kernel does not count it.
@@ -350,6 +380,21 @@ mod tests {
         }
         assert!(usage.server.cpu_ns() < usage.client.cpu_ns(), "{usage:?}");
         assert!(usage.window_ns >= 25_000_000, "{usage:?}");
+    }
+
+    #[test]
+    fn what_a_process_has_started_counts_as_its_own() {
+        let parent = Shell::run("sh -c 'while :; do :; done' & echo; trap 'kill $!' TERM; wait");
+        let before = ProcessSample::take(parent.0.id()).unwrap();
+        let began = Instant::now();
+        // However slow the machine, the child gets there; its parent waits.
+        while ProcessSample::take(parent.0.id()).unwrap().since(&before).cpu_ns() < 30_000_000 {
+            assert!(began.elapsed() < Duration::from_secs(60), "the child's time is not counted");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for child in children(parent.0.id()) {
+            nix::sys::signal::kill(Pid::from_raw(child.cast_signed()), nix::sys::signal::SIGKILL).unwrap();
+        }
     }
 
     #[test]

@@ -271,8 +271,6 @@ mod tests {
         let check = |answer: Answer, is_timed: bool, is_kept: bool| {
             assert_eq!(echoed(&answer, &json!({ "strings": ["a"] }), is_timed).is_ok(), is_kept);
         };
-        const JSON: &str = "content-type: application/json\n";
-        const TIMED: &str = "content-type: application/json\nlab-times: decoded=1 handled=2\n";
         check(answer(200, JSON, "{ \"strings\": [\"a\"] }"), false, true);
         check(answer(200, JSON, "{\"strings\":[\"b\"]}"), false, false);
         check(answer(200, "", "{\"strings\":[\"a\"]}"), false, false);
@@ -281,6 +279,9 @@ mod tests {
         check(answer(200, TIMED, "{\"strings\":[\"a\"]}"), true, true);
         check(answer(200, TIMED, "{\"strings\":[\"a\"]}"), false, false);
     }
+
+    const JSON: &str = "content-type: application/json\n";
+    const TIMED: &str = "content-type: application/json\nlab-times: decoded=1 handled=2\n";
 
     #[test]
     fn a_message_has_its_length_before_it() {

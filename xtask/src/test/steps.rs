@@ -190,8 +190,8 @@ pub(super) const STEPS: &[Step] = &[
     Step {
         name: "peers",
         proves: "tonic, gRPC C++ and grpc-go keep the contract of `peers/README.md`: each one's server with our load \
-                 generator and the reverse, all call types and variants; axum, grpc-gateway, connect-go and Spring answer \
-                 curl in JSON over both versions of HTTP, and in gRPC",
+                 generator and the reverse, all call types and variants; axum, grpc-gateway, connect-go and Spring \
+                 answer curl in JSON over both versions of HTTP, and in gRPC",
         needs: "Go, g++, protoc, a JDK, Maven and curl",
         sequence: Suites,
         after: &["release"],

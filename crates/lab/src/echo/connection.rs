@@ -118,9 +118,9 @@ impl Http1 {
             Some(connection) => connection,
             None => self.connect().await?,
         };
-        let answer = connection.send_request(request.map(Full::new)).await.map_err(lost)?;
+        let answer = connection.send_request(request.map(Full::new)).await.map_err(|error| lost(&error))?;
         let (head, body) = answer.into_parts();
-        let collected = body.collect().await.map_err(lost)?;
+        let collected = body.collect().await.map_err(|error| lost(&error))?;
         let trailers = collected.trailers().cloned();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         Ok(Answer { status: head.status, headers: head.headers, body: collected.to_bytes(), trailers })
@@ -141,13 +141,14 @@ impl Http1 {
         let failed = |error| Status::unavailable(format!("cannot connect to {}: {error}", self.address));
         let stream = TcpStream::connect(&self.address).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+        let (sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
         // It ends with its sender, or with its peer; the sender says which.
         tokio::spawn(connection);
         Ok(sender)
     }
 }
 
-fn lost(error: hyper::Error) -> Status {
+fn lost(error: &hyper::Error) -> Status {
     Status::unavailable(format!("the exchange over HTTP/1.1 failed: {error}"))
 }

@@ -1,6 +1,6 @@
-//! What a program has in its hands, and its bytes: prost's messages for gRPC, plain structs for JSON.
+//! What a program has in its hands, and its bytes: prost's messages for Protobuf, structs of serde's for JSON and
+//! MessagePack.
 
-use bytes::{BufMut, Bytes};
 use prost::Message;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,13 @@ use super::protocol::Format;
 use super::shape::Shape;
 use crate::services::echo_proto as proto;
 
-/// The prefix of a message of gRPC: whether it is compressed, and its length.
-const PREFIX_LEN: usize = 5;
-
 /// One of them, as its protocol's client has it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Document {
     ProtoStrings(proto::Strings),
     ProtoPerson(proto::Person),
-    JsonStrings(Strings),
-    JsonPerson(Person),
+    SerdeStrings(Strings),
+    SerdePerson(Person),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,39 +43,40 @@ impl Document {
         let hobbies = || ["reading", "hiking", "chess"].map(str::to_owned).to_vec();
         let (name, city, zip_code) = ("Ada Lovelace".to_owned(), "London".to_owned(), "W1J 7NT".to_owned());
         match (shape, format) {
-            (Shape::Strings { count, letters }, Format::Envelope) => {
+            (Shape::Strings { count, letters }, Format::Protobuf) => {
                 Self::ProtoStrings(proto::Strings { strings: strings(count, letters) })
             }
-            (Shape::Strings { count, letters }, Format::Json) => {
-                Self::JsonStrings(Strings { strings: strings(count, letters) })
+            (Shape::Strings { count, letters }, Format::Json | Format::Msgpack) => {
+                Self::SerdeStrings(Strings { strings: strings(count, letters) })
             }
-            (Shape::Person, Format::Envelope) => {
+            (Shape::Person, Format::Protobuf) => {
                 let address = Some(proto::Address { city, zip_code });
                 Self::ProtoPerson(proto::Person { name, age: 36, hobbies: hobbies(), address })
             }
-            (Shape::Person, Format::Json) => {
+            (Shape::Person, Format::Json | Format::Msgpack) => {
                 let address = Some(Address { city, zip_code });
-                Self::JsonPerson(Person { name, age: 36, hobbies: hobbies(), address })
+                Self::SerdePerson(Person { name, age: 36, hobbies: hobbies(), address })
             }
         }
     }
 
-    pub(super) fn encode(&self) -> Bytes {
+    /// Its bytes behind so many others, which are zero.
+    pub(super) fn encode_behind(&self, format: Format, prefix_len: usize) -> Vec<u8> {
         match self {
-            Self::ProtoStrings(message) => envelope(message),
-            Self::ProtoPerson(message) => envelope(message),
-            Self::JsonStrings(object) => json(object),
-            Self::JsonPerson(object) => json(object),
+            Self::ProtoStrings(message) => protobuf(message, prefix_len),
+            Self::ProtoPerson(message) => protobuf(message, prefix_len),
+            Self::SerdeStrings(object) => by_serde(object, format, prefix_len),
+            Self::SerdePerson(object) => by_serde(object, format, prefix_len),
         }
     }
 
     /// What these bytes are, which are to be of the same kind; the error is what is wrong with them.
-    pub(super) fn decode_like(&self, bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn decode_like(&self, format: Format, bytes: &[u8]) -> Result<Self, String> {
         match self {
             Self::ProtoStrings(_) => message(bytes).map(Self::ProtoStrings),
             Self::ProtoPerson(_) => message(bytes).map(Self::ProtoPerson),
-            Self::JsonStrings(_) => object(bytes).map(Self::JsonStrings),
-            Self::JsonPerson(_) => object(bytes).map(Self::JsonPerson),
+            Self::SerdeStrings(_) => object(bytes, format).map(Self::SerdeStrings),
+            Self::SerdePerson(_) => object(bytes, format).map(Self::SerdePerson),
         }
     }
 
@@ -86,9 +84,9 @@ impl Document {
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::ProtoStrings(one), Self::ProtoStrings(other)) => are_alike(&one.strings, &other.strings),
-            (Self::JsonStrings(one), Self::JsonStrings(other)) => are_alike(&one.strings, &other.strings),
+            (Self::SerdeStrings(one), Self::SerdeStrings(other)) => are_alike(&one.strings, &other.strings),
             (Self::ProtoPerson(one), Self::ProtoPerson(other)) => one.name == other.name,
-            (Self::JsonPerson(one), Self::JsonPerson(other)) => one.name == other.name,
+            (Self::SerdePerson(one), Self::SerdePerson(other)) => one.name == other.name,
             _ => false,
         }
     }
@@ -109,32 +107,34 @@ fn strings(count: u32, letters: u32) -> Vec<String> {
     (0..count).map(|_| (0..letters).map(|_| letter()).collect()).collect()
 }
 
-fn envelope(message: &impl Message) -> Bytes {
-    let len = message.encoded_len();
-    let mut bytes = Vec::with_capacity(PREFIX_LEN + len);
-    bytes.put_u8(0);
-    bytes.put_u32(len as u32);
+fn protobuf(message: &impl Message, prefix_len: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(prefix_len + message.encoded_len());
+    bytes.resize(prefix_len, 0);
     message.encode_raw(&mut bytes);
-    bytes.into()
+    bytes
 }
 
 fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, String> {
-    let [0, a, b, c, d, message @ ..] = bytes else {
-        return Err("the answer is no plain message".to_owned());
-    };
-    let len = u32::from_be_bytes([*a, *b, *c, *d]);
-    if len as usize != message.len() {
-        return Err(format!("the answer's message should have {len} bytes and has {}", message.len()));
+    M::decode(bytes).map_err(|error| format!("the answer is no such message: {error}"))
+}
+
+fn by_serde(object: &impl Serialize, format: Format, prefix_len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; prefix_len];
+    match format {
+        Format::Msgpack => {
+            rmp_serde::encode::write_named(&mut bytes, object).expect("strings and numbers");
+        }
+        _ => serde_json::to_writer(&mut bytes, object).expect("strings and numbers"),
     }
-    M::decode(message).map_err(|error| format!("the answer is no such message: {error}"))
+    bytes
 }
 
-fn json(object: &impl Serialize) -> Bytes {
-    serde_json::to_vec(object).expect("strings and numbers").into()
-}
-
-fn object<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    serde_json::from_slice(bytes).map_err(|error| format!("the answer is no such JSON: {error}"))
+fn object<T: DeserializeOwned>(bytes: &[u8], format: Format) -> Result<T, String> {
+    match format {
+        Format::Msgpack => rmp_serde::from_slice(bytes)
+            .map_err(|error| format!("the answer is no such MessagePack: {error}")),
+        _ => serde_json::from_slice(bytes).map_err(|error| format!("the answer is no such JSON: {error}")),
+    }
 }
 
 #[cfg(test)]
@@ -143,24 +143,30 @@ mod tests {
 
     const SHAPES: [Shape; 3] =
         [Shape::Strings { count: 30, letters: 20 }, Shape::Strings { count: 0, letters: 0 }, Shape::Person];
+    const FORMATS: [Format; 3] = [Format::Protobuf, Format::Json, Format::Msgpack];
 
     #[test]
     fn documents_come_back_from_their_bytes() {
         for shape in SHAPES {
-            for format in [Format::Envelope, Format::Json] {
+            for format in FORMATS {
                 let document = Document::new(shape, format);
-                let back = document.decode_like(&document.encode()).unwrap();
+                let bytes = document.encode_behind(format, 3);
+                assert_eq!(bytes[..3], [0; 3]);
+                let back = document.decode_like(format, &bytes[3..]).unwrap();
                 assert_eq!(back, document);
                 assert!(back.is_alike(&document));
-                let bytes = document.encode();
-                assert!(document.decode_like(&bytes[..bytes.len() - 1]).is_err(), "{shape} {format:?}");
+                // Nothing is a message of Protobuf, too.
+                if bytes.len() > 3 {
+                    let cut = document.decode_like(format, &bytes[3..bytes.len() - 1]);
+                    assert!(cut.is_err(), "{shape} {format:?}");
+                }
             }
         }
     }
 
     #[test]
     fn what_is_not_the_same_is_not_alike() {
-        for format in [Format::Envelope, Format::Json] {
+        for format in FORMATS {
             let strings = |count, letters| Document::new(Shape::Strings { count, letters }, format);
             assert!(!strings(2, 3).is_alike(&strings(3, 2)));
             assert!(!strings(3, 2).is_alike(&strings(3, 3)));
@@ -170,12 +176,14 @@ mod tests {
 
     #[test]
     fn json_has_the_names_of_the_contract() {
-        let person = Document::new(Shape::Person, Format::Json).encode();
-        let person: serde_json::Value = serde_json::from_slice(&person).unwrap();
+        let json = |shape| {
+            let bytes = Document::new(shape, Format::Json).encode_behind(Format::Json, 0);
+            serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()
+        };
+        let person = json(Shape::Person);
         assert_eq!(person["address"]["zipCode"], "W1J 7NT");
         assert_eq!(person["age"], 36);
-        let strings = Document::new(Shape::Strings { count: 2, letters: 1 }, Format::Json).encode();
-        let strings: serde_json::Value = serde_json::from_slice(&strings).unwrap();
+        let strings = json(Shape::Strings { count: 2, letters: 1 });
         assert_eq!(strings["strings"].as_array().map(Vec::len), Some(2));
     }
 }

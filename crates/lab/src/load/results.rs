@@ -13,7 +13,9 @@ use super::window::{Label, Purpose, Window};
 use crate::cpus::CpuList;
 use crate::record::LoadResult;
 use crate::stack::{Pair, Setting, Stack};
-use crate::study::{self, LeftOut, Machine, Plan, ReadError, ResultsText, Versions, WindowOutcome};
+use crate::study::{
+    self, LeftOut, Machine, Plan, ReadError, ResultsText, Versions, WindowOutcome, timestamp,
+};
 
 /// The schema's name and version: a field that changes its meaning raises the number.
 pub(crate) const LAB_SCHEMA: &str = "thalweg.lab/4";
@@ -338,8 +340,4 @@ impl study::Results<Window, Found> for LabResults {
         let is_good = |result: &LoadResult| result.error_count() == 0 && result.messages > 0;
         !self.points.iter().all(|point| point.measured().is_some_and(is_good))
     }
-}
-
-fn timestamp(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time).to_string()
 }

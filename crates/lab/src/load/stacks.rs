@@ -2,20 +2,21 @@
 
 use maud::{Markup, html};
 
-use super::results::{LabResults, StackInfo};
+use super::results::StackInfo;
 use crate::report::parts::scrolled;
-use crate::stack::Setting;
+use crate::stack::{Setting, Stack};
+use crate::study::LeftOut;
 use crate::wording::counted;
 
 /// Each with its version and its settings, and what could not be had.
-pub(crate) fn list(results: &LabResults) -> Markup {
+pub(crate) fn list(stacks: &[StackInfo], left_out: &[LeftOut<Stack>]) -> Markup {
     html! {
         dl.stacks {
-            @for info in &results.stacks {
+            @for info in stacks {
                 dt { (info.stack) }
                 dd { (info.version) (settings(info)) }
             }
-            @for left_out in &results.left_out {
+            @for left_out in left_out {
                 dt.failed { (left_out.what) }
                 dd.failed { "left out: " (left_out.reason) }
             }

@@ -13,6 +13,7 @@ use super::child::Process;
 use super::hop::Hop;
 use crate::cpus::CpuList;
 use crate::drive::Moment;
+use crate::echo::{EchoWork, Looks};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::load::Measured;
@@ -49,10 +50,20 @@ pub(super) struct Driver {
     pub(super) server_pid: Option<u32>,
     /// What is called, if it is not the work of the lab.
     pub(super) method: Option<MethodCall>,
+    /// What is called in place of the point's kind of call, in the study of gRPC against a JSON API.
+    pub(super) echo: Option<Echo>,
     pub(super) cpus: Option<CpuList>,
     /// Processors that the server is kept on.
     pub(super) server_cpus: Option<CpuList>,
     pub(super) interrupt: Interrupt,
+}
+
+/// What is echoed, and how often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Echo {
+    pub(super) work: EchoWork,
+    /// So many calls end the run, and not the point's time.
+    pub(super) calls: Option<u64>,
 }
 
 /// What a driver printed, and what was seen from outside when it said so.
@@ -108,12 +119,19 @@ impl Driver {
         let Point { size_bytes, in_flight, connections, warmup, duration, .. } = &self.point;
         let target = self.hop.as_ref().map_or_else(|| self.target.clone(), Hop::target);
         let mut command = Command::new(&self.program);
+        command.args(["load", &target]);
+        match &self.echo {
+            None => command.args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()]),
+            Some(Echo { work, .. }) => command.args(echo_arguments(*work)),
+        };
         command
-            .args(["load", &target])
-            .args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()])
             .args(["-c", &in_flight.to_string(), "--connections", &connections.to_string()])
-            .args(["--warmup", &micros(*warmup), "-z", &micros(*duration)])
-            .args(["--timeout", &micros(CALL_PATIENCE), "-O", "json", "--announce"]);
+            .args(["--warmup", &micros(*warmup)]);
+        match self.echo.and_then(|echo| echo.calls) {
+            None => command.args(["-z", &micros(*duration)]),
+            Some(calls) => command.args(["-n", &calls.to_string()]),
+        };
+        command.args(["--timeout", &micros(CALL_PATIENCE), "-O", "json", "--announce"]);
         if let Some(variant) = &self.variant {
             command.args(["--variant", variant]);
         }
@@ -234,6 +252,18 @@ fn watch(
         }
     }
     Ok(seen)
+}
+
+fn echo_arguments(EchoWork { shape, protocol, looks, gzip }: EchoWork) -> Vec<String> {
+    let mut arguments =
+        vec!["--echo".to_owned(), shape.to_string(), "--protocol".to_owned(), protocol.name().to_owned()];
+    match looks {
+        Looks::Objects => {}
+        Looks::Times => arguments.push("--times".to_owned()),
+        Looks::Bytes => arguments.push("--prepared".to_owned()),
+    }
+    arguments.extend(gzip.then(|| "--gzip".to_owned()));
+    arguments
 }
 
 /// Two digits for each byte.

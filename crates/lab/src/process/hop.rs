@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use thalweg_link::{Link, LinkOptions, Stats};
+use thalweg_link::{Link, LinkOptions, Rate, Stats};
 
 use crate::cpus::CpuAssignment;
 use crate::cpus::CpuList;
@@ -20,11 +20,16 @@ pub(super) struct Hop {
 
 impl Hop {
     /// Starts it on processors that neither side is kept on, if there are any.
-    pub(super) fn start(to: &str, round_trip: Duration, cpus: &CpuAssignment) -> Result<Self, String> {
+    pub(super) fn start(
+        to: &str,
+        round_trip: Duration,
+        rate: Option<Rate>,
+        cpus: &CpuAssignment,
+    ) -> Result<Self, String> {
         let said = |error: &dyn std::fmt::Display| format!("no network to {to}: {error}");
         let address = to.parse().map_err(|error| said(&error))?;
         let listen = "127.0.0.1:0".parse().map_err(|error| said(&error))?;
-        let options = LinkOptions::new(listen, address).delay(round_trip / 2);
+        let options = LinkOptions::new(listen, address).delay(round_trip / 2).rate(rate);
         // Its thread inherits its processors from the one that starts it.
         let started = thread::scope(|scope| {
             let start = || {

@@ -15,6 +15,8 @@ pub struct Program {
     pub(crate) server_variants: Vec<String>,
     /// Kinds of client it has, the default first.
     pub client_variants: Vec<String>,
+    /// What its JSON address speaks, `http1`, `h2`, `connect` and `grpc-web`; empty where it has none.
+    pub json: Vec<String>,
     /// How its client and its server are set up.
     pub settings: Vec<Setting>,
 }
@@ -40,6 +42,7 @@ impl Program {
             version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
             server_variants: Vec::new(),
             client_variants: Vec::new(),
+            json: ["http1", "h2", "connect", "grpc-web"].map(str::to_owned).to_vec(),
             settings,
         }
     }

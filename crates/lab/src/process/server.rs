@@ -10,7 +10,7 @@ use crate::cpus::CpuList;
 use crate::load::Transport;
 
 /// How long a server may take until it listens.
-const LISTEN_PATIENCE: Duration = Duration::from_secs(10);
+const LISTEN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// `PROGRAM serve`, and where it listens. Ended when dropped.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub(super) struct Server {
     process: Process,
     tcp: String,
     uds: String,
+    /// Where it serves JSON, if it was asked to.
+    json: Option<String>,
     /// Removed after the server has ended.
     _scratch: Scratch,
 }
@@ -40,22 +42,37 @@ impl Server {
         if let Some(threads) = threads {
             command.args(["--threads", &threads.to_string()]);
         }
-        let mut process = Process::spawn(&mut command, cpus).map_err(|error| error.to_string())?;
-        let lines = process.lines();
-        let deadline = Instant::now() + LISTEN_PATIENCE;
-        let mut addresses = Vec::new();
-        while addresses.len() < 2 {
-            match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(line) => addresses.extend(address_in(&line)),
-                Err(RecvTimeoutError::Timeout) => {
-                    return Err(format!("it did not listen within {} s", LISTEN_PATIENCE.as_secs()));
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(process.last_words()),
-            }
-        }
+        let (process, addresses) = listening(command, cpus, 2)?;
         let tcp = addresses.into_iter().find(|address| !address.starts_with("unix"));
         let tcp = tcp.ok_or("it does not say its TCP address")?;
-        Ok(Self { process, tcp, uds, _scratch: scratch })
+        Ok(Self { process, tcp, uds, json: None, _scratch: scratch })
+    }
+
+    /// Starts it on TCP alone, for gRPC and, if asked to, for JSON too, and waits until it listens.
+    pub(super) fn start_on_tcp(
+        program: &Path,
+        variant: Option<&str>,
+        with_json: bool,
+        cpus: Option<&CpuList>,
+    ) -> Result<Self, String> {
+        let scratch = Scratch::create().map_err(|error| format!("no place for its files: {error}"))?;
+        let mut command = Command::new(program);
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        if with_json {
+            command.args(["--json", "127.0.0.1:0"]);
+        }
+        if let Some(variant) = variant {
+            command.args(["--variant", variant]);
+        }
+        // gRPC's address is said first.
+        let (process, mut addresses) = listening(command, cpus, 1 + usize::from(with_json))?;
+        let tcp = addresses.remove(0);
+        Ok(Self { process, tcp, uds: String::new(), json: addresses.pop(), _scratch: scratch })
+    }
+
+    /// Where it serves gRPC over TCP, and where JSON.
+    pub(super) fn tcp(&self) -> (&str, Option<&str>) {
+        (&self.tcp, self.json.as_deref())
     }
 
     /// Where it listens.
@@ -81,6 +98,28 @@ impl Server {
         let status = self.process.child.try_wait().ok().flatten()?;
         Some(format!("the server ended ({status}): {}", self.process.last_words()))
     }
+}
+
+/// The process, when it has said so many addresses.
+fn listening(
+    mut command: Command,
+    cpus: Option<&CpuList>,
+    count: usize,
+) -> Result<(Process, Vec<String>), String> {
+    let mut process = Process::spawn(&mut command, cpus).map_err(|error| error.to_string())?;
+    let lines = process.lines();
+    let deadline = Instant::now() + LISTEN_PATIENCE;
+    let mut addresses = Vec::new();
+    while addresses.len() < count {
+        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) => addresses.extend(address_in(&line)),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("it did not listen within {} s", LISTEN_PATIENCE.as_secs()));
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(process.last_words()),
+        }
+    }
+    Ok((process, addresses))
 }
 
 /// The address in a line such as `listening on 127.0.0.1:50051`.

@@ -46,6 +46,7 @@ impl TargetExecutor {
             hop: None,
             server_pid: None,
             method: Some(self.method.clone()),
+            echo: None,
             cpus: self.cpus.client_cpus.clone(),
             server_cpus: None,
             interrupt: self.interrupt.clone(),

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 use super::load_result::Latency;
 
@@ -70,5 +70,45 @@ impl Distribution {
         let mut bytes = Vec::new();
         V2Serializer::new().serialize(&self.histogram, &mut bytes).expect("a Vec takes every write");
         STANDARD.encode(bytes)
+    }
+}
+
+/// Several distributions as one: their histograms in base64, and what is exact of each.
+pub(crate) fn merged<'d>(distributions: impl IntoIterator<Item = (&'d str, Latency)>) -> Option<Latency> {
+    let mut all = Distribution::new();
+    for (histogram, latency) in distributions {
+        let bytes = STANDARD.decode(histogram).ok()?;
+        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
+        let len = histogram.len();
+        all.histogram.add(&histogram).ok()?;
+        all.min_ns = all.min_ns.min(latency.min);
+        all.max_ns = all.max_ns.max(latency.max);
+        all.sum_ns += (latency.mean * len as f64) as u128;
+    }
+    all.latency()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distributions_that_are_merged_are_those_of_all() {
+        let (mut one, mut other, mut both) = (Distribution::new(), Distribution::new(), Distribution::new());
+        for took_ns in 1..=1000 {
+            if took_ns % 3 == 0 {
+                one.record_many(took_ns, 1);
+            } else {
+                other.record_many(took_ns, 1);
+            }
+            both.record_many(took_ns, 1);
+        }
+        let parts = [&one, &other].map(|part| (part.encoded(), part.latency().unwrap()));
+        let merged = merged(parts.iter().map(|(histogram, latency)| (histogram.as_str(), *latency))).unwrap();
+        let expected = both.latency().unwrap();
+        assert!((merged.mean - expected.mean).abs() < 1.0);
+        assert_eq!(Latency { mean: 0.0, ..merged }, Latency { mean: 0.0, ..expected });
+        assert!(super::merged([("no base64", expected)]).is_none());
+        assert!(super::merged([]).is_none());
     }
 }

@@ -53,6 +53,9 @@ pub struct LoadResult {
     pub(crate) spikes: Vec<Spike>,
     /// The whole distribution, so that percentiles of several runs can be merged: HdrHistogram V2, base64, ns.
     pub(crate) histogram: String,
+    /// What the first call took, with its connecting, before anything was measured: of a run that echoes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_call_ns: Option<u64>,
     /// What the stages of calls took whose server said its times, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageTimes>,

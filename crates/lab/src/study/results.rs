@@ -28,3 +28,8 @@ pub trait Results<W, F>: Serialize {
     /// Something that was to be measured could not be, in a way that makes the command fail.
     fn has_failures(&self) -> bool;
 }
+
+/// As results have it: RFC 3339, UTC, to the second.
+pub(crate) fn timestamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}

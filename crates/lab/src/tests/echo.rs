@@ -9,11 +9,12 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use thalweg::Server;
+use thalweg::web::Web;
+use thalweg::{Encoding, Server};
 use tokio::net::TcpListener;
 
 use crate::drive::{DriveError, Patience, drive};
-use crate::echo::{EchoWork, Protocol, Shape};
+use crate::echo::{EchoWork, Looks, Protocol, Shape};
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use crate::services::echo_proto::echo_server::EchoServer;
 use crate::services::{EchoWorker, monotonic_ns};
@@ -45,7 +46,7 @@ async fn driven(settings: &LoadSettings) -> Result<LoadResult, DriveError> {
 }
 
 /// All calls succeed, and their stages are those that this server shows.
-async fn check(settings: &LoadSettings, stages: &[&str]) {
+async fn check(settings: &LoadSettings, stages: &[&str]) -> LoadResult {
     let result = driven(settings).await.unwrap();
     assert_eq!((result.messages, result.error_count()), (CALLS, 0), "{:?}", result.notes);
     let names: Vec<&str> = result.stages.iter().map(|stage| stage.name.as_str()).collect();
@@ -56,6 +57,7 @@ async fn check(settings: &LoadSettings, stages: &[&str]) {
         let sum: f64 = result.stages.iter().map(|stage| stage.latency_ns.mean).sum();
         assert!(sum > 0.0 && sum <= whole, "stages of {sum} ns in calls of {whole} ns");
     }
+    result
 }
 
 async fn ours() -> String {
@@ -95,25 +97,55 @@ async fn http1(answer: fn(Bytes) -> (u16, Bytes)) -> String {
 async fn grpc_is_driven_and_divided() {
     let target = ours().await;
     for shape in [SMALL, Shape::Person] {
-        let work = |times| EchoWork { shape, protocol: Protocol::Grpc, times };
-        check(&settings(&target, work(false), 4), &[]).await;
+        let work = |looks| EchoWork { shape, protocol: Protocol::Grpc, looks, gzip: false };
+        check(&settings(&target, work(Looks::Objects), 4), &[]).await;
         let stages = ["client-encode", "request", "handler", "response", "client-decode"];
-        check(&settings(&target, work(true), 1), &stages).await;
+        check(&settings(&target, work(Looks::Times), 1), &stages).await;
+    }
+}
+
+/// Of one server all protocols are asked, each way of looking, plain and compressed.
+#[tokio::test]
+async fn every_protocol_is_driven_at_our_own_port() {
+    let server = Server::builder().add_service(EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip));
+    let server = server.web(Web::new()).bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    for protocol in Protocol::ALL {
+        for gzip in [false, true] {
+            for (looks, stages) in [
+                (Looks::Objects, &[][..]),
+                (Looks::Bytes, &[]),
+                (Looks::Times, &["client-encode", "request", "handler", "response", "client-decode"]),
+            ] {
+                let work = EchoWork { shape: SMALL, protocol, looks, gzip };
+                let result = check(&settings(&target, work, 1), stages).await;
+                assert!(result.first_call_ns > Some(0));
+                // 50 strings of 20 letters, a third of it compressed at the most.
+                let [sent, received] = [result.bytes_sent, result.bytes_received].map(|bytes| bytes / CALLS);
+                assert_eq!(
+                    (gzip, gzip),
+                    (sent < 900, received < 900),
+                    "{protocol}: {sent} and {received} bytes"
+                );
+            }
+        }
     }
 }
 
 #[tokio::test]
 async fn json_over_http1_is_driven_and_divided() {
     let target = http1(|body| (200, body)).await;
-    let work = |times| EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, times };
-    check(&settings(&target, work(false), 4), &[]).await;
-    check(&settings(&target, work(true), 1), &crate::echo::STAGES).await;
+    let work = |looks| EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, looks, gzip: false };
+    check(&settings(&target, work(Looks::Objects), 4), &[]).await;
+    check(&settings(&target, work(Looks::Times), 1), &crate::echo::STAGES).await;
 }
 
 #[tokio::test]
 async fn a_connection_for_each_call_is_a_new_one() {
     let target = http1(|body| (200, body)).await;
-    let work = EchoWork { shape: Shape::Person, protocol: Protocol::JsonHttp1, times: false };
+    let work =
+        EchoWork { shape: Shape::Person, protocol: Protocol::JsonHttp1, looks: Looks::Objects, gzip: false };
     let settings = LoadSettings { lanes: LaneRule::PerCall, ..settings(&target, work, 1) };
     check(&settings, &[]).await;
 }
@@ -122,7 +154,8 @@ async fn a_connection_for_each_call_is_a_new_one() {
 async fn what_is_not_echoed_is_an_error() {
     let fails = async |answer: fn(Bytes) -> (u16, Bytes), words: &str| {
         let target = http1(answer).await;
-        let work = EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, times: false };
+        let work =
+            EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, looks: Looks::Objects, gzip: false };
         let error = driven(&settings(&target, work, 1)).await.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
@@ -133,7 +166,7 @@ async fn what_is_not_echoed_is_an_error() {
 
 #[tokio::test]
 async fn settings_that_make_no_run_are_refused() {
-    let work = EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, times: false };
+    let work = EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, looks: Looks::Objects, gzip: false };
     let good = settings("127.0.0.1:1", work, 2);
     for wrong in [
         LoadSettings { connections: 1, ..good.clone() },

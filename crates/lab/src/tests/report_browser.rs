@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::sample::{self, alone, channels, codec, comparison};
+use super::sample::{self, alone, channels, codec, comparison, json};
 use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
@@ -226,6 +226,32 @@ fn check_codec(name: &str, width: u32) {
     // Four codecs of two messages; a peer has no steps.
     assert_eq!(of_page("data-lines"), (4 * 2).to_string());
     assert!(dom.contains("Where Protobuf wins"));
+}
+
+#[test]
+fn a_json_study_draws_on_a_wide_page() {
+    check_json("json-wide", 1280);
+}
+
+#[test]
+fn a_json_study_draws_on_a_narrow_page() {
+    check_json("json-narrow", 390);
+}
+
+fn check_json(name: &str, width: u32) {
+    let mut study = json::quick();
+    study.settings.arguments =
+        vec!["</script><script>document.documentElement.dataset.hostile='yes'</script>".to_owned()];
+    let dom = shown_page(name, width, &(AnyResults::Json(Box::new(study)).analyse().page() + PROBE));
+    let of_page = |name| attribute(&dom, "<html", name).unwrap_or_else(|| panic!("the page has no {name}"));
+    assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
+    assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
+    assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
+    // Stages of 18 ways with three messages, rates with two of them.
+    assert_eq!(of_page("data-bars"), (18 * (3 + 2)).to_string());
+    for words in ["Where the difference comes from", "What the shared port costs gRPC", "Left out"] {
+        assert!(dom.to_lowercase().contains(&words.to_lowercase()), "the page does not say: {words}");
+    }
 }
 
 fn check_channels(name: &str, width: u32) {

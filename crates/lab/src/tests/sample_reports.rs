@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use super::sample::{self, alone, channels, codec, comparison};
+use super::sample::{self, alone, channels, codec, comparison, json};
 use super::scratch;
 use crate::AnyResults;
 use crate::load::LabResults;
@@ -25,6 +25,7 @@ fn reports_of_the_samples_are_written() {
         ("comparison-whole", calls(comparison::whole())),
         ("channels", calls(channels::quick())),
         ("codec", AnyResults::Codec(Box::new(codec::quick()))),
+        ("json", AnyResults::Json(Box::new(json::quick()))),
     ];
     for (name, results) in studies {
         let folder = ResultsDirectory::create(directory.join(name)).unwrap();

@@ -49,7 +49,7 @@ pub(super) fn page(study: &ChannelsAnalysis<'_>) -> String {
             (sections(channels, verdicts, &lanes))
             section #stacks {
                 h2 { "How each stack was set up" }
-                (stacks::list(results))
+                (stacks::list(&results.stacks, &results.left_out))
             }
         },
         method: method(results),

@@ -136,7 +136,7 @@ fn sections(study: &SizesAnalysis<'_>) -> Markup {
         @if comparison.is_none() {
             section #stacks {
                 h2 { "How the stack was set up" }
-                (stacks::list(results))
+                (stacks::list(&results.stacks, &results.left_out))
             }
         }
         (windows::section(results))

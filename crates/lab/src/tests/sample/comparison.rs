@@ -289,6 +289,7 @@ fn result(point: &Point, rate_per_s: f64, random: &mut Random) -> LoadResult {
         spikes: vec![Spike { took_ns: max, at_ns: (random.unit() * 4e8) as u64 }],
         histogram: String::new(),
         client_cpu,
+        first_call_ns: None,
         stages: Vec::new(),
         lanes: Vec::new(),
         client_cpu_per_call: Some(client_cpu / messages as f64),

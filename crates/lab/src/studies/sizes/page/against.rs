@@ -174,7 +174,7 @@ fn against(results: &LabResults, comparison: &Comparison) -> Markup {
     html! {
         section #against {
             h2 { "Against others" }
-            (stacks::list(results))
+            (stacks::list(&results.stacks, &results.left_out))
             (losses_block(comparison))
             div.controls {
                 (choices("Compared with", "peer", peers))

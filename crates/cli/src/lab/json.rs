@@ -1,0 +1,176 @@
+//! `thalweg lab json`.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use thalweg_lab::echo::Shape;
+use thalweg_lab::json::{
+    Json, JsonExecutor, JsonOptions, JsonResults, Settings, Setup, Way, our_ways, plan, ways_of,
+};
+use thalweg_lab::load::StackInfo;
+use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, PeersDirectory};
+use thalweg_lab::process::Program;
+use thalweg_lab::stack::{OURS, Stack};
+use thalweg_lab::study::{LeftOut, ResultsDirectory};
+
+use super::common::{
+    default_directory, finish, halves, listen_for_signals, rounds, show_earlier, this_program,
+};
+use super::stacks::build_missing;
+use crate::failure::Failure;
+
+/// gRPC against a JSON API: the same work by either, each call divided into its stages: 50 minutes, or 5 with --quick
+#[derive(Debug, Args)]
+pub(super) struct JsonArgs {
+    /// Fewer messages and fewer rounds
+    #[arg(long)]
+    quick: bool,
+
+    /// Directory for results.json, results.csv and report.html [default: lab-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Servers beside ours, such as axum,grpc-gateway,grpc-gateway:inside,connect-go,spring
+    #[arg(long, value_name = "STACKS", value_delimiter = ',', conflicts_with = "from")]
+    against: Vec<Stack>,
+
+    /// The message that the study is first about: strings:COUNTxLETTERS, or person
+    #[arg(long, value_name = "SHAPE", default_value_t = thalweg_lab::json::PUBLISHED, conflicts_with = "from")]
+    message: Shape,
+
+    /// What else is echoed, such as person,strings:100x20 [default: person, and 1 to 50,000 strings]
+    #[arg(long, value_name = "SHAPES", value_delimiter = ',', conflicts_with = "from")]
+    messages: Option<Vec<Shape>>,
+
+    /// Calls of the first message by each way, one at a time, in all rounds [default: 30000; with --quick: as many as
+    /// the time allows]
+    #[arg(long, value_name = "N", conflicts_with = "from")]
+    calls: Option<NonZeroU64>,
+
+    /// Windows of each way at each case [default: 6, or 3 with --quick]
+    #[arg(long, value_name = "N", value_parser = rounds(), conflicts_with = "from")]
+    rounds: Option<u32>,
+
+    /// All windows together take no longer than this
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration, conflicts_with = "from")]
+    budget: Option<Duration>,
+
+    /// Where the peers are, each as NAME/peer [default: target/peers, built if missing]
+    #[arg(long, value_name = "DIR", requires = "against")]
+    peers: Option<PathBuf>,
+
+    /// Measure nothing: write the report of a results.json that exists
+    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    from: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
+    let directory = args.out.clone().unwrap_or_else(default_directory);
+    if let Some(file) = &args.from {
+        return show_earlier(file, directory);
+    }
+    args.check_names()?;
+    let cpus = halves()?;
+    let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
+    let Servers { programs, stacks, ways, left_out } = args.servers()?;
+    let options = args.options(ways.clone());
+    let plan = plan(&options).map_err(Failure::bad_arguments)?;
+    let setup = Setup {
+        settings: Settings {
+            arguments: std::env::args().skip(1).collect(),
+            published: options.published,
+            ways,
+            client_cpus: cpus.client_cpus.clone(),
+            server_cpus: cpus.server_cpus.clone(),
+        },
+        stacks,
+        left_out,
+    };
+    let results = JsonResults::begun(setup, plan.windows.len());
+    let executor = JsonExecutor::new(programs, cpus, listen_for_signals()?);
+    finish::<Json>(&plan, "", results, executor, &directory)
+}
+
+/// Who takes part.
+struct Servers {
+    programs: BTreeMap<String, Program>,
+    stacks: Vec<StackInfo>,
+    ways: Vec<Way>,
+    left_out: Vec<LeftOut<Stack>>,
+}
+
+impl JsonArgs {
+    fn check_names(&self) -> Result<(), Failure> {
+        match self.against.iter().find(|stack| !JSON_SERVERS.contains(&stack.name())) {
+            None => Ok(()),
+            Some(unknown) => Err(Failure::bad_arguments(format!(
+                "there is no `{}` that serves JSON beside gRPC: there are {}",
+                unknown.name(),
+                JSON_SERVERS.join(", ")
+            ))),
+        }
+    }
+
+    /// Ours, and those that were named; what cannot be had is left out.
+    fn servers(&self) -> Result<Servers, Failure> {
+        let ours = this_program()?;
+        let info = |stack: Stack, program: &Program| StackInfo {
+            stack,
+            version: program.version.clone(),
+            settings: program.settings.clone(),
+        };
+        let mut servers = Servers {
+            stacks: vec![info(Stack::ours(), &ours)],
+            programs: BTreeMap::from([(OURS.to_owned(), ours)]),
+            ways: our_ways(),
+            left_out: Vec::new(),
+        };
+        let directory =
+            self.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)));
+        if let Some(directory) = &directory {
+            let names: Vec<String> = self.against.iter().map(|stack| stack.name().to_owned()).collect();
+            build_missing(directory, &names)?;
+        }
+        for stack in &self.against {
+            let program = match &directory {
+                Some(directory) => directory.program(stack.name()),
+                None => Err("there is no folder of peers here: name it with --peers".to_owned()),
+            };
+            match program {
+                Ok(program) => {
+                    program.check_variant(stack, true, false).map_err(Failure::bad_arguments)?;
+                    servers.stacks.push(info(stack.clone(), &program));
+                    servers.ways.extend(ways_of(stack, &program.json));
+                    servers.programs.insert(stack.name().to_owned(), program);
+                }
+                Err(reason) => {
+                    eprintln!("{stack} is left out: {reason}");
+                    servers.left_out.push(LeftOut { what: stack.clone(), reason });
+                }
+            }
+        }
+        Ok(servers)
+    }
+
+    fn options(&self, ways: Vec<Way>) -> JsonOptions {
+        let late = COMPILED_LATE.iter().map(|&name| name.to_owned()).collect();
+        let mut options =
+            if self.quick { JsonOptions::quick(ways, late) } else { JsonOptions::whole(ways, late) };
+        if let Some(messages) = &self.messages {
+            options.shapes.clone_from(messages);
+            options.rated.clone_from(messages);
+        }
+        options.published = self.message;
+        if !options.rated.contains(&self.message) {
+            options.rated.push(self.message);
+        }
+        options.calls = self.calls.map(NonZeroU64::get).or(options.calls);
+        options.rounds = self.rounds.unwrap_or(options.rounds);
+        options.budget = self.budget.unwrap_or(options.budget);
+        options
+    }
+}

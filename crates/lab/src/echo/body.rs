@@ -1,0 +1,249 @@
+//! What is around a message in a body: a prefix, compression, a status behind it.
+
+use std::io::{Read, Write};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use http::{HeaderMap, StatusCode};
+use thalweg::{Code, Status};
+
+use super::connection::Answer;
+use super::document::Document;
+use super::protocol::{Format, Framing, Protocol};
+
+/// The prefix of a message of gRPC: whether it is compressed, and its length.
+const PREFIX_LEN: usize = 5;
+/// The first byte of the prefix, where the message is compressed, and where it is a status of gRPC-Web.
+const COMPRESSED: u8 = 1;
+const TRAILERS: u8 = 0x80;
+/// So many letters of an answer that says what is wrong.
+const QUOTED_LEN_MAX: usize = 200;
+
+/// How bodies are made and read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bodies {
+    format: Format,
+    framing: Framing,
+    gzip: bool,
+}
+
+impl Bodies {
+    pub(super) fn new(protocol: Protocol, gzip: bool) -> Self {
+        Self { format: protocol.format(), framing: protocol.framing(), gzip }
+    }
+
+    /// The header fields that say how bodies are compressed, and may be.
+    pub(super) fn fields(self) -> &'static [(&'static str, &'static str)] {
+        match (self.gzip, self.framing) {
+            (false, _) => &[],
+            (true, Framing::Body) => &[("content-encoding", "gzip"), ("accept-encoding", "gzip")],
+            (true, Framing::Grpc | Framing::GrpcWeb) => {
+                &[("grpc-encoding", "gzip"), ("grpc-accept-encoding", "gzip")]
+            }
+        }
+    }
+
+    pub(super) fn encode(self, document: &Document) -> Bytes {
+        let prefix_len = if self.framing == Framing::Body { 0 } else { PREFIX_LEN };
+        let mut bytes = document.encode_behind(self.format, if self.gzip { 0 } else { prefix_len });
+        if self.gzip {
+            bytes = compressed(&bytes, prefix_len);
+        }
+        if let Some((prefix, message)) = bytes.split_at_mut_checked(PREFIX_LEN)
+            && prefix_len > 0
+        {
+            prefix[0] = if self.gzip { COMPRESSED } else { 0 };
+            prefix[1..].copy_from_slice(&(message.len() as u32).to_be_bytes());
+        }
+        bytes.into()
+    }
+
+    /// The answer's document, if the call ended well.
+    pub(super) fn decode(self, answer: &Answer, like: &Document) -> Result<Document, Status> {
+        let message = self.message(answer)?;
+        let decoded = match message {
+            Message { bytes, is_compressed: false } => like.decode_like(self.format, bytes),
+            Message { bytes, is_compressed: true } => {
+                decompressed(bytes).and_then(|bytes| like.decode_like(self.format, &bytes))
+            }
+        };
+        decoded.map_err(Status::data_loss)
+    }
+
+    /// Whether the call ended well, without a look at the message.
+    pub(super) fn check(self, answer: &Answer) -> Result<(), Status> {
+        self.message(answer).map(drop)
+    }
+
+    fn message(self, answer: &Answer) -> Result<Message<'_>, Status> {
+        match self.framing {
+            Framing::Body if answer.status == StatusCode::OK => {
+                let is_compressed = answer.headers.contains_key("content-encoding");
+                Ok(Message { bytes: &answer.body, is_compressed })
+            }
+            Framing::Body => Err(http_status(answer)),
+            Framing::Grpc => {
+                grpc_status(answer.trailers.as_ref().unwrap_or(&answer.headers), answer)?;
+                match parts(&answer.body)? {
+                    (message, []) => Ok(message),
+                    _ => Err(Status::data_loss("there is something behind the answer's message")),
+                }
+            }
+            Framing::GrpcWeb => {
+                if answer.headers.contains_key("grpc-status") {
+                    grpc_status(&answer.headers, answer)?;
+                }
+                if answer.status != StatusCode::OK {
+                    return Err(http_status(answer));
+                }
+                if answer.body.first().is_some_and(|first| first & TRAILERS != 0) {
+                    grpc_status(&trailers(&answer.body)?, answer)?;
+                }
+                let (message, behind) = parts(&answer.body)?;
+                grpc_status(&trailers(behind)?, answer)?;
+                Ok(message)
+            }
+        }
+    }
+}
+
+/// A message's bytes, as they came.
+struct Message<'b> {
+    bytes: &'b [u8],
+    is_compressed: bool,
+}
+
+/// The first message, and what is behind it.
+fn parts(body: &[u8]) -> Result<(Message<'_>, &[u8]), Status> {
+    let [flag, a, b, c, d, rest @ ..] = body else {
+        return Err(Status::data_loss("the answer has no message"));
+    };
+    let len = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+    let Some((bytes, behind)) = rest.split_at_checked(len) else {
+        let (has, should) = (rest.len(), len);
+        return Err(Status::data_loss(format!(
+            "the answer's message should have {should} bytes and has {has}"
+        )));
+    };
+    Ok((Message { bytes, is_compressed: flag & COMPRESSED != 0 }, behind))
+}
+
+/// The status of gRPC-Web, which is a part of the body.
+fn trailers(part: &[u8]) -> Result<HeaderMap, Status> {
+    let no_status = || Status::data_loss("there is no status behind the answer's message");
+    if part.first().is_none_or(|first| first & TRAILERS == 0) {
+        return Err(no_status());
+    }
+    let (Message { bytes, .. }, _) = parts(part)?;
+    let text = std::str::from_utf8(bytes).map_err(|_| no_status())?;
+    let mut fields = HeaderMap::new();
+    for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
+        let name = name.to_ascii_lowercase().parse::<http::HeaderName>();
+        if let (Ok(name), Ok(value)) = (name, value.trim().parse()) {
+            fields.insert(name, value);
+        }
+    }
+    Ok(fields)
+}
+
+fn grpc_status(fields: &HeaderMap, answer: &Answer) -> Result<(), Status> {
+    let code = fields.get("grpc-status").and_then(|value| value.to_str().ok()?.parse().ok());
+    let message = fields.get("grpc-message").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    match code {
+        Some(0) => Ok(()),
+        Some(code) => Err(Status::new(Code::from_i32(code), message)),
+        None => Err(Status::unknown(format!("HTTP status {} without a status of gRPC", answer.status))),
+    }
+}
+
+fn http_status(answer: &Answer) -> Status {
+    let text = String::from_utf8_lossy(&answer.body);
+    let text: String =
+        text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(QUOTED_LEN_MAX).collect();
+    Status::unknown(format!("HTTP status {}: {text}", answer.status))
+}
+
+fn compressed(bytes: &[u8], prefix_len: usize) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(vec![0; prefix_len], Compression::default());
+    encoder.write_all(bytes).and_then(|()| encoder.finish()).expect("a Vec takes every write")
+}
+
+fn decompressed(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut plain = Vec::new();
+    let read = GzDecoder::new(bytes).read_to_end(&mut plain);
+    read.map(|_| plain).map_err(|error| format!("the answer is no gzip: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shape::Shape;
+    use super::*;
+
+    const SHAPE: Shape = Shape::Strings { count: 40, letters: 20 };
+
+    fn answer(status: u16, headers: &[(&'static str, &str)], body: Bytes) -> Answer {
+        let fields = headers.iter().map(|(name, value)| {
+            (http::HeaderName::from_static(name), http::HeaderValue::from_str(value).unwrap())
+        });
+        let status = StatusCode::from_u16(status).unwrap();
+        Answer { status, headers: fields.collect(), body, trailers: None }
+    }
+
+    /// What a server answers that sends the request back.
+    fn echoed(protocol: Protocol, gzip: bool) -> (Bodies, Document, Answer) {
+        let bodies = Bodies::new(protocol, gzip);
+        let document = Document::new(SHAPE, protocol.format());
+        let mut body = bodies.encode(&document).to_vec();
+        let mut headers: Vec<(&str, &str)> = Vec::new();
+        match protocol.framing() {
+            Framing::Body if gzip => headers.push(("content-encoding", "gzip")),
+            Framing::Body => {}
+            Framing::Grpc => headers.push(("grpc-status", "0")),
+            Framing::GrpcWeb => body.extend(b"\x80\0\0\0\x10grpc-status: 0\r\n"),
+        }
+        (bodies, document, answer(200, &headers, body.into()))
+    }
+
+    #[test]
+    fn bodies_are_read_as_they_are_made() {
+        for protocol in Protocol::ALL {
+            for gzip in [false, true] {
+                let (bodies, document, answer) = echoed(protocol, gzip);
+                bodies.check(&answer).unwrap();
+                assert_eq!(bodies.decode(&answer, &document).unwrap(), document, "{protocol} {gzip}");
+                let cut = answer.body.slice(..answer.body.len() - 1);
+                let cut = Answer { body: cut, ..answer };
+                assert!(bodies.decode(&cut, &document).is_err(), "{protocol} {gzip}");
+            }
+        }
+    }
+
+    #[test]
+    fn gzip_makes_bodies_smaller() {
+        for protocol in Protocol::ALL {
+            let len = |gzip| echoed(protocol, gzip).2.body.len();
+            assert!(len(true) < len(false), "{protocol}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_found_wherever_it_is() {
+        let failed = |protocol, headers: &[(&'static str, &str)], body: &'static [u8]| {
+            let status = Bodies::new(protocol, false).check(&answer(200, headers, Bytes::from_static(body)));
+            let status = status.unwrap_err();
+            (status.code(), status.message().to_owned())
+        };
+        let missing = (Code::NotFound, "gone".to_owned());
+        let fields = [("grpc-status", "5"), ("grpc-message", "gone")];
+        assert_eq!(failed(Protocol::Grpc, &fields, b""), missing);
+        assert_eq!(failed(Protocol::GrpcWebH2, &fields, b""), missing);
+        let alone = b"\x80\0\0\0\x22grpc-status:5\r\ngrpc-message:gone\r\n";
+        assert_eq!(failed(Protocol::GrpcWebH2, &[], alone), missing);
+        let behind = b"\0\0\0\0\0\x80\0\0\0\x22Grpc-Status:5\r\ngrpc-message:gone\r\n";
+        assert_eq!(failed(Protocol::GrpcWebHttp1, &[], behind), missing);
+        assert_eq!(failed(Protocol::GrpcWebHttp1, &[], b"\0\0\0\0\0").0, Code::DataLoss);
+        assert_eq!(failed(Protocol::Grpc, &[], b"").0, Code::Unknown);
+    }
+}

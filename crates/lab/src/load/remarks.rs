@@ -1,0 +1,124 @@
+//! Remarks on windows of calls, and what speaks against the figures of any study: of the machine, and of the build.
+
+use std::fmt;
+
+use super::found::Usage;
+use super::gathered::without_figures;
+use crate::figures::{percent, time};
+use crate::findings::{Doubt, Remark, Weight};
+use crate::record::LoadResult;
+use crate::study::{Machine, Versions};
+
+/// A wait beyond this share of a window, and so many times what is usual in it, is no part of what is usual.
+const LONG_SHARE: f64 = 0.25;
+const LONG_FACTOR: f64 = 20.0;
+/// With more load than this on each processor before the study, something else was at work.
+const LOAD_PER_CORE_MAX: f64 = 0.5;
+
+/// Remarks on windows. Those that differ in their figures only are one, so that what is wrong with a hundred windows
+/// is said once.
+pub(crate) struct Remarks {
+    all: Vec<Remark>,
+    of: usize,
+}
+
+impl Remarks {
+    /// On so many windows.
+    pub(crate) fn new(of: usize) -> Self {
+        Self { all: Vec::new(), of }
+    }
+
+    /// On one that has no figures.
+    pub(crate) fn failed(&mut self, window: &dyn fmt::Display, reason: &str) {
+        self.add(Weight::NotMeasured, window, reason);
+    }
+
+    /// On one that has.
+    pub(crate) fn measured(
+        &mut self,
+        window: &dyn fmt::Display,
+        measured: &LoadResult,
+        usage: Option<Usage>,
+    ) {
+        if measured.messages == 0 && measured.errors.is_empty() {
+            self.add(Weight::NotMeasured, window, "no operation ended in the measured time");
+        }
+        for (code, count) in &measured.errors {
+            self.add(Weight::CallsFailed, window, &format!("{count} with {code}"));
+        }
+        if let Some(text) = usage.and_then(|usage| usage.disturbance()) {
+            self.add(Weight::NotValid, window, &text);
+        }
+        for text in &interruptions(measured) {
+            self.add(Weight::Note, window, text);
+        }
+        for note in &measured.notes {
+            let weight = if note.invalidates { Weight::NotValid } else { Weight::Note };
+            self.add(weight, window, &note.text);
+        }
+    }
+
+    fn add(&mut self, weight: Weight, window: &dyn fmt::Display, text: &str) {
+        let same = |remark: &&mut Remark| {
+            remark.weight == weight && without_figures(&remark.text) == without_figures(text)
+        };
+        if let Some(remark) = self.all.iter_mut().find(same) {
+            remark.count += 1;
+            return;
+        }
+        let (window, text, of) = (window.to_string(), text.to_owned(), self.of);
+        self.all.push(Remark { weight, window, text, count: 1, of });
+    }
+
+    pub(crate) fn into_doubts(self) -> impl Iterator<Item = Doubt> {
+        self.all.into_iter().map(Doubt::Windows)
+    }
+}
+
+/// Of a study of so many windows, so many of which were tried; `apart`: both sides had processors of their own.
+pub(crate) fn of_study(
+    windows: (usize, usize),
+    machine: &Machine,
+    versions: &Versions,
+    apart: bool,
+) -> Vec<Doubt> {
+    let (done, planned) = windows;
+    let mut doubts = Vec::new();
+    if done < planned {
+        doubts.push(Doubt::CutShort { done, planned });
+    }
+    if versions.build != "release" {
+        doubts.push(Doubt::Build(versions.build.clone()));
+    }
+    if !apart {
+        doubts.push(Doubt::OneProcessor);
+    }
+    if machine.load_average > LOAD_PER_CORE_MAX * machine.cores as f64 {
+        doubts.push(Doubt::Busy { load_average: machine.load_average, cores: machine.cores });
+    }
+    doubts
+}
+
+/// What stopped calls for a large part of a window, within it or at its end: a server that was stopped, or a machine.
+fn interruptions(measured: &LoadResult) -> Vec<String> {
+    let window_ns = measured.duration_ns as f64;
+    let (typical_ns, longest_ns) = match (measured.latency_ns, measured.pace_ns) {
+        (Some(latency), _) => (latency.p50 as f64, latency.max),
+        (None, Some(pace)) => (pace.between_readings_ns(), pace.gap_max),
+        (None, None) => return Vec::new(),
+    };
+    let is_long = |ns: u64| ns as f64 > LONG_SHARE * window_ns && ns as f64 > LONG_FACTOR * typical_ns;
+    let share = |ns: u64| percent(ns as f64 / window_ns);
+    let mut interruptions = Vec::new();
+    if is_long(longest_ns) {
+        let (took, share) = (time(longest_ns as f64), share(longest_ns));
+        interruptions.push(format!("something stopped: the longest wait, {took}, is {share} of the window"));
+    }
+    if is_long(measured.drain_ns) {
+        let (took, share) = (time(measured.drain_ns as f64), share(measured.drain_ns));
+        interruptions.push(format!(
+            "something stopped: what was under way at the window's end took another {took}, {share} of it"
+        ));
+    }
+    interruptions
+}

@@ -1,0 +1,193 @@
+//! Servers of one work by several protocols, each driven by our own client.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use thalweg_link::Rate;
+
+use super::driver::{Driver, Echo};
+use super::hop::Hop;
+use super::program::Program;
+use super::server::Server;
+use crate::cpus::CpuAssignment;
+use crate::echo::{EchoWork, Protocol};
+use crate::interrupt::Interrupt;
+use crate::load::{Measured, Point, Transport, Work};
+use crate::record::{CallType, LaneRule};
+use crate::size::ByteSize;
+use crate::stack::{OURS, Stack};
+use crate::study::ExecuteError;
+
+/// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
+#[derive(Debug)]
+pub(crate) struct EchoProcesses {
+    programs: BTreeMap<String, Program>,
+    servers: BTreeMap<Stack, Server>,
+    /// Why there is no server of a stack.
+    gone: BTreeMap<Stack, String>,
+    hops: Vec<(Network, Hop)>,
+    cpus: CpuAssignment,
+    interrupt: Interrupt,
+}
+
+/// A run of our client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EchoRun {
+    pub(crate) work: EchoWork,
+    pub(crate) in_flight: u32,
+    /// Each call has a connection of its own.
+    pub(crate) afresh: bool,
+    pub(crate) warmup: Duration,
+    /// How long it drives, as far as one knows before.
+    pub(crate) duration: Duration,
+    /// So many calls end it, and not the time.
+    pub(crate) calls: Option<u64>,
+    pub(crate) network: Network,
+}
+
+/// What is between both ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Network {
+    /// Added to a round trip.
+    pub(crate) round_trip: Duration,
+    /// Bits per second that pass.
+    pub(crate) rate: Option<NonZeroU64>,
+}
+
+impl EchoProcesses {
+    /// For stacks of these names, ours among them. Nothing is started yet.
+    pub(crate) fn new(
+        programs: BTreeMap<String, Program>,
+        cpus: CpuAssignment,
+        interrupt: Interrupt,
+    ) -> Self {
+        Self { programs, servers: BTreeMap::new(), gone: BTreeMap::new(), hops: Vec::new(), cpus, interrupt }
+    }
+
+    /// Drives the stack's server, which serves as long as this is there; `with_json`: it serves JSON at all.
+    pub(crate) fn drive(
+        &mut self,
+        stack: &Stack,
+        with_json: bool,
+        run: EchoRun,
+    ) -> Result<Measured, ExecuteError> {
+        if self.interrupt.is_asked() {
+            return Err(ExecuteError::Interrupted);
+        }
+        self.serve(stack, with_json)?;
+        let reached = reached(stack, &self.servers[stack], run.work.protocol)?;
+        let found = self.driver(reached, run)?.run();
+        match self.servers.get_mut(stack).and_then(Server::ended) {
+            None => found,
+            Some(why) => {
+                self.servers.remove(stack);
+                self.gone.insert(stack.clone(), why.clone());
+                Err(failure(stack, why))
+            }
+        }
+    }
+
+    /// The same with a server that is started for this run, and ended behind it.
+    pub(crate) fn drive_anew(
+        &mut self,
+        stack: &Stack,
+        with_json: bool,
+        run: EchoRun,
+    ) -> Result<Measured, ExecuteError> {
+        if self.interrupt.is_asked() {
+            return Err(ExecuteError::Interrupted);
+        }
+        let server = self.start(stack, with_json).map_err(|why| failure(stack, why))?;
+        self.driver(reached(stack, &server, run.work.protocol)?, run)?.run()
+    }
+
+    fn serve(&mut self, stack: &Stack, with_json: bool) -> Result<(), ExecuteError> {
+        if self.servers.contains_key(stack) {
+            return Ok(());
+        }
+        if let Some(why) = self.gone.get(stack) {
+            return Err(failure(stack, why.clone()));
+        }
+        match self.start(stack, with_json) {
+            Ok(server) => {
+                self.servers.insert(stack.clone(), server);
+                Ok(())
+            }
+            Err(why) => {
+                self.gone.insert(stack.clone(), why.clone());
+                Err(failure(stack, why))
+            }
+        }
+    }
+
+    fn start(&self, stack: &Stack, with_json: bool) -> Result<Server, String> {
+        let program = self.programs.get(stack.name());
+        let program = program.ok_or_else(|| format!("there is no program of the stack {stack}"))?;
+        let cpus = self.cpus.server_cpus.as_ref();
+        Server::start_on_tcp(&program.path, program.server_variant(stack), with_json, cpus)
+            .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
+    }
+
+    fn driver(&mut self, (server, target): (u32, String), run: EchoRun) -> Result<Driver, ExecuteError> {
+        let EchoRun { work, in_flight, afresh, warmup, duration, calls, network } = run;
+        let ours = self.programs.get(OURS);
+        let ours = ours.ok_or_else(|| ExecuteError::Study("there is no client".to_owned()))?.path.clone();
+        let point = Point {
+            work: Work::Call(CallType::Unary),
+            size_bytes: ByteSize(0),
+            transport: Transport::Tcp,
+            in_flight,
+            connections: if work.protocol.is_http1() { in_flight } else { 1 },
+            round_trip: network.round_trip,
+            warmup,
+            duration,
+        };
+        Ok(Driver {
+            program: ours,
+            variant: None,
+            call: CallType::Unary,
+            point,
+            lanes: if afresh { LaneRule::PerCall } else { LaneRule::Fixed },
+            threads: self.cpus.client_threads,
+            hop: self.hop(&target, network)?,
+            server_pid: Some(server),
+            target,
+            method: None,
+            echo: Some(Echo { work, calls }),
+            cpus: self.cpus.client_cpus.clone(),
+            server_cpus: self.cpus.server_cpus.clone(),
+            interrupt: self.interrupt.clone(),
+        })
+    }
+
+    fn hop(&mut self, target: &str, network: Network) -> Result<Option<Hop>, ExecuteError> {
+        if network == Network::default() {
+            return Ok(None);
+        }
+        let known = self.hops.iter().find(|(of, hop)| *of == network && hop.leads_to(target));
+        if let Some((_, hop)) = known {
+            return Ok(Some(hop.clone()));
+        }
+        let bytes = network.rate.and_then(|bits| NonZeroU64::new(bits.get() / 8));
+        let rate = bytes.map(Rate::from_bytes_per_second);
+        let hop = Hop::start(target, network.round_trip, rate, &self.cpus).map_err(ExecuteError::Window)?;
+        self.hops.push((network, hop.clone()));
+        Ok(Some(hop))
+    }
+}
+
+/// The server's process, and where it speaks the protocol.
+fn reached(stack: &Stack, server: &Server, protocol: Protocol) -> Result<(u32, String), ExecuteError> {
+    let target = match (protocol, server.tcp()) {
+        (Protocol::Grpc, (grpc, _)) => grpc,
+        (_, (_, Some(json))) => json,
+        (_, (_, None)) => return Err(ExecuteError::Window(format!("{stack} serves no {protocol}"))),
+    };
+    Ok((server.pid(), target.to_owned()))
+}
+
+/// The end of ours is the end of the study.
+fn failure(stack: &Stack, why: String) -> ExecuteError {
+    if stack.is_ours() { ExecuteError::Study(why) } else { ExecuteError::Window(why) }
+}

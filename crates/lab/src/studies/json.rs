@@ -1,0 +1,74 @@
+//! The study of gRPC against a JSON API: the same work by either, at several servers, each call divided into its
+//! stages.
+//!
+//! A [`Way`] is a server and a protocol, a case a message and what its calls go through. The client is ours throughout:
+//! what differs is the server, or the protocol.
+
+mod analysis;
+mod answer;
+mod case;
+mod cells;
+mod condensed;
+mod doubts;
+mod execute;
+mod page;
+mod plan;
+mod question;
+mod questions;
+mod results;
+mod table;
+mod terminal;
+mod way;
+mod window;
+
+use crate::findings::Doubt;
+use crate::report::Report;
+use crate::study::Study;
+
+pub(crate) use analysis::JsonAnalysis;
+pub use execute::JsonExecutor;
+pub use plan::{JsonOptions, PUBLISHED, plan};
+pub(crate) use results::JSON_SCHEMA;
+pub use results::{JsonResults, Settings, Setup};
+pub use way::{Way, our_ways, ways_of};
+pub(crate) use window::{Found, Window};
+
+/// The study.
+#[derive(Clone, Copy, Debug)]
+pub enum Json {}
+
+impl Study for Json {
+    type Window = Window;
+    type Found = Found;
+    type Results = JsonResults;
+    type Analysis<'r> = JsonAnalysis<'r>;
+
+    fn analyse(results: &JsonResults) -> JsonAnalysis<'_> {
+        JsonAnalysis::of(results)
+    }
+}
+
+impl JsonAnalysis<'_> {
+    /// What documents quote of it, as small JSON.
+    pub fn condensed(&self) -> String {
+        condensed::condensed(self)
+    }
+}
+
+impl Report for JsonAnalysis<'_> {
+    fn csv(&self) -> String {
+        table::table().csv(&self.results.windows)
+    }
+
+    fn page(&self) -> String {
+        page::page(self)
+    }
+
+    fn text(&self) -> String {
+        terminal::text(self)
+    }
+
+    fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+}

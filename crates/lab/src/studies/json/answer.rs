@@ -1,0 +1,43 @@
+//! The first thing to know of a study of gRPC against a JSON API.
+
+use super::case::{Case, title};
+use super::cells::Cells;
+use super::results::JsonResults;
+use super::way::Way;
+use crate::echo::{Protocol, Shape};
+use crate::figures::{ratio_text, time};
+use crate::load::verdict::{Compared, Verdict};
+
+/// How much longer a JSON API takes than gRPC, both ours: the published message, and a small one.
+pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<String> {
+    let published = results.settings.published;
+    let factors: Vec<String> =
+        [published, Shape::Person].into_iter().filter_map(|shape| factor(cells, shape)).collect();
+    match factors.as_slice() {
+        [] => None,
+        [one] => Some(format!("{one}.")),
+        [first, others @ ..] => Some(format!("{first}; {}.", others.join("; "))),
+    }
+}
+
+fn factor(cells: &Cells, shape: Shape) -> Option<String> {
+    let case = Case::plain(shape);
+    let grpc = cells.at(&Way::reference(), case)?;
+    let json = cells.at(&Way::ours(Protocol::JsonHttp1), case)?;
+    let compared = cells.latency_ratio(json, grpc);
+    let times = format!("{} against {}", time(json.p50()?), time(grpc.p50()?));
+    let what = title(shape);
+    Some(match compared {
+        Compared { verdict: Verdict::NoDifference, .. } => {
+            format!("with {what}, a JSON API over HTTP/1.1 takes as long as gRPC ({times})")
+        }
+        Compared { ratio: Some(ratio), .. } => {
+            format!(
+                "with {what}, a JSON API over HTTP/1.1 takes {} as long as gRPC ({times})",
+                ratio_text(ratio)
+            )
+        }
+        Compared { ratio: None, .. } => return None,
+    })
+    .map(|text| if shape == Shape::Person { text } else { crate::wording::capitalised(&text) })
+}

@@ -1,0 +1,93 @@
+//! What is asked of each way.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::echo::Shape;
+use crate::figures::time;
+
+/// A message, and what its calls go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Case {
+    /// What is echoed.
+    pub(crate) shape: Shape,
+    /// What the network adds to a round trip, ns.
+    pub(crate) round_trip_ns: u64,
+    /// What the network lets through, bit/s; `None`: all that comes.
+    pub(crate) rate_bit_per_s: Option<u64>,
+    /// Each call has a connection, and a channel, of its own.
+    pub(crate) afresh: bool,
+    /// Messages are compressed by gzip both ways.
+    pub(crate) gzip: bool,
+}
+
+impl Case {
+    /// On this machine, over a connection that is kept, as it is.
+    pub(crate) fn plain(shape: Shape) -> Self {
+        Self { shape, round_trip_ns: 0, rate_bit_per_s: None, afresh: false, gzip: false }
+    }
+
+    pub(crate) fn round_trip(&self) -> Duration {
+        Duration::from_nanos(self.round_trip_ns)
+    }
+
+    /// There is a network between both ends.
+    pub(crate) fn is_far(&self) -> bool {
+        self.round_trip_ns > 0 || self.rate_bit_per_s.is_some()
+    }
+
+    /// What the network is, in words; `None` where there is none.
+    pub(crate) fn network(&self) -> Option<String> {
+        let round_trip =
+            (self.round_trip_ns > 0).then(|| format!("{} added round trip", time(self.round_trip_ns as f64)));
+        let rate = self.rate_bit_per_s.map(|rate| format!("{} Mbit/s", rate / 1_000_000));
+        match (round_trip, rate) {
+            (Some(round_trip), Some(rate)) => Some(format!("{round_trip}, {rate}")),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", title(self.shape))?;
+        if let Some(network) = self.network() {
+            write!(f, ", {network}")?;
+        }
+        if self.afresh {
+            f.write_str(", a connection for each call")?;
+        }
+        if self.gzip {
+            f.write_str(", gzip")?;
+        }
+        Ok(())
+    }
+}
+
+/// A shape in words: `5 000 strings of 20 letters`.
+pub(crate) fn title(shape: Shape) -> String {
+    match shape {
+        Shape::Strings { count: 1, letters } => format!("one string of {letters} letters"),
+        Shape::Strings { count, letters } => {
+            format!("{} strings of {letters} letters", crate::figures::grouped(f64::from(count)))
+        }
+        Shape::Person => "a small person".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_told_in_words() {
+        let case = Case::plain(Shape::Strings { count: 5000, letters: 20 });
+        assert_eq!(case.to_string(), "5 000 strings of 20 letters");
+        let far = Case { round_trip_ns: 1_000_000, rate_bit_per_s: Some(100_000_000), gzip: true, ..case };
+        assert_eq!(far.to_string(), "5 000 strings of 20 letters, 1 ms added round trip, 100 Mbit/s, gzip");
+        let afresh = Case { afresh: true, ..Case::plain(Shape::Person) };
+        assert_eq!(afresh.to_string(), "a small person, a connection for each call");
+    }
+}

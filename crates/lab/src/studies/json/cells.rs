@@ -1,0 +1,274 @@
+//! What all windows of a way at a case came to.
+
+use super::case::Case;
+use super::results::JsonResults;
+use super::way::Way;
+use super::window::{Purpose, WindowResult};
+use crate::load::verdict::{Better, Compared};
+use crate::record::{Latency, LoadResult, Spike, merged};
+use crate::statistics::{Ratio, geometric_mean};
+
+/// All cells, in the order of measuring.
+#[derive(Debug)]
+pub(crate) struct Cells {
+    pub(crate) all: Vec<Cell>,
+    /// The largest log ratio that a way differs from itself by.
+    pub(crate) floor: f64,
+}
+
+/// A way at a case.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub(crate) way: Way,
+    pub(crate) case: Case,
+    /// One call at a time.
+    pub(crate) latency: Option<Latencies>,
+    /// As many as the server takes.
+    pub(crate) rate: Option<Rates>,
+    /// The first calls of a server.
+    pub(crate) cold: Option<Cold>,
+}
+
+/// One call at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct Latencies {
+    pub(crate) calls: u64,
+    /// Of all calls of all windows.
+    pub(crate) all: Latency,
+    /// The median of each window, ns, and its round.
+    pub(crate) medians: Vec<(u32, f64)>,
+    /// Of those that the server showed.
+    pub(crate) stages: Vec<Stage>,
+    /// Bytes of a request's body and of an answer's.
+    pub(crate) bodies: (u64, u64),
+    /// Processor time of a call, ns: the client's and the server's.
+    pub(crate) cpu_ns: Option<(f64, f64)>,
+    /// The longest of them.
+    pub(crate) spikes: Vec<LateCall>,
+}
+
+/// What a stage of a call took, ns.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    pub(crate) name: String,
+    pub(crate) mean: f64,
+}
+
+/// A call that took long, and when it fell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LateCall {
+    /// Of the way's windows of the case, in their order; from 0.
+    pub(crate) window: usize,
+    /// Since that window began to measure, ns.
+    pub(crate) at_ns: u64,
+    pub(crate) took_ns: u64,
+}
+
+/// As many calls as the server takes.
+#[derive(Clone, Debug)]
+pub(crate) struct Rates {
+    /// Calls per second: the geometric mean of the windows.
+    pub(crate) per_s: f64,
+    /// Of each window, and its round.
+    pub(crate) windows: Vec<(u32, f64)>,
+    /// Processor time of a call, ns: the client's and the server's.
+    pub(crate) cpu_ns: Option<(f64, f64)>,
+}
+
+/// The first calls that a server ever saw.
+#[derive(Clone, Debug)]
+pub(crate) struct Cold {
+    /// The very first, with its connecting, ns.
+    pub(crate) first_ns: u64,
+    pub(crate) calls: u64,
+    /// Those after it.
+    pub(crate) next: Latency,
+}
+
+impl Cells {
+    pub(crate) fn of(results: &JsonResults) -> Self {
+        let mut all: Vec<Cell> = Vec::new();
+        for result in &results.windows {
+            let (way, case) = (&result.window.way, result.window.case);
+            if !all.iter().any(|cell| cell.way == *way && cell.case == case) {
+                all.push(cell(results, way, case));
+            }
+        }
+        Self { floor: floor(results, &all), all }
+    }
+
+    /// What a way came to at a case.
+    pub(crate) fn at(&self, way: &Way, case: Case) -> Option<&Cell> {
+        self.all.iter().find(|cell| cell.way == *way && cell.case == case)
+    }
+
+    /// All ways at a case, in the order of measuring.
+    pub(crate) fn of_case(&self, case: Case) -> impl Iterator<Item = &Cell> {
+        self.all.iter().filter(move |cell| cell.case == case)
+    }
+
+    /// How much longer `one` takes than `other`, one call at a time.
+    pub(crate) fn latency_ratio(&self, one: &Cell, other: &Cell) -> Compared {
+        let medians = |cell: &'_ Cell| cell.latency.as_ref().map(|it| it.medians.clone()).unwrap_or_default();
+        Compared::new(ratio(&medians(one), &medians(other)), self.floor, Better::Less)
+    }
+
+    /// How many more calls `one`'s server takes than `other`'s.
+    pub(crate) fn rate_ratio(&self, one: &Cell, other: &Cell) -> Compared {
+        let windows = |cell: &'_ Cell| cell.rate.as_ref().map(|it| it.windows.clone()).unwrap_or_default();
+        Compared::new(ratio(&windows(one), &windows(other)), self.floor, Better::More)
+    }
+}
+
+impl Cell {
+    /// The median of one call at a time, ns.
+    pub(crate) fn p50(&self) -> Option<f64> {
+        self.latency.as_ref().map(|latency| latency.all.p50 as f64)
+    }
+
+    /// The mean of a stage, ns; 0 where the server does not show it apart from the way.
+    pub(crate) fn stage(&self, name: &str) -> f64 {
+        let stages = self.latency.iter().flat_map(|latency| &latency.stages);
+        stages.filter(|stage| stage.name == name).map(|stage| stage.mean).sum()
+    }
+}
+
+impl Latencies {
+    /// What is published as the time of a request: until the handler has it. Mean, ns.
+    pub(crate) fn request(&self) -> f64 {
+        self.sum(&["client-encode", "request", "decode"])
+    }
+
+    /// What is published as the time of a response: from the handler on. Mean, ns.
+    pub(crate) fn response(&self) -> f64 {
+        self.sum(&["encode", "response", "client-decode"])
+    }
+
+    fn sum(&self, names: &[&str]) -> f64 {
+        let of_names = self.stages.iter().filter(|stage| names.contains(&stage.name.as_str()));
+        of_names.map(|stage| stage.mean).sum()
+    }
+}
+
+fn cell(results: &JsonResults, way: &Way, case: Case) -> Cell {
+    let of = |purpose: Purpose| -> Vec<&WindowResult> {
+        let is_of = |it: &&WindowResult| {
+            it.window.way == *way
+                && it.window.case == case
+                && it.window.purpose == purpose
+                && !it.window.again
+        };
+        results.windows.iter().filter(is_of).collect()
+    };
+    Cell {
+        way: way.clone(),
+        case,
+        latency: latencies(&of(Purpose::Latency)),
+        rate: rates(&of(Purpose::Rate)),
+        cold: of(Purpose::Cold).first().and_then(|window| cold(window.good()?)),
+    }
+}
+
+fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
+    let good: Vec<(&WindowResult, &LoadResult)> =
+        windows.iter().filter_map(|&window| Some((window, window.good()?))).collect();
+    let all = merged(good.iter().filter_map(|(_, load)| Some((load.histogram.as_str(), load.latency_ns?))))?;
+    let medians = good.iter().filter_map(|(window, load)| {
+        Some((window.window.round, load.latency_ns.map(|latency| latency.p50 as f64)?))
+    });
+    let loads = || good.iter().map(|(_, load)| *load);
+    let late = |(index, load): (usize, &LoadResult)| {
+        load.spikes
+            .iter()
+            .map(|&Spike { at_ns, took_ns, .. }| LateCall { window: index, at_ns, took_ns })
+            .collect::<Vec<_>>()
+    };
+    let calls: u64 = loads().map(|load| load.messages).sum();
+    Some(Latencies {
+        calls,
+        all,
+        medians: medians.collect(),
+        stages: stages(&loads()),
+        bodies: (
+            loads().map(|load| load.bytes_sent).sum::<u64>() / calls.max(1),
+            loads().map(|load| load.bytes_received).sum::<u64>() / calls.max(1),
+        ),
+        cpu_ns: cpu(&good),
+        spikes: loads().enumerate().flat_map(late).collect(),
+    })
+}
+
+/// In the order in which a call goes through them.
+fn stages<'l>(loads: &(impl Iterator<Item = &'l LoadResult> + Clone)) -> Vec<Stage> {
+    let stage = |name: &str| {
+        let of_name = loads.clone().flat_map(|load| &load.stages).filter(|stage| stage.name == name);
+        let all = merged(of_name.map(|stage| (stage.histogram.as_str(), stage.latency_ns)))?;
+        Some(Stage { name: name.to_owned(), mean: all.mean })
+    };
+    crate::echo::STAGES.into_iter().filter_map(stage).collect()
+}
+
+fn rates(windows: &[&WindowResult]) -> Option<Rates> {
+    let good: Vec<(&WindowResult, &LoadResult)> =
+        windows.iter().filter_map(|&window| Some((window, window.good()?))).collect();
+    let of_windows: Vec<(u32, f64)> =
+        good.iter().map(|(window, load)| (window.window.round, load.rate_per_s)).collect();
+    (!of_windows.is_empty()).then(|| Rates {
+        per_s: geometric_mean(of_windows.iter().map(|window| window.1)),
+        windows: of_windows,
+        cpu_ns: cpu(&good),
+    })
+}
+
+/// Of a call, both sides.
+fn cpu(good: &[(&WindowResult, &LoadResult)]) -> Option<(f64, f64)> {
+    let used: Vec<_> =
+        good.iter().filter_map(|(window, load)| Some((window.usage?, load.messages))).collect();
+    let calls: u64 = used.iter().map(|used| used.1).sum();
+    let client: u64 = used.iter().map(|used| used.0.client.cpu_ns()).sum();
+    let server: u64 = used.iter().map(|used| used.0.server.cpu_ns()).sum();
+    (calls > 0).then(|| (client as f64 / calls as f64, server as f64 / calls as f64))
+}
+
+fn cold(load: &LoadResult) -> Option<Cold> {
+    Some(Cold { first_ns: load.first_call_ns?, calls: load.messages, next: load.latency_ns? })
+}
+
+/// Pairs of windows of the same round.
+fn ratio(ones: &[(u32, f64)], others: &[(u32, f64)]) -> Option<Ratio> {
+    let pair = |&(round, one): &(u32, f64)| {
+        let other = others.iter().find(|other| other.0 == round)?.1;
+        Some((one, other))
+    };
+    Ratio::of_pairs(ones.iter().filter_map(pair))
+}
+
+/// A way beside itself, at the cases that are so measured.
+fn floor(results: &JsonResults, cells: &[Cell]) -> f64 {
+    let mut floor = 0.0_f64;
+    for cell in cells {
+        for purpose in [Purpose::Latency, Purpose::Rate] {
+            let figures = |again: bool| -> Vec<(u32, f64)> {
+                let is_of = |it: &&WindowResult| {
+                    let window = &it.window;
+                    (&window.way, window.case, window.purpose, window.again)
+                        == (&cell.way, cell.case, purpose, again)
+                };
+                let figure = |it: &WindowResult| {
+                    let load = it.good()?;
+                    let figure = match purpose {
+                        Purpose::Rate => load.rate_per_s,
+                        _ => load.latency_ns?.p50 as f64,
+                    };
+                    Some((it.window.round, figure))
+                };
+                results.windows.iter().filter(is_of).filter_map(figure).collect()
+            };
+            let again = figures(true);
+            if !again.is_empty() {
+                floor = floor.max(ratio(&again, &figures(false)).map_or(0.0, Ratio::spread));
+            }
+        }
+    }
+    floor
+}

@@ -1,0 +1,77 @@
+//! What a study came to, as small JSON, for documents that quote it.
+
+use serde_json::{Value, json};
+
+use super::analysis::JsonAnalysis;
+use super::case::Case;
+use super::cells::{Cell, Cells};
+use super::way::Way;
+use crate::figures::short;
+use crate::load::verdict::Compared;
+
+/// The schema's name and version.
+const CONDENSED_SCHEMA: &str = "thalweg.json-condensed/1";
+
+/// Of each way at each case the times, stages, rates and processor times, and what they are beside ours.
+pub(super) fn condensed(study: &JsonAnalysis<'_>) -> String {
+    let results = study.results;
+    let condensed = json!({
+        "schema": CONDENSED_SCHEMA,
+        "machine": results.machine,
+        "started": results.started,
+        "arguments": results.settings.arguments,
+        "stacks": results.stacks,
+        "left_out": results.left_out,
+        "noise_ratio": short(study.cells.floor.exp()),
+        "answer": study.answer,
+        "cells": study.cells.all.iter().map(|it| cell(&study.cells, it)).collect::<Vec<_>>(),
+    });
+    format!("{condensed:#}\n")
+}
+
+fn cell(cells: &Cells, cell: &Cell) -> Value {
+    let Case { shape, round_trip_ns, rate_bit_per_s, afresh, gzip } = cell.case;
+    let ours = Way::ours(cell.way.protocol);
+    let beside = cells.at(&ours, cell.case).filter(|_| cell.way != ours);
+    let grpc = cells.at(&Way::reference(), cell.case).filter(|_| cell.way != Way::reference());
+    json!({
+        "server": cell.way.stack,
+        "protocol": cell.way.protocol,
+        "message": shape,
+        "round_trip_ns": round_trip_ns,
+        "network_bit_per_s": rate_bit_per_s,
+        "new_connection_per_call": afresh,
+        "gzip": gzip,
+        "latency": cell.latency.as_ref().map(|latency| json!({
+            "calls": latency.calls,
+            "p50_ns": latency.all.p50, "p90_ns": latency.all.p90, "p99_ns": latency.all.p99,
+            "p99_9_ns": latency.all.p99_9, "max_ns": latency.all.max, "mean_ns": short(latency.all.mean),
+            "request_mean_ns": short(latency.request()), "response_mean_ns": short(latency.response()),
+            "stages_mean_ns": latency.stages.iter()
+                .map(|stage| (stage.name.clone(), json!(short(stage.mean))))
+                .collect::<serde_json::Map<_, _>>(),
+            "body_bytes": [latency.bodies.0, latency.bodies.1],
+            "times_grpc": grpc.map(|grpc| compared(cells.latency_ratio(cell, grpc))),
+        })),
+        "rate": cell.rate.as_ref().map(|rate| json!({
+            "per_s": short(rate.per_s),
+            "server_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.1)),
+            "client_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.0)),
+            "ours_over_it": beside.map(|ours| compared(cells.rate_ratio(ours, cell))),
+        })),
+        "cold": cell.cold.as_ref().map(|cold| json!({
+            "first_ns": cold.first_ns, "calls": cold.calls, "mean_ns": short(cold.next.mean),
+            "max_ns": cold.next.max,
+        })),
+    })
+}
+
+fn compared(compared: Compared) -> Value {
+    let interval = compared.ratio.and_then(|ratio| ratio.interval);
+    json!({
+        "ratio": compared.ratio.map(|ratio| short(ratio.ratio)),
+        "low": interval.map(|interval| short(interval.low)),
+        "high": interval.map(|interval| short(interval.high)),
+        "verdict": compared.verdict.name(),
+    })
+}

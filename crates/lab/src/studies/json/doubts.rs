@@ -1,0 +1,34 @@
+//! What a reader must know before using the figures of a study of gRPC against a JSON API.
+
+use super::cells::Cells;
+use super::results::JsonResults;
+use crate::findings::Doubt;
+use crate::load::remarks::{Remarks, of_study};
+
+/// A noise floor beyond this is worth a word.
+const FLOOR_MAX: f64 = 1.1;
+
+/// Empty in a good study.
+pub(super) fn doubts(results: &JsonResults, cells: &Cells) -> Vec<Doubt> {
+    let apart = results.settings.client_cpus.is_some();
+    let windows = (results.windows.len(), results.planned);
+    let mut doubts = of_study(windows, &results.machine, &results.versions, apart);
+    let floor = cells.floor.exp();
+    if floor > FLOOR_MAX {
+        doubts.push(Doubt::Noisy { floor });
+    }
+    for left_out in &results.left_out {
+        let (what, reason) = (left_out.what.to_string(), left_out.reason.clone());
+        doubts.push(Doubt::LeftOut { what, reason });
+    }
+    let mut remarks = Remarks::new(results.windows.len());
+    for result in &results.windows {
+        match (&result.failed, &result.load) {
+            (Some(reason), _) => remarks.failed(&result.window, reason),
+            (None, Some(load)) => remarks.measured(&result.window, load, result.usage),
+            (None, None) => remarks.failed(&result.window, "nothing was found"),
+        }
+    }
+    doubts.extend(remarks.into_doubts());
+    doubts
+}

@@ -1,0 +1,64 @@
+//! Measures windows by processes: a server of each stack, and our client.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use super::way::GRPC_ALONE;
+use super::window::{Found, Length, Purpose, Window};
+use crate::cpus::CpuAssignment;
+use crate::echo::{EchoWork, Looks};
+use crate::interrupt::Interrupt;
+use crate::process::{EchoProcesses, EchoRun, Network, Program};
+use crate::study::{Execute, ExecuteError};
+
+/// Starts servers as they are wanted, and drives one of them at a time.
+#[derive(Debug)]
+pub struct JsonExecutor(EchoProcesses);
+
+impl JsonExecutor {
+    /// For stacks of these names, ours among them. Nothing is started yet.
+    pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
+        Self(EchoProcesses::new(programs, cpus, interrupt))
+    }
+}
+
+impl Execute for JsonExecutor {
+    type Window = Window;
+    type Found = Found;
+
+    fn measure(&mut self, window: &Window) -> Result<Found, ExecuteError> {
+        let stack = &window.way.stack;
+        let with_json = stack.variant() != Some(GRPC_ALONE);
+        let run = run(window);
+        match window.purpose {
+            Purpose::Cold => self.0.drive_anew(stack, with_json, run),
+            _ => self.0.drive(stack, with_json, run),
+        }
+    }
+}
+
+fn run(window: &Window) -> EchoRun {
+    let case = window.case;
+    let looks = match window.purpose {
+        Purpose::Rate => Looks::Bytes,
+        Purpose::Latency | Purpose::Cold | Purpose::WarmUp => Looks::Times,
+    };
+    let (duration, calls) = match window.length {
+        Length::Ns(ns) => (Duration::from_nanos(ns), None),
+        // Only who waits for it asks how long that may take.
+        Length::Calls(calls) => (window.driven(), Some(calls)),
+    };
+    EchoRun {
+        work: EchoWork { shape: case.shape, protocol: window.way.protocol, looks, gzip: case.gzip },
+        in_flight: window.in_flight,
+        afresh: case.afresh,
+        warmup: Duration::from_nanos(window.warmup_ns),
+        duration,
+        calls,
+        network: Network {
+            round_trip: case.round_trip(),
+            rate: case.rate_bit_per_s.and_then(NonZeroU64::new),
+        },
+    }
+}

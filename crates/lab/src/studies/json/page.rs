@@ -1,0 +1,191 @@
+//! A study of gRPC against a JSON API as a page of its own. Words, tables and bars are written here; the page's script
+//! chooses between messages and sorts.
+
+mod bars;
+
+use maud::{Markup, html};
+
+use super::analysis::JsonAnalysis;
+use super::case::{Case, title};
+use super::cells::Cells;
+use super::question::{Field, Grid, Question};
+use super::results::JsonResults;
+use super::way::Way;
+use crate::echo::{Protocol, Shape};
+use crate::figures::{bound, ratio_figure, span, time};
+use crate::load::stacks;
+use crate::report::page::Page;
+use crate::report::parts::{card, eyebrow, field, scrolled, sorting_head, took};
+use crate::size::ByteSize;
+use crate::wording::counted;
+
+const STYLE: &str = include_str!("../../../assets/json.css");
+const SCRIPT: &str = include_str!("../../../assets/json.js");
+
+pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
+    let JsonAnalysis { results, cells, answer, questions, doubts } = study;
+    let mut links = vec![("stages", "Stages"), ("rates", "Rates")];
+    let named = [
+        ("published", "Published"),
+        ("parts", "Where from"),
+        ("sizes", "Messages"),
+        ("networks", "Networks"),
+    ];
+    links.extend(named.into_iter().filter(|(id, _)| questions.iter().any(|question| question.id == *id)));
+    links.extend(
+        [("servers", "Servers")].into_iter().filter(|(id, _)| questions.iter().any(|it| it.id == *id)),
+    );
+    Page {
+        title: "JSON study",
+        style: STYLE,
+        links: &links,
+        eyebrow: eyebrow("gRPC against a JSON API", &results.started, &results.ended),
+        answer: answer.clone(),
+        lede: lede(results),
+        cards: cards(results, cells),
+        doubts: doubts.clone(),
+        sections: html! {
+            (bars::stages(results, cells))
+            (bars::rates(results, cells))
+            @for one in questions { (question(one)) }
+            section #stacks {
+                h2 { "How each server was set up" }
+                (stacks::list(&results.stacks, &results.left_out))
+            }
+        },
+        method: method(results),
+        facts: facts(results),
+        version: &results.versions.thalweg,
+        notice: "",
+        data: html! { "{}" },
+        library: None,
+        scripts: &[SCRIPT],
+    }
+    .html()
+}
+
+fn question(question: &Question) -> Markup {
+    html! {
+        section id=(question.id) {
+            h2 { (question.title) }
+            @for sentence in &question.sentences { p.said { (bound(sentence)) } }
+            (scrolled(&grid(&question.table)))
+        }
+    }
+}
+
+fn grid(grid: &Grid) -> Markup {
+    let cell = |field: &Field| {
+        html! {
+            @if field.value.is_some() {
+                (self::field(field.value, |_| field.text.clone()))
+            } @else {
+                td.words { (field.text) }
+            }
+        }
+    };
+    html! {
+        table {
+            thead { tr { @for head in &grid.heads { (sorting_head(head, None)) } } }
+            tbody {
+                @for row in &grid.rows { tr { @for field in row { (cell(field)) } } }
+            }
+        }
+    }
+}
+
+/// What was measured on which machine.
+fn lede(results: &JsonResults) -> String {
+    let machine = &results.machine;
+    let mut versions: Vec<&str> = Vec::new();
+    for stack in &results.stacks {
+        if !versions.contains(&stack.version.as_str()) {
+            versions.push(&stack.version);
+        }
+    }
+    format!(
+        "{}, on {} with {}, {}. The client is thalweg’s throughout.",
+        versions.join(", "),
+        machine.cpu,
+        counted(machine.cores as u64, "core"),
+        machine.kernel
+    )
+}
+
+/// What a call costs by gRPC and by JSON, of the published message and of a small one.
+fn cards(results: &JsonResults, cells: &Cells) -> Markup {
+    let factor = |shape: Shape| {
+        let case = Case::plain(shape);
+        let (grpc, json) =
+            (cells.at(&Way::reference(), case)?, cells.at(&Way::ours(Protocol::JsonHttp1), case)?);
+        let detail = format!(
+            "as long by JSON over HTTP/1.1 as by gRPC, one call at a time: {} against {}",
+            time(json.p50()?),
+            time(grpc.p50()?)
+        );
+        let figure = format!("{} ×", ratio_figure(cells.latency_ratio(json, grpc).ratio?.ratio));
+        Some(card(&crate::wording::capitalised(&title(shape)), &figure, &detail))
+    };
+    let bytes = || {
+        let case = Case::plain(results.settings.published);
+        let bodies = |way: &Way| cells.at(way, case)?.latency.as_ref().map(|latency| latency.bodies.0);
+        let (grpc, json) = (bodies(&Way::reference())?, bodies(&Way::ours(Protocol::JsonHttp1))?);
+        let more = 100.0 * (json as f64 / grpc.max(1) as f64 - 1.0);
+        let detail = format!("more in a JSON body: {} against {}", ByteSize(json), ByteSize(grpc));
+        Some(card("Bytes of the published message", &format!("{more:.1} %"), &detail))
+    };
+    html! {
+        @for card in [factor(results.settings.published), factor(Shape::Person), bytes()].into_iter().flatten() {
+            (card)
+        }
+    }
+}
+
+fn method(results: &JsonResults) -> Vec<String> {
+    let settings = &results.settings;
+    let pinned = match (&settings.client_cpus, &settings.server_cpus) {
+        (Some(client), Some(server)) => {
+            format!("The client is kept on the processors {client}, servers on {server}.")
+        }
+        _ => "Client and server share the processors.".to_owned(),
+    };
+    vec![
+        pinned,
+        "One client, thalweg’s, calls all servers: prost’s messages for gRPC and gRPC-Web, structs of serde’s with \
+         serde_json for JSON and rmp-serde for MessagePack. A server decodes what it is sent to objects of its \
+         language, and encodes the answer from there anew."
+            .to_owned(),
+        "Latencies are of one call at a time, from the object in hand until the answer’s object is in hand. Each call \
+         asks the server for its moments, in ns of the clock that all processes of the machine share; with the \
+         client’s own they divide the call into stages without gap or overlap. What a server’s stack does not show, \
+         decoding or encoding, is part of the way there or back."
+            .to_owned(),
+        "Rates are of 16 calls in flight, over one connection of HTTP/2 or 16 of HTTP/1.1, by a client that encodes \
+         the request once and looks at the answer’s status and length only: the server is the limit."
+            .to_owned(),
+        "Ways are measured in short windows that take turns, there and back: what slows the machine slows all. Ratios \
+         are of windows of the same round, with intervals of 95 %. The first way is measured once more beside itself: \
+         what it differs from itself by is the noise floor."
+            .to_owned(),
+        "No call is left out. The first calls of a server are of one that was started for them. A server whose code \
+         is compiled while it runs is driven for some seconds before it is measured."
+            .to_owned(),
+        "Networks are a link in user space between both ends, which holds each byte for half of the delay either way \
+         and lets so many bits per second through."
+            .to_owned(),
+    ]
+}
+
+fn facts(results: &JsonResults) -> Vec<(&'static str, String)> {
+    let (machine, settings, versions) = (&results.machine, &results.settings, &results.versions);
+    vec![
+        ("Command", format!("thalweg {}", settings.arguments.join(" "))),
+        ("Started", results.started.clone()),
+        ("Took", took(&results.started, &results.ended).map(span).unwrap_or_default()),
+        ("Windows", format!("{} of {}", results.windows.len(), results.planned)),
+        ("Processor", machine.cpu.clone()),
+        ("Kernel", machine.kernel.clone()),
+        ("thalweg", format!("{} ({} build)", versions.thalweg, versions.build)),
+        ("Schema", results.schema.clone()),
+    ]
+}

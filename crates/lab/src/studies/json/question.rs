@@ -1,0 +1,44 @@
+//! An open question of the study, with its answer in words and its figures: what the page and the terminal show alike.
+
+/// A question, its answer, and its figures.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Question {
+    /// Its name on the page.
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    /// The answer.
+    pub(crate) sentences: Vec<String>,
+    pub(crate) table: Grid,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Grid {
+    pub(crate) heads: Vec<String>,
+    pub(crate) rows: Vec<Vec<Field>>,
+}
+
+/// A field of a table: what is shown, and what it sorts by.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Field {
+    pub(crate) text: String,
+    pub(crate) value: Option<f64>,
+}
+
+impl Grid {
+    pub(crate) fn new(heads: &[&str]) -> Self {
+        Self { heads: heads.iter().map(|&head| head.to_owned()).collect(), rows: Vec::new() }
+    }
+}
+
+impl Field {
+    /// Words, which sort as they are written.
+    pub(crate) fn words(text: impl Into<String>) -> Self {
+        Self { text: text.into(), value: None }
+    }
+
+    /// A figure, or a dash where there is none.
+    pub(crate) fn figure(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Self {
+        Self { text: value.map_or_else(|| "–".to_owned(), show), value }
+    }
+}

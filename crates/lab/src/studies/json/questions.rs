@@ -1,0 +1,33 @@
+//! The study's questions and their answers, each from the cells that were measured for it. A question for which
+//! nothing was measured is left out.
+
+mod connections;
+mod formats;
+mod networks;
+mod parts;
+mod published;
+mod servers;
+mod sizes;
+
+use super::cells::Cells;
+use super::question::Question;
+use super::results::JsonResults;
+
+/// All that have an answer, in the order of the page.
+pub(super) fn questions(results: &JsonResults, cells: &Cells) -> Vec<Question> {
+    let all = [
+        published::published(results, cells),
+        published::cold(results, cells),
+        parts::parts(results, cells),
+        sizes::sizes(results, cells),
+        networks::networks(results, cells),
+        connections::connections(results, cells),
+        connections::versions(results, cells),
+        formats::messagepack(results, cells),
+        formats::compression(cells),
+        servers::gateway(results, cells),
+        servers::servers(results, cells),
+        servers::port(results, cells),
+    ];
+    all.into_iter().filter(|question| !question.table.rows.is_empty()).collect()
+}

@@ -1,0 +1,101 @@
+//! A connection for each call against one that is kept, and HTTP/1.1 against HTTP/2.
+
+use super::super::case::{Case, title};
+use super::super::cells::Cells;
+use super::super::question::{Field, Grid, Question};
+use super::super::results::JsonResults;
+use super::super::way::Way;
+use crate::echo::{Protocol, Shape};
+use crate::figures::{count, ratio_text, time};
+use crate::statistics::Ratio;
+
+pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&[
+        "Message",
+        "Server",
+        "Protocol",
+        "Kept",
+        "A new one for each call",
+        "More",
+        "New ÷ kept",
+    ]);
+    let mut sentences = Vec::new();
+    for shape in [Shape::Person, results.settings.published] {
+        let mut factors = Vec::new();
+        for cell in cells.of_case(Case { afresh: true, ..Case::plain(shape) }) {
+            let Some(kept) = cells.at(&cell.way, Case::plain(shape)) else { continue };
+            // They stand apart in time: the ratio has no interval.
+            let (Some(new_ns), Some(kept_ns)) = (cell.p50(), kept.p50()) else { continue };
+            table.rows.push(vec![
+                Field::words(title(shape)),
+                Field::words(cell.way.stack.to_string()),
+                Field::words(cell.way.protocol.title()),
+                Field::figure(Some(kept_ns), time),
+                Field::figure(Some(new_ns), time),
+                Field::figure(Some(new_ns - kept_ns), |ns| time(ns.max(0.0))),
+                Field::figure(Some(new_ns / kept_ns), |ratio| format!("{ratio:.1}")),
+            ]);
+            if cell.way.stack.is_ours() {
+                factors.push(format!("{:.1} × by {}", new_ns / kept_ns, cell.way.protocol.title()));
+            }
+        }
+        if !factors.is_empty() {
+            sentences.push(format!(
+                "With {}, a new connection (of gRPC: a new channel) for each call takes {} as long as one that is \
+                 kept.",
+                title(shape),
+                crate::wording::enumerated(&factors)
+            ));
+        }
+    }
+    Question { id: "connections", title: "A new channel or connection for each call", sentences, table }
+}
+
+pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&[
+        "Message",
+        "Server",
+        "HTTP/1.1, median",
+        "HTTP/2, median",
+        "÷",
+        "HTTP/1.1, calls/s",
+        "HTTP/2, calls/s",
+        "÷",
+    ]);
+    let mut sentences = Vec::new();
+    for shape in super::sizes::shapes(results) {
+        let case = Case::plain(shape);
+        for over_http1 in cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1) {
+            let way = Way { protocol: Protocol::JsonH2, ..over_http1.way.clone() };
+            let Some(over_h2) = cells.at(&way, case) else { continue };
+            let latency = cells.latency_ratio(over_h2, over_http1).ratio;
+            let rate = cells.rate_ratio(over_h2, over_http1).ratio;
+            let per_s = |cell: &super::super::cells::Cell| cell.rate.as_ref().map(|rate| rate.per_s);
+            let ratio = |ratio: Option<Ratio>| match ratio {
+                Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
+                None => Field::figure(None, time),
+            };
+            table.rows.push(vec![
+                Field::words(title(shape)),
+                Field::words(way.stack.to_string()),
+                Field::figure(over_http1.p50(), time),
+                Field::figure(over_h2.p50(), time),
+                ratio(latency),
+                Field::figure(per_s(over_http1), count),
+                Field::figure(per_s(over_h2), count),
+                ratio(rate),
+            ]);
+            if way.stack.is_ours()
+                && let Some(rate) = rate
+            {
+                sentences.push(format!(
+                    "With {}, our server takes {} as many JSON calls per second over one connection of HTTP/2 as over \
+                     several of HTTP/1.1.",
+                    title(shape),
+                    ratio_text(rate)
+                ));
+            }
+        }
+    }
+    Question { id: "versions", title: "HTTP/1.1 or HTTP/2 for JSON", sentences, table }
+}

@@ -1,0 +1,98 @@
+//! MessagePack beside JSON and Protobuf, and compression.
+
+use super::super::case::{Case, title};
+use super::super::cells::Cells;
+use super::super::question::{Field, Grid, Question};
+use super::super::results::JsonResults;
+use super::super::way::Way;
+use crate::echo::Protocol;
+use crate::figures::{percent, ratio_text, time};
+use crate::size::ByteSize;
+use crate::wording::{capitalised, enumerated};
+
+pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&["Message", "Protocol", "Median", "÷ gRPC", "Bytes there", "Bytes back"]);
+    let mut sentences = Vec::new();
+    for shape in super::sizes::shapes(results) {
+        let case = Case::plain(shape);
+        let Some(grpc) = cells.at(&Way::reference(), case) else { continue };
+        for protocol in [Protocol::Grpc, Protocol::MsgpackH2, Protocol::ConnectH2] {
+            let Some(cell) = cells.at(&Way::ours(protocol), case) else { continue };
+            let bodies = cell.latency.as_ref().map(|latency| latency.bodies);
+            let ratio = cells.latency_ratio(cell, grpc).ratio.filter(|_| protocol != Protocol::Grpc);
+            let bytes = |bytes: Option<u64>| {
+                Field::figure(bytes.map(|it| it as f64), |it| ByteSize(it as u64).to_string())
+            };
+            table.rows.push(vec![
+                Field::words(title(shape)),
+                Field::words(protocol.title()),
+                Field::figure(cell.p50(), time),
+                match ratio {
+                    Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
+                    None => Field::figure(None, time),
+                },
+                bytes(bodies.map(|bodies| bodies.0)),
+                bytes(bodies.map(|bodies| bodies.1)),
+            ]);
+        }
+        let msgpack = cells.at(&Way::ours(Protocol::MsgpackH2), case);
+        let json = cells.at(&Way::ours(Protocol::ConnectH2), case);
+        if let Some(ratio) =
+            msgpack.zip(json).and_then(|(msgpack, json)| cells.latency_ratio(msgpack, json).ratio)
+        {
+            sentences.push(format!(
+                "With {}, MessagePack takes {} as long as JSON by the same protocol.",
+                title(shape),
+                ratio_text(ratio)
+            ));
+        }
+    }
+    Question { id: "messagepack", title: "MessagePack", sentences, table }
+}
+
+pub(super) fn compression(cells: &Cells) -> Question {
+    let mut table = Grid::new(&[
+        "Network",
+        "Protocol",
+        "Plain, median",
+        "gzip, median",
+        "gzip ÷ plain",
+        "Plain, bytes",
+        "gzip, bytes",
+    ]);
+    let mut told: Vec<String> = Vec::new();
+    for cell in cells.all.iter().filter(|cell| cell.case.gzip) {
+        let plain = cells.at(&cell.way, Case { gzip: false, ..cell.case });
+        let (Some(plain), Some(latency)) = (plain, &cell.latency) else { continue };
+        let (Some(plain_ns), Some(gzip_ns)) = (plain.p50(), cell.p50()) else { continue };
+        let bytes = |bodies: (u64, u64)| (bodies.0 + bodies.1) as f64;
+        let plain_bytes = plain.latency.as_ref().map(|it| bytes(it.bodies));
+        let network = cell.case.network().unwrap_or_else(|| "none, one machine".to_owned());
+        let shown = |it: f64| ByteSize(it as u64).to_string();
+        table.rows.push(vec![
+            Field::words(network.clone()),
+            Field::words(cell.way.protocol.title()),
+            Field::figure(Some(plain_ns), time),
+            Field::figure(Some(gzip_ns), time),
+            Field::figure(Some(gzip_ns / plain_ns), |ratio| format!("{ratio:.2}")),
+            Field::figure(plain_bytes, shown),
+            Field::figure(Some(bytes(latency.bodies)), shown),
+        ]);
+        if let Some(plain_bytes) = plain_bytes {
+            let fewer = 1.0 - bytes(latency.bodies) / plain_bytes.max(1.0);
+            told.push(format!(
+                "{} ({network}) has {} fewer bytes and takes {:.2} × as long",
+                cell.way.protocol.title(),
+                percent(fewer.max(0.0)),
+                gzip_ns / plain_ns
+            ));
+        }
+    }
+    let sentence = (!told.is_empty()).then(|| {
+        capitalised(&format!(
+            "compressed by gzip, both ways: {}. It is random letters, of 26 kinds.",
+            enumerated(&told)
+        ))
+    });
+    Question { id: "compression", title: "Compression", sentences: sentence.into_iter().collect(), table }
+}

@@ -1,0 +1,73 @@
+//! What a network between both ends leaves of the difference.
+
+use super::super::case::Case;
+use super::super::cells::{Cell, Cells};
+use super::super::question::{Field, Grid, Question};
+use super::super::results::JsonResults;
+use super::super::way::Way;
+use crate::echo::Protocol;
+use crate::figures::{ratio_text, time};
+use crate::wording::enumerated;
+
+pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&["Network", "Server", "Protocol", "Median", "p99", "÷ gRPC at our server"]);
+    let mut factors = Vec::new();
+    let cases = cases(results, cells);
+    // Nothing to compare with.
+    let cases = if cases.len() < 2 { Vec::new() } else { cases };
+    for case in cases {
+        let network = case.network().unwrap_or_else(|| "none, one machine".to_owned());
+        let grpc = cells.at(&Way::reference(), case);
+        for cell in cells.of_case(case).filter(|cell| is_apart(cells, cell)) {
+            let ratio = grpc.and_then(|grpc| cells.latency_ratio(cell, grpc).ratio);
+            table.rows.push(vec![
+                Field::words(network.clone()),
+                Field::words(cell.way.stack.to_string()),
+                Field::words(cell.way.protocol.title()),
+                Field::figure(cell.p50(), time),
+                Field::figure(cell.latency.as_ref().map(|it| it.all.p99 as f64), time),
+                match ratio.filter(|_| cell.way != Way::reference()) {
+                    Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
+                    None => Field::figure(None, time),
+                },
+            ]);
+            if cell.way == Way::ours(Protocol::JsonHttp1)
+                && let Some(ratio) = ratio
+            {
+                factors.push(format!("{} ({network})", ratio_text(ratio)));
+            }
+        }
+    }
+    let sentences = (!factors.is_empty()).then(|| {
+        format!(
+            "As long as gRPC, JSON over HTTP/1.1 takes, by what is between both ends: {}. What a network adds, it adds \
+             to both.",
+            enumerated(&factors)
+        )
+    });
+    Question {
+        id: "networks",
+        title: "Over a network that is not local",
+        sentences: sentences.into_iter().collect(),
+        table,
+    }
+}
+
+/// The published message without a network, and over each.
+fn cases(results: &JsonResults, cells: &Cells) -> Vec<Case> {
+    let plain = Case::plain(results.settings.published);
+    let mut cases = vec![plain];
+    for cell in &cells.all {
+        let case = cell.case;
+        let is_far = case.is_far() && !case.gzip && !case.afresh && case.shape == plain.shape;
+        if is_far && !cases.contains(&case) {
+            cases.push(case);
+        }
+    }
+    cases
+}
+
+/// The way was measured over a network, too.
+pub(super) fn is_apart(cells: &Cells, cell: &Cell) -> bool {
+    cells.all.iter().any(|other| other.way == cell.way && other.case.is_far())
+}

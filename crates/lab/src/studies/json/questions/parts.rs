@@ -1,0 +1,95 @@
+//! Where the difference between gRPC and a JSON API comes from: one thing changes from row to row.
+
+use super::super::case::{Case, title};
+use super::super::cells::{Cell, Cells};
+use super::super::question::{Field, Grid, Question};
+use super::super::results::JsonResults;
+use super::super::way::Way;
+use crate::echo::{Protocol, Shape};
+use crate::figures::{percent, time};
+use crate::size::ByteSize;
+use crate::wording::enumerated;
+
+/// From gRPC to a JSON API over HTTP/1.1, and what is new in each.
+const STEPS: [(Protocol, &str); 4] = [
+    (Protocol::Grpc, ""),
+    (Protocol::ConnectH2, "the format: JSON in place of Protobuf"),
+    (Protocol::JsonH2, "a route of its own in place of the method’s path"),
+    (Protocol::JsonHttp1, "HTTP/1.1 in place of HTTP/2"),
+];
+
+pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&[
+        "Message",
+        "Protocol",
+        "Median",
+        "More than above",
+        "Client’s conversion",
+        "Server’s processor time",
+        "Bytes there",
+        "Bytes back",
+    ]);
+    let mut sentences = Vec::new();
+    for shape in [results.settings.published, Shape::Person] {
+        let case = Case::plain(shape);
+        let steps: Vec<(&Cell, &str)> = STEPS
+            .into_iter()
+            .filter_map(|(protocol, what)| Some((cells.at(&Way::ours(protocol), case)?, what)))
+            .filter(|(cell, _)| cell.latency.is_some())
+            .collect();
+        let mut above = None;
+        for (cell, _) in &steps {
+            let Some(latency) = &cell.latency else { continue };
+            let (p50, (there, back)) = (latency.all.p50 as f64, latency.bodies);
+            table.rows.push(vec![
+                Field::words(title(shape)),
+                Field::words(cell.way.protocol.title()),
+                Field::figure(Some(p50), time),
+                Field::figure(above.map(|above| p50 - above), signed),
+                Field::figure(Some(conversion(cell)), time),
+                Field::figure(latency.cpu_ns.map(|(_, server)| server), time),
+                Field::figure(Some(there as f64), |_| ByteSize(there).to_string()),
+                Field::figure(Some(back as f64), |_| ByteSize(back).to_string()),
+            ]);
+            above = Some(p50);
+        }
+        sentences.extend(sentence(shape, &steps));
+    }
+    Question { id: "parts", title: "Where the difference comes from", sentences, table }
+}
+
+/// What the client takes to encode and decode, ns.
+fn conversion(cell: &Cell) -> f64 {
+    cell.stage("client-encode") + cell.stage("client-decode")
+}
+
+fn signed(ns: f64) -> String {
+    if ns < 0.0 { format!("−{}", time(-ns)) } else { format!("+{}", time(ns)) }
+}
+
+fn sentence(shape: Shape, steps: &[(&Cell, &str)]) -> Option<String> {
+    let [(first, _), .., (last, _)] = steps else { return None };
+    let (grpc, json) = (first.p50()?, last.p50()?);
+    let more = json - grpc;
+    let said = |pair: &[(&Cell, &str)]| {
+        let step = pair[1].0.p50()? - pair[0].0.p50()?;
+        Some(format!("{} for {}", signed(step), pair[1].1))
+    };
+    let parts: Vec<String> = steps.windows(2).filter_map(said).collect();
+    let bytes = |cell: &Cell| cell.latency.as_ref().map(|it| (it.bodies.0 + it.bodies.1) as f64);
+    let more_bytes = bytes(last)? / bytes(first)?.max(1.0) - 1.0;
+    let client = conversion(last) - conversion(first);
+    let of_client = if more > 0.0 && client > 0.0 {
+        format!(" The client’s own encoding and decoding is {} of it.", percent((client / more).min(1.0)))
+    } else {
+        String::new()
+    };
+    let difference =
+        if more > 0.0 { format!("{} longer", time(more)) } else { format!("{} less", time(-more)) };
+    Some(format!(
+        "With {}, JSON over HTTP/1.1 takes {difference} than gRPC: {}. Its bodies have {} more bytes.{of_client}",
+        title(shape),
+        enumerated(&parts),
+        percent(more_bytes.max(0.0)),
+    ))
+}

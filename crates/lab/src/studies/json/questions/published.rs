@@ -1,0 +1,150 @@
+//! The published comparison: one message echoed by all ways, one call at a time, spikes included; and the first calls.
+
+use super::super::case::{Case, title};
+use super::super::cells::{Cell, Cells, Cold};
+use super::super::question::{Field, Grid, Question};
+use super::super::results::JsonResults;
+use super::super::way::Way;
+use crate::echo::Protocol;
+use crate::figures::{grouped, ratio_text, time, times};
+
+/// A call that took so many times the median is a spike.
+const SPIKE_FACTOR: u64 = 10;
+
+pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
+    let case = Case::plain(results.settings.published);
+    let measured: Vec<&Cell> = cells.of_case(case).filter(|cell| cell.latency.is_some()).collect();
+    let mut table = Grid::new(&[
+        "Server", "Protocol", "Calls", "Median", "p90", "p99", "p99.9", "Longest", "Mean", "Request",
+        "Response",
+    ]);
+    for cell in &measured {
+        let Some(latency) = &cell.latency else { continue };
+        let all = &latency.all;
+        let times = [all.p50, all.p90, all.p99, all.p99_9, all.max].map(|ns| ns as f64);
+        let mut row = vec![
+            Field::words(cell.way.stack.to_string()),
+            Field::words(cell.way.protocol.title()),
+            Field::figure(Some(latency.calls as f64), grouped),
+        ];
+        let means = [all.mean, latency.request(), latency.response()];
+        row.extend(times.into_iter().chain(means).map(|ns| Field::figure(Some(ns), time)));
+        table.rows.push(row);
+    }
+    let sentences = sentences(cells, case, &measured);
+    Question { id: "published", title: "The published comparison", sentences, table }
+}
+
+fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let grpc = cells.at(&Way::reference(), case);
+    let json = cells.at(&Way::ours(Protocol::JsonHttp1), case);
+    if let Some(((grpc, grpc_all), (json, json_all))) = grpc
+        .and_then(|cell| Some((cell, cell.latency.as_ref()?)))
+        .zip(json.and_then(|cell| Some((cell, cell.latency.as_ref()?))))
+    {
+        let factor = cells.latency_ratio(json, grpc).ratio.map(ratio_text).unwrap_or_default();
+        sentences.push(format!(
+            "{} are echoed, one call at a time. At our server the median is {} by gRPC and {} by JSON over HTTP/1.1: \
+             {factor}.",
+            crate::wording::capitalised(&title(case.shape)),
+            time(grpc_all.all.p50 as f64),
+            time(json_all.all.p50 as f64),
+        ));
+        sentences.push(format!(
+            "What is published as the time of a request ends where the handler has it: {} by gRPC and {} by JSON on \
+             average, {}. What is published as the time of a response begins where the handler gives it away: {} and \
+             {}, {}.",
+            time(grpc_all.request()),
+            time(json_all.request()),
+            as_long(json_all.request(), grpc_all.request()),
+            time(grpc_all.response()),
+            time(json_all.response()),
+            as_long(json_all.response(), grpc_all.response()),
+        ));
+    }
+    sentences.push(spikes(measured));
+    sentences
+}
+
+fn as_long(one: f64, other: f64) -> String {
+    if other > 0.0 { format!("{} as long", times(one / other)) } else { "which has no ratio".to_owned() }
+}
+
+/// Calls that are far beyond the median, whose they are and when they fell.
+fn spikes(measured: &[&Cell]) -> String {
+    let late = measured.iter().flat_map(|cell| {
+        let latency = cell.latency.as_ref();
+        let is_late = |p50: u64| move |took: u64| took > SPIKE_FACTOR * p50;
+        latency.into_iter().flat_map(move |latency| {
+            let is_late = is_late(latency.all.p50);
+            let late = latency.spikes.iter().filter(move |spike| is_late(spike.took_ns));
+            late.map(move |spike| (*cell, *spike))
+        })
+    });
+    let late: Vec<_> = late.collect();
+    let calls: u64 = measured.iter().filter_map(|cell| cell.latency.as_ref()).map(|it| it.calls).sum();
+    let all = grouped(calls as f64);
+    let Some((cell, longest)) = late.iter().max_by_key(|(_, spike)| spike.took_ns) else {
+        return format!("None of {all} calls took more than {SPIKE_FACTOR} times its way’s median.");
+    };
+    format!(
+        "No call is left out: of {all}, {} took more than {SPIKE_FACTOR} times the way’s median. The longest took {}, \
+         {} into window {} of {}.",
+        late.len(),
+        time(longest.took_ns as f64),
+        time(longest.at_ns as f64),
+        longest.window + 1,
+        cell.way
+    )
+}
+
+/// What a server’s first calls take, which are among those that are published.
+pub(super) fn cold(results: &JsonResults, cells: &Cells) -> Question {
+    let case = Case::plain(results.settings.published);
+    let mut table = Grid::new(&[
+        "Server",
+        "Protocol",
+        "First call",
+        "Next calls",
+        "Their mean",
+        "Their longest",
+        "Warm median",
+        "Cold ÷ warm",
+    ]);
+    let mut slowest: Option<(f64, &Cell, &Cold)> = None;
+    for cell in cells.of_case(case) {
+        let Some(cold) = &cell.cold else { continue };
+        let warm = cell.p50();
+        let factor = warm.map(|warm| cold.next.mean / warm);
+        table.rows.push(vec![
+            Field::words(cell.way.stack.to_string()),
+            Field::words(cell.way.protocol.title()),
+            Field::figure(Some(cold.first_ns as f64), time),
+            Field::figure(Some(cold.calls as f64), grouped),
+            Field::figure(Some(cold.next.mean), time),
+            Field::figure(Some(cold.next.max as f64), time),
+            Field::figure(warm, time),
+            Field::figure(factor, times),
+        ]);
+        if let Some(factor) = factor.filter(|factor| slowest.is_none_or(|slowest| *factor > slowest.0)) {
+            slowest = Some((factor, cell, cold));
+        }
+    }
+    let sentence = slowest.map(|(factor, cell, cold)| {
+        format!(
+            "A server that has just been started answers its first call in {} ({}), and the {} after it take {} as \
+             long as later ones on average. A comparison of so few calls measures that.",
+            time(cold.first_ns as f64),
+            cell.way,
+            cold.calls,
+            times(factor),
+        )
+    });
+    Question {
+        id: "cold",
+        title: "The first calls of a server",
+        sentences: sentence.into_iter().collect(),
+        table,
+    }
+}

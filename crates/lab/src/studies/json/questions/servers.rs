@@ -1,0 +1,162 @@
+//! Our server beside others', a gateway beside a server that transcodes itself, and what the shared port costs gRPC.
+
+use super::super::case::{Case, title};
+use super::super::cells::{Cell, Cells};
+use super::super::question::{Field, Grid, Question};
+use super::super::results::JsonResults;
+use super::super::way::Way;
+use crate::echo::{Protocol, Shape};
+use crate::figures::{count, ratio_text, time};
+use crate::load::verdict::Compared;
+use crate::wording::enumerated;
+
+/// A gateway: a process, or a layer, that makes calls of gRPC of JSON.
+const GATEWAY: &str = "grpc-gateway";
+
+fn rated(cells: &Cells, shape: Shape) -> Vec<&Cell> {
+    cells.of_case(Case::plain(shape)).filter(|cell| cell.rate.is_some()).collect()
+}
+
+fn compared(compared: Compared) -> [Field; 2] {
+    let figure = match compared.ratio {
+        Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
+        None => Field::figure(None, time),
+    };
+    [figure, Field::words(compared.verdict.name())]
+}
+
+/// Every other server's rate beside ours by the same protocol.
+pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&[
+        "Message",
+        "Protocol",
+        "Server",
+        "Calls per second",
+        "Ours",
+        "Ours ÷ theirs",
+        "",
+        "Processor time of a call",
+        "Ours",
+    ]);
+    let mut told = Vec::new();
+    for shape in super::sizes::shapes(results) {
+        let rated = rated(cells, shape);
+        let mut factors = Vec::new();
+        for theirs in rated.iter().filter(|cell| !cell.way.stack.is_ours()) {
+            let ours = Way::ours(theirs.way.protocol);
+            let Some(ours) = rated.iter().find(|cell| cell.way == ours) else { continue };
+            let ratio = cells.rate_ratio(ours, theirs);
+            let per_s = |cell: &Cell| cell.rate.as_ref().map(|rate| rate.per_s);
+            let cpu = |cell: &Cell| cell.rate.as_ref()?.cpu_ns.map(|cpu| cpu.1);
+            let mut row = vec![
+                Field::words(title(shape)),
+                Field::words(theirs.way.protocol.title()),
+                Field::words(theirs.way.stack.to_string()),
+                Field::figure(per_s(theirs), count),
+                Field::figure(per_s(ours), count),
+            ];
+            row.extend(compared(ratio));
+            row.extend([Field::figure(cpu(theirs), time), Field::figure(cpu(ours), time)]);
+            table.rows.push(row);
+            if let Some(ratio) = ratio.ratio.filter(|_| theirs.way.is_json_api()) {
+                factors.push(format!(
+                    "{} as many as {} ({})",
+                    ratio_text(ratio),
+                    theirs.way.stack,
+                    theirs.way.protocol.title()
+                ));
+            }
+        }
+        if !factors.is_empty() {
+            told.push(format!(
+                "With {}, our server’s transcoded JSON takes {} calls per second.",
+                title(shape),
+                enumerated(&factors)
+            ));
+        }
+    }
+    Question { id: "servers", title: "Other servers", sentences: told, table }
+}
+
+/// JSON by a gateway in a process of its own, in the server's, and by a server that transcodes itself.
+pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&["Message", "Server", "Protocol", "Median", "Longest", "÷ our server’s JSON"]);
+    let mut told = Vec::new();
+    for shape in [Shape::Person, results.settings.published] {
+        let case = Case::plain(shape);
+        let mut factors = Vec::new();
+        for cell in cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1) {
+            let is_ours = cell.way.stack.is_ours();
+            if !is_ours && cell.way.stack.name() != GATEWAY {
+                continue;
+            }
+            let ours = cells.at(&Way::ours(Protocol::JsonHttp1), case);
+            let ratio = ours.filter(|_| !is_ours).and_then(|ours| cells.latency_ratio(cell, ours).ratio);
+            table.rows.push(vec![
+                Field::words(title(shape)),
+                Field::words(cell.way.stack.to_string()),
+                Field::words(cell.way.protocol.title()),
+                Field::figure(cell.p50(), time),
+                Field::figure(cell.latency.as_ref().map(|it| it.all.max as f64), time),
+                match ratio {
+                    Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
+                    None => Field::figure(None, time),
+                },
+            ]);
+            factors.extend(ratio.map(|ratio| format!("{} by {}", ratio_text(ratio), cell.way.stack)));
+        }
+        if !factors.is_empty() {
+            told.push(format!(
+                "With {}, a call of JSON takes {} as long as at a server that transcodes itself.",
+                title(shape),
+                enumerated(&factors)
+            ));
+        }
+    }
+    if told.is_empty() {
+        // Our server alone is no comparison.
+        table.rows.clear();
+    }
+    Question { id: "gateway", title: "A gateway, or the server itself", sentences: told, table }
+}
+
+/// gRPC where the port serves JSON too, beside gRPC on a port of its own.
+pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&[
+        "Message",
+        "Shared, median",
+        "Alone, median",
+        "÷",
+        "",
+        "Shared, calls/s",
+        "Alone, calls/s",
+        "÷",
+        "",
+    ]);
+    let mut told = Vec::new();
+    for shape in super::sizes::shapes(results) {
+        let case = Case::plain(shape);
+        let shared = cells.at(&Way::reference(), case);
+        let Some((shared, alone)) = shared.zip(cells.at(&Way::alone(), case)) else { continue };
+        let (latency, rate) = (cells.latency_ratio(shared, alone), cells.rate_ratio(shared, alone));
+        let per_s = |cell: &Cell| cell.rate.as_ref().map(|rate| rate.per_s);
+        let mut row = vec![
+            Field::words(title(shape)),
+            Field::figure(shared.p50(), time),
+            Field::figure(alone.p50(), time),
+        ];
+        row.extend(compared(latency));
+        row.extend([Field::figure(per_s(shared), count), Field::figure(per_s(alone), count)]);
+        row.extend(compared(rate));
+        table.rows.push(row);
+        if let Some(ratio) = rate.ratio {
+            told.push(format!(
+                "With {}, a port that speaks JSON too takes {} as many calls of gRPC as one that does not ({}).",
+                title(shape),
+                ratio_text(ratio),
+                rate.verdict.name()
+            ));
+        }
+    }
+    Question { id: "port", title: "What the shared port costs gRPC", sentences: told, table }
+}

@@ -1,0 +1,79 @@
+//! From which message on it matters, and when JSON is as good.
+
+use super::super::case::{Case, title};
+use super::super::cells::Cells;
+use super::super::question::{Field, Grid, Question};
+use super::super::results::JsonResults;
+use super::super::way::Way;
+use crate::echo::{Protocol, Shape};
+use crate::figures::{count, ratio_text, time};
+use crate::load::verdict::Verdict;
+use crate::wording::enumerated;
+
+const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
+
+/// In the order of their sizes, the person first.
+pub(super) fn shapes(results: &JsonResults) -> Vec<Shape> {
+    let mut shapes: Vec<Shape> = Vec::new();
+    for result in &results.windows {
+        let case = result.window.case;
+        if case == Case::plain(case.shape) && !shapes.contains(&case.shape) {
+            shapes.push(case.shape);
+        }
+    }
+    shapes.sort_by_key(|shape| match shape {
+        Shape::Person => 0,
+        Shape::Strings { count, letters } => 1 + u64::from(*count) * u64::from(*letters),
+    });
+    shapes
+}
+
+pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table =
+        Grid::new(&["Message", "Protocol", "Median", "÷ gRPC", "", "Calls per second", "÷ gRPC", ""]);
+    let (mut alike, mut faster) = (Vec::new(), Vec::new());
+    for shape in shapes(results) {
+        let case = Case::plain(shape);
+        let Some(grpc) = cells.at(&Way::reference(), case) else { continue };
+        for protocol in [Protocol::Grpc].into_iter().chain(JSON) {
+            let Some(cell) = cells.at(&Way::ours(protocol), case) else { continue };
+            let latency = cells.latency_ratio(cell, grpc);
+            let rate = cells.rate_ratio(cell, grpc);
+            let is_grpc = protocol == Protocol::Grpc;
+            let verdict = |verdict: Verdict| match verdict {
+                Verdict::NotMeasured => String::new(),
+                _ if is_grpc => String::new(),
+                verdict => verdict.name().to_owned(),
+            };
+            let ratio = |ratio: Option<crate::statistics::Ratio>| match ratio.filter(|_| !is_grpc) {
+                Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
+                None => Field::figure(None, count),
+            };
+            table.rows.push(vec![
+                Field::words(title(shape)),
+                Field::words(protocol.title()),
+                Field::figure(cell.p50(), time),
+                ratio(latency.ratio),
+                Field::words(verdict(latency.verdict)),
+                Field::figure(cell.rate.as_ref().map(|rate| rate.per_s), count),
+                ratio(rate.ratio),
+                Field::words(verdict(rate.verdict)),
+            ]);
+            let named = || format!("{} with {}", protocol.title(), title(shape));
+            match latency.verdict {
+                Verdict::NoDifference if !is_grpc => alike.push(named()),
+                Verdict::Faster if !is_grpc => faster.push(named()),
+                _ => {}
+            }
+        }
+    }
+    let mut sentences = Vec::new();
+    sentences.push(match alike.as_slice() {
+        [] => "One call at a time, JSON is nowhere shown to take as long as gRPC, to 10 %.".to_owned(),
+        alike => format!("One call at a time, JSON is as good as gRPC, to 10 %: {}.", enumerated(alike)),
+    });
+    if !faster.is_empty() {
+        sentences.push(format!("It is faster: {}.", enumerated(&faster)));
+    }
+    Question { id: "sizes", title: "By the message: when JSON is as good", sentences, table }
+}

@@ -1,0 +1,105 @@
+//! The `thalweg.json/1` schema: everything a study of gRPC against a JSON API found, and where and how.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+
+use super::way::Way;
+use super::window::{Found, Window, WindowResult};
+use crate::cpus::CpuList;
+use crate::echo::Shape;
+use crate::load::StackInfo;
+use crate::stack::Stack;
+use crate::study::{self, LeftOut, Machine, Versions, WindowOutcome, timestamp};
+
+/// The schema's name and version: a field that changes its meaning raises the number.
+pub(crate) const JSON_SCHEMA: &str = "thalweg.json/1";
+
+/// Everything a study of gRPC against a JSON API found. Serialised, it is the schema `thalweg.json/1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JsonResults {
+    /// [`JSON_SCHEMA`].
+    pub(crate) schema: String,
+    /// When it began: RFC 3339, UTC.
+    pub(crate) started: String,
+    /// When the last figure was taken: RFC 3339, UTC.
+    pub(crate) ended: String,
+    /// How many windows the plan had; fewer in [`Self::windows`]: the study was cut short.
+    pub(crate) planned: usize,
+    /// Where it was measured.
+    pub(crate) machine: Machine,
+    /// With what.
+    pub(crate) versions: Versions,
+    /// How.
+    pub(crate) settings: Settings,
+    /// The stacks that were measured, ours first.
+    pub(crate) stacks: Vec<StackInfo>,
+    /// Stacks that were asked for and could not be had.
+    pub(crate) left_out: Vec<LeftOut<Stack>>,
+    /// In the order of measuring.
+    pub(crate) windows: Vec<WindowResult>,
+}
+
+/// How a study was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The arguments that repeat the study.
+    pub arguments: Vec<String>,
+    /// The message that the study is first about.
+    pub published: Shape,
+    /// The ways, in the order of tables.
+    pub ways: Vec<Way>,
+    /// Processors the client was kept on; `null` where there is one processor only.
+    pub client_cpus: Option<CpuList>,
+    /// Processors the server was kept on.
+    pub server_cpus: Option<CpuList>,
+}
+
+/// What there is to say of a study before it begins.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How it is made.
+    pub settings: Settings,
+    /// What is measured, ours first.
+    pub stacks: Vec<StackInfo>,
+    /// What was asked for and is not.
+    pub left_out: Vec<LeftOut<Stack>>,
+}
+
+impl JsonResults {
+    /// Of a study that begins now: without a figure yet.
+    pub fn begun(setup: Setup, planned: usize) -> Self {
+        let now = timestamp(SystemTime::now());
+        Self {
+            schema: JSON_SCHEMA.to_owned(),
+            started: now.clone(),
+            ended: now,
+            planned,
+            machine: Machine::this(),
+            versions: Versions::this(),
+            settings: setup.settings,
+            stacks: setup.stacks,
+            left_out: setup.left_out,
+            windows: Vec::new(),
+        }
+    }
+}
+
+impl study::Results<Window, Found> for JsonResults {
+    fn record(&mut self, window: &Window, outcome: WindowOutcome<Found>, now: SystemTime) {
+        self.ended = timestamp(now);
+        let (failed, load, usage) = match outcome {
+            Ok(found) => (None, Some(found.load), found.usage),
+            Err(reason) => (Some(reason), None, None),
+        };
+        self.windows.push(WindowResult { window: window.clone(), failed, load, usage });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.windows.iter().all(|window| window.load.is_none())
+    }
+
+    fn has_failures(&self) -> bool {
+        self.windows.iter().any(|window| window.failed.is_some())
+    }
+}

@@ -1,0 +1,158 @@
+//! A case measured once by one way, and what came of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::case::Case;
+use super::way::Way;
+use crate::figures::{count, time};
+use crate::load::{Measured, Usage};
+use crate::record::LoadResult;
+use crate::study;
+
+/// What a window takes besides driving: the client's process starts, connects, and ends what is in flight.
+const OVERHEAD: Duration = Duration::from_millis(60);
+/// What starting a server takes, at the most.
+const SERVER_STARTS: Duration = Duration::from_secs(3);
+
+/// A case measured once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// By which way.
+    pub(crate) way: Way,
+    /// What.
+    pub(crate) case: Case,
+    /// What for.
+    pub(crate) purpose: Purpose,
+    /// Which turn, from 0.
+    pub(crate) round: u32,
+    /// The way is measured beside itself: the noise floor.
+    #[serde(default)]
+    pub(crate) again: bool,
+    /// Calls under way at once.
+    pub(crate) in_flight: u32,
+    /// Driven before, ns.
+    pub(crate) warmup_ns: u64,
+    /// So long, or for so many calls.
+    pub(crate) length: Length,
+}
+
+/// How long a window is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Length {
+    /// ns.
+    Ns(u64),
+    Calls(u64),
+}
+
+/// What a window is measured for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Purpose {
+    /// One call at a time, from object to object, divided into its stages.
+    Latency,
+    /// As many calls as the server takes, by a client that encodes nothing.
+    Rate,
+    /// The first calls that a server ever sees: it is started for them.
+    Cold,
+    /// Calls that nothing is learnt from: a server with a compiler that works while it runs gets its time.
+    WarmUp,
+}
+
+/// What a window found.
+pub(crate) type Found = Measured;
+
+impl Window {
+    /// How long it drives, warm-up included, as far as one knows before.
+    pub(super) fn driven(&self) -> Duration {
+        let measured = match self.length {
+            Length::Ns(ns) => Duration::from_nanos(ns),
+            // Calls of half a millisecond, and what a network adds.
+            Length::Calls(calls) => {
+                (Duration::from_micros(500) + self.case.round_trip())
+                    * u32::try_from(calls).unwrap_or(u32::MAX)
+            }
+        };
+        Duration::from_nanos(self.warmup_ns) + measured
+    }
+}
+
+impl study::Window for Window {
+    fn total(&self) -> Duration {
+        let starts = if self.purpose == Purpose::Cold { SERVER_STARTS } else { Duration::ZERO };
+        OVERHEAD + starts + self.driven()
+    }
+
+    fn group(&self) -> String {
+        format!("{}, {}", self.case, self.purpose)
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let again = if self.again { ", beside itself" } else { "" };
+        write!(f, "{}: {}, {}{again}", self.case, self.way, self.purpose)
+    }
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Latency => "one call at a time",
+            Self::Rate => "as many calls as the server takes",
+            Self::Cold => "the first calls of a server",
+            Self::WarmUp => "warming up",
+        })
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LoadResult { rate_per_s, latency_ns, .. } = &self.load;
+        match latency_ns {
+            Some(latency) => write!(f, "{}/s, median {}", count(*rate_per_s), time(latency.p50 as f64)),
+            None => f.write_str("no call ended well"),
+        }
+    }
+}
+
+/// What a window came to, as it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct WindowResult {
+    pub(crate) window: Window,
+    /// Why there are no figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) failed: Option<String>,
+    /// What the client found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) load: Option<LoadResult>,
+    /// What both processes used meanwhile, as the kernel accounts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Usage>,
+}
+
+impl WindowResult {
+    /// What keeps the window out of every figure; `None` for a good one.
+    pub(crate) fn exclusion(&self) -> Option<String> {
+        match (&self.failed, &self.load) {
+            (Some(reason), _) => Some(reason.clone()),
+            (None, None) => Some("nothing was found".to_owned()),
+            (None, Some(load)) if load.error_count() > 0 => {
+                let errors = load.errors.iter().map(|(code, count)| format!("{count} {code}"));
+                Some(format!("calls failed: {}", errors.collect::<Vec<_>>().join(", ")))
+            }
+            (None, Some(load)) if load.messages == 0 => {
+                Some("nothing came to its end in the measured time".to_owned())
+            }
+            (None, Some(_)) => self.usage.and_then(|usage| usage.disturbance()),
+        }
+    }
+
+    /// What the client found, if it may be used.
+    pub(crate) fn good(&self) -> Option<&LoadResult> {
+        self.load.as_ref().filter(|_| self.exclusion().is_none())
+    }
+}

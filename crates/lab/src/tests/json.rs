@@ -1,0 +1,106 @@
+//! What a study of gRPC against a JSON API says of figures that are known.
+
+use super::sample::json;
+use crate::AnyResults;
+use crate::json::{Json, JsonAnalysis, JsonResults};
+use crate::report::Report;
+use crate::study::Study;
+
+fn analyse(results: &JsonResults) -> JsonAnalysis<'_> {
+    Json::analyse(results)
+}
+
+/// The text in a line, whatever was bound.
+fn text(results: &JsonResults) -> String {
+    let text = analyse(results).text().replace('\u{a0}', " ");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn check(words: &[&str]) {
+    let text = text(&json::quick());
+    for words in words {
+        assert!(text.contains(words), "it does not say `{words}`: {text}");
+    }
+}
+
+#[test]
+fn the_answer_is_by_what_factor() {
+    check(&[
+        "With 5 000 strings of 20 letters, a JSON API over HTTP/1.1 takes 2.0 × (2.0–2.0) as long as gRPC",
+        "with a small person, a JSON API over HTTP/1.1 takes as long as gRPC",
+    ]);
+}
+
+#[test]
+fn the_difference_is_told_step_by_step() {
+    check(&[
+        "JSON over HTTP/1.1 takes 503 µs longer than gRPC: +252 µs for the format: JSON in place of Protobuf, +50.2 µs \
+         for a route of its own in place of the method’s path and +201 µs for HTTP/1.1 in place of HTTP/2",
+        "Its bodies have 10 % more bytes.",
+    ]);
+}
+
+#[test]
+fn each_question_has_its_answer() {
+    check(&[
+        "JSON is as good as gRPC, to 10 %: JSON over HTTP/1.1 with a small person.",
+        "took more than 10 times the way’s median",
+        "MessagePack takes 0.80 × (0.80–0.80) as long as JSON by the same protocol",
+        "a call of JSON takes 5.0 × (5.0–5.0) by grpc-gateway and 5.0 × (5.0–5.0) by grpc-gateway:inside as long as at \
+         a server that transcodes itself",
+        "our server’s transcoded JSON takes 2.0 × (2.0–2.0) as many as axum (JSON over HTTP/1.1)",
+        "a port that speaks JSON too takes 1.000 × (1.000–1.000) as many calls of gRPC as one that does not (no \
+         difference)",
+        "(5 ms added round trip)",
+        "and the 100 after it take",
+    ]);
+}
+
+#[test]
+fn what_failed_is_no_figure_and_is_said() {
+    let mut results = json::quick();
+    for window in &mut results.windows {
+        if window.window.way.stack.name() == "axum" {
+            (window.load, window.usage) = (None, None);
+            window.failed = Some("it fell over".to_owned());
+        }
+    }
+    let analysis = analyse(&results);
+    let doubts: Vec<String> = analysis.doubts().iter().map(ToString::to_string).collect();
+    let doubts = doubts.join(" ");
+    assert!(doubts.contains("Not measured in") && doubts.contains("it fell over"), "{doubts}");
+    assert!(doubts.contains("spring: no Java here"), "{doubts}");
+    let text = text(&results);
+    assert!(!text.contains("as many as axum"), "{text}");
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+}
+
+#[test]
+fn nothing_measured_is_said_and_breaks_nothing() {
+    let mut results = json::quick();
+    results.windows.clear();
+    let analysis = analyse(&results);
+    assert_eq!(analysis.text(), "");
+    assert!(analysis.page().contains("Nothing was measured."));
+}
+
+#[test]
+fn results_survive_their_json_and_become_rows() {
+    let results = json::quick();
+    let again: JsonResults = serde_json::from_str(&serde_json::to_string(&results).unwrap()).unwrap();
+    // Figures lose their last digits on the way.
+    assert_eq!(again.windows.len(), results.windows.len());
+    assert!(again.windows.iter().zip(&results.windows).all(|(one, other)| one.window == other.window));
+    assert_eq!(text(&again), text(&results));
+    let csv = analyse(&results).csv();
+    assert_eq!(csv.lines().count(), 1 + results.windows.len());
+    let head = csv.lines().next().unwrap();
+    assert!(head.starts_with("server,protocol,message,round_trip_ns"), "{head}");
+    let condensed = AnyResults::Json(Box::new(results)).condensed().unwrap();
+    let condensed: serde_json::Value = serde_json::from_str(&condensed).unwrap();
+    let cells = condensed["cells"].as_array().unwrap();
+    let axum = cells.iter().find(|cell| {
+        cell["server"] == "axum" && cell["protocol"] == "json-http1" && cell["rate"].is_object()
+    });
+    assert_eq!(axum.unwrap()["rate"]["ours_over_it"]["verdict"], "faster");
+}

@@ -1,0 +1,111 @@
+//! A study of gRPC against a JSON API whose figures are made up: what each way takes is said in [`base_ns`].
+
+use std::time::{Duration, SystemTime};
+
+use crate::cpus::CpuAssignment;
+use crate::echo::{EchoWork, Looks, Protocol, STAGES, Shape};
+use crate::json::{JsonOptions, JsonResults, PUBLISHED, Settings, Setup, Way, our_ways, plan, ways_of};
+use crate::load::{Measured, ProcessUsage, StackInfo, Usage};
+use crate::record::{CallType, Connections, CpuTime, LaneRule, LoadSettings, Recorder, Run};
+use crate::stack::Stack;
+use crate::study::{LeftOut, Results};
+
+/// How long a call takes, by its message and its protocol.
+fn base_ns(way: &Way, shape: Shape) -> u64 {
+    let of_shape = if shape == PUBLISHED { 500_000 } else { 50_000 };
+    let of_protocol = match way.protocol {
+        Protocol::Grpc | Protocol::GrpcWebH2 => 10,
+        Protocol::GrpcWebHttp1 => 11,
+        Protocol::MsgpackH2 | Protocol::MsgpackHttp1 => 12,
+        Protocol::ConnectH2 | Protocol::ConnectHttp1 => 15,
+        Protocol::JsonH2 => 16,
+        // The person is as good by JSON.
+        Protocol::JsonHttp1 if shape == Shape::Person => 10,
+        Protocol::JsonHttp1 => 20,
+    };
+    let of_server = match way.stack.name() {
+        "thalweg" => 1,
+        "axum" => 2,
+        _ => 5,
+    };
+    of_shape * of_protocol * of_server / 10
+}
+
+/// Ours and three others, one of which cannot be had.
+pub(crate) fn quick() -> JsonResults {
+    let mut ways = our_ways();
+    let speaks = ["http1", "h2"].map(str::to_owned);
+    let others: Vec<Stack> =
+        ["axum", "grpc-gateway", "grpc-gateway:inside"].map(|name| name.parse().unwrap()).to_vec();
+    ways.extend(others.iter().flat_map(|stack| ways_of(stack, &speaks)));
+    let options = JsonOptions::quick(ways.clone(), Vec::new());
+    let plan = plan(&options).unwrap();
+    let info = |stack: Stack| StackInfo { version: format!("{stack} 1.0"), stack, settings: Vec::new() };
+    let setup = Setup {
+        settings: Settings {
+            arguments: ["lab", "json", "--quick"].map(str::to_owned).to_vec(),
+            published: PUBLISHED,
+            ways,
+            client_cpus: CpuAssignment::default().client_cpus.or_else(|| "0".parse().ok()),
+            server_cpus: "1".parse().ok(),
+        },
+        stacks: [Stack::ours()].into_iter().chain(others).map(info).collect(),
+        left_out: vec![LeftOut { what: "spring".parse().unwrap(), reason: "no Java here".to_owned() }],
+    };
+    let mut results = JsonResults::begun(setup, plan.windows.len());
+    "release".clone_into(&mut results.versions.build);
+    results.machine.load_average = 0.0;
+    for window in &plan.windows {
+        let network = window.case.round_trip_ns;
+        let afresh = if window.case.afresh { 100_000 } else { 0 };
+        let took = base_ns(&window.way, window.case.shape) + network + afresh;
+        let found = measured(&window.way, window.case.shape, took, u64::from(window.round));
+        results.record(window, Ok(found), SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000));
+    }
+    results
+}
+
+fn measured(way: &Way, shape: Shape, took_ns: u64, round: u64) -> Measured {
+    const CALLS: u64 = 100;
+    let mut recorder = Recorder::new();
+    for call in 0..CALLS {
+        // A window is a little slower than the one before it, and one call a spike.
+        let took = took_ns + took_ns * round / 200 + if call == 50 { 12 * took_ns } else { 0 };
+        recorder.record(took);
+        let part = took / STAGES.len() as u64;
+        let hidden = |name: &str| ["decode", "encode"].contains(&name);
+        recorder.divided(&STAGES.map(|name| (!hidden(name)).then_some(part)));
+        recorder.call();
+    }
+    let looks = Looks::Times;
+    let settings = LoadSettings {
+        target: String::new(),
+        call: CallType::Unary,
+        size_bytes: 0,
+        in_flight: 1,
+        connections: 1,
+        lanes: LaneRule::Fixed,
+        method: None,
+        echo: Some(EchoWork { shape, protocol: way.protocol, looks, gzip: false }),
+        warmup_ns: 0,
+        duration_ns: None,
+        total: Some(CALLS),
+        busy_poll_ns: 0,
+        cpus: None,
+    };
+    let bytes = CALLS * if way.protocol == Protocol::Grpc { 1000 } else { 1100 };
+    let mut load = recorder.finish(Run {
+        settings,
+        started: SystemTime::UNIX_EPOCH,
+        duration: Duration::from_nanos(CALLS * took_ns),
+        closed_loop: true,
+        bytes_sent: bytes,
+        bytes_received: bytes,
+        client_cpu: CpuTime::default(),
+        connections: Connections { asked: 1, established: Some(1) },
+        notes: Vec::new(),
+    });
+    load.first_call_ns = Some(20 * took_ns);
+    let used = ProcessUsage { user_ns: CALLS * took_ns / 4, ..ProcessUsage::default() };
+    Measured { load, usage: Some(Usage { window_ns: CALLS * took_ns, client: used, server: used }) }
+}
