@@ -49,6 +49,11 @@ impl PeersDirectory {
         Some(Self { path: checkout.join("target/peers"), checkout: Some(checkout) })
     }
 
+    /// This folder, or, if none is named, the one that is [found](Self::find).
+    pub fn named_or_found(path: Option<&Path>) -> Option<Self> {
+        path.map_or_else(Self::find, |path| Some(Self::at(path)))
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -156,7 +156,7 @@ impl CodecArgs {
     }
 
     fn directory(&self) -> Option<PeersDirectory> {
-        self.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)))
+        PeersDirectory::named_or_found(self.peers.as_deref())
     }
 
     fn options(&self) -> Options {

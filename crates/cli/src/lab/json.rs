@@ -129,8 +129,7 @@ impl JsonArgs {
             ways: our_ways(),
             left_out: Vec::new(),
         };
-        let directory =
-            self.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)));
+        let directory = PeersDirectory::named_or_found(self.peers.as_deref());
         if let Some(directory) = &directory {
             let names: Vec<String> = self.against.iter().map(|stack| stack.name().to_owned()).collect();
             build_missing(directory, &names)?;

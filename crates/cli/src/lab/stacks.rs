@@ -80,7 +80,7 @@ impl AgainstArgs {
     }
 
     fn directory(&self) -> Option<PeersDirectory> {
-        self.peers.as_ref().map_or_else(PeersDirectory::find, |path| Some(PeersDirectory::at(path)))
+        PeersDirectory::named_or_found(self.peers.as_deref())
     }
 }
 

@@ -126,6 +126,11 @@ impl Cell {
         self.latency.as_ref().map(|latency| latency.all.p50 as f64)
     }
 
+    /// Calls per second, as many as the server takes.
+    pub(crate) fn per_s(&self) -> Option<f64> {
+        self.rate.as_ref().map(|rate| rate.per_s)
+    }
+
     /// The mean of a stage, ns; 0 where the server does not show it apart from the way.
     pub(crate) fn stage(&self, name: &str) -> f64 {
         let stages = self.latency.iter().flat_map(|latency| &latency.stages);

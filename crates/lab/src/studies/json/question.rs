@@ -1,5 +1,11 @@
 //! An open question of the study, with its answer in words and its figures: what the page and the terminal show alike.
 
+use crate::figures::ratio_text;
+use crate::statistics::Ratio;
+
+/// In the place of a figure that there is not.
+const NONE: &str = "–";
+
 /// A question, its answer, and its figures.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Question {
@@ -37,8 +43,16 @@ impl Field {
         Self { text: text.into(), value: None }
     }
 
+    /// A ratio with its interval, which sorts by the ratio.
+    pub(crate) fn ratio(ratio: Option<Ratio>) -> Self {
+        Self {
+            text: ratio.map_or_else(|| NONE.to_owned(), ratio_text),
+            value: ratio.map(|ratio| ratio.ratio),
+        }
+    }
+
     /// A figure, or a dash where there is none.
     pub(crate) fn figure(value: Option<f64>, show: impl FnOnce(f64) -> String) -> Self {
-        Self { text: value.map_or_else(|| "–".to_owned(), show), value }
+        Self { text: value.map_or_else(|| NONE.to_owned(), show), value }
     }
 }

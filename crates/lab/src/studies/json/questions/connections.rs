@@ -7,7 +7,6 @@ use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::figures::{count, ratio_text, time};
-use crate::statistics::Ratio;
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
     let mut table = Grid::new(&[
@@ -70,20 +69,15 @@ pub(super) fn versions(results: &JsonResults, cells: &Cells) -> Question {
             let Some(over_h2) = cells.at(&way, case) else { continue };
             let latency = cells.latency_ratio(over_h2, over_http1).ratio;
             let rate = cells.rate_ratio(over_h2, over_http1).ratio;
-            let per_s = |cell: &super::super::cells::Cell| cell.rate.as_ref().map(|rate| rate.per_s);
-            let ratio = |ratio: Option<Ratio>| match ratio {
-                Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
-                None => Field::figure(None, time),
-            };
             table.rows.push(vec![
                 Field::words(title(shape)),
                 Field::words(way.stack.to_string()),
                 Field::figure(over_http1.p50(), time),
                 Field::figure(over_h2.p50(), time),
-                ratio(latency),
-                Field::figure(per_s(over_http1), count),
-                Field::figure(per_s(over_h2), count),
-                ratio(rate),
+                Field::ratio(latency),
+                Field::figure(over_http1.per_s(), count),
+                Field::figure(over_h2.per_s(), count),
+                Field::ratio(rate),
             ]);
             if way.stack.is_ours()
                 && let Some(rate) = rate

@@ -27,10 +27,7 @@ pub(super) fn messagepack(results: &JsonResults, cells: &Cells) -> Question {
                 Field::words(title(shape)),
                 Field::words(protocol.title()),
                 Field::figure(cell.p50(), time),
-                match ratio {
-                    Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
-                    None => Field::figure(None, time),
-                },
+                Field::ratio(ratio),
                 bytes(bodies.map(|bodies| bodies.0)),
                 bytes(bodies.map(|bodies| bodies.1)),
             ]);

@@ -26,10 +26,7 @@ pub(super) fn networks(results: &JsonResults, cells: &Cells) -> Question {
                 Field::words(cell.way.protocol.title()),
                 Field::figure(cell.p50(), time),
                 Field::figure(cell.latency.as_ref().map(|it| it.all.p99 as f64), time),
-                match ratio.filter(|_| cell.way != Way::reference()) {
-                    Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
-                    None => Field::figure(None, time),
-                },
+                Field::ratio(ratio.filter(|_| cell.way != Way::reference())),
             ]);
             if cell.way == Way::ours(Protocol::JsonHttp1)
                 && let Some(ratio) = ratio

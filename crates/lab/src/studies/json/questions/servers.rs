@@ -18,10 +18,7 @@ fn rated(cells: &Cells, shape: Shape) -> Vec<&Cell> {
 }
 
 fn compared(compared: Compared) -> [Field; 2] {
-    let figure = match compared.ratio {
-        Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
-        None => Field::figure(None, time),
-    };
+    let figure = Field::ratio(compared.ratio);
     [figure, Field::words(compared.verdict.name())]
 }
 
@@ -46,14 +43,13 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
             let ours = Way::ours(theirs.way.protocol);
             let Some(ours) = rated.iter().find(|cell| cell.way == ours) else { continue };
             let ratio = cells.rate_ratio(ours, theirs);
-            let per_s = |cell: &Cell| cell.rate.as_ref().map(|rate| rate.per_s);
             let cpu = |cell: &Cell| cell.rate.as_ref()?.cpu_ns.map(|cpu| cpu.1);
             let mut row = vec![
                 Field::words(title(shape)),
                 Field::words(theirs.way.protocol.title()),
                 Field::words(theirs.way.stack.to_string()),
-                Field::figure(per_s(theirs), count),
-                Field::figure(per_s(ours), count),
+                Field::figure(theirs.per_s(), count),
+                Field::figure(ours.per_s(), count),
             ];
             row.extend(compared(ratio));
             row.extend([Field::figure(cpu(theirs), time), Field::figure(cpu(ours), time)]);
@@ -98,10 +94,7 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
                 Field::words(cell.way.protocol.title()),
                 Field::figure(cell.p50(), time),
                 Field::figure(cell.latency.as_ref().map(|it| it.all.max as f64), time),
-                match ratio {
-                    Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
-                    None => Field::figure(None, time),
-                },
+                Field::ratio(ratio),
             ]);
             factors.extend(ratio.map(|ratio| format!("{} by {}", ratio_text(ratio), cell.way.stack)));
         }
@@ -139,14 +132,13 @@ pub(super) fn port(results: &JsonResults, cells: &Cells) -> Question {
         let shared = cells.at(&Way::reference(), case);
         let Some((shared, alone)) = shared.zip(cells.at(&Way::alone(), case)) else { continue };
         let (latency, rate) = (cells.latency_ratio(shared, alone), cells.rate_ratio(shared, alone));
-        let per_s = |cell: &Cell| cell.rate.as_ref().map(|rate| rate.per_s);
         let mut row = vec![
             Field::words(title(shape)),
             Field::figure(shared.p50(), time),
             Field::figure(alone.p50(), time),
         ];
         row.extend(compared(latency));
-        row.extend([Field::figure(per_s(shared), count), Field::figure(per_s(alone), count)]);
+        row.extend([Field::figure(shared.per_s(), count), Field::figure(alone.per_s(), count)]);
         row.extend(compared(rate));
         table.rows.push(row);
         if let Some(ratio) = rate.ratio {

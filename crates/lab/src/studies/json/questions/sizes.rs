@@ -6,8 +6,9 @@ use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
 use crate::echo::{Protocol, Shape};
-use crate::figures::{count, ratio_text, time};
+use crate::figures::{count, time};
 use crate::load::verdict::Verdict;
+use crate::statistics::Ratio;
 use crate::wording::enumerated;
 
 const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
@@ -45,17 +46,14 @@ pub(super) fn sizes(results: &JsonResults, cells: &Cells) -> Question {
                 _ if is_grpc => String::new(),
                 verdict => verdict.name().to_owned(),
             };
-            let ratio = |ratio: Option<crate::statistics::Ratio>| match ratio.filter(|_| !is_grpc) {
-                Some(ratio) => Field::figure(Some(ratio.ratio), |_| ratio_text(ratio)),
-                None => Field::figure(None, count),
-            };
+            let ratio = |ratio: Option<Ratio>| Field::ratio(ratio.filter(|_| !is_grpc));
             table.rows.push(vec![
                 Field::words(title(shape)),
                 Field::words(protocol.title()),
                 Field::figure(cell.p50(), time),
                 ratio(latency.ratio),
                 Field::words(verdict(latency.verdict)),
-                Field::figure(cell.rate.as_ref().map(|rate| rate.per_s), count),
+                Field::figure(cell.per_s(), count),
                 ratio(rate.ratio),
                 Field::words(verdict(rate.verdict)),
             ]);
