@@ -171,6 +171,7 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     let health = HealthReporter::new();
     health.set_serving::<BenchmarkServiceServer<BenchmarkWorker>>();
     health.set_serving::<TestServiceServer<InteropServer>>();
+    health.set_serving::<EchoServer<EchoWorker>>();
     let reflection =
         Reflection::builder().descriptors(proto::DESCRIPTORS).build().map_err(Failure::failed)?;
     let benchmark = BenchmarkServiceServer::new(BenchmarkWorker::working(args.work));
