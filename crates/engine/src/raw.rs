@@ -6,20 +6,49 @@
 //! and no task.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName, Method, Request, StatusCode, Uri, Version};
 use http_body::Frame;
 use thalweg_http2::fields::{FieldList, Indexing};
 
+use crate::connection_info::ConnectionInfo;
 use crate::encode::Encode;
 use crate::grpc::code;
 use crate::grpc::metadata::{self, MetadataTooLarge};
 use crate::grpc::percent;
 use crate::status::{Code, Status};
 use crate::{Chain, grpc::content_type};
+
+/// The head of a request, as it is.
+#[derive(Clone, Copy, Debug)]
+pub struct RawHead<'a> {
+    /// `:method`.
+    pub method: &'a Method,
+    /// Scheme, authority, path and query, as far as they are there.
+    pub uri: &'a Uri,
+    /// The version of HTTP.
+    pub version: Version,
+    /// All other fields.
+    pub headers: &'a HeaderMap,
+    /// What the request came by, where the server was set up to tell.
+    pub connection: Option<&'a Arc<ConnectionInfo>>,
+}
+
+impl RawHead<'_> {
+    /// A request with this head.
+    pub fn to_request<B>(&self, body: B) -> Request<B> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.version_mut() = self.version;
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
 
 /// What follows a body.
 #[derive(Clone, Debug, Default)]

@@ -33,6 +33,7 @@ pub use connections::servers;
 pub(crate) use connections::socket;
 pub use dispatch::{Handler, Router, ServerMethod, StreamingHandler};
 pub use draining::Draining;
+pub use handler_cost::HandlerCost;
 pub use local::{LocalAnswer, LocalCalls, LocalStream, LocalUnary};
 pub use raw::RawHandler;
 pub use respond::Answer;

@@ -71,6 +71,6 @@ pub use message::{
     Value,
 };
 pub use schema::{
-    Cardinality, Edition, EnumType, EnumValue, Field, File, Kind, MessageType, Method, Oneof, Problem,
-    Schema, SchemaError, Service, WellKnown,
+    Cardinality, Edition, EnumType, EnumValue, Field, File, Kind, MessageId, MessageType, Method, Oneof,
+    Problem, Schema, SchemaError, Service, WellKnown,
 };

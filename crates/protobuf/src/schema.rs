@@ -24,7 +24,7 @@ pub(crate) mod table;
 
 pub use error::{Problem, SchemaError};
 pub use features::Edition;
-pub use handles::{EnumType, EnumValue, Field, File, MessageType, Method, Oneof, Service};
+pub use handles::{EnumType, EnumValue, Field, File, MessageId, MessageType, Method, Oneof, Service};
 pub(crate) use key::Key;
 pub use kind::{Cardinality, Kind, WellKnown};
 pub use shared::Schema;

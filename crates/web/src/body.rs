@@ -74,11 +74,11 @@ impl Body {
 
     /// Has what comes of it come in its time, where that is not the byte stream's business. `has_length`: its head has
     /// said how long it is.
-    pub(crate) fn within(self, time: Option<Duration>, has_length: bool) -> Self {
+    pub(crate) fn within(self, time: Option<Duration>, has_length: impl FnOnce() -> bool) -> Self {
         match (self.0, time) {
             // What is there is in time.
             (Kind::Raw(body), Some(time)) if http_body::Body::size_hint(&body).exact().is_none() => {
-                Self(Kind::Timed(Box::new(Timed::new(body, time, has_length))))
+                Self(Kind::Timed(Box::new(Timed::new(body, time, has_length()))))
             }
             (kind, _) => Self(kind),
         }

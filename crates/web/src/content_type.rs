@@ -4,6 +4,10 @@
 ///
 /// A `charset` other than UTF-8 makes it one that nobody here reads.
 pub(crate) fn application(content_type: &[u8]) -> Option<&str> {
+    // What most say.
+    if content_type == b"application/json" {
+        return Some("json");
+    }
     let content_type = str::from_utf8(content_type).ok()?;
     let mut parts = content_type.split(';').map(str::trim_ascii);
     let (kind, subtype) = parts.next()?.split_once('/')?;

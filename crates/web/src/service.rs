@@ -39,19 +39,24 @@ mod enveloped;
 mod fallback;
 mod grpc;
 mod grpc_web;
+mod last_head;
 mod methods;
 mod pages;
 mod protocol;
 mod requests;
 mod response;
 mod transcoded;
+mod unary;
 
+use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method as Verb, Request, StatusCode, Version};
-use thalweg_engine::server::{LocalCalls, RawHandler};
-use thalweg_engine::{Code, ConnectionInfo};
+use http::{HeaderMap, HeaderValue, Method as Verb, Request, StatusCode, Uri, Version};
+use thalweg_engine::Code;
+use thalweg_engine::raw::RawHead;
+use thalweg_engine::server::{HandlerCost, LocalCalls, RawHandler};
 use thalweg_protobuf::Schema;
 
 pub use config::{Web, WebError};
@@ -64,11 +69,13 @@ use crate::content_type::{self, strip_prefix};
 use crate::cors::Cors;
 use crate::http1::limits::Http1Limits;
 use config::Protocols;
-use context::Context;
+use context::{Context, head_of};
 use fallback::Fallback;
+use last_head::LastHead;
 use methods::Method;
 use pages::Pages;
-use transcoded::{Found, Transcoded};
+use transcoded::{Found, Route, Transcoded};
+use unary::Form;
 
 /// Answers every request of HTTP that is not gRPC: calls by other protocols, pages, and what the user's own service is
 /// for. Clones are the same service.
@@ -122,20 +129,20 @@ impl WebService {
     /// Answers a request. The connection that it came by is in its extensions, as an `Arc<ConnectionInfo>`, if calls
     /// are to know it.
     pub fn call(&self, request: Request<Body>) -> ResponseFuture {
-        let shared = &*self.0;
-        let Some(cors) = &shared.cors else {
-            return shared.answer(request).unwrap_or_else(|request| shared.other(request));
-        };
-        if let Some(preflight) = cors.preflight(request.method(), request.headers())
-            && (shared.is_ours(request.uri().path()) || shared.fallback.is_none())
-        {
-            return ResponseFuture::ready(preflight.map(|()| Body::empty()));
-        }
-        let mut allowed = HeaderMap::new();
-        cors.allow(request.headers(), &mut allowed);
-        match shared.answer(request) {
-            Ok(answer) => answer.adding(allowed),
-            Err(request) => shared.other(request),
+        let read = self.0.read(&head_of(&request));
+        self.answer(read, request)
+    }
+
+    /// As [`call`](Self::call), of a request of one connection, whose last head is kept in `last`.
+    pub(crate) fn call_after(&self, request: Request<Body>, last: &LastCall) -> ResponseFuture {
+        let read = last.read(&head_of(&request), |head| self.0.read(head).0);
+        self.answer(ReadHead(read), request)
+    }
+
+    fn answer(&self, read: ReadHead, request: Request<Body>) -> ResponseFuture {
+        match read.0 {
+            Some(call) => call.begin(request.into_body()),
+            None => self.0.call(request),
         }
     }
 
@@ -149,60 +156,174 @@ impl WebService {
 }
 
 impl RawHandler for WebService {
+    type Head = ReadHead;
     type RequestBody = Body;
     type Body = Body;
     type Future = ResponseFuture;
 
+    fn read_head(&self, head: &RawHead<'_>) -> ReadHead {
+        self.0.read(head)
+    }
+
+    fn cost(read: &ReadHead) -> Option<&HandlerCost> {
+        read.0.as_ref().map(|call| call.form.cost())
+    }
+
     /// Over HTTP/2, whose driver knows no times for what is not gRPC.
-    fn start(&self, request: Request<Body>, connection: Option<&Arc<ConnectionInfo>>) -> ResponseFuture {
-        let has_length = request.headers().contains_key(CONTENT_LENGTH);
-        let mut request = request.map(|body| body.within(self.0.http1.request_timeout, has_length));
-        if let Some(connection) = connection {
+    fn start(&self, head: &RawHead<'_>, read: &ReadHead, body: Body) -> ResponseFuture {
+        let body = body.within(self.0.http1.request_timeout, || head.headers.contains_key(CONTENT_LENGTH));
+        if let Some(call) = &read.0 {
+            return call.begin(body);
+        }
+        let mut request = head.to_request(body);
+        if let Some(connection) = head.connection {
             request.extensions_mut().insert(Arc::clone(connection));
         }
-        self.call(request)
+        self.0.call(request)
     }
 }
 
+/// What the head of a request has said: all of it, if it is a unary call.
+pub struct ReadHead(Option<Arc<UnaryCall>>);
+
+impl fmt::Debug for ReadHead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadHead").field("is_unary", &self.0.is_some()).finish()
+    }
+}
+
+/// A unary call whose message is in the body of its request.
+pub(crate) struct UnaryCall {
+    form: Arc<dyn Form>,
+    /// What browsers are told.
+    added: HeaderMap,
+}
+
+impl UnaryCall {
+    fn begin(&self, body: Body) -> ResponseFuture {
+        let answer = unary::call(&self.form, body);
+        if self.added.is_empty() { answer } else { answer.adding(self.added.clone()) }
+    }
+}
+
+/// The unary call that the last head of a connection has said.
+pub(crate) type LastCall = LastHead<Arc<UnaryCall>>;
+
+/// What a request is, by its head.
+enum Which<'s> {
+    GrpcWeb(Option<&'s Arc<Method>>),
+    Grpc(Option<&'s Arc<Method>>, Option<Codec>),
+    /// A call of Connect's.
+    Connect(Cow<'s, Arc<Method>>),
+    Transcoded(&'s Transcoded, Route),
+    /// The path is a method's, and the body is no message of it.
+    Unsupported(Cow<'s, Arc<Method>>),
+    /// The path takes these.
+    MethodNotAllowed(HeaderValue),
+    /// A page, the fallback's, or nothing.
+    Other,
+}
+
 impl Shared {
+    /// Reads a head: a unary call needs no more than its message then.
+    fn read(&self, head: &RawHead<'_>) -> ReadHead {
+        // It may be a preflight request.
+        if self.cors.is_some() && *head.method == Verb::OPTIONS {
+            return ReadHead(None);
+        }
+        let form = match self.which(head) {
+            Which::Connect(method) if !method.is_streaming() => {
+                connect::form(&self.context, &method, self.protocols.requires_version, head)
+            }
+            Which::Transcoded(transcoded, route) => transcoded.form(&route, head),
+            _ => None,
+        };
+        ReadHead(form.map(|form| {
+            let mut added = HeaderMap::new();
+            if let Some(cors) = &self.cors {
+                cors.allow(head.headers, &mut added);
+            }
+            Arc::new(UnaryCall { form, added })
+        }))
+    }
+
+    /// Answers a request of any kind.
+    fn call(&self, request: Request<Body>) -> ResponseFuture {
+        let Some(cors) = &self.cors else { return self.answer(request) };
+        if let Some(preflight) = cors.preflight(request.method(), request.headers())
+            && (self.is_ours(request.uri().path()) || self.fallback.is_none())
+        {
+            return ResponseFuture::ready(preflight.map(|()| Body::empty()));
+        }
+        let mut allowed = HeaderMap::new();
+        cors.allow(request.headers(), &mut allowed);
+        match self.answer_own(request) {
+            Ok(answer) => answer.adding(allowed),
+            Err(request) => self.other(request),
+        }
+    }
+
+    fn answer(&self, request: Request<Body>) -> ResponseFuture {
+        self.answer_own(request).unwrap_or_else(|request| self.other(request))
+    }
+
     /// The answer to a call, or to what is a page of the server's own.
     ///
     /// # Errors
     /// The request, if it is neither.
     #[expect(clippy::result_large_err, reason = "what is no call goes on its way: it is no error")]
-    fn answer(&self, request: Request<Body>) -> Result<ResponseFuture, Request<Body>> {
-        let method = self.context.methods.get(request.uri().path());
-        let said = said(request.headers());
-        match said {
-            Said::GrpcWeb if self.protocols.grpc_web => {
-                return Ok(grpc_web::call(&self.context, &known(method, &request), request));
+    fn answer_own(&self, request: Request<Body>) -> Result<ResponseFuture, Request<Body>> {
+        match self.which(&head_of(&request)) {
+            Which::GrpcWeb(method) => {
+                Ok(grpc_web::call(&self.context, &known(method, request.uri()), request))
             }
-            Said::Grpc(codec) => return Ok(self.grpc(method, codec, request)),
+            Which::Grpc(method, codec) => Ok(self.grpc(method, codec, request)),
+            Which::Connect(method) => {
+                Ok(connect::call(&self.context, &method, self.protocols.requires_version, request))
+            }
+            Which::Transcoded(transcoded, route) => Ok(transcoded.call(&route, request)),
+            Which::Unsupported(method) => Ok(self.unsupported(&method, &request)),
+            Which::MethodNotAllowed(allow) => {
+                Ok(ResponseFuture::ready(pages::method_not_allowed(request.headers(), allow)))
+            }
+            Which::Other => {
+                match self.pages.find(request.method(), request.uri().path(), request.headers()) {
+                    Some(page) => Ok(ResponseFuture::ready(page)),
+                    None => Err(request),
+                }
+            }
+        }
+    }
+
+    fn which(&self, head: &RawHead<'_>) -> Which<'_> {
+        let method = self.context.methods.get(head.uri.path());
+        let said = said(head.headers);
+        match said {
+            Said::GrpcWeb if self.protocols.grpc_web => return Which::GrpcWeb(method),
+            Said::Grpc(codec) => return Which::Grpc(method, codec),
             Said::ConnectStream if self.protocols.connect => {
-                let method = known(method, &request);
-                return Ok(if method.is_streaming() {
-                    connect::call(&self.context, &method, self.protocols.requires_version, request)
+                let method = known(method, head.uri);
+                return if method.is_streaming() {
+                    Which::Connect(method)
                 } else {
-                    self.unsupported(&method, &request)
-                });
+                    Which::Unsupported(method)
+                };
             }
             _ => {}
         }
         if let Some(method) = method {
-            return Ok(self.at_method(method, said, request));
+            return self.at_method(method, said, head);
         }
-        if let Some(transcoded) = &self.transcoded {
-            match transcoded.find(request.method(), request.uri().path()) {
-                Found::Route(route) => return Ok(transcoded.call(&route, request)),
-                Found::MethodNotAllowed { allow } if self.fallback.is_none() => {
-                    return Ok(ResponseFuture::ready(pages::method_not_allowed(request.headers(), allow)));
-                }
-                Found::MethodNotAllowed { .. } | Found::Nothing => {}
+        match self
+            .transcoded
+            .as_ref()
+            .map(|transcoded| (transcoded, transcoded.find(head.method, head.uri.path())))
+        {
+            Some((transcoded, Found::Route(route))) => Which::Transcoded(transcoded, route),
+            Some((_, Found::MethodNotAllowed { allow })) if self.fallback.is_none() => {
+                Which::MethodNotAllowed(allow)
             }
-        }
-        match self.pages.find(request.method(), request.uri().path(), request.headers()) {
-            Some(page) => Ok(ResponseFuture::ready(page)),
-            None => Err(request),
+            Some((_, Found::MethodNotAllowed { .. } | Found::Nothing)) | None => Which::Other,
         }
     }
 
@@ -221,19 +342,19 @@ impl Shared {
         }
         match codec {
             Some(codec) if self.protocols.grpc_codecs => {
-                grpc::call(&self.context, &known(method, &request), codec, request)
+                grpc::call(&self.context, &known(method, request.uri()), codec, request)
             }
-            _ => self.unsupported(&known(method, &request), &request),
+            _ => self.unsupported(&known(method, request.uri()), &request),
         }
     }
 
     /// A request to the path of a method.
-    fn at_method(&self, method: &Arc<Method>, said: Said, request: Request<Body>) -> ResponseFuture {
-        let is_connect = self.is_connect(method, said, &request);
+    fn at_method<'s>(&'s self, method: &'s Arc<Method>, said: Said, head: &RawHead<'_>) -> Which<'s> {
+        let is_connect = self.is_connect(method, said, head);
         if let Some(transcoded) = &self.transcoded
-            && let Found::Route(route) = transcoded.find(request.method(), request.uri().path())
+            && let Found::Route(route) = transcoded.find(head.method, head.uri.path())
         {
-            let says_so = request.headers().contains_key(CONNECT_VERSION);
+            let says_so = head.headers.contains_key(CONNECT_VERSION);
             let is_annotations = route.is_annotated && !(is_connect && says_so);
             let is_json = match said {
                 Said::Message(Codec::Json) => true,
@@ -241,34 +362,33 @@ impl Shared {
                 _ => false,
             };
             if is_annotations || !is_connect && is_json {
-                return transcoded.call(&route, request);
+                return Which::Transcoded(transcoded, route);
             }
         }
         if is_connect {
-            return connect::call(&self.context, method, self.protocols.requires_version, request);
+            return Which::Connect(Cow::Borrowed(method));
         }
-        if *request.method() == Verb::POST {
-            return self.unsupported(method, &request);
+        if *head.method == Verb::POST {
+            return Which::Unsupported(Cow::Borrowed(method));
         }
         let may_get = self.protocols.connect && method.has_no_side_effects() && !method.is_streaming();
-        let allow = HeaderValue::from_static(if may_get { "GET, POST" } else { "POST" });
-        ResponseFuture::ready(pages::method_not_allowed(request.headers(), allow))
+        Which::MethodNotAllowed(HeaderValue::from_static(if may_get { "GET, POST" } else { "POST" }))
     }
 
     /// Whether it is a unary call of Connect's.
-    fn is_connect(&self, method: &Method, said: Said, request: &Request<Body>) -> bool {
+    fn is_connect(&self, method: &Method, said: Said, head: &RawHead<'_>) -> bool {
         if !self.protocols.connect || method.is_streaming() {
             return false;
         }
-        match *request.method() {
+        match *head.method {
             Verb::POST => {
                 let is_passed_on = self.protocols.requires_version
                     && said == Said::Message(Codec::Json)
                     && self.transcoded.is_some()
-                    && !request.headers().contains_key(CONNECT_VERSION);
+                    && !head.headers.contains_key(CONNECT_VERSION);
                 matches!(said, Said::Message(_)) && !is_passed_on
             }
-            Verb::GET => method.has_no_side_effects() && crate::connect::is_get(request.uri()),
+            Verb::GET => method.has_no_side_effects() && crate::connect::is_get(head.uri),
             _ => false,
         }
     }
@@ -313,8 +433,8 @@ impl Shared {
 const CONNECT_VERSION: &str = "connect-protocol-version";
 
 /// A method, which the server may not have.
-fn known(method: Option<&Arc<Method>>, request: &Request<Body>) -> Arc<Method> {
-    method.map_or_else(|| Arc::new(Method::unknown(request.uri().path())), Arc::clone)
+fn known<'s>(method: Option<&'s Arc<Method>>, uri: &Uri) -> Cow<'s, Arc<Method>> {
+    method.map_or_else(|| Cow::Owned(Arc::new(Method::unknown(uri.path()))), Cow::Borrowed)
 }
 
 fn said(headers: &HeaderMap) -> Said {

@@ -97,13 +97,16 @@ pub(crate) fn receive<'a>(fields: impl IntoIterator<Item = Field<'a>>) -> Result
 pub fn receive_foreign(headers: &HeaderMap, is_left_out: impl Fn(&str) -> bool) -> Result<HeaderMap, Status> {
     let mut received = Collector::default();
     for (name, value) in headers {
-        if !is_of_one_hop(name.as_str()) && !is_left_out(name.as_str()) {
-            received = received.with(&Field {
-                name: name.as_str().as_bytes(),
-                value: value.as_bytes(),
-                indexing: if value.is_sensitive() { Indexing::Never } else { Indexing::Literal },
-            })?;
+        let told = name.as_str();
+        if is_of_one_hop(told) || is_read_by_transport(told.as_bytes()) || is_left_out(told) {
+            continue;
         }
+        if !told.ends_with("-bin") {
+            received.append_value(name.clone(), Ok(value.clone()), value.is_sensitive())?;
+            continue;
+        }
+        let indexing = if value.is_sensitive() { Indexing::Never } else { Indexing::Literal };
+        received.append(&Field { name: told.as_bytes(), value: value.as_bytes(), indexing })?;
     }
     Ok(received.finish())
 }

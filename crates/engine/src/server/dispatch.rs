@@ -1,5 +1,6 @@
 //! The methods of a server, and the calls of them that one read has made ready.
 
+use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use crate::grpc::content_type;
 use crate::grpc::request::RequestHead;
 use crate::measure::Called;
 use crate::options::ServiceOptions;
+use crate::raw::RawHead;
 use crate::status::Status;
 
 /// Which method a request is for.
@@ -68,6 +70,9 @@ pub(super) enum HandlerKind {
 
 /// What runs requests as they are, whatever they are answered with.
 pub(super) trait RunRaw: RunUnary {
+    /// Has the handler read a head.
+    fn read_head(&self, head: &RawHead<'_>) -> HeadRead;
+
     /// Runs one whose end has not come yet.
     fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader);
 }
@@ -155,12 +160,34 @@ pub(super) struct Route {
     pub(super) as_it_is: Option<Box<HeadAsItIs>>,
 }
 
+/// What a handler has read in a head.
+pub(super) type HeadRead = Box<dyn Any + Send + Sync>;
+
 /// What a request's head says besides its fields.
 pub(super) struct HeadAsItIs {
     pub(super) verb: http::Method,
     pub(super) uri: http::Uri,
     /// Whether its body is gRPC's messages.
     pub(super) gathers: bool,
+    /// Whether its body is compressed, as a whole.
+    pub(super) is_compressed: bool,
+    pub(super) read: HeadRead,
+}
+
+impl HeadAsItIs {
+    /// The whole head, of which `fields` are the rest.
+    pub(super) fn head<'a>(&'a self, fields: &'a RequestHead) -> RawHead<'a> {
+        raw_head(&self.verb, &self.uri, fields)
+    }
+}
+
+pub(super) fn raw_head<'a>(
+    verb: &'a http::Method,
+    uri: &'a http::Uri,
+    fields: &'a RequestHead,
+) -> RawHead<'a> {
+    let connection = fields.connection.as_ref();
+    RawHead { method: verb, uri, version: http::Version::HTTP_2, headers: &fields.metadata, connection }
 }
 
 impl Called for Route {
@@ -200,11 +227,16 @@ impl Body {
     /// Whether reading it would keep the other calls of the connection waiting: it is large, or compressed.
     #[inline]
     pub(super) fn takes_long(&self, buffer: &[u8]) -> bool {
-        let bytes = match self {
-            Body::InPlace { start, len } => &buffer[*start..start + len],
-            Body::Gathered(wire) => wire,
+        let flag = match self {
+            Body::InPlace { start, len } => buffer[*start..start + len].first(),
+            Body::Gathered(wire) => wire.first(),
         };
-        bytes.len() > DECODED_AT_ONCE_MAX || bytes.first().is_some_and(|flag| *flag != 0)
+        self.is_large() || flag.is_some_and(|flag| *flag != 0)
+    }
+
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.len() > DECODED_AT_ONCE_MAX
     }
 
     /// In bytes.

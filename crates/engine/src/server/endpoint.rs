@@ -6,7 +6,7 @@ use http::HeaderMap;
 use thalweg_http2::{ErrorCode, Event, StreamId};
 
 use super::beside::Beside;
-use super::dispatch::{Batch, Body, HandlerKind, HeadAsItIs, ReadyCall, Route, Router, ServerMethod};
+use super::dispatch::{self, Batch, Body, HandlerKind, HeadAsItIs, ReadyCall, Route, Router, ServerMethod};
 use super::http_answer::HttpAnswer;
 use super::respond::{self, FixedHead, Reply};
 use super::streaming_call::StreamingCall;
@@ -465,19 +465,24 @@ fn route_as_it_is(
 ) -> Result<Route, Status> {
     let metadata = metadata::receive_as_they_are(head.iter())?;
     let gathers = raw::is_grpc(&metadata);
+    let is_compressed = metadata.contains_key(http::header::CONTENT_ENCODING);
     let received = RequestHead::new(metadata, None, info.cloned());
     let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
     let verb = http::Method::from_bytes(head.method().unwrap_or_default());
     let verb = verb.map_err(|_| Status::internal("the request's :method can't be read"))?;
     let uri =
         uri(head).map_err(|error| Status::internal(format!("the request's URI can't be read: {error}")))?;
+    let HandlerKind::Raw(handler) = &method.handler.0 else {
+        return Err(Status::internal("the method takes no requests as they are"));
+    };
+    let read = handler.read_head(&dispatch::raw_head(&verb, &uri, &received));
     Ok(Route {
         method: Arc::clone(method),
         head: received,
         outgoing: Outgoing::default(),
         answer_head: if gathers { &respond::GRPC_HEAD } else { &respond::FAILED_HEAD },
         metadata_len: u32::try_from(metadata_len).unwrap_or(u32::MAX),
-        as_it_is: Some(Box::new(HeadAsItIs { verb, uri, gathers })),
+        as_it_is: Some(Box::new(HeadAsItIs { verb, uri, gathers, is_compressed, read })),
     })
 }
 

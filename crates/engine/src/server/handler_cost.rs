@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// which one in thirty takes 20 ms is as slow for the others as one that always takes 700 µs. A pause of the machine
 /// moves the mean a little, and a method that has become quick comes back.
 #[derive(Debug, Default)]
-pub(super) struct HandlerCost {
+pub struct HandlerCost {
     /// Of the last calls, in ns. Calls of several threads may overwrite each other's note: it is a tendency.
     mean_ns: AtomicU64,
 }

@@ -50,8 +50,17 @@ impl LocalCalls {
 
     /// Calls the method at `path`, `/package.Service/Method`, with one message, for an answer of one message. The
     /// handler begins here, and goes on where what this returns is polled.
-    pub fn call_unary(&self, path: &str, head: RequestHead, message: Bytes) -> LocalUnary {
-        let (method, measure) = self.find(path, &head);
+    pub fn call_unary(&self, path: &str, head: &RequestHead, message: Bytes) -> LocalUnary {
+        let (method, measure) = self.find(path, head);
+        match method {
+            Ok(method) => LocalUnary::start(&method, head, message, measure),
+            Err(status) => LocalUnary::failed(status, &measure),
+        }
+    }
+
+    /// As [`call_unary`](Self::call_unary), of a method that is known: one of [`methods`](Self::methods).
+    pub fn call_method(&self, method: &Arc<ServerMethod>, head: &RequestHead, message: Bytes) -> LocalUnary {
+        let measure = self.measure(&method.name, Some(method), head);
         LocalUnary::start(method, head, message, measure)
     }
 
@@ -74,7 +83,15 @@ impl LocalCalls {
 
     fn find(&self, path: &str, head: &RequestHead) -> (Result<Arc<ServerMethod>, Status>, CallMeasure) {
         let found = self.router.find(path.as_bytes());
-        let method = found.as_ref().ok();
+        let measure = self.measure(path, found.as_ref().ok(), head);
+        if let Err(status) = &found {
+            measure.refused(status);
+        }
+        (found, measure)
+    }
+
+    /// Counts a call, which begins.
+    fn measure(&self, path: &str, method: Option<&Arc<ServerMethod>>, head: &RequestHead) -> CallMeasure {
         let unbegun = || {
             if method.is_some_and(|method| method.is_streaming()) {
                 return None;
@@ -84,10 +101,7 @@ impl LocalCalls {
         };
         let measure = self.measure.call(method.map(|method| &method.name), unbegun);
         measure.count();
-        if let Err(status) = &found {
-            measure.refused(status);
-        }
-        (found, measure)
+        measure
     }
 }
 

@@ -10,26 +10,30 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::Response;
 use http::response::Parts;
-use http::{Request, Response};
 use thalweg_http2::ErrorCode;
 use tokio::time::Instant;
 
-use super::dispatch::{Batch, Handler, HandlerKind, ReadyCall, Route, RunRaw, RunUnary, ServerMethod};
+use super::dispatch::{
+    Batch, Body, Handler, HandlerKind, HeadRead, ReadyCall, Route, RunRaw, RunUnary, ServerMethod,
+};
+use super::handler_cost::HandlerCost;
 use super::local::LocalFuture;
 use super::respond::{self, Answer, NO_METADATA, RawAnswer, Reply};
 use super::task::CallTask;
 use super::unary::no_future;
 use crate::connection::{Connection, Outgoing, RawBody, RawReader, SendLoop, SendOutcome};
-use crate::connection_info::ConnectionInfo;
 use crate::grpc::request::RequestHead;
 use crate::measure::CallMeasure;
 use crate::options::ServiceOptions;
-use crate::raw::{Front, OutgoingBody, Piece, Pieces, Trailers};
+use crate::raw::{Front, OutgoingBody, Piece, Pieces, RawHead, Trailers};
 use crate::status::{Code, Status};
 
 /// What answers requests as they are.
 pub trait RawHandler: Send + Sync + 'static {
+    /// What the head of a request says to this handler.
+    type Head: Send + Sync + 'static;
     /// The body of a request, made of what a connection receives.
     type RequestBody: From<RawBody>;
     /// The body of an answer. An error of it resets the stream.
@@ -37,12 +41,18 @@ pub trait RawHandler: Send + Sync + 'static {
     /// An answer that is to come.
     type Future: Future<Output = Response<Self::Body>> + Send + 'static;
 
-    /// Begins to answer a request. `connection` is told where the server was set up to.
-    fn start(
-        &self,
-        request: Request<Self::RequestBody>,
-        connection: Option<&Arc<ConnectionInfo>>,
-    ) -> Self::Future;
+    /// Reads the head of a request. What it comes to is kept for the next requests of the connection: heads that are
+    /// equal are read once. The connection is locked meanwhile: no more is done than to look at the head.
+    fn read_head(&self, head: &RawHead<'_>) -> Self::Head;
+
+    /// Where it is noted how long the handler keeps the processor for such requests: those of which it is long get
+    /// tasks of their own. `None`: with all that have no other place.
+    fn cost(_: &Self::Head) -> Option<&HandlerCost> {
+        None
+    }
+
+    /// Begins to answer a request with this head.
+    fn start(&self, head: &RawHead<'_>, read: &Self::Head, body: Self::RequestBody) -> Self::Future;
 }
 
 impl Handler {
@@ -67,15 +77,17 @@ enum Polled<B> {
 }
 
 impl<H: RawHandler> Runner<H> {
-    fn start(&self, route: &Route, body: RawBody) -> H::Future {
-        let mut request = Request::new(H::RequestBody::from(body));
-        if let Some(head) = &route.as_it_is {
-            *request.method_mut() = head.verb.clone();
-            *request.uri_mut() = head.uri.clone();
-        }
-        *request.version_mut() = http::Version::HTTP_2;
-        *request.headers_mut() = route.head.metadata.clone();
-        self.0.start(request, route.head.connection.as_ref())
+    fn start(&self, route: &Route, body: RawBody) -> Option<H::Future> {
+        let as_it_is = route.as_it_is.as_deref()?;
+        // It is this handler that has read it.
+        let read = as_it_is.read.downcast_ref::<H::Head>()?;
+        Some(self.0.start(&as_it_is.head(&route.head), read, body.into()))
+    }
+
+    /// What the handler takes for such requests.
+    fn cost(route: &Route) -> &HandlerCost {
+        let read = route.as_it_is.as_deref().and_then(|head| head.read.downcast_ref::<H::Head>());
+        read.and_then(H::cost).unwrap_or(&route.method.cost)
     }
 
     /// Takes one request as far as it goes at once.
@@ -88,8 +100,8 @@ impl<H: RawHandler> Runner<H> {
         takes_long: bool,
         answer: &mut Option<RawAnswer>,
     ) -> Result<Polled<H::Body>, Status> {
-        place.set(Some(self.start(route, RawBody::whole(body, Trailers::None))));
-        let cost = &route.method.cost;
+        place.set(self.start(route, RawBody::whole(body, Trailers::None)));
+        let cost = Self::cost(route);
         if takes_long || !cost.is_quick() {
             return Ok(Polled::Running);
         }
@@ -110,18 +122,18 @@ impl<H: RawHandler> Runner<H> {
     /// Runs what is not ready.
     fn spawn(
         connection: &Arc<Connection>,
-        method: &Arc<ServerMethod>,
+        route: &Arc<Route>,
         reply: Reply,
         request_len: usize,
         mut running: Running<H>,
     ) {
-        let (shared, method) = (Arc::clone(connection), Arc::clone(method));
+        let (shared, route) = (Arc::clone(connection), Arc::clone(route));
         let call = async move {
             let response = poll_fn(|cx| {
                 let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
                 let mut clock = Instant::now();
                 let polled = future.poll(cx);
-                method.cost.note(&mut clock);
+                Self::cost(&route).note(&mut clock);
                 polled
             })
             .await;
@@ -224,7 +236,7 @@ impl<H: RawHandler> RunUnary for Runner<H> {
         // One place in memory for all futures that are ready at once.
         let mut place: Running<H> = no_future();
         while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
-            let (takes_long, request_len) = (body.takes_long(batch.buffer), body.len());
+            let (takes_long, request_len) = (takes_long(&route, &body, batch.buffer), body.len());
             let body = Bytes::from(body.into_owned(batch.buffer));
             let mut answer = None;
             let attempt =
@@ -248,7 +260,7 @@ impl<H: RawHandler> RunUnary for Runner<H> {
                 }
                 Ok(Ok(Polled::Running)) => {
                     let running = std::mem::replace(&mut place, no_future());
-                    Self::spawn(batch.connection, &route.method, reply, request_len, running);
+                    Self::spawn(batch.connection, &route, reply, request_len, running);
                 }
                 Ok(Err(status)) => reset(batch.connection, &reply, &status),
                 Err(_) => {
@@ -260,13 +272,27 @@ impl<H: RawHandler> RunUnary for Runner<H> {
     }
 }
 
+/// Whether reading a request would keep the other calls of the connection waiting.
+fn takes_long(route: &Route, body: &Body, buffer: &[u8]) -> bool {
+    match &route.as_it_is {
+        // Each message says whether it is compressed.
+        Some(head) if head.gathers => body.takes_long(buffer),
+        Some(head) => body.is_large() || head.is_compressed,
+        None => false,
+    }
+}
+
 impl<H: RawHandler> RunRaw for Runner<H> {
+    fn read_head(&self, head: &RawHead<'_>) -> HeadRead {
+        Box::new(self.0.read_head(head))
+    }
+
     fn begin(&self, connection: &Arc<Connection>, route: &Arc<Route>, reply: Reply, body: RawReader) {
         let body = RawBody::reader(Box::new(body));
         if let Ok(future) = catch_unwind(AssertUnwindSafe(|| self.start(route, body))) {
             let mut running: Running<H> = no_future();
-            running.set(Some(future));
-            Self::spawn(connection, &route.method, reply, 0, running);
+            running.set(future);
+            Self::spawn(connection, route, reply, 0, running);
         } else {
             let mut state = connection.lock();
             respond::send_status(&mut state, &reply, &Status::panicked());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, VARY};
 use http::{HeaderMap, StatusCode};
 use thalweg_http2::{Block, ErrorCode, FieldList, FixedFields, Indexing, StreamId};
 
@@ -219,6 +219,40 @@ pub(super) static FAILED_HEAD: LazyLock<FixedHead> = LazyLock::new(|| {
     FixedFields::new(fields)
 });
 
+/// What answers of JSON say: that alone, or that there may be other encodings of it.
+static JSON_HEADS: LazyLock<[FixedHead; 2]> = LazyLock::new(|| {
+    [false, true].map(|varies| {
+        let mut fields = FieldList::new();
+        fields.push(b":status", b"200", Indexing::Insert);
+        fields.push(b"content-type", JSON, Indexing::Insert);
+        if varies {
+            fields.push(b"vary", ACCEPT_ENCODING, Indexing::Insert);
+        }
+        FixedFields::new(fields)
+    })
+});
+
+const JSON: &[u8] = b"application/json";
+const ACCEPT_ENCODING: &[u8] = b"accept-encoding";
+
+/// The head of an answer that is like many others.
+fn common_head(status: StatusCode, headers: &HeaderMap) -> Option<&'static FixedHead> {
+    if status != StatusCode::OK || headers.len() > 2 {
+        return None;
+    }
+    let mut fields = headers.iter();
+    let (name, value) = fields.next()?;
+    if *name != CONTENT_TYPE || value.as_bytes() != JSON {
+        return None;
+    }
+    match fields.next() {
+        None => Some(&JSON_HEADS[0]),
+        Some((name, value)) => {
+            (*name == VARY && value.as_bytes() == ACCEPT_ENCODING).then_some(&JSON_HEADS[1])
+        }
+    }
+}
+
 /// A whole answer that is sent as it is.
 pub(super) struct RawAnswer {
     pub(super) status: StatusCode,
@@ -266,15 +300,20 @@ pub(super) fn send_head_as_it_is(
     headers: &HeaderMap,
     end_stream: bool,
 ) -> bool {
-    let mut fields = FieldList::new();
     // How much that is, who answers has to know.
     let size_max = state.http2.header_list_max();
-    if let Err(error) = raw::emit_head(status, headers, size_max, &mut fields) {
-        let status = raw::stated_failure(headers).unwrap_or_else(|| error.into());
-        send_status(state, reply, &status);
-        return false;
+    let common = common_head(status, headers).filter(|head| head.fields().size() <= size_max);
+    if common.is_some() {
+        send_block(state, reply, Block { fixed: common, extra: &NO_FIELDS }, end_stream);
+    } else {
+        let mut fields = FieldList::new();
+        if let Err(error) = raw::emit_head(status, headers, size_max, &mut fields) {
+            let status = raw::stated_failure(headers).unwrap_or_else(|| error.into());
+            send_status(state, reply, &status);
+            return false;
+        }
+        send_block(state, reply, Block { fixed: None, extra: &fields }, end_stream);
     }
-    send_block(state, reply, Block { fixed: None, extra: &fields }, end_stream);
     if let Some(call) = state.slot(reply.key).and_then(Slot::server) {
         call.head_sent = true;
     }

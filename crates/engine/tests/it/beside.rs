@@ -10,14 +10,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use http_body::Frame;
-use thalweg_engine::raw::{OutgoingBody, Trailers};
+use thalweg_engine::raw::{OutgoingBody, RawHead, Trailers};
 use thalweg_engine::server::{
     self, Answer, Beside, BoundServer, Handler, Http1, Http1Connection, RawHandler, Router, ServerConfig,
     ServerMethod, UnaryHandler,
 };
 use thalweg_engine::{
-    CallOptions, Channel, ChannelConfig, Code, ConnectionInfo, Encode, Envelope, ListenAddress, RawBody,
-    RequestHead, ServiceOptions, Status,
+    CallOptions, Channel, ChannelConfig, Code, Encode, Envelope, ListenAddress, RawBody, RequestHead,
+    ServiceOptions, Status,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -48,12 +48,15 @@ impl OutgoingBody for Whole {
 struct Says;
 
 impl RawHandler for Says {
+    type Head = ();
     type RequestBody = RawBody;
     type Body = Whole;
     type Future = std::future::Ready<Response<Whole>>;
 
-    fn start(&self, request: Request<RawBody>, _: Option<&Arc<ConnectionInfo>>) -> Self::Future {
-        let said = format!("{} {} beside", request.method(), request.uri().path());
+    fn read_head(&self, _: &RawHead<'_>) {}
+
+    fn start(&self, head: &RawHead<'_>, (): &(), _: RawBody) -> Self::Future {
+        let said = format!("{} {} beside", head.method, head.uri.path());
         std::future::ready(Response::new(Whole(Some(said.into()))))
     }
 }

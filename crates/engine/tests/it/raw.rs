@@ -12,10 +12,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body as _, Frame};
-use thalweg_engine::raw::OutgoingBody;
-use thalweg_engine::server::{self, Handler, RawHandler, Router, ServerConfig, ServerMethod};
+use thalweg_engine::raw::{OutgoingBody, RawHead};
+use thalweg_engine::server::{self, Handler, HandlerCost, RawHandler, Router, ServerConfig, ServerMethod};
 use thalweg_engine::{
-    CallOptions, Channel, ChannelConfig, Code, ConnectionInfo, ListenAddress, RawBody, ServiceOptions, Status,
+    CallOptions, Channel, ChannelConfig, Code, ListenAddress, RawBody, ServiceOptions, Status,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -117,6 +117,8 @@ struct Service {
     dropped: Arc<AtomicUsize>,
     /// Requests that came, and those of them that came whole.
     counts: Arc<[AtomicUsize; 2]>,
+    heads_read: Arc<AtomicUsize>,
+    busy_cost: Arc<HandlerCost>,
 }
 
 struct CountDrop(Arc<AtomicUsize>);
@@ -128,11 +130,22 @@ impl Drop for CountDrop {
 }
 
 impl RawHandler for Service {
+    type Head = Option<Arc<HandlerCost>>;
     type RequestBody = RawBody;
     type Body = Body;
     type Future = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-    fn start(&self, mut request: Request<RawBody>, _: Option<&Arc<ConnectionInfo>>) -> Self::Future {
+    fn read_head(&self, head: &RawHead<'_>) -> Self::Head {
+        self.heads_read.fetch_add(1, Ordering::SeqCst);
+        (head.uri.path() == "/busy").then(|| Arc::clone(&self.busy_cost))
+    }
+
+    fn cost(read: &Self::Head) -> Option<&HandlerCost> {
+        read.as_deref()
+    }
+
+    fn start(&self, head: &RawHead<'_>, _: &Self::Head, body: RawBody) -> Self::Future {
+        let mut request = head.to_request(body);
         let dropped = Arc::clone(&self.dropped);
         if request.uri().path() == "/count" {
             let is_whole = request.body_mut().take_whole().is_some();
@@ -173,6 +186,15 @@ impl RawHandler for Service {
                 }
                 "/fails" => *response.body_mut() = Body::Pieces(Pieces::of([b"some"]).then_fail()),
                 "/panics" => panic!("asked to"),
+                "/task" => {
+                    let seen = tokio::task::id().to_string();
+                    *response.body_mut() = Body::Pieces(Pieces::of([seen.as_bytes()]));
+                }
+                "/busy" => {
+                    std::thread::sleep(Duration::from_millis(50));
+                    let seen = tokio::task::id().to_string();
+                    *response.body_mut() = Body::Pieces(Pieces::of([seen.as_bytes()]));
+                }
                 "/waits" => {
                     let _guard = CountDrop(dropped);
                     std::future::pending::<()>().await;
@@ -330,6 +352,45 @@ async fn a_request_is_whole_whose_head_comes_with_all_the_others() {
         tokio::time::timeout(Duration::from_secs(20), all).await.expect("all requests");
     }
     assert_eq!(service.counts[1].load(Ordering::SeqCst), next);
+    assert_eq!(service.heads_read.load(Ordering::SeqCst), 1, "equal heads are read once");
+}
+
+/// The task that answers such a request: that of the connection, or one of its own.
+async fn task_of(channel: &Channel, path: &str, fields: [&'static str; 2], body: &[u8]) -> Vec<u8> {
+    let [content_type, encoding] = fields;
+    let mut asked = request(path, content_type, Pieces::of([body]));
+    if !encoding.is_empty() {
+        asked.headers_mut().insert("content-encoding", HeaderValue::from_static(encoding));
+    }
+    let answer = send(channel, asked).await.expect("an answer");
+    read(answer.into_body()).await.expect("a body").0.concat()
+}
+
+#[tokio::test]
+async fn what_takes_long_to_read_gets_a_task() {
+    const JSON: &str = "application/json";
+    let channel = serve(Service::default()).await;
+    let task = async |fields, body| task_of(&channel, "/task", fields, body).await;
+    let connections = task([JSON, ""], b"{}").await;
+    assert_eq!(task([JSON, ""], b"{}").await, connections);
+    assert_eq!(task([JSON, ""], b"").await, connections);
+    assert_eq!(task([GRPC, ""], b"\0\0\0\0\0").await, connections);
+    assert_ne!(task([GRPC, ""], b"\x01\0\0\0\x01a").await, connections, "a compressed message");
+    assert_ne!(task([JSON, "gzip"], b"{}").await, connections, "a compressed body");
+    assert_eq!(task([JSON, ""], b"{}").await, connections);
+}
+
+#[tokio::test]
+async fn what_keeps_the_processor_gets_tasks_and_what_does_not_stays() {
+    let channel = serve(Service::default()).await;
+    let task = async |path| task_of(&channel, path, ["text/plain", ""], b"a").await;
+    let connections = task("/task").await;
+    let mut is_busy_apart = false;
+    for _ in 0..10 {
+        is_busy_apart |= task("/busy").await != connections;
+        assert_eq!(task("/task").await, connections);
+    }
+    assert!(is_busy_apart);
 }
 
 #[tokio::test]

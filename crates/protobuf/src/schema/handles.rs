@@ -100,9 +100,19 @@ impl<'s> File<'s> {
     }
 }
 
+/// Which message of its schema it is: for who keeps it without the schema. See
+/// [`Schema::message_by_id`](super::Schema::message_by_id).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId(pub(super) u32);
+
 impl<'s> MessageType<'s> {
     pub(crate) fn index(self) -> u32 {
         self.index
+    }
+
+    /// Which it is: within this schema, and its clones.
+    pub fn id(self) -> MessageId {
+        MessageId(self.index)
     }
 
     /// The last part of the full name.

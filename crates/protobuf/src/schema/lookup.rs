@@ -1,6 +1,6 @@
 //! From names to handles.
 
-use super::handles::{EnumType, Field, File, MessageType, Method, Service};
+use super::handles::{EnumType, Field, File, MessageId, MessageType, Method, Service};
 use super::pool::Symbol;
 use super::shared::Schema;
 
@@ -11,6 +11,16 @@ impl Schema {
             Some(&Symbol::Message(index)) => Some(MessageType::new(self, index)),
             _ => None,
         }
+    }
+
+    /// The message that had this [`id`](MessageType::id) in this schema.
+    ///
+    /// # Panics
+    ///
+    /// It may, if it was in another.
+    pub fn message_by_id(&self, id: MessageId) -> MessageType<'_> {
+        assert!((id.0 as usize) < self.pool().messages.len(), "the id is of another schema");
+        MessageType::new(self, id.0)
     }
 
     /// The enum with this full name.

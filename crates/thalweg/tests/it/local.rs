@@ -312,7 +312,7 @@ async fn check(calls: &LocalCalls, channel: &Channel, path: &str, metadata: &[&s
     let stream = calls.call_stream(path, head_with(&metadata), messages(&requests));
     assert_eq!(Outcome::of_stream(stream).await, expected, "{said}");
     let [Raw(message)] = &requests[..] else { return };
-    let answer = soon(calls.call_unary(path, head_with(&metadata), message.clone())).await;
+    let answer = soon(calls.call_unary(path, &head_with(&metadata), message.clone())).await;
     let answered = Outcome::of_answer(answer);
     if expected.messages.len() == 1 && expected.failure.is_none() {
         assert_eq!(answered, expected, "{said}");
@@ -375,7 +375,7 @@ async fn check_all(server: impl Fn() -> ServerBuilder) {
         }
         // By a connection the message has left by then.
         let late = Outcome::by_connection(&channel, METHODS[0], Vec::new(), vec![raw("huge-trailers")]).await;
-        let answer = calls.call_unary(METHODS[0], head_with(&Vec::new()), "huge-trailers".into()).await;
+        let answer = calls.call_unary(METHODS[0], &head_with(&Vec::new()), "huge-trailers".into()).await;
         assert_eq!(Outcome::of_answer(answer).failure, late.failure);
         check(&calls, &channel, "/test.Orders/None", &[], &[b"a"]).await;
         check(&calls, &channel, "/test.None/None", &[], &[b"a"]).await;
@@ -415,7 +415,7 @@ async fn deadlines_fire() {
     let head = || RequestHead::new(http::HeaderMap::new(), Some(Duration::from_millis(20)), None);
     let late = (4, "the deadline of the call has passed: its handler was at work");
     for path in &METHODS[..3] {
-        let status = calls.call_unary(path, head(), "sleep".into()).await.expect_err("it sleeps");
+        let status = calls.call_unary(path, &head(), "sleep".into()).await.expect_err("it sleeps");
         assert_eq!(text(&status), late, "{path}");
         let mut stream = calls.call_stream(path, head(), messages(&[raw("sleep")]));
         assert_eq!(text(&stream.head().await.expect_err("it sleeps")), late, "{path}");
@@ -436,7 +436,10 @@ async fn deadlines_fire() {
     let too_late = (4, "the deadline of the call has passed: its request came too late");
     assert_eq!(text(&stream.head().await.expect_err("no request")), too_late);
     // In time.
-    assert_eq!(calls.call_unary(METHODS[0], head(), "yield".into()).await.expect("an echo").message, "yield");
+    assert_eq!(
+        calls.call_unary(METHODS[0], &head(), "yield".into()).await.expect("an echo").message,
+        "yield"
+    );
 }
 
 #[tokio::test]
@@ -446,7 +449,7 @@ async fn dropping_a_call_cancels_its_handler() {
     let head = || head_with(&Vec::new());
     for path in &METHODS[..3] {
         let before = orders.dropped.load(Ordering::SeqCst);
-        let mut call = Box::pin(calls.call_unary(path, head(), "sleep".into()));
+        let mut call = Box::pin(calls.call_unary(path, &head(), "sleep".into()));
         assert!(poll_once(call.as_mut()).is_none());
         assert_eq!(orders.dropped.load(Ordering::SeqCst), before);
         drop(call);
@@ -563,7 +566,7 @@ async fn answers_wait_for_their_reader() {
 async fn large_messages_are_not_copied() {
     let calls = local(Server::builder().add_service(Orders::default()));
     let sent = Bytes::from(vec![7; 100_000]);
-    let answer = calls.call_unary(METHODS[0], head_with(&Vec::new()), sent.clone()).await.expect("an echo");
+    let answer = calls.call_unary(METHODS[0], &head_with(&Vec::new()), sent.clone()).await.expect("an echo");
     assert_eq!((answer.message.as_ptr(), answer.message.len()), (sent.as_ptr(), sent.len()));
     let requests = items(vec![Ok(sent.clone())]);
     let echoed = Outcome::of_stream(calls.call_stream(METHODS[3], head_with(&Vec::new()), requests)).await;
@@ -574,7 +577,7 @@ async fn large_messages_are_not_copied() {
 fn a_call_without_a_wait_needs_no_runtime() {
     let calls = local(Server::builder().add_service(Orders::default()));
     let head = RequestHead::new(http::HeaderMap::new(), Some(Duration::from_secs(1)), None);
-    let mut call = Box::pin(calls.call_unary(METHODS[0], head, "hello".into()));
+    let mut call = Box::pin(calls.call_unary(METHODS[0], &head, "hello".into()));
     assert_eq!(poll_once(call.as_mut()).expect("it is ready").expect("an echo").message, "hello");
 }
 
@@ -589,7 +592,7 @@ async fn handlers_are_told_of_the_connection_that_there_was() {
     let calls = local(Server::builder().interceptor(told).add_service(Orders::default()));
     let info = thalweg::ConnectionInfo::new(Some("127.0.0.1:5".parse().expect("an address")), None);
     let head = RequestHead::new(http::HeaderMap::new(), None, Some(Arc::new(info)));
-    calls.call_unary(METHODS[0], head, "hello".into()).await.expect("an echo");
+    calls.call_unary(METHODS[0], &head, "hello".into()).await.expect("an echo");
 }
 
 #[test]
@@ -609,11 +612,11 @@ async fn calls_are_measured() {
     let recorded = Recorded::new();
     let calls = local(Server::builder().add_service(Orders::default()).metrics(recorded.metrics()));
     let head = || head_with(&Vec::new());
-    calls.call_unary(METHODS[0], head(), "12345".into()).await.expect("an echo");
-    calls.call_unary(METHODS[0], head(), "fail".into()).await.expect_err("asked to");
-    calls.call_unary(METHODS[0], head(), "panic".into()).await.expect_err("asked to");
-    drop(calls.call_unary(METHODS[0], head(), "sleep".into()));
-    calls.call_unary("/test.Orders/None", head(), "a".into()).await.expect_err("there is none");
+    calls.call_unary(METHODS[0], &head(), "12345".into()).await.expect("an echo");
+    calls.call_unary(METHODS[0], &head(), "fail".into()).await.expect_err("asked to");
+    calls.call_unary(METHODS[0], &head(), "panic".into()).await.expect_err("asked to");
+    drop(calls.call_unary(METHODS[0], &head(), "sleep".into()));
+    calls.call_unary("/test.Orders/None", &head(), "a".into()).await.expect_err("there is none");
     Outcome::of_stream(calls.call_stream(METHODS[0], head(), messages(&[raw("123")]))).await;
     Outcome::of_stream(calls.call_stream(METHODS[3], head(), messages(&[raw("a"), raw("bc")]))).await;
     Outcome::of_stream(calls.call_stream(METHODS[1], head(), messages(&[raw("a"), raw("bc")]))).await;
@@ -647,7 +650,7 @@ async fn calls_are_traced() {
     let spans = Spans::new();
     let calls = local(Server::builder().add_service(Orders::default()).traces(spans.traces()));
     let head = || head_with(&Vec::new());
-    calls.call_unary(METHODS[0], head(), "12345".into()).await.expect("an echo");
+    calls.call_unary(METHODS[0], &head(), "12345".into()).await.expect("an echo");
     check_spans(
         &spans,
         &["Recv.test.Orders.One Server OK", "  - Inbound message 0: 5", "  - Outbound message 0: 5"],

@@ -11,7 +11,7 @@ use super::limits::Http1Limits;
 use super::rewound::Rewound;
 use super::serve::serve_counted;
 use crate::body::Body;
-use crate::service::WebService;
+use crate::service::{LastCall, WebService};
 
 /// Has a service answer what comes by connections of HTTP/1.1.
 #[derive(Clone, Debug)]
@@ -36,11 +36,12 @@ impl Http1 for Connections {
         let (service, limits) = (service.clone(), limits.clone());
         Box::pin(async move {
             let Http1Connection { first, io, info, stop, requests, .. } = connection;
+            let last = LastCall::default();
             let answer = |mut request: Request<Body>| {
                 if let Some(info) = &info {
                     request.extensions_mut().insert(Arc::clone(info));
                 }
-                service.call(request)
+                service.call_after(request, &last)
             };
             serve_counted(Rewound::new(first, io), answer, &limits, stop, || requests.begin()).await;
         })

@@ -30,8 +30,8 @@ impl Call {
         self.method.write(self.codec, wire, &self.context.options)
     }
 
-    pub(super) fn unary(&self, head: RequestHead, message: Bytes) -> LocalUnary {
-        self.context.calls.call_unary(self.method.path(), head, message)
+    pub(super) fn unary(&self, head: &RequestHead, message: Bytes) -> LocalUnary {
+        self.method.call(&self.context.calls, head, message)
     }
 
     pub(super) fn stream<S>(&self, head: RequestHead, requests: S) -> LocalStream

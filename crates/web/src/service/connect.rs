@@ -1,22 +1,24 @@
 //! Connect, called.
 
 mod answer;
-mod unary;
+mod form;
 
 use std::sync::Arc;
 
 use http::Request;
-use thalweg_engine::RequestHead;
+use thalweg_engine::raw::RawHead;
+use thalweg_engine::{ConnectionInfo, RequestHead};
 
-use super::call::Call;
 use super::context::{Context, connection_of};
 use super::enveloped;
 use super::methods::Method;
 use super::response::ResponseFuture;
+use super::unary::{self, Form};
 use crate::body::Body;
-use crate::codec::{CODECS, Codec};
-use crate::connect::{Refusal, RequestReader, Rules, Shape, read_request};
+use crate::codec::CODECS;
+use crate::connect::{self, Refusal, RequestReader, Rules, Shape, read_request};
 use answer::Answer;
+use form::ConnectForm;
 
 /// Answers a request to a method, which is Connect's.
 pub(super) fn call(
@@ -25,12 +27,7 @@ pub(super) fn call(
     requires_version: bool,
     request: Request<Body>,
 ) -> ResponseFuture {
-    let rules = Rules {
-        codecs: &CODECS,
-        requires_version,
-        accepts: method.options().accept_compressed,
-        offers: method.offers(),
-    };
+    let rules = rules(method, requires_version);
     let connection = connection_of(&request);
     let (parts, body) = request.into_parts();
     let head = match read_request(&parts.method, &parts.uri, &parts.headers, &rules) {
@@ -38,18 +35,44 @@ pub(super) fn call(
         Ok(None) => return ResponseFuture::ready(Refusal::MethodNotAllowed.answer()),
         Err(refusal) => return ResponseFuture::ready(refusal.answer()),
     };
-    let codec = Codec::named(head.codec).unwrap_or(Codec::Proto);
-    let call = Call { context: Arc::clone(context), method: Arc::clone(method), codec };
+    if head.shape != Shape::Stream {
+        return unary::call(&unary_form(context, method, head, connection), body);
+    }
+    let answer = Answer::new(context, method, &head);
+    let reader = RequestReader::new(head.encoding, method.options().max_decoding_message_size);
     let asked = RequestHead::new(head.metadata, head.timeout, connection);
-    let answer =
-        Answer { call, is_get: matches!(head.shape, Shape::Get { .. }), encoding: head.answer_encoding };
-    match head.shape {
-        Shape::Stream => {
-            let size_max = method.options().max_decoding_message_size;
-            let reader = RequestReader::new(head.encoding, size_max);
-            enveloped::call(answer.call.clone(), asked, body, reader, answer)
-        }
-        Shape::Post => unary::call(answer, asked, head.encoding, body),
-        Shape::Get { message } => unary::call(answer, asked, head.encoding, Body::whole(message)),
+    enveloped::call(answer.call.clone(), asked, body, reader, answer)
+}
+
+/// The form of a unary call; `None` for what is refused.
+pub(super) fn form(
+    context: &Arc<Context>,
+    method: &Arc<Method>,
+    requires_version: bool,
+    head: &RawHead<'_>,
+) -> Option<Arc<dyn Form>> {
+    let rules = rules(method, requires_version);
+    let read = read_request(head.method, head.uri, head.headers, &rules).ok()??;
+    Some(unary_form(context, method, read, head.connection.cloned()))
+}
+
+fn unary_form(
+    context: &Arc<Context>,
+    method: &Arc<Method>,
+    head: connect::RequestHead<'_>,
+    connection: Option<Arc<ConnectionInfo>>,
+) -> Arc<dyn Form> {
+    let answer = Answer::new(context, method, &head);
+    let message = if let Shape::Get { message } = head.shape { Some(message) } else { None };
+    let asked = RequestHead::new(head.metadata, head.timeout, connection);
+    Arc::new(ConnectForm { answer, message, encoding: head.encoding, asked })
+}
+
+fn rules(method: &Method, requires_version: bool) -> Rules<'static> {
+    Rules {
+        codecs: &CODECS,
+        requires_version,
+        accepts: method.options().accept_compressed,
+        offers: method.offers(),
     }
 }

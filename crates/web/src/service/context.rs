@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::Request;
 use thalweg_engine::ConnectionInfo;
+use thalweg_engine::raw::RawHead;
 use thalweg_engine::server::LocalCalls;
 use thalweg_protobuf::{Schema, json};
 
@@ -57,7 +59,18 @@ impl fmt::Debug for Context {
     }
 }
 
+/// The head of a request, whose extensions have the connection that it came by.
+pub(crate) fn head_of<B>(request: &Request<B>) -> RawHead<'_> {
+    RawHead {
+        method: request.method(),
+        uri: request.uri(),
+        version: request.version(),
+        headers: request.headers(),
+        connection: request.extensions().get(),
+    }
+}
+
 /// The connection that a request came by, if that is told.
-pub(crate) fn connection_of<B>(request: &http::Request<B>) -> Option<Arc<ConnectionInfo>> {
+pub(crate) fn connection_of<B>(request: &Request<B>) -> Option<Arc<ConnectionInfo>> {
     request.extensions().get::<Arc<ConnectionInfo>>().cloned()
 }

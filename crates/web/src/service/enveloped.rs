@@ -39,7 +39,7 @@ async fn unary<E: Envelopes, P: Protocol>(
 ) -> Result<Response<Body>, Status> {
     let deadline = Deadline::after(head.timeout);
     let message = deadline.hold(Requests::new(body, envelopes, call.clone()).only()).await?;
-    let answer = call.unary(RequestHead { timeout: deadline.left(), ..head }, message).await?;
+    let answer = call.unary(&RequestHead { timeout: deadline.left(), ..head }, message).await?;
     let response = protocol.head(&answer.metadata)?;
     let message = call.write(answer.message)?;
     let mut out = Vec::new();

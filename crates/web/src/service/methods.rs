@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use thalweg_engine::server::{LocalCalls, ServerMethod};
-use thalweg_engine::{Code, Encoding, EncodingSet, ServiceOptions, Status};
-use thalweg_protobuf::{MessageType, Schema};
+use thalweg_engine::server::{HandlerCost, LocalCalls, LocalUnary, ServerMethod};
+use thalweg_engine::{Code, Encoding, EncodingSet, RequestHead, ServiceOptions, Status};
+use thalweg_protobuf::{MessageId, MessageType, Schema};
 
 use crate::codec::{Codec, CodecOptions};
 use crate::compression::Compression;
@@ -23,14 +23,16 @@ pub(crate) struct Method {
     /// None of one that the server does not have.
     served: Option<Arc<ServerMethod>>,
     types: Option<Types>,
+    /// How long its calls keep the processor that are not gRPC.
+    cost: HandlerCost,
 }
 
 /// What its descriptor says.
 #[derive(Debug)]
 struct Types {
     schema: Schema,
-    input: Box<str>,
-    output: Box<str>,
+    input: MessageId,
+    output: MessageId,
     has_no_side_effects: bool,
 }
 
@@ -40,11 +42,14 @@ impl Methods {
             let path: Box<str> = format!("/{}", served.name()).into();
             let types = schema.method(&path).map(|method| Types {
                 schema: schema.clone(),
-                input: method.input().full_name().into(),
-                output: method.output().full_name().into(),
+                input: method.input().id(),
+                output: method.output().id(),
                 has_no_side_effects: options::has_no_side_effects(method),
             });
-            (path.clone(), Arc::new(Method { path, served: Some(served), types }))
+            (
+                path.clone(),
+                Arc::new(Method { path, served: Some(served), types, cost: HandlerCost::default() }),
+            )
         };
         Methods(calls.methods().into_iter().map(method).collect())
     }
@@ -71,7 +76,7 @@ impl fmt::Debug for Method {
 impl Method {
     /// One that the server does not have: calls of it end with the status that says so.
     pub(crate) fn unknown(path: &str) -> Method {
-        Method { path: path.into(), served: None, types: None }
+        Method { path: path.into(), served: None, types: None, cost: HandlerCost::default() }
     }
 
     /// `/package.Service/Method`.
@@ -83,6 +88,18 @@ impl Method {
     pub(crate) fn options(&self) -> &ServiceOptions {
         static OF_UNKNOWN: LazyLock<ServiceOptions> = LazyLock::new(ServiceOptions::default);
         self.served.as_ref().map_or(&OF_UNKNOWN, |served| served.options())
+    }
+
+    pub(crate) fn cost(&self) -> &HandlerCost {
+        &self.cost
+    }
+
+    /// Calls it with one message, for one.
+    pub(crate) fn call(&self, calls: &LocalCalls, head: &RequestHead, message: Bytes) -> LocalUnary {
+        match &self.served {
+            Some(served) => calls.call_method(served, head, message),
+            None => calls.call_unary(&self.path, head, message),
+        }
     }
 
     /// Whether requests, answers or both are a stream.
@@ -120,7 +137,7 @@ impl Method {
         if codec == Codec::Proto {
             return Ok(message);
         }
-        codec.read(self.message_type(codec, |types| &types.input)?, message, options)
+        codec.read(self.message_type(codec, |types| types.input)?, message, options)
     }
 
     /// What a client gets for the wire bytes of an answer.
@@ -131,13 +148,13 @@ impl Method {
         if codec == Codec::Proto {
             return Ok(wire);
         }
-        let message_type = self.message_type(codec, |types| &types.output)?;
+        let message_type = self.message_type(codec, |types| types.output)?;
         codec.write(message_type, wire, options, self.options().max_encoding_message_size)
     }
 
-    fn message_type(&self, codec: Codec, name: fn(&Types) -> &str) -> Result<MessageType<'_>, Status> {
-        let types = self.types.as_ref();
-        types.and_then(|types| types.schema.message(name(types))).ok_or_else(|| self.undescribed(codec))
+    fn message_type(&self, codec: Codec, which: fn(&Types) -> MessageId) -> Result<MessageType<'_>, Status> {
+        let types = self.types.as_ref().ok_or_else(|| self.undescribed(codec))?;
+        Ok(types.schema.message_by_id(which(types)))
     }
 
     #[cold]

@@ -6,6 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use http::{HeaderMap, Response};
 
+use super::unary::Unary;
 use crate::body::Body;
 
 /// An answer that is to come; errors are answers, too. Dropping it cancels the call.
@@ -18,6 +19,7 @@ pub struct ResponseFuture {
 
 enum Answer {
     Ready(Box<Response<Body>>),
+    Unary(Unary),
     Running(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
     Given,
 }
@@ -29,6 +31,10 @@ impl ResponseFuture {
     }
 
     /// One that comes of a future.
+    pub(super) fn unary(call: Unary) -> Self {
+        Self { answer: Answer::Unary(call), added: None }
+    }
+
     pub(crate) fn of(answer: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
         Self { answer: Answer::Running(Box::pin(answer)), added: None }
     }
@@ -46,18 +52,18 @@ impl Future for ResponseFuture {
     type Output = Response<Body>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Body>> {
-        let mut answer = match std::mem::replace(&mut self.answer, Answer::Given) {
-            Answer::Ready(answer) => *answer,
-            Answer::Running(mut future) => {
-                let polled = future.as_mut().poll(cx);
-                if polled.is_pending() {
-                    self.answer = Answer::Running(future);
-                }
-                ready!(polled)
-            }
+        let this = &mut *self;
+        let mut answer = match &mut this.answer {
+            Answer::Unary(call) => ready!(Pin::new(call).poll(cx)),
+            Answer::Running(future) => ready!(future.as_mut().poll(cx)),
+            Answer::Ready(_) => match std::mem::replace(&mut this.answer, Answer::Given) {
+                Answer::Ready(answer) => *answer,
+                _ => return Poll::Pending,
+            },
             Answer::Given => return Poll::Pending,
         };
-        if let Some(added) = self.added.take() {
+        this.answer = Answer::Given;
+        if let Some(added) = this.added.take() {
             for (name, value) in added.iter() {
                 // There is room: it is a handful.
                 let _ = answer.headers_mut().try_append(name, value.clone());

@@ -5,6 +5,7 @@
 mod answers;
 mod call;
 mod failure;
+mod form;
 mod head;
 mod metadata;
 mod requests;
@@ -17,12 +18,16 @@ use std::sync::Arc;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Method, Request, Response};
 use http_body::Body as _;
+use thalweg_engine::RequestHead;
+use thalweg_engine::raw::RawHead;
 
-use super::context::Context;
+use super::context::{Context, head_of};
 use super::response::ResponseFuture;
+use super::unary::{self, Form};
 use crate::body::Body;
 use crate::transcoding::{self, RequestOptions, RoutePlace, Router, RulesError};
 use call::Call;
+use form::TranscodedForm;
 use target::{Routes, Target};
 
 /// The routes of all services that have descriptors.
@@ -76,20 +81,42 @@ impl Transcoded {
         }
     }
 
+    /// The form of a call with one message each way; `None` of any other, and of what is refused.
+    pub(super) fn form(&self, route: &Route, head: &RawHead<'_>) -> Option<Arc<dyn Form>> {
+        if self.is_streaming(route) {
+            return None;
+        }
+        // Whether there is a body is not known: what is refused for that is read again when it is.
+        let (call, asked) = Call::read(&self.0, route.place, head, true).ok()?;
+        Some(form(call, asked, head.method))
+    }
+
     /// Answers a request that was led to `route`.
     pub(super) fn call(&self, route: &Route, request: Request<Body>) -> ResponseFuture {
-        let (routes, place) = (Arc::clone(&self.0), route.place);
-        ResponseFuture::of(async move {
-            let is_head = *request.method() == Method::HEAD;
-            let (parts, body) = request.into_parts();
-            let answered = match Call::read(&routes, place, &parts, &body) {
-                Ok((call, head)) => call.answer(head, body).await,
-                Err(failure) => Err(failure),
-            };
-            let answer = answered.unwrap_or_else(|failure| failure.answer(&routes.context));
-            if is_head { without_body(answer) } else { answer }
-        })
+        let is_head = *request.method() == Method::HEAD;
+        let has_body = !request.body().is_end_stream();
+        match Call::read(&self.0, route.place, &head_of(&request), has_body) {
+            Err(failure) => ResponseFuture::ready(of_head(is_head, failure.answer(&self.0.context))),
+            Ok((call, asked)) if self.is_streaming(route) => ResponseFuture::of(async move {
+                let context = Arc::clone(&call.routes.context);
+                let answered = call.answer(asked, request.into_body()).await;
+                of_head(is_head, answered.unwrap_or_else(|failure| failure.answer(&context)))
+            }),
+            Ok((call, asked)) => {
+                let form = form(call, asked, request.method());
+                unary::call(&form, request.into_body())
+            }
+        }
     }
+
+    fn is_streaming(&self, route: &Route) -> bool {
+        let binding = &self.0.router.rules().bindings()[route.place.index];
+        binding.is_client_streaming() || binding.is_server_streaming()
+    }
+}
+
+fn form(call: Call, asked: RequestHead, method: &Method) -> Arc<dyn Form> {
+    Arc::new(TranscodedForm { call, asked, is_head: *method == Method::HEAD })
 }
 
 impl fmt::Debug for Transcoded {
@@ -108,8 +135,11 @@ fn allow(methods: &[&Method]) -> HeaderValue {
     HeaderValue::try_from(names.join(", ")).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// What HEAD is answered where GET were answered so.
-fn without_body(answer: Response<Body>) -> Response<Body> {
+/// What HEAD is answered where GET were answered so, and other methods are.
+fn of_head(is_head: bool, answer: Response<Body>) -> Response<Body> {
+    if !is_head {
+        return answer;
+    }
     let (mut head, body) = answer.into_parts();
     if let Some(len) = body.size_hint().exact() {
         head.headers.insert(CONTENT_LENGTH, len.into());

@@ -90,7 +90,8 @@ impl Request<'_, '_> {
         let request_body =
             RequestBody { binding: self.route.binding(), message: self.message, options: self.options };
         request_body.put(body, wire)?;
-        let is_mask_given = Query::new(self.message, self.route.binding(), self.options).put(query, wire)?;
+        let is_mask_given = !query.is_empty()
+            && Query::new(self.message, self.route.binding(), self.options).put(query, wire)?;
         if !is_mask_given {
             self.put_mask(body, wire)?;
         }

@@ -101,13 +101,16 @@ impl<'r, 'p> Route<'r, 'p> {
         let segments = self.binding.template().segments();
         // `**` stands for what is left when each other segment has one.
         let rest_at = segments.iter().position(|segment| *segment == Segment::Rest);
-        let len = if self.path == "/" { 0 } else { self.path.matches('/').count() };
+        let rest_len = || {
+            let len = if self.path == "/" { 0 } else { self.path.matches('/').count() };
+            (len + 1).saturating_sub(segments.len())
+        };
         Variables {
             templates: self.binding.template().variables().iter(),
             field_paths: self.binding.variables().iter(),
             path: self.path,
             rest_at: rest_at.unwrap_or(segments.len()),
-            rest_len: if rest_at.is_some() { (len + 1).saturating_sub(segments.len()) } else { 0 },
+            rest_len: rest_at.map_or(0, |_| rest_len()),
         }
     }
 }

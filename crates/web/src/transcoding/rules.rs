@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use http::Method;
 use thalweg_protobuf as protobuf;
 use thalweg_protobuf::wire::WireError;
-use thalweg_protobuf::{Field, Kind, MessageType, Schema, WellKnown};
+use thalweg_protobuf::{Field, Kind, MessageId, MessageType, Schema, WellKnown};
 use thiserror::Error;
 
 use super::http_body;
@@ -31,8 +31,8 @@ pub struct Binding {
     body: Body,
     response_body: Option<u32>,
     update_mask: Option<u32>,
-    input: Box<str>,
-    output: Box<str>,
+    input: MessageId,
+    output: MessageId,
     is_client_streaming: bool,
     is_server_streaming: bool,
     is_annotated: bool,
@@ -186,9 +186,9 @@ impl Rules {
     ///
     /// # Panics
     ///
-    /// For a binding of other rules, if the schema does not have its type.
+    /// For a binding of other rules, if their schema does not have so many.
     pub fn input(&self, binding: &Binding) -> MessageType<'_> {
-        self.schema.message(&binding.input).expect("the binding was made of this schema")
+        self.schema.message_by_id(binding.input)
     }
 
     /// What the server answers.
@@ -197,7 +197,7 @@ impl Rules {
     ///
     /// As [`Rules::input`].
     pub fn output(&self, binding: &Binding) -> MessageType<'_> {
-        self.schema.message(&binding.output).expect("the binding was made of this schema")
+        self.schema.message_by_id(binding.output)
     }
 }
 
@@ -332,8 +332,8 @@ impl Unchecked<'_> {
             body,
             response_body,
             update_mask,
-            input: input.full_name().into(),
-            output: output.full_name().into(),
+            input: input.id(),
+            output: output.id(),
             is_client_streaming: method.is_client_streaming(),
             is_server_streaming: method.is_server_streaming(),
             is_annotated,

@@ -35,30 +35,28 @@ enum Running {
 }
 
 impl LocalUnary {
-    /// Calls `method`, if it was found.
     pub(super) fn start(
-        method: Result<Arc<ServerMethod>, Status>,
-        head: RequestHead,
+        method: &Arc<ServerMethod>,
+        head: &RequestHead,
         message: Bytes,
         measure: CallMeasure,
     ) -> Self {
-        let failed = |measure: &CallMeasure, status: Status| {
-            measure.end(status.code());
-            Self(Running::Failed(status))
-        };
-        let method = match method {
-            Ok(method) => method,
-            Err(status) => return failed(&measure, status),
-        };
         if method.is_streaming() {
-            let stream = LocalStream::start(Ok(method), head, Box::pin(One(Some(message))), measure);
+            let requests = Box::pin(One(Some(message)));
+            let stream = LocalStream::start(Ok(Arc::clone(method)), head.clone(), requests, measure);
             return Self(Running::Stream(Box::new(Only::of(stream))));
         }
         let deadline = Deadline::after(head.timeout);
-        match run::start_unary(&method, &head, message, &measure) {
+        match run::start_unary(method, head, message, &measure) {
             Ok(future) => Self(Running::Handler { future, deadline, measure }),
-            Err(ending) => failed(&measure, answer::failure(ending)),
+            Err(ending) => Self::failed(answer::failure(ending), &measure),
         }
+    }
+
+    /// A call that ends before it has begun.
+    pub(super) fn failed(status: Status, measure: &CallMeasure) -> Self {
+        measure.end(status.code());
+        Self(Running::Failed(status))
     }
 }
 

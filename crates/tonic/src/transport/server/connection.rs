@@ -9,8 +9,9 @@ use std::task::{Context, Poll, Waker, ready};
 use crate::body::Body;
 use http::{Request, Response};
 use pin_project_lite::pin_project;
+use thalweg_engine::raw::RawHead;
 use thalweg_engine::server::{Handler, RawHandler, Router, ServerMethod};
-use thalweg_engine::{self as engine, ConnectionInfo, ServiceOptions};
+use thalweg_engine::{self as engine, ServiceOptions};
 use tonic::Status;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
@@ -63,12 +64,16 @@ where
         + Send
         + 'static,
 {
+    type Head = ();
     type RequestBody = Body;
     type Body = Body;
     type Future = Answer<S>;
 
-    fn start(&self, mut request: Request<Body>, connection: Option<&Arc<ConnectionInfo>>) -> Self::Future {
-        *request.extensions_mut() = (self.told)(connection);
+    fn read_head(&self, _: &RawHead<'_>) {}
+
+    fn start(&self, head: &RawHead<'_>, (): &(), body: Body) -> Self::Future {
+        let mut request = head.to_request(body);
+        *request.extensions_mut() = (self.told)(head.connection);
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // One that is not ready is asked again by what waits.
         match service.poll_ready(&mut Context::from_waker(Waker::noop())) {

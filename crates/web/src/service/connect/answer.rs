@@ -1,11 +1,16 @@
 //! How a request of Connect's is answered: [`Answer`].
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Response};
 use thalweg_engine::{Encoding, Status};
 
 use crate::body::Body;
-use crate::connect::Answering;
+use crate::codec::Codec;
+use crate::connect::{Answering, RequestHead, Shape};
 use crate::service::call::Call;
+use crate::service::context::Context;
+use crate::service::methods::Method;
 use crate::service::protocol::Protocol;
 
 /// How a request is answered.
@@ -16,6 +21,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    pub(super) fn new(context: &Arc<Context>, method: &Arc<Method>, head: &RequestHead<'_>) -> Answer {
+        let codec = Codec::named(head.codec).unwrap_or(Codec::Proto);
+        let call = Call { context: Arc::clone(context), method: Arc::clone(method), codec };
+        Answer { call, is_get: matches!(head.shape, Shape::Get { .. }), encoding: head.answer_encoding }
+    }
+
     pub(super) fn answering(&self, is_stream: bool) -> Answering<'_> {
         Answering {
             codec: self.call.codec.name(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Uri, request};
-use http_body::Body as _;
+use http::Uri;
+use thalweg_engine::raw::RawHead;
+use thalweg_engine::server::LocalUnary;
 use thalweg_engine::{Code, RequestHead, Status};
 use thalweg_protobuf::json::PrintError;
 
@@ -12,7 +13,6 @@ use super::failure::Failure;
 use super::head::Head;
 use super::metadata;
 use super::target::{Routes, Target};
-use crate::body::Body;
 use crate::transcoding::{Binding, Content, RoutePlace, request as to_request, response};
 
 /// A request that was led to a binding.
@@ -32,16 +32,25 @@ impl Call {
     pub(super) fn read(
         routes: &Arc<Routes>,
         place: RoutePlace,
-        parts: &request::Parts,
-        body: &Body,
+        head: &RawHead<'_>,
+        has_body: bool,
     ) -> Result<(Call, RequestHead), Failure> {
         let target = &routes.targets[place.index];
         let binding = &routes.router.rules().bindings()[place.index];
-        let head = Head::read(&parts.headers, target, binding, !body.is_end_stream())?;
-        let metadata = metadata::received(&parts.headers)?;
-        let timeout = metadata::timeout(&parts.headers)?;
-        let asked = RequestHead::new(metadata, timeout, parts.extensions.get().cloned());
-        Ok((Call { routes: Arc::clone(routes), place, uri: parts.uri.clone(), head }, asked))
+        let read = Head::read(head.headers, target, binding, has_body)?;
+        let metadata = metadata::received(head.headers)?;
+        let timeout = metadata::timeout(head.headers)?;
+        let asked = RequestHead::new(metadata, timeout, head.connection.cloned());
+        Ok((Call { routes: Arc::clone(routes), place, uri: head.uri.clone(), head: read }, asked))
+    }
+
+    /// Calls the method with one message, for one.
+    pub(super) fn unary(&self, asked: &RequestHead, message: Bytes) -> LocalUnary {
+        let calls = &self.routes.context.calls;
+        match &self.target().method {
+            Some(method) => method.call(calls, asked, message),
+            None => calls.call_unary(self.binding().path(), asked, message),
+        }
     }
 
     /// The wire bytes of a message, which has what path and query say if it is the first.

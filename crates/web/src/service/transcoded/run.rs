@@ -45,13 +45,9 @@ impl Call {
             });
         }
         let deadline = Deadline::after(asked.timeout);
-        let message = self.message(deadline, body).await?;
+        let sent = deadline.hold(body.gather(self.size_max())).await.map_err(Failure::unreadable)?;
+        let message = self.message(sent)?;
         let asked = RequestHead { timeout: deadline.left(), ..asked };
-        if !binding.is_server_streaming() && !binding.is_client_streaming() {
-            let calls = &self.routes.context.calls;
-            let answer = calls.call_unary(binding.path(), asked, message).await?;
-            return self.whole(&answer);
-        }
         let stream = self.stream(asked, One::of(message));
         self.answer_of(stream).await
     }
@@ -72,7 +68,7 @@ impl Call {
     }
 
     /// The answer of a method with one.
-    fn whole(&self, answer: &LocalAnswer) -> Result<Response<Body>, Failure> {
+    pub(super) fn whole(&self, answer: &LocalAnswer) -> Result<Response<Body>, Failure> {
         let mut headers = HeaderMap::new();
         fields::append(&answer.metadata, "", &mut headers)?;
         fields::append(&answer.trailers, TRAILER_PREFIX, &mut headers)?;
@@ -133,13 +129,9 @@ impl Call {
         Ok(with_headers(headers, Body::streaming(RawAnswers::new(self, stream, data))))
     }
 
-    /// The one message that there is.
-    async fn message(&self, deadline: Deadline, mut body: Body) -> Result<Bytes, Failure> {
+    /// The message that a body is, with what path and query say.
+    pub(super) fn message(&self, sent: Bytes) -> Result<Bytes, Failure> {
         let size_max = self.size_max();
-        let sent = match body.take_whole() {
-            Some((whole, _)) => whole,
-            None => deadline.hold(body.gather(size_max)).await.map_err(Failure::unreadable)?,
-        };
         let data = decompress(self.head().encoding, sent, size_max).map_err(Failure::unreadable)?;
         let content = Content { content_type: self.head().content_type.clone(), data };
         let wire = self.wire(&content, true)?;

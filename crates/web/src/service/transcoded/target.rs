@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use thalweg_engine::ServiceOptions;
+use thalweg_engine::server::HandlerCost;
 use thalweg_protobuf::json::PrintOptions;
 
 use crate::service::context::Context;
+use crate::service::methods::Method;
 use crate::transcoding::{self, Binding, RequestOptions, Router, Rules, request, response};
 
 /// What is the same for all requests.
@@ -19,7 +21,11 @@ pub(super) struct Routes {
 
 /// What a binding leads to.
 pub(super) struct Target {
+    /// None of a method that the server does not have.
+    pub(super) method: Option<Arc<Method>>,
     /// Of the method.
+    /// How long its calls keep the processor.
+    pub(super) cost: HandlerCost,
     pub(super) options: ServiceOptions,
     pub(super) takes: Takes,
     pub(super) is_raw_answer: bool,
@@ -52,6 +58,13 @@ impl Target {
             pretty: print.pretty && !binding.is_server_streaming(),
             ..print.clone()
         };
-        Target { options, takes, is_raw_answer: response::is_raw(rules, binding), print }
+        Target {
+            method: method.cloned(),
+            cost: HandlerCost::default(),
+            options,
+            takes,
+            is_raw_answer: response::is_raw(rules, binding),
+            print,
+        }
     }
 }

@@ -38,9 +38,6 @@ impl<'s, 'r> Query<'s, 'r> {
 
     /// Appends their records. Says whether a mask of fields was among them, if the binding has one.
     pub(super) fn put(mut self, query: &str, wire: &mut Vec<u8>) -> Result<bool, RequestError> {
-        if query.is_empty() {
-            return Ok(false);
-        }
         // What the path has, has its oneofs too. Two of one oneof in a path are its author's business.
         for path in self.binding.variables() {
             let _ = self.check_is_first(&nested::fields_of(self.message, path));

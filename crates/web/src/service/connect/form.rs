@@ -1,0 +1,67 @@
+//! Unary calls: the body is the message.
+
+use bytes::Bytes;
+use http::Response;
+use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
+use thalweg_engine::{Encoding, RequestHead, Status};
+
+use super::answer::Answer;
+use crate::body::Body;
+use crate::compression::decompress;
+use crate::service::unary::Form;
+
+/// A unary call of Connect's.
+pub(super) struct ConnectForm {
+    pub(super) answer: Answer,
+    /// Of a GET: its body says nothing.
+    pub(super) message: Option<Bytes>,
+    /// How the message is compressed.
+    pub(super) encoding: Encoding,
+    pub(super) asked: RequestHead,
+}
+
+impl ConnectForm {
+    fn message(&self, body: Bytes) -> Result<Bytes, Status> {
+        let sent = self.message.clone().unwrap_or(body);
+        self.answer.call.read(decompress(self.encoding, sent, self.size_max())?)
+    }
+}
+
+impl Form for ConnectForm {
+    fn cost(&self) -> &HandlerCost {
+        self.answer.call.method.cost()
+    }
+
+    fn asked(&self) -> &RequestHead {
+        &self.asked
+    }
+
+    fn size_max(&self) -> usize {
+        self.answer.call.method.options().max_decoding_message_size
+    }
+
+    fn read(&self, body: Bytes) -> Result<Bytes, Response<Body>> {
+        self.message(body).map_err(|status| self.failure(status))
+    }
+
+    fn call(&self, asked: &RequestHead, message: Bytes) -> LocalUnary {
+        self.answer.call.unary(asked, message)
+    }
+
+    fn answer(&self, outcome: Result<LocalAnswer, Status>) -> Response<Body> {
+        let written = outcome.and_then(|answer| {
+            let LocalAnswer { metadata, message, trailers } = answer;
+            Ok((metadata, self.answer.call.write(message)?, trailers))
+        });
+        match written {
+            Ok((metadata, message, trailers)) => {
+                self.answer.answering(false).success(&metadata, &trailers, message).map(Body::whole)
+            }
+            Err(status) => self.failure(status),
+        }
+    }
+
+    fn failure(&self, status: Status) -> Response<Body> {
+        self.answer.answering(false).failure(&status).map(Body::whole)
+    }
+}

@@ -1,0 +1,97 @@
+//! Unary calls that are not gRPC: [`Form`].
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Response;
+use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
+use thalweg_engine::{RequestHead, Status};
+
+use super::deadline::Deadline;
+use super::response::ResponseFuture;
+use crate::body::Body;
+
+/// A unary call in the form that the head of its request has said: how its message is read, and its answer written.
+/// Requests with equal heads share it.
+pub(super) trait Form: Send + Sync + 'static {
+    /// How long its calls keep the processor.
+    fn cost(&self) -> &HandlerCost;
+
+    /// What the caller has said besides.
+    fn asked(&self) -> &RequestHead;
+
+    /// How long a body may be, in bytes.
+    fn size_max(&self) -> usize;
+
+    /// The message that a body is.
+    ///
+    /// # Errors
+    /// The answer to one that can't be read.
+    fn read(&self, body: Bytes) -> Result<Bytes, Response<Body>>;
+
+    /// Calls the method.
+    fn call(&self, asked: &RequestHead, message: Bytes) -> LocalUnary;
+
+    /// What the call comes to.
+    fn answer(&self, outcome: Result<LocalAnswer, Status>) -> Response<Body>;
+
+    /// The answer where the body can't be had.
+    fn failure(&self, status: Status) -> Response<Body>;
+}
+
+/// The call whose message is in `body`: it begins when it is polled.
+pub(super) fn call(form: &Arc<dyn Form>, mut body: Body) -> ResponseFuture {
+    match body.take_whole() {
+        Some((whole, _)) => {
+            ResponseFuture::unary(Unary { form: Arc::clone(form), stage: Stage::Sent(whole) })
+        }
+        None => ResponseFuture::of(gather(Arc::clone(form), body)),
+    }
+}
+
+/// A call whose request is there.
+pub(super) struct Unary {
+    form: Arc<dyn Form>,
+    stage: Stage,
+}
+
+enum Stage {
+    Sent(Bytes),
+    Called(LocalUnary),
+}
+
+impl Future for Unary {
+    type Output = Response<Body>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Body>> {
+        let Unary { form, stage } = &mut *self;
+        if let Stage::Sent(body) = stage {
+            match form.read(std::mem::take(body)) {
+                Ok(message) => *stage = Stage::Called(form.call(form.asked(), message)),
+                Err(answer) => return Poll::Ready(answer),
+            }
+        }
+        let Stage::Called(call) = stage else { return Poll::Pending };
+        let outcome = ready!(Pin::new(call).poll(cx));
+        Poll::Ready(form.answer(outcome))
+    }
+}
+
+/// Calls with what is to come.
+async fn gather(form: Arc<dyn Form>, body: Body) -> Response<Body> {
+    let deadline = Deadline::after(form.asked().timeout);
+    let message = match deadline.hold(body.gather(form.size_max())).await {
+        Ok(whole) => match form.read(whole) {
+            Ok(message) => message,
+            Err(answer) => return answer,
+        },
+        Err(status) => return form.failure(status),
+    };
+    let call = match deadline.left() {
+        None => form.call(form.asked(), message),
+        left => form.call(&RequestHead { timeout: left, ..form.asked().clone() }, message),
+    };
+    form.answer(call.await)
+}
