@@ -1,13 +1,17 @@
-//! One message by all the ways that a client has for it: as the body, as a field that is the body, by parameters, and
-//! by the path. All must come to the same, also where it is served. What is checked is what the compliance service of
-//! gapic-showcase checks.
+//! The calls of gapic-showcase's compliance suite: 12 requests in four groups, each by the calls of its group, 53 in
+//! all. One message by all the ways that a client has for it: as the body, as a field that is the body, by parameters,
+//! and by the path. What the service gets must be what was meant, and what a server answers that answers with what it
+//! is asked. Names and texts are ours; which fields there are, what they have in them and how that is written as JSON
+//! are the suite's.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use http::Method;
+use serde_json::{Map, Value};
 use thalweg_web::WebService;
-use thalweg_web::transcoding::{RequestOptions, Router};
+use thalweg_web::transcoding::{Found, RequestOptions, Router};
 
 use crate::library::{echo, next_frame, request};
 use crate::support::{descriptors, router, to_json};
@@ -31,7 +35,7 @@ const DECLARATIONS: &str = r#"
     message Request {
         string name = 1; Info info = 2; bool verify = 3; int32 int32 = 4; int64 int64 = 5; double double = 6;
         optional int32 maybe_int32 = 7; optional int64 maybe_int64 = 8; optional double maybe_double = 9;
-        string query = 10 [json_name = "kebab-query"];
+        string query = 10 [json_name = "kebab-query"]; optional string maybe_binding = 11;
     }
     service S {
         rpc Body(Request) returns (Request) {
@@ -63,35 +67,246 @@ const DECLARATIONS: &str = r#"
         }
     }"#;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Way {
     Body(&'static str),
     Info,
     Query,
-    /// A template, whose variables are the parts in braces.
-    Path(&'static str),
+    /// The first of these templates that the values fit, which are the parts in braces.
+    Path(&'static [&'static str]),
 }
 
 const SIMPLE: Way =
-    Way::Path("/v1/repeat/{info.text}/{info.int32}/{info.double}/{info.bool}/{info.kind}:simple");
-const RESOURCE: Way = Way::Path("/v1/repeat/{info.text}/{info.child.text}/bool/{info.bool}:resource");
-const RESOURCE_BACKWARD: Way =
-    Way::Path("/v1/repeat/{info.child.text}/{info.text}/bool/{info.bool}:backward");
-const TRAILING: Way = Way::Path("/v1/repeat/{info.text}/{info.child.text}:trailing");
-const BODIES: [Way; 5] = [Way::Body("POST"), Way::Body("PUT"), Way::Body("PATCH"), Way::Info, Way::Query];
+    Way::Path(&["/v1/repeat/{info.text}/{info.int32}/{info.double}/{info.bool}/{info.kind}:simple"]);
+const RESOURCE: Way = Way::Path(&[
+    "/v1/repeat/{info.text=first/*}/{info.child.text=second/*}/bool/{info.bool}:resource",
+    "/v1/repeat/{info.child.text=first/*}/{info.text=second/*}/bool/{info.bool}:backward",
+]);
+const TRAILING: Way = Way::Path(&["/v1/repeat/{info.text=first/*}/{info.child.text=second/**}:trailing"]);
+
+/// With the request as the body, and by parameters.
+const WHOLE: [Way; 4] = [Way::Body("POST"), Way::Body("PUT"), Way::Body("PATCH"), Way::Query];
+const ALL: [Way; 6] = [WHOLE[0], WHOLE[1], WHOLE[2], Way::Query, SIMPLE, Way::Info];
+
+/// The suite's groups: calls, and the requests that each of them is made with.
+const SUITE: [(&[Way], &[&str]); 4] = [
+    (
+        &ALL,
+        &[
+            r#"{
+                "name": "all kinds", "verify": true,
+                "info": {
+                    "text": "Hello", "int32": -1, "sint32" : -2, "sfixed32": -3, "uint32": 5, "fixed32": 7,
+                    "int64": -11, "sint64": -13, "sfixed64": -17, "uint64": 19, "fixed64":23,
+                    "double": -29e4, "float": -31, "bool": true, "kind": "ANIMAL",
+                    "maybeText": "Goodbye", "maybeInt32": -37, "maybeDouble": -41.43, "maybeBool": true,
+                    "maybeKind": "PLANT",
+                    "child": { "text": "second/bool/salutation" }
+                },
+                "int32": -10, "int64": -110, "double": -54e4,
+                "maybeInt32": -47, "maybeInt64": -477, "maybeDouble": -61.73
+            }"#,
+            r#"{
+                "name": "nothing optional", "verify": true,
+                "info": {
+                    "text": "Hello", "int32": -1, "sint32" : -2, "sfixed32": -3, "uint32": 5, "fixed32": 7,
+                    "int64": -11, "sint64": -13, "sfixed64": -17, "uint64": 19, "fixed64":23,
+                    "double": -29e4, "float": -31, "bool": true, "kind": "ANIMAL",
+                    "child": { "text": "second/bool/salutation" }
+                }
+            }"#,
+            r#"{
+                "name": "zeros but for texts", "verify": true,
+                "info": {
+                    "text": "Hello", "int32": 0, "sint32" : 0, "sfixed32": 0, "uint32": 0, "fixed32": 0,
+                    "int64": 0, "sint64": 0, "sfixed64": 0, "uint64": 0, "fixed64": 0,
+                    "double": 0, "float": 0, "bool": false, "kind": "UNSPECIFIED",
+                    "maybeText": "Goodbye", "maybeInt32": 0, "maybeDouble": 0, "maybeBool": false,
+                    "maybeKind": "UNSPECIFIED"
+                }
+            }"#,
+            r#"{
+                "name": "the largest", "verify": true,
+                "info": {
+                    "text": "more than ASCII, and not to be printed: ☺ → ← \"\\\/\b\f\r\t\u1234, all but new lines",
+                    "int32": 2147483647, "sint32" : 2147483647, "sfixed32": 2147483647,
+                    "uint32": 4294967295, "fixed32": 4294967295,
+                    "int64": "9223372036854775807", "sint64": "9223372036854775807",
+                    "sfixed64": "9223372036854775807",
+                    "uint64": "18446744073709551615", "fixed64": "18446744073709551615",
+                    "double": 1.797693134862315708145274237317043567981e+308,
+                    "float": 3.40282346638528859811704183484516925440e+38, "bool": false,
+                    "maybeText": "Goodbye", "maybeInt32": 2147483647,
+                    "maybeDouble": 1.797693134862315708145274237317043567981e+308, "maybeBool": false
+                }
+            }"#,
+            r#"{ "name": "a space", "verify": true, "info": { "text": "Hello there" } }"#,
+            r#"{ "name": "quotes", "verify": true, "info": { "text": "Hello \"You\"" } }"#,
+            r#"{ "name": "a percent", "verify": true, "info": { "text": "Hello 100%" } }"#,
+        ],
+    ),
+    (
+        &WHOLE,
+        &[r#"{
+            "name": "slashes, and what looks like another part of a path", "verify": true,
+            "info": {
+                "text": "first/hello/second/greetings", "maybeBool": true,
+                "child": { "text": "second/zzz/bool/true" }
+            }
+        }"#],
+    ),
+    (
+        &[RESOURCE],
+        &[
+            r#"{
+                "name": "any binding", "verify": true,
+                "info": { "text": "first/hello", "maybeBool": true, "child": { "text": "second/greetings" } }
+            }"#,
+            r#"{
+                "name": "the first binding", "verify": true,
+                "info": { "text": "first/hello", "maybeBool": true, "child": { "text": "second/greetings" } },
+                "maybeBinding":
+                    "/v1/repeat/{info.text=first/*}/{info.child.text=second/*}/bool/{info.bool}:resource"
+            }"#,
+            r#"{
+                "name": "the additional binding", "verify": true,
+                "info": { "text": "second/greetings", "maybeBool": true, "child": { "text": "first/hello" } },
+                "maybeBinding":
+                    "/v1/repeat/{info.child.text=first/*}/{info.text=second/*}/bool/{info.bool}:backward"
+            }"#,
+        ],
+    ),
+    (
+        &WHOLE,
+        &[r#"{
+            "name": "zeros", "verify": true,
+            "info": {
+                "text": "", "int32": 0, "sint32" : 0, "sfixed32": 0, "uint32": 0, "fixed32": 0,
+                "int64": 0, "sint64": 0, "sfixed64": 0, "uint64": 0, "fixed64":20,
+                "double": 0, "float": 0, "bool": false,
+                "maybeText": "", "maybeInt32": 0, "maybeDouble": 0, "maybeBool": false
+            }
+        }"#],
+    ),
+];
+
+#[test]
+fn the_suite() {
+    let router = router(DECLARATIONS);
+    let mut calls = 0;
+    for (ways, requests) in SUITE {
+        for text in requests {
+            for way in ways {
+                check(&router, *way, text);
+                calls += 1;
+            }
+        }
+    }
+    let requests: usize = SUITE.iter().map(|(_, requests)| requests.len()).sum();
+    assert_eq!((calls, requests), (53, 12));
+}
+
+/// What the suite does not have: bytes, messages in messages, the least numbers, and texts of other kinds.
+#[test]
+fn every_value_comes_by_every_way() {
+    let router = router(DECLARATIONS);
+    let deep = r#"{
+        "name": "more", "info": {
+            "text": "t", "bytes": "AP8_",
+            "maybeChild": { "float": 1.5, "maybeText": "", "maybeFloat": 0, "leaf": { "text": "x", "double": 0.1 } }
+        }
+    }"#;
+    let least = r#"{
+        "info": {
+            "text": "\n", "int32": -2147483648, "sint32": -2147483648, "sfixed32": -2147483648,
+            "int64": "-9223372036854775808", "sint64": "-9223372036854775808", "sfixed64": "-9223372036854775808",
+            "double": 5e-324, "float": -3.4028235e38
+        }
+    }"#;
+    for way in ALL {
+        for text in [deep, least] {
+            check(&router, way, text);
+        }
+        for text in ["a+b&c=d?e#f", "%2F", "a/b", "a:b", "a:simple", ".", "café"] {
+            check(&router, way, &format!(r#"{{ "info": {{ "text": "{text}", "kind": "PLANT" }} }}"#));
+        }
+    }
+}
+
+#[test]
+fn resources_are_parts_of_the_path() {
+    let router = router(DECLARATIONS);
+    let message = |text: &str, child: &str| {
+        let child = format!(r#"{{ "text": "{child}", "double": 2 }}"#);
+        format!(r#"{{ "info": {{ "text": "{text}", "bool": true, "child": {child} }} }}"#)
+    };
+    check(&router, RESOURCE, &message("first/a b", "second/c%d"));
+    check(&router, RESOURCE, &message("second/a b", "first/c%d"));
+    for child in ["second", "second/a", "second/zzz/bool/true", "second/a:trailing"] {
+        check(&router, TRAILING, &message("first/hello", child));
+    }
+}
+
+#[test]
+fn names_of_json_that_are_no_identifiers() {
+    let router = router(DECLARATIONS);
+    let message = r#"{
+        "info": { "text": "t", "kebab-path": "p", "int32": 1, "double": 2, "bool": true, "kind": "PLANT" },
+        "kebab-query": "q"
+    }"#;
+    check(&router, Way::Query, message);
+    check(&router, SIMPLE, message);
+}
 
 #[track_caller]
-fn check(router: &Router, way: Way, message: &Value) {
-    let (method, target, body) = asked(way, message);
-    let found = to_json(router, method, &target, &body, &RequestOptions::default());
-    let found: Value =
-        serde_json::from_str(&found.unwrap_or_else(|error| panic!("{target}: {error}"))).unwrap();
-    // As the body has it: without what says nothing.
-    let expected =
-        to_json(router, "POST", "/v1/repeat:body", &message.to_string(), &RequestOptions::default());
-    let expected: Value = serde_json::from_str(&expected.unwrap()).unwrap();
-    assert_eq!(found, expected, "{method} {target}");
-    assert_eq!(served(method, &target, &body), expected, "{method} {target}, served");
+fn check(router: &Router, way: Way, text: &str) {
+    // serde_json takes what is a little more than the largest double for infinite.
+    let message = text.replace("1.797693134862315708145274237317043567981e+308", "1.7976931348623157e308");
+    let message: Value = serde_json::from_str(&message).unwrap();
+    let (method, target, body) = asked(way, text, &message);
+    let made = to_json(router, method, &target, &body, &RequestOptions::default());
+    let made: Value =
+        serde_json::from_str(&made.unwrap_or_else(|error| panic!("{target}: {error}"))).unwrap();
+    check_same(&message, &made, &target);
+    assert_eq!(served(method, &target, &body), made, "{method} {target}, served");
+    if let Some(binding) = message.get("maybeBinding") {
+        let path = target.split('?').next().unwrap();
+        let Found::Route(route) = router.find(&method.parse::<Method>().unwrap(), path) else {
+            panic!("{path}")
+        };
+        assert_eq!(route.binding().template().to_string(), binding.as_str().unwrap());
+    }
+}
+
+/// All that was meant is there, and nothing else. It is not compared by what reads and writes messages here.
+#[track_caller]
+fn check_same(meant: &Value, made: &Value, target: &str) {
+    let mut made: BTreeMap<String, String> = flattened(made).into_iter().collect();
+    for (path, meant) in flattened(meant) {
+        let name = path.rsplit('.').next().unwrap();
+        match made.remove(&path) {
+            Some(value) => assert!(is_same(name, &meant, &value), "{target}: {path} is {value}, not {meant}"),
+            // Of fields that need not be there zero is told, too.
+            None => assert!(is_zero(&meant) && !name.starts_with("maybe"), "{target}: {path} is not there"),
+        }
+    }
+    assert!(made.is_empty(), "{target}: {made:?}");
+}
+
+fn is_same(name: &str, meant: &str, value: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let float = |text: &str| text.parse::<f32>().ok();
+    match name.trim_start_matches("maybe").to_lowercase().as_str() {
+        "double" => number(meant) == number(value),
+        "float" => float(meant) == float(value),
+        // Base64 is written in either alphabet.
+        "bytes" => meant.replace('_', "/") == value,
+        _ => meant == value,
+    }
+}
+
+fn is_zero(text: &str) -> bool {
+    matches!(text, "" | "0" | "false" | "UNSPECIFIED")
 }
 
 /// The JSON that a server answers which answers with what it is asked.
@@ -112,29 +327,56 @@ fn served(method: &str, target: &str, body: &str) -> Value {
 }
 
 /// Method, path with query, and body of a request.
-fn asked(way: Way, message: &Value) -> (&'static str, String, String) {
+fn asked(way: Way, text: &str, message: &Value) -> (&'static str, String, String) {
     let mut rest = flattened(message);
     match way {
-        Way::Body(method) => (method, "/v1/repeat:body".to_owned(), message.to_string()),
+        Way::Body(method) => (method, "/v1/repeat:body".to_owned(), text.to_owned()),
         Way::Info => {
             rest.retain(|(name, _)| !name.starts_with("info."));
-            let info = message.get("info").map(Value::to_string);
-            ("POST", format!("/v1/repeat:info{}", query(&rest)), info.unwrap_or_default())
+            // As it is written.
+            let info = text.split_once("\"info\":").unwrap().1.trim_start();
+            let mut depth = 0;
+            let end = info.find(|character| {
+                depth += i32::from(character == '{') - i32::from(character == '}');
+                depth == 0
+            });
+            let info = info[..=end.unwrap()].to_owned();
+            ("POST", format!("/v1/repeat:info{}", query(&rest)), info)
         }
         Way::Query => ("GET", format!("/v1/repeat:query{}", query(&rest)), String::new()),
-        Way::Path(template) => {
-            let mut path = template.to_owned();
-            rest.retain(|(name, value)| {
-                let variable = format!("{{{name}}}");
-                let is_variable = path.contains(&variable);
-                // Single segments have no slash; of the others the slashes stay.
-                let is_single = template.ends_with(":simple");
-                path = path.replace(&variable, &encoded(value, if is_single { "" } else { "/" }));
-                !is_variable
-            });
+        Way::Path(templates) => {
+            let path = templates.iter().find_map(|template| expanded(template, &mut rest));
+            let path = path.unwrap_or_else(|| panic!("{text} fits none of {templates:?}"));
             ("GET", format!("{path}{}", query(&rest)), String::new())
         }
     }
+}
+
+/// The path of a template, if the values of its variables begin as it says; they are no parameters then.
+fn expanded(template: &str, leaves: &mut Vec<(String, String)>) -> Option<String> {
+    let (mut path, mut rest, mut names) = (String::new(), template, Vec::new());
+    while let Some((front, behind)) = rest.split_once('{') {
+        let (variable, behind) = behind.split_once('}')?;
+        let (name, pattern) = variable.split_once('=').unwrap_or((variable, "*"));
+        let value = leaves.iter().find(|(leaf, _)| leaf == name).map(|(_, value)| value.as_str());
+        // What is not there is zero.
+        let value = value.unwrap_or(match name {
+            "info.bool" => "false",
+            "info.kind" => "UNSPECIFIED",
+            _ => "0",
+        });
+        if !format!("{value}/").starts_with(pattern.trim_end_matches('*')) {
+            return None;
+        }
+        // Single segments have no slash; of the others the slashes stay.
+        let kept = if pattern == "*" { "" } else { "/" };
+        path += front;
+        path += &encoded(value, kept);
+        names.push(name);
+        rest = behind;
+    }
+    leaves.retain(|(leaf, _)| !names.contains(&leaf.as_str()));
+    Some(path + rest)
 }
 
 /// Leaves by their paths, as texts.
@@ -174,86 +416,4 @@ fn encoded(text: &str, kept: &str) -> String {
         }
     }
     encoded
-}
-
-#[test]
-fn every_value_comes_by_every_way() {
-    let router = router(DECLARATIONS);
-    let ways = || BODIES.into_iter().chain([SIMPLE]);
-    let basic = json!({
-        "name": "basic", "verify": true, "int32": -10, "int64": "-110", "double": -540_000.0,
-        "maybeInt32": -47, "maybeInt64": "-477", "maybeDouble": -61.73,
-        "info": {
-            "text": "Hello", "int32": -1, "sint32": -2, "sfixed32": -3, "uint32": 5, "fixed32": 7, "int64": -11,
-            "sint64": -13, "sfixed64": -17, "uint64": 19, "fixed64": 23, "double": -29e4, "float": -31, "bool": true,
-            "bytes": "AP8_", "kind": "ANIMAL", "maybeText": "Goodbye", "maybeInt32": -37, "maybeDouble": -41.43,
-            "maybeBool": true, "maybeKind": "PLANT", "child": { "text": "second/bool/salutation" },
-            "maybeChild": { "float": 1.5, "leaf": { "text": "x", "double": 0.1, "bool": true } },
-        },
-    });
-    let zeros = json!({
-        "name": "zeros",
-        "info": {
-            "text": "Hello", "int32": 0, "sint32": 0, "uint32": 0, "int64": 0, "fixed64": 0, "double": 0, "float": 0,
-            "bool": false, "kind": "UNSPECIFIED", "maybeText": "", "maybeInt32": 0, "maybeDouble": 0,
-            "maybeBool": false, "maybeKind": "UNSPECIFIED", "maybeChild": { "maybeText": "", "maybeFloat": 0 },
-        },
-    });
-    let extreme = |int32: i64, int64: &str, uint64: &str, double: f64, float: f64| {
-        json!({
-            "name": "extreme",
-            "info": {
-                "text": "☺ → ← \"\\/\u{8}\u{c}\r\n\t\u{1234} é", "int32": int32, "sint32": int32, "sfixed32": int32,
-                "uint32": u32::MAX, "fixed32": u32::MAX, "int64": int64, "sint64": int64, "sfixed64": int64,
-                "uint64": uint64, "fixed64": uint64, "double": double, "float": float, "bool": false,
-                "kind": "UNSPECIFIED", "maybeInt32": int32, "maybeDouble": double,
-            },
-        })
-    };
-    let most =
-        extreme(i32::MAX.into(), &i64::MAX.to_string(), &u64::MAX.to_string(), f64::MAX, f32::MAX.into());
-    let least = extreme(i32::MIN.into(), &i64::MIN.to_string(), "0", 5e-324, f32::MIN.into());
-    for message in [&basic, &zeros, &most, &least] {
-        for way in ways() {
-            check(&router, way, message);
-        }
-    }
-    for text in
-        ["Hello there", "Hello \"You\"", "Hello 100%", "a+b&c=d?e#f", "%2F", "a/b", "a:b", "a:simple", "."]
-    {
-        let info = json!({ "text": text, "int32": 0, "double": 0, "bool": false, "kind": "PLANT" });
-        for way in ways() {
-            check(&router, way, &json!({ "info": info }));
-        }
-    }
-    for way in BODIES {
-        check(&router, way, &json!({ "info": { "text": "", "fixed64": 20 } }));
-        check(&router, way, &json!({ "info": { "text": "first/hello/second/greetings" } }));
-    }
-}
-
-#[test]
-fn resources_are_parts_of_the_path() {
-    let router = router(DECLARATIONS);
-    let message = |text: &str, child: &str| {
-        let child = json!({ "text": child, "double": 2 });
-        json!({ "info": { "text": text, "bool": true, "maybeBool": true, "child": child } })
-    };
-    check(&router, RESOURCE, &message("first/hello", "second/greetings"));
-    check(&router, RESOURCE_BACKWARD, &message("second/greetings", "first/hello"));
-    check(&router, RESOURCE, &message("first/a b", "second/c%d"));
-    for child in ["second", "second/a", "second/zzz/bool/true", "second/a:trailing"] {
-        check(&router, TRAILING, &message("first/hello", child));
-    }
-}
-
-#[test]
-fn names_of_json_that_are_no_identifiers() {
-    let router = router(DECLARATIONS);
-    let message = json!({
-        "info": { "text": "t", "kebab-path": "p", "int32": 1, "double": 2, "bool": true, "kind": "PLANT" },
-        "kebab-query": "q",
-    });
-    check(&router, Way::Query, &message);
-    check(&router, SIMPLE, &message);
 }
