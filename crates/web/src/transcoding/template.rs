@@ -305,6 +305,7 @@ mod tests {
         check("/*", "* |  |");
         check("/**", "** |  |");
         check("/a/**", "a ** |  |");
+        check("/shelves/**", "shelves ** |  |");
         check("/*/**", "* ** |  |");
         check("/*/a/**", "* a ** |  |");
         check("/a/**/b/c", "a ** b c |  |");
@@ -312,16 +313,22 @@ mod tests {
         check("/{x}", "* |  | x:0..1");
         check("/{x=*}", "* |  | x:0..1");
         check("/{x.y.z}", "* |  | x.y.z:0..1");
+        check("/{x=**}", "** |  | x:0..1+");
         check("/{x.y.z=**}", "** |  | x.y.z:0..1+");
         check("/{x=a}", "a |  | x:0..1");
         check("/{x=a/*}", "a * |  | x:0..2+");
         check("/{x=*/*}", "* * |  | x:0..2+");
         check("/a/{b=*}", "a * |  | b:1..2");
+        check("/a/{b=**}", "a ** |  | b:1..2+");
+        check("/a/{a.b.c}", "a * |  | a.b.c:1..2");
+        check("/a/{a.b.c=*}", "a * |  | a.b.c:1..2");
+        check("/a/{b=c/*}", "a c * |  | b:1..3+");
         check("/a/{b=c/*/d}", "a c * d |  | b:1..4+");
         check("/a/{b=c/**}", "a c ** |  | b:1..3+");
         check("/a/{b=c/**}/d/e", "a c ** d e |  | b:1..3+");
         check("/a/{b=c/**/d}/e", "a c ** d e |  | b:1..4+");
         check("/{x.y.z=*/a/b}/c", "* a b c |  | x.y.z:0..3+");
+        check("/{x.y.z=a/**/b}", "a ** b |  | x.y.z:0..3+");
         check("/{x.y.z=a/**/b}/c/d", "a ** b c d |  | x.y.z:0..3+");
         check("/{_a1.B_2}", "* |  | _a1.B_2:0..1");
     }
@@ -333,7 +340,16 @@ mod tests {
         check("/*:verb", "* | verb |");
         check("/**:verb", "** | verb |");
         check("/{a}:verb", "* | verb | a:0..1");
+        check("/a/*:verb", "a * | verb |");
+        check("/a/**:verb", "a ** | verb |");
+        check("/a/b/*:verb", "a b * | verb |");
+        check("/a/b/**:verb", "a b ** | verb |");
         check("/a/b/{a}:verb", "a b * | verb | a:2..3");
+        check("/{x.y.z}:verb", "* | verb | x.y.z:0..1");
+        check("/{x.y.z=*/*}:verb", "* * | verb | x.y.z:0..2+");
+        check("/{x.y.z=**}:verb", "** | verb | x.y.z:0..1+");
+        check("/{x.y.z=a/**/b}:verb", "a ** b | verb | x.y.z:0..3+");
+        check("/{x.y.z=a/**/b}/c/d:verb", "a ** b c d | verb | x.y.z:0..3+");
         check("/a/{b=*}/**:verb", "a * ** | verb | b:1..2");
         check("/a/{b=c/**/d}/e:verb", "a c ** d e | verb | b:1..4+");
         check("/{x=**}:my-verb", "** | my-verb | x:0..1+");
@@ -371,6 +387,7 @@ mod tests {
             ("/:verb", 2),
             ("/a/:verb", 4),
             ("/:", 2),
+            ("/a/:", 4),
             ("/a/b/:", 6),
             ("/a/{var=/b}", 9),
             ("/a/{var=}", 9),
@@ -379,7 +396,17 @@ mod tests {
             check_error(text, column, empty);
         }
         let no_verb = "a verb was expected";
-        for text in ["/*:", "/**:", "/{var}:", "/a/b/*:", "/a/b/**:", "/a/b/{var}:", "/a/{b=*}/**:"] {
+        for text in [
+            "/*:",
+            "/**:",
+            "/{var}:",
+            "/a/*:",
+            "/a/**:",
+            "/a/b/*:",
+            "/a/b/**:",
+            "/a/b/{var}:",
+            "/a/{b=*}/**:",
+        ] {
             check_error(text, text.len() + 1, no_verb);
         }
         let no_name = "the name of a field";
@@ -393,13 +420,30 @@ mod tests {
         check_error("/{a-b}", 4, "a closing brace");
         check_error("/{var=a/{nested=b}}", 9, "in another one");
         let whole = "a whole segment";
-        for (text, column) in
-            [("/a{x}", 3), ("/a{x}b", 3), ("/a/b{x}", 5), ("/a/b{x}c/s", 5), ("/a{x=b/**}/bb/{y=*}", 3)]
-        {
+        for (text, column) in [
+            ("/a{x}", 3),
+            ("/a{x}b", 3),
+            ("/a/b{x}", 5),
+            ("/a/b{x}/s", 5),
+            ("/a/b{x}c", 5),
+            ("/a/b{x}c/s", 5),
+            ("/a{x=b/**}/{y=*}", 3),
+            ("/a{x=b/**}/{y=**}", 3),
+            ("/a{x=b/**}/bb/{y=*}", 3),
+            ("/a{x=b/**}/bb/{y=**}", 3),
+        ] {
             check_error(text, column, whole);
         }
         let expected = "a slash, a colon or the end";
-        for (text, column) in [("/{x}a", 5), ("/{x}a{y}", 5), ("/a/{x}b", 7), ("/a/{x}b/s", 7), ("/***", 4)] {
+        for (text, column) in [
+            ("/{x}a", 5),
+            ("/{x}a{y}", 5),
+            ("/a/{x}b", 7),
+            ("/a/{x}b{y}", 7),
+            ("/a/{x}b/s", 7),
+            ("/a/{x}b{y}/s", 7),
+            ("/***", 4),
+        ] {
             check_error(text, column, expected);
         }
         let behind = "behind **";

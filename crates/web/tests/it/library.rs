@@ -31,7 +31,7 @@ syntax = "proto3"; package library;
 import "google/api/annotations.proto";
 message Order {
     string name = 1; string text = 2; int32 count = 3; repeated string words = 4; int64 long_number = 5;
-    repeated double numbers = 6;
+    repeated double numbers = 6; Order inner = 7;
 }
 message File { string name = 1; google.api.HttpBody raw = 2; }
 message Why { string main_reason = 1; }
@@ -55,6 +55,8 @@ service Library {
         option (google.api.http) = {
             post: "/v1/fold/{name}" body: "*"
             additional_bindings { put: "/v1/fold" body: "text" }
+            additional_bindings { put: "/v1/fold-words" body: "words" }
+            additional_bindings { put: "/v1/fold/{inner.name}" body: "inner" }
             additional_bindings { get: "/v1/fold" }
         };
     }

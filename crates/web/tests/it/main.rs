@@ -20,4 +20,5 @@ mod rules;
 mod support;
 mod transcoded;
 mod transcoded_streams;
+mod vectors;
 mod ways;

@@ -52,6 +52,19 @@ const RULES: [&str; 12] = [
     "patch: \"/whole/{int32}\" body: \"*\"",
 ];
 
+/// No value, and objects and arrays that end too early, in the wrong way or in the middle of something.
+pub(crate) const NO_JSON: [&str; 9] = [
+    "Wrong",
+    r#"{"text")"#,
+    r#"{"text": "a")"#,
+    r#"{"text", "name": "a"}"#,
+    r#"{"text": "a"]"#,
+    r#"["text", "name": "a"}"#,
+    r#"{"text": "a", {"words": ["a", "b"} ]}"#,
+    r#"["text": "a"]}"#,
+    r#"[{"text": "a"]"#,
+];
+
 fn all() -> Router {
     router(&service(MESSAGES, "All", "All", &RULES))
 }
@@ -241,6 +254,11 @@ fn what_is_unknown_may_be_left_alone() {
     check_with(&options, "GET /all?nothing=1&inner.nothing=2&text=a&text.b=c", r#"{"text":"a"}"#);
     check_with(&options, "GET /all?colour=PINK&text=a", r#"{"text":"a"}"#);
     check_with(&options, "POST /all?text=b {\"text\": \"a\", \"nothing\": 1}", r#"{"text":"a"}"#);
+    check_with(
+        &options,
+        r#"POST /all {"text": "a", "nothing": 1, "object": {"b": 1}, "none": {"text": "b"}, "row": [1, {}]}"#,
+        r#"{"text":"a","object":{"b":1}}"#,
+    );
     check_with(&options, "GET /all something", "{}");
     check_with(&options, "GET /all?int32=x", "parameter `int32`: `x` is not a number");
 }
@@ -283,6 +301,13 @@ fn variables_of_paths() {
 #[test]
 fn a_body_is_the_message_or_a_field() {
     check("POST /all {\"text\": \"a\", \"int32\": 1}", r#"{"int32":1,"text":"a"}"#);
+    check(
+        r#"POST /all {"inner": {"text": "a", "inner": {"left": "b", "inner": {"numbers": [1, -2]}}}, "int64": 1830}"#,
+        concat!(
+            r#"{"int64":"1830","#,
+            r#""inner":{"text":"a","inner":{"inner":{"numbers":[1,-2]},"left":"b"}}}"#
+        ),
+    );
     check("POST /all", "{}");
     check("POST /all   ", "{}");
     check("POST /all?text=a {}", "parameter `text`: all fields are in the body, or in the path");
@@ -339,6 +364,130 @@ fn bad_json_is_told_with_line_column_and_path() {
         "PATCH /inner/a {\"inner\": {\"x\": 1}}",
         "body: line 1, column 12: inner.inner: t.Inner has no field `x`",
     );
+}
+
+/// The JSON of the message that `post: TEMPLATE body: "*"` makes of a body, or the error. A message has messages of its
+/// own kind, so that variables are at any depth.
+fn woven(template: &str, path: &str, body: &str) -> String {
+    let messages = "message Node {
+        string u = 1; string v = 2; string w = 3; int32 int32 = 4; uint32 uint32 = 5; int64 int64 = 6;
+        uint64 uint64 = 7; float float = 8; double double = 9; bool bool = 10; bytes bytes = 11;
+        Node a = 12; Node b = 13; Node c = 14; repeated Node list = 15; }";
+    let rule = format!("post: \"{template}\" body: \"*\"");
+    let router = router(&service(messages, "Node", "Node", &[&rule]));
+    let json = to_json(&router, "POST", path, body, &RequestOptions::default());
+    json.unwrap_or_else(|error| error.to_string())
+}
+
+#[test]
+fn what_the_path_has_is_woven_into_the_body_at_any_depth() {
+    let check =
+        |template, path, body, expected| assert_eq!(woven(template, path, body), expected, "{template}");
+    // Nothing of the path.
+    check(
+        "/n",
+        "/n",
+        concat!(
+            r#"{"a":{"u":"a","bytes":"Yg==","int32":1,"uint32":2,"int64":3,"uint64":4,"bool":true,"v":null,"#,
+            r#""b":{"w":"b"}}}"#
+        ),
+        concat!(
+            r#"{"a":{"u":"a","int32":1,"uint32":2,"int64":"3","uint64":"4","bool":true,"bytes":"Yg==","#,
+            r#""b":{"w":"b"}}}"#
+        ),
+    );
+    check("/{u}/{v}/{w}", "/a/b/c", r#"{"int32":10}"#, r#"{"u":"a","v":"b","w":"c","int32":10}"#);
+    check(
+        "/{a.u}/{a.v}/{b.u}",
+        "/a/b/c",
+        r#"{"w":"d","a":{"w":"e"},"b":{"v":"f"}}"#,
+        r#"{"w":"d","a":{"u":"a","v":"b","w":"e"},"b":{"u":"c","v":"f"}}"#,
+    );
+    check(
+        "/{a.b.u}/{a.c.v}/{b.a.u}",
+        "/a/b/c",
+        r#"{"a":{"b":{"v":"d"},"w":"e","c":{}},"b":{"u":"f","a":{"w":"g"}}}"#,
+        r#"{"a":{"w":"e","b":{"u":"a","v":"d"},"c":{"v":"b"}},"b":{"u":"f","a":{"u":"c","w":"g"}}}"#,
+    );
+    // A part of the message that the body does not have.
+    check(
+        "/{a.b.u}",
+        "/a",
+        r#"{"u":"b","c":{"v":"c","a":{"w":"d"}}}"#,
+        r#"{"u":"b","a":{"b":{"u":"a"}},"c":{"v":"c","a":{"w":"d"}}}"#,
+    );
+    // Some of each.
+    check(
+        "/{u}/{a.b.v}/{a.w}",
+        "/a/b/c",
+        r#"{"a":{"u":"d","b":{"u":"e"}}}"#,
+        r#"{"u":"a","a":{"u":"d","w":"c","b":{"u":"e","v":"b"}}}"#,
+    );
+    check(
+        "/{u}/{a.v}/{b.w}/{c.a.u}",
+        "/a/b/c/d",
+        r#"{"a":{"u":"e"},"b":{"v":"f"}}"#,
+        r#"{"u":"a","a":{"u":"e","v":"b"},"b":{"v":"f","w":"c"},"c":{"a":{"u":"d"}}}"#,
+    );
+    // What is in a list is nobody else.
+    check(
+        "/{a.u}",
+        "/a",
+        r#"{"list":[{"a":{"u":"b"}},{}],"a":{"v":"c"}}"#,
+        r#"{"a":{"u":"a","v":"c"},"list":[{"a":{"u":"b"}},{}]}"#,
+    );
+    check("/{a.u}", "/a", r#"{"a":["b"]}"#, "body: line 1, column 6: a: expected an object, found an array");
+}
+
+#[test]
+fn a_value_in_path_and_body_is_that_of_the_path() {
+    let template =
+        "/{a.bool}/{a.int32}/{a.uint32}/{a.int64}/{a.uint64}/{a.u}/{a.float}/{a.double}/{a.bytes}/{a.b.bool}";
+    let path = "/true/-2/2/-2/2/a/1.5/1.01/Yg==/true";
+    let expected = concat!(
+        r#"{"a":{"u":"a","int32":-2,"uint32":2,"int64":"-2","uint64":"2","float":1.5,"double":1.01,"#,
+        r#""bool":true,"bytes":"Yg==","b":{"bool":true}}}"#
+    );
+    assert_eq!(woven(template, path, "{}"), expected);
+    // Whether they are the same or not.
+    assert_eq!(woven(template, path, expected), expected);
+    let other = concat!(
+        r#"{"a":{"u":"b","int32":-3,"uint32":3,"int64":"-3","uint64":"3","float":1.25,"double":1.0001,"#,
+        r#""bool":false,"bytes":"Yw==","b":{"bool":false}}}"#
+    );
+    assert_eq!(woven(template, path, other), expected);
+    // What is none is told, whatever the body has.
+    for (field, value, problem) in [
+        ("bool", "true1", "`true1` is neither true nor false"),
+        ("int32", "abc", "`abc` is not a number"),
+        ("uint32", "abc", "`abc` is not a number"),
+        ("int64", "abc", "`abc` is not a number"),
+        ("uint64", "abc", "`abc` is not a number"),
+        ("float", "abc", "`abc` is not a number"),
+        ("double", "abc", "`abc` is not a number"),
+        ("bytes", "a", "`a` is not base64"),
+    ] {
+        let (template, path) = (format!("/{{a.{field}}}"), format!("/{value}"));
+        assert_eq!(woven(&template, &path, expected), format!("path: a.{field}: {problem}"));
+    }
+}
+
+#[test]
+fn bodies_that_are_no_json_are_refused() {
+    for body in NO_JSON {
+        let refused = to_json(&all(), "POST", "/all", body, &RequestOptions::default());
+        let told = refused.unwrap_err().to_string();
+        assert!(told.starts_with("body: line 1, column "), "{body}: {told}");
+    }
+}
+
+#[test]
+fn a_struct_may_be_the_message() {
+    let of_struct = "google.protobuf.Struct";
+    let router = router(&service("", of_struct, of_struct, &["post: \"/a\" body: \"*\""]));
+    for body in [r#"{"payload":"Hello!"}"#, r#"{"nested":{"payload":"Hello!"}}"#, "{}"] {
+        assert_eq!(to_json(&router, "POST", "/a", body, &RequestOptions::default()).unwrap(), body);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Messages that become bodies.
 
 use bytes::Bytes;
+use serde_json::Value;
 use thalweg_protobuf::json::{self, PrintOptions};
 use thalweg_web::transcoding::response;
 
@@ -70,6 +71,46 @@ fn what_is_not_there_is_what_it_is_then() {
         ("maybe", "null"),
     ] {
         check(field, "{}", expected);
+    }
+}
+
+#[test]
+fn defaults_are_told_as_deep_as_messages_are_there() {
+    let messages = "
+        enum Kind { CLASSIC = 0; COMIC = 1; }
+        message Shelf { string name = 1; string theme = 2; Kind kind = 3; }
+        message Life { int64 born = 1; string text = 2; }
+        message Author { string first_name = 1; Life life = 2; }
+        message Book { string title = 1; Author author = 2; Shelf shelf = 3; }";
+    let check = |output: &str, message: &str, expected: [&str; 2]| {
+        let rules = rules(&service(messages, "Book", output, &["get: \"/a\""])).unwrap();
+        let binding = &rules.bindings()[0];
+        let wire = Bytes::from(json::to_wire(rules.output(binding), message.as_bytes()).unwrap());
+        for (defaults, expected) in [false, true].into_iter().zip(expected) {
+            let options = PrintOptions { defaults, ..PrintOptions::default() };
+            let content = response::from_wire(&rules, binding, &wire, &options).unwrap();
+            let values = [&content.data[..], expected.as_bytes()].map(serde_json::from_slice::<Value>);
+            let [found, expected] = values.map(Result::unwrap);
+            assert_eq!(found, expected, "{output} of {message}");
+        }
+    };
+    let empty = r#"{"name":"","theme":"","kind":"CLASSIC"}"#;
+    check("Shelf", "{}", ["{}", empty]);
+    check("Shelf", empty, ["{}", empty]);
+    let full = r#"{"name":"1","theme":"History","kind":"COMIC"}"#;
+    check("Shelf", full, [full, full]);
+    let nested = r#"{"title":"8","author":{"firstName":"Leo","life":{"born":"1828","text":"a"}}}"#;
+    check("Book", nested, [nested, nested]);
+    check(
+        "Book",
+        r#"{"author":{"life":{}}}"#,
+        [
+            r#"{"author":{"life":{}}}"#,
+            r#"{"title":"","author":{"firstName":"","life":{"born":"0","text":""}}}"#,
+        ],
+    );
+    for message in [r#"{"payload":"Hello!"}"#, r#"{"nested":{"payload":"Hello!"}}"#] {
+        check("google.protobuf.Struct", message, [message, message]);
     }
 }
 

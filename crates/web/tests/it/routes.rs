@@ -52,6 +52,11 @@ fn literals_are_whole_paths() {
 }
 
 #[test]
+fn without_rules_there_are_no_paths() {
+    check(&[], &[("/a/b", "404"), ("a/b", "404"), ("/", "404"), ("", "404")]);
+}
+
+#[test]
 fn the_more_literal_goes_first() {
     check(
         &["/a/**", "/b/*", "/c/*/d/**", "/c/*/d/e", "/c/f/d/e", "/"],
@@ -197,13 +202,21 @@ fn verbs_go_before_colons_in_segments() {
         ],
     );
     check(
-        &["/a/{y=*}:verb", "/a/{y=d/**}:verb", "/{x=*}/a:verb", "/{x=**}/b:verb", "/e/{x=*}/f:verb"],
+        &[
+            "/a/{y=*}:verb",
+            "/a/{y=d/**}:verb",
+            "/{x=*}/a:verb",
+            "/{x=**}/b:verb",
+            "/e/{x=*}/f:verb",
+            "/g/{x=**}/h:verb",
+        ],
         &[
             ("/a/world:verb", "/a/{y=*}:verb y=world"),
             ("/a/d/animal/tiger:verb", "/a/{y=d/**}:verb y=d/animal/tiger"),
             ("/foo/a:verb", "/{x=*}/a:verb x=foo"),
             ("/foo/bar/baz/b:verb", "/{x=**}/b:verb x=foo/bar/baz"),
             ("/e/foo/f:verb", "/e/{x=*}/f:verb x=foo"),
+            ("/g/foo/bar/h:verb", "/g/{x=**}/h:verb x=foo/bar"),
         ],
     );
 }

@@ -59,6 +59,23 @@ async fn path_query_and_body_are_the_message() {
 }
 
 #[tokio::test]
+async fn messages_are_of_any_size_and_come_in_any_pieces() {
+    let library = Library::new();
+    for len in [0, 1, 2, 3, 4, 5, 6, 10, 12, 100, 128, 256, 1024, 1234, 4096, 65_537] {
+        let json = format!(r#"{{"name":"1","text":"{}"}}"#, "0123456789abcdefgh".repeat(len / 18 + 1));
+        for piece_len in [1, 1000, usize::MAX] {
+            let (sender, body) = sent();
+            for piece in json.as_bytes().chunks(piece_len) {
+                sender.send(Ok(Bytes::copy_from_slice(piece))).unwrap();
+            }
+            drop(sender);
+            let told = library.told(request_with("POST /v1/one", body), &[]).await;
+            assert!(told == format!("200\n{json}"), "{len} bytes in pieces of {piece_len}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn bad_requests_are_told_what_is_wrong() {
     let check = async |head, body, problem: &str| {
         let status = format!(r#"{{"code":3,"message":"{problem}","details":[]}}"#);

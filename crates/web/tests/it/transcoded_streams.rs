@@ -11,6 +11,7 @@ use thalweg_web::Web;
 use thalweg_web::body::Body;
 
 use crate::library::{FAILURE, Library, next_frame, request, request_with, sent};
+use crate::requests::NO_JSON;
 
 const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
@@ -189,6 +190,70 @@ async fn requests_are_rows_or_arrays() {
     check("GET /v1/fold?count=5", "", 200, ARRAY, &fold(&[r#"{"count":5}"#])).await;
 }
 
+#[tokio::test]
+async fn a_message_of_a_stream_may_be_a_field() {
+    let fold = |words: &[&str]| {
+        let words: Vec<serde_json::Value> = words.iter().map(|word| (*word).into()).collect();
+        serde_json::json!({ "words": words }).to_string()
+    };
+    // Of several values, or one with some of what the path has, which the first message has alone.
+    for (target, body, messages) in [
+        ("/v1/fold", r#"["a","b","c"]"#, &[r#"{"text":"a"}"#, r#"{"text":"b"}"#, r#"{"text":"c"}"#][..]),
+        (
+            "/v1/fold-words",
+            r#"[["a","b"],["c"],[]]"#,
+            &[r#"{"words":["a","b"]}"#, r#"{"words":["c"]}"#, "{}"],
+        ),
+        (
+            "/v1/fold/n?text=t",
+            r#"[{"text":"a"},{"text":"b"}]"#,
+            &[r#"{"inner":{"name":"n","text":"a"},"text":"t"}"#, r#"{"inner":{"text":"b"}}"#],
+        ),
+    ] {
+        check(&format!("PUT {target}"), body, 200, ARRAY, &fold(messages)).await;
+    }
+}
+
+/// What is sent comes back, whatever is sent: no message, and as many as anybody likes, empty ones among them.
+#[tokio::test]
+async fn streams_are_of_any_length() {
+    let library = Library::new();
+    for len in [0, 1, 2, 3, 50, 1000, 5000] {
+        let message = |number: usize| {
+            if number % 3 == 1 {
+                return "{}".to_owned();
+            }
+            let text = "abcdefgh12345".repeat(if number == 2 { 5042 } else { number % 7 + 1 });
+            format!(r#"{{"inner":{{"inner":{{"text":"{text}"}}}},"name":"{number}"}}"#)
+        };
+        let messages: Vec<String> = (0..len).map(message).collect();
+        let (lines, array) = (messages.join("\n"), format!("[{}]", messages.join(", ")));
+        let events: Vec<String> = messages.iter().map(|message| format!("data: {message}\n\n")).collect();
+        let ends_with_a_line = if len == 0 { "" } else { "\n" };
+        for (framing, expected) in [
+            (LINES, format!("{lines}{ends_with_a_line}")),
+            (EVENTS, format!("{}event: end\ndata: {{}}\n\n", events.concat())),
+            (ARRAY, format!("[{}]", messages.join(",\n"))),
+        ] {
+            for body in [&lines, &array] {
+                let asked = request(&format!("POST /v1/chat\naccept: {framing}"), body);
+                let (answer, told) = library.answer(asked).await;
+                assert_eq!(answer.headers()["content-type"], framing);
+                // Not by assert_eq, which would tell all of it.
+                assert!(told == expected, "{len} messages, {framing}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_that_are_no_json_are_refused() {
+    for body in NO_JSON {
+        let (answer, told) = Library::new().answer(request("POST /v1/fold/n", body)).await;
+        assert_eq!(answer.status(), 400, "{body}: {told}");
+    }
+}
+
 /// The whole of a body.
 fn compressed(encoding: Encoding, text: &str) -> Vec<u8> {
     let mut compressed = Vec::new();
@@ -361,6 +426,29 @@ async fn messages_go_back_and_forth() {
     sender.send(Err(Status::new(Code::Cancelled, "it broke"))).unwrap();
     let expected = "{\"error\":{\"code\":1,\"message\":\"it broke\",\"details\":[]}}\n";
     assert_eq!(next_frame(&mut body).await.unwrap(), expected);
+}
+
+#[tokio::test]
+async fn each_message_leaves_when_it_is_there() {
+    let one = "{\"count\":1}";
+    for (framing, first, later, end) in [
+        (LINES, format!("{one}\n"), format!("{one}\n"), None),
+        (EVENTS, format!("data: {one}\n\n"), format!("data: {one}\n\n"), Some("event: end\ndata: {}\n\n")),
+        (ARRAY, format!("[{one}"), format!(",\n{one}"), Some("]")),
+    ] {
+        let (sender, body) = sent();
+        let send = |text: &'static str| sender.send(Ok(Bytes::from_static(text.as_bytes()))).unwrap();
+        send("{\"count\":1}{\"cou");
+        let asked = request_with(&format!("POST /v1/chat\naccept: {framing}"), body);
+        let mut body = Library::new().service.call(asked).await.into_body();
+        assert_eq!(next_frame(&mut body).await.unwrap(), first);
+        for rest in ["nt\":1}{\"cou", "nt\":1}"] {
+            send(rest);
+            assert_eq!(next_frame(&mut body).await.unwrap(), later, "{framing}");
+        }
+        drop(sender);
+        assert_eq!(next_frame(&mut body).await.as_deref(), end, "{framing}");
+    }
 }
 
 #[tokio::test]
