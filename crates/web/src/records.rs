@@ -1,11 +1,11 @@
 //! Records of descriptors and of their options, which a schema has checked or keeps as they are.
 
-use thalweg_protobuf::wire::{Reader, WireType};
+use thalweg_protobuf::wire::{Reader, WireError, WireType};
 
 /// Groups in one another, in fields that are not ours.
 const SKIP_DEPTH_MAX: usize = 32;
 
-/// The records of a message, in their order: number and value. They end where one cannot be read.
+/// The records of a message, in their order: number and value. They end with the first that cannot be read.
 pub(crate) struct Records<'a>(Reader<'a>);
 
 /// The value of one record. Those of other kinds are stepped over: no descriptor has them.
@@ -16,28 +16,41 @@ pub(crate) enum Record<'a> {
 }
 
 impl<'a> Records<'a> {
-    pub(crate) fn of(bytes: &'a [u8]) -> Self {
+    pub(crate) fn checked(bytes: &'a [u8]) -> Self {
         Records(Reader::new(bytes))
+    }
+
+    /// Those before one that cannot be read.
+    pub(crate) fn of(bytes: &'a [u8]) -> impl Iterator<Item = (u32, Record<'a>)> {
+        Records::checked(bytes).map_while(Result::ok)
+    }
+
+    fn read(&mut self) -> Result<Option<(u32, Record<'a>)>, WireError> {
+        while !self.0.is_empty() {
+            let tag = self.0.tag()?;
+            let record = match tag.wire_type {
+                WireType::Varint => Record::Varint(self.0.varint()?),
+                WireType::Len => Record::Len(self.0.len_prefixed()?),
+                _ => {
+                    self.0.skip(tag, SKIP_DEPTH_MAX)?;
+                    continue;
+                }
+            };
+            return Ok(Some((tag.number, record)));
+        }
+        Ok(None)
     }
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = (u32, Record<'a>);
+    type Item = Result<(u32, Record<'a>), WireError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while !self.0.is_empty() {
-            let tag = self.0.tag().ok()?;
-            let record = match tag.wire_type {
-                WireType::Varint => Record::Varint(self.0.varint().ok()?),
-                WireType::Len => Record::Len(self.0.len_prefixed().ok()?),
-                _ => {
-                    self.0.skip(tag, SKIP_DEPTH_MAX).ok()?;
-                    continue;
-                }
-            };
-            return Some((tag.number, record));
+        let record = self.read();
+        if record.is_err() {
+            self.0 = Reader::new(&[]);
         }
-        None
+        record.transpose()
     }
 }
 
@@ -78,6 +91,9 @@ mod tests {
         assert_eq!(records[1].1.text(), Some("ab"));
         assert_eq!(records[2].1.numbers(), [1, 2]);
         assert_eq!(records[0].1.numbers(), [150]);
-        assert_eq!(Records::of(b"\x08\x01\x1a\x05a").collect::<Vec<_>>(), [(1, Record::Varint(1))]);
+        let broken = b"\x08\x01\x1a\x05a";
+        assert_eq!(Records::of(broken).collect::<Vec<_>>(), [(1, Record::Varint(1))]);
+        let checked: Vec<_> = Records::checked(broken).collect();
+        assert!(matches!(checked[..], [Ok((1, Record::Varint(1))), Err(_)]), "{checked:?}");
     }
 }

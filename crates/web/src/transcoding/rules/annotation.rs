@@ -1,12 +1,11 @@
 //! `google.api.HttpRule`, read from the options of a method.
 
-use thalweg_protobuf::wire::{Reader, WireError, WireType};
+use thalweg_protobuf::wire::WireError;
+
+use crate::records::{Record, Records};
 
 /// The number of the extension `google.api.http` of `google.protobuf.MethodOptions`.
 const HTTP: u32 = 72_295_728;
-
-/// Groups in one another, in fields that are not ours.
-const SKIP_DEPTH_MAX: usize = 32;
 
 /// A rule as it is written; nothing of it is checked but that texts are UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,66 +27,54 @@ impl HttpRule {
     /// The rule in a `google.protobuf.MethodOptions`, if it has one.
     pub(super) fn of_options(options: &[u8]) -> Result<Option<HttpRule>, WireError> {
         // Parts of a message in several records are one message.
-        let (mut rule, mut is_there) = (Vec::new(), false);
-        records(options, |number, value| {
-            if number == HTTP {
-                rule.extend_from_slice(value);
-                is_there = true;
+        let mut rule: Option<Vec<u8>> = None;
+        for record in values(options) {
+            if let (HTTP, part) = record? {
+                rule.get_or_insert_default().extend_from_slice(part);
             }
-            Ok(())
-        })?;
-        if is_there { HttpRule::read(&rule, 0).map(Some) } else { Ok(None) }
+        }
+        rule.map(|rule| HttpRule::read(&rule, 0)).transpose()
     }
 
     /// Of a rule in a rule in a rule nothing is read: it would be wrong anyway.
     fn read(bytes: &[u8], depth: usize) -> Result<HttpRule, WireError> {
         let mut rule = HttpRule::default();
-        records(bytes, |number, value| {
-            let kind = match number {
-                2 => "GET",
-                3 => "PUT",
-                4 => "POST",
-                5 => "DELETE",
-                6 => "PATCH",
-                7 => {
-                    rule.body = text(value);
-                    return Ok(());
+        for record in values(bytes) {
+            match record? {
+                (2, path) => rule.pattern = Some(Pattern::new("GET", path)),
+                (3, path) => rule.pattern = Some(Pattern::new("PUT", path)),
+                (4, path) => rule.pattern = Some(Pattern::new("POST", path)),
+                (5, path) => rule.pattern = Some(Pattern::new("DELETE", path)),
+                (6, path) => rule.pattern = Some(Pattern::new("PATCH", path)),
+                (7, body) => rule.body = text(body),
+                (8, custom) => rule.pattern = Some(Pattern::read(custom)?),
+                (11, nested) if depth < 2 => {
+                    rule.additional_bindings.push(HttpRule::read(nested, depth + 1)?);
                 }
-                8 => {
-                    rule.pattern = Some(Pattern::read(value)?);
-                    return Ok(());
-                }
-                11 => {
-                    let nested =
-                        if depth < 2 { HttpRule::read(value, depth + 1)? } else { HttpRule::default() };
-                    rule.additional_bindings.push(nested);
-                    return Ok(());
-                }
-                12 => {
-                    rule.response_body = text(value);
-                    return Ok(());
-                }
-                _ => return Ok(()),
-            };
-            rule.pattern = Some(Pattern { kind: kind.to_owned(), path: text(value) });
-            Ok(())
-        })?;
+                (11, _) => rule.additional_bindings.push(HttpRule::default()),
+                (12, body) => rule.response_body = text(body),
+                _ => {}
+            }
+        }
         Ok(rule)
     }
 }
 
 impl Pattern {
+    fn new(kind: &str, path: &[u8]) -> Pattern {
+        Pattern { kind: kind.to_owned(), path: text(path) }
+    }
+
     /// A `google.api.CustomHttpPattern`.
     fn read(bytes: &[u8]) -> Result<Pattern, WireError> {
-        let mut pattern = Pattern { kind: String::new(), path: String::new() };
-        records(bytes, |number, value| {
-            match number {
-                1 => pattern.kind = text(value),
-                2 => pattern.path = text(value),
+        let mut pattern = Pattern::new("", b"");
+        for record in values(bytes) {
+            match record? {
+                (1, value) => pattern.kind = text(value),
+                (2, value) => pattern.path = text(value),
                 _ => {}
             }
-            Ok(())
-        })?;
+        }
         Ok(pattern)
     }
 }
@@ -97,28 +84,20 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Calls `found` with the number and value of each record that has a length.
-fn records(
-    bytes: &[u8],
-    mut found: impl FnMut(u32, &[u8]) -> Result<(), WireError>,
-) -> Result<(), WireError> {
-    let mut reader = Reader::new(bytes);
-    while !reader.is_empty() {
-        let tag = reader.tag()?;
-        if tag.wire_type == WireType::Len {
-            found(tag.number, reader.len_prefixed()?)?;
-        } else {
-            reader.skip(tag, SKIP_DEPTH_MAX)?;
-        }
-    }
-    Ok(())
+/// The number and value of each record that has a length.
+fn values(bytes: &[u8]) -> impl Iterator<Item = Result<(u32, &[u8]), WireError>> {
+    Records::checked(bytes).filter_map(|record| match record {
+        Ok((number, Record::Len(value))) => Some(Ok((number, value))),
+        Ok((_, Record::Varint(_))) => None,
+        Err(error) => Some(Err(error)),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use thalweg_protobuf::wire::{Tag, put_tag, put_varint};
+    use thalweg_protobuf::wire::{Tag, WireType, put_tag, put_varint};
 
-    use super::{HTTP, HttpRule, Pattern, WireType};
+    use super::{HTTP, HttpRule, Pattern};
 
     fn record(number: u32, value: &[u8]) -> Vec<u8> {
         let mut wire = Vec::new();
