@@ -24,11 +24,12 @@ use thalweg_web::body::Body;
 use thalweg_web::{Web, WebService};
 use tokio::sync::mpsc;
 
-use crate::support::ANNOTATIONS;
+use crate::support::google_api;
 
 const SOURCE: &str = r#"
 syntax = "proto3"; package library;
 import "google/api/annotations.proto";
+import "google/api/resources.proto";
 message Order {
     string name = 1; string text = 2; int32 count = 3; repeated string words = 4; int64 long_number = 5;
     repeated double numbers = 6; Order inner = 7;
@@ -79,11 +80,7 @@ service Library {
 "#;
 
 static DESCRIPTORS: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let read = |name: &str| match name {
-        "library.proto" => Some(SOURCE.to_owned()),
-        "google/api/annotations.proto" => Some(ANNOTATIONS.to_owned()),
-        _ => None,
-    };
+    let read = |name: &str| if name == "library.proto" { Some(SOURCE.to_owned()) } else { google_api(name) };
     sources::compile(&["library.proto"], read).unwrap()
 });
 

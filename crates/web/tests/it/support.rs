@@ -10,30 +10,15 @@ use thalweg_web::transcoding::{
     Content, Found, RequestError, RequestOptions, Router, Rules, RulesError, Template, request,
 };
 
-/// Of `google/api/annotations.proto` and `httpbody.proto` what is needed.
-pub(crate) const ANNOTATIONS: &str = r#"
-syntax = "proto3";
-package google.api;
-import "google/protobuf/any.proto";
-import "google/protobuf/descriptor.proto";
-extend google.protobuf.MethodOptions { HttpRule http = 72295728; }
-message HttpRule {
-    string selector = 1;
-    oneof pattern {
-        string get = 2;
-        string put = 3;
-        string post = 4;
-        string delete = 5;
-        string patch = 6;
-        CustomHttpPattern custom = 8;
-    }
-    string body = 7;
-    string response_body = 12;
-    repeated HttpRule additional_bindings = 11;
+/// The `.proto` files of `tests/proto/google/api`, by their names.
+pub(crate) fn google_api(name: &str) -> Option<String> {
+    let text = match name {
+        "google/api/annotations.proto" => include_str!("../proto/google/api/annotations.proto"),
+        "google/api/resources.proto" => include_str!("../proto/google/api/resources.proto"),
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
-message CustomHttpPattern { string kind = 1; string path = 2; }
-message HttpBody { string content_type = 1; bytes data = 2; repeated google.protobuf.Any extensions = 3; }
-"#;
 
 /// What a test declares, in the package `t`.
 pub(crate) fn schema(declarations: &str) -> Schema {
@@ -45,6 +30,7 @@ pub(crate) fn descriptors(declarations: &str) -> Vec<u8> {
     let text = format!(
         r#"syntax = "proto3"; package t;
         import "google/api/annotations.proto";
+        import "google/api/resources.proto";
         import "google/protobuf/duration.proto";
         import "google/protobuf/empty.proto";
         import "google/protobuf/field_mask.proto";
@@ -53,11 +39,7 @@ pub(crate) fn descriptors(declarations: &str) -> Vec<u8> {
         import "google/protobuf/wrappers.proto";
         {declarations}"#
     );
-    let read = move |name: &str| match name {
-        "t.proto" => Some(text.clone()),
-        "google/api/annotations.proto" => Some(ANNOTATIONS.to_owned()),
-        _ => None,
-    };
+    let read = move |name: &str| if name == "t.proto" { Some(text.clone()) } else { google_api(name) };
     sources::compile(&["t.proto"], read).unwrap()
 }
 
