@@ -117,9 +117,11 @@ impl Web {
         let schema = Schema::from_descriptor_set(&set)?;
         let info = self.info.comments(Comments::from_descriptor_set(&set));
         let context = Arc::new(Context::new(calls, schema, self.options));
-        let transcoded =
-            self.protocols.transcoding.then(|| Transcoded::new(&context, &self.requests)).transpose()?;
-        let pages = Pages::new(self.pages, self.fallback.is_some(), &context, info)?;
+        let are_rules_needed = self.protocols.transcoding || self.pages.are_of_rules();
+        let rules = are_rules_needed.then(|| context.rules()).transpose()?;
+        let pages = Pages::new(self.pages, self.fallback.is_some(), &context, rules.as_ref(), info);
+        let rules = rules.filter(|_| self.protocols.transcoding);
+        let transcoded = rules.map(|rules| Transcoded::new(&context, rules, &self.requests));
         let (protocols, cors, fallback, http1) = (self.protocols, self.cors, self.fallback, self.http1);
         Ok(WebService(Arc::new(Shared { context, protocols, cors, transcoded, pages, fallback, http1 })))
     }

@@ -64,6 +64,13 @@ pub(super) struct PageOptions {
     pub(super) docs: bool,
 }
 
+impl PageOptions {
+    /// Whether there is a page that shows the rules of the services.
+    pub(super) fn are_of_rules(self) -> bool {
+        self.openapi || self.docs
+    }
+}
+
 /// Why a server can't be set up so.
 #[derive(Debug, Error)]
 #[non_exhaustive]

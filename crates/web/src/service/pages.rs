@@ -12,7 +12,7 @@ use crate::body::Body;
 use crate::content_type::application;
 use crate::openapi::{self, Info};
 use crate::page::Page;
-use crate::transcoding::RulesError;
+use crate::transcoding::Rules;
 
 const ACCEPT_POST: HeaderName = HeaderName::from_static("accept-post");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -30,27 +30,22 @@ pub(super) struct Pages {
 const OPENAPI: &str = "/openapi.json";
 
 impl Pages {
-    /// `info` is what people are told besides; how names and enums are printed is the context's.
-    ///
-    /// # Errors
-    /// See [`RulesError`].
+    /// `info` is what people are told besides; how names and enums are printed is the context's. Without rules there is
+    /// no page [of them](PageOptions::are_of_rules).
     pub(super) fn new(
         options: PageOptions,
         has_fallback: bool,
         context: &Context,
+        rules: Option<&Rules>,
         info: Info,
-    ) -> Result<Pages, RulesError> {
+    ) -> Pages {
         let has_front = options.front.unwrap_or(!has_fallback);
         let front = has_front.then(|| front(&context.methods.services()));
-        if !options.openapi && !options.docs {
-            return Ok(Pages { front, openapi: None, docs: None });
-        }
         let print = &context.options.print;
         let info = Info { schema_names: print.schema_names, enum_numbers: print.enum_numbers, ..info };
-        let rules = context.rules()?;
-        let openapi = options.openapi.then(|| openapi::document(&rules, &info).into());
-        let docs = options.docs.then(|| Page::new(&rules, &info));
-        Ok(Pages { front, openapi, docs })
+        let openapi = rules.filter(|_| options.openapi).map(|rules| openapi::document(rules, &info).into());
+        let docs = rules.filter(|_| options.docs).map(|rules| Page::new(rules, &info));
+        Pages { front, openapi, docs }
     }
 
     /// Whether there is a page at this path.

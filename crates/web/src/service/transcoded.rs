@@ -25,7 +25,7 @@ use super::context::{Context, head_of};
 use super::response::ResponseFuture;
 use super::unary::{self, Form};
 use crate::body::Body;
-use crate::transcoding::{self, RequestOptions, RoutePlace, Router, RulesError};
+use crate::transcoding::{self, RequestOptions, RoutePlace, Router, Rules};
 use call::Call;
 use form::TranscodedForm;
 use target::{Routes, Target};
@@ -54,14 +54,12 @@ pub(super) struct Route {
 }
 
 impl Transcoded {
-    /// # Errors
-    /// See [`RulesError`].
-    pub(super) fn new(context: &Arc<Context>, requests: &RequestOptions) -> Result<Transcoded, RulesError> {
-        let router = Router::new(context.rules()?);
+    pub(super) fn new(context: &Arc<Context>, rules: Rules, requests: &RequestOptions) -> Transcoded {
+        let router = Router::new(rules);
         let rules = router.rules();
         let targets = rules.bindings().iter().map(|binding| Target::of(context, rules, binding)).collect();
         let request_options = RequestOptions { parse: context.options.parse.clone(), ..requests.clone() };
-        Ok(Transcoded(Arc::new(Routes { context: Arc::clone(context), router, targets, request_options })))
+        Transcoded(Arc::new(Routes { context: Arc::clone(context), router, targets, request_options }))
     }
 
     pub(super) fn find(&self, method: &Method, path: &str) -> Found {

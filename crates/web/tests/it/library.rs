@@ -21,7 +21,7 @@ use thalweg_engine::server::{
 use thalweg_engine::{Code, Encode, Envelope, Incoming, RequestHead, ServiceOptions, Status, StatusParts};
 use thalweg_protobuf::{MessageType, Schema, json as protojson, sources};
 use thalweg_web::body::Body;
-use thalweg_web::{Web, WebService};
+use thalweg_web::{Web, WebError, WebService};
 use tokio::sync::mpsc;
 
 use crate::support::google_api;
@@ -410,12 +410,17 @@ impl Library {
 
 /// A service whose methods, all with one message each way, answer with what they are asked.
 pub(crate) fn echo(descriptors: Vec<u8>, methods: &[&str]) -> WebService {
+    echo_with(Web::new(), descriptors, methods).unwrap()
+}
+
+/// The same, as `web` has it.
+pub(crate) fn echo_with(web: Web, descriptors: Vec<u8>, methods: &[&str]) -> Result<WebService, WebError> {
     let methods = methods
         .iter()
         .map(|name| Arc::new(ServerMethod::new(name, ServiceOptions::default(), Handler::unary(Echo))))
         .collect();
     let calls = LocalCalls::new(&ServerConfig::default(), Arc::new(Methods(methods)));
-    Web::new().descriptors(descriptors).into_service(calls).unwrap()
+    web.descriptors(descriptors).into_service(calls)
 }
 
 struct Echo;

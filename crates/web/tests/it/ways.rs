@@ -11,6 +11,8 @@ use thalweg_web::cors::{Cors, Origins};
 use thalweg_web::{Web, WebService};
 
 use crate::echo::{ask, descriptors, envelope, request, serve};
+use crate::library::echo_with;
+use crate::support::service;
 
 /// Says what it was asked.
 #[derive(Clone)]
@@ -157,4 +159,22 @@ async fn pages_of_other_origins_may_do_what_is_allowed() {
     check(&format!("{call}\norigin: https://a"), (200, Some("https://a"))).await;
     check(&format!("{call}\norigin: https://b"), (200, None)).await;
     check("GET /a\norigin: https://a", (200, None)).await;
+}
+
+#[tokio::test]
+async fn annotations_are_read_for_who_is_asked_for() {
+    let methods = ["t.S/M0", "t.S/M1"];
+    for asked in 0..8 {
+        let [transcoding, openapi, docs] = [0, 1, 2].map(|bit| asked & (1 << bit) != 0);
+        let web = || Web::new().transcoding(transcoding).openapi(openapi).docs(docs);
+        let good = service("message M {}", "M", "M", &["get: \"/a\"", "get: \"/b\""]);
+        let served = echo_with(web(), crate::support::descriptors(&good), &methods).unwrap();
+        for (path, is_there) in [("/a", transcoding), ("/openapi.json", openapi), ("/docs", docs)] {
+            let answer = ask(&served, request(&format!("GET {path}"), Body::empty())).await;
+            assert_eq!(answer.status, if is_there { 200 } else { 404 }, "{path} of {asked}");
+        }
+        let bad = service("message M {}", "M", "M", &["get: \"/a\"", "get: \"/a\""]);
+        let refused = echo_with(web(), crate::support::descriptors(&bad), &methods).is_err();
+        assert_eq!(refused, asked != 0, "{asked}");
+    }
 }
