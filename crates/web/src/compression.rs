@@ -208,6 +208,18 @@ mod tests {
         check(&["gzip; q=0.000"], Encoding::Gzip, all, Encoding::Identity);
         check(&["gzip;q=0.5, deflate;q=0.8"], Encoding::Identity, all, Encoding::Deflate);
         check(&["gzip;q=0.5, identity;q=0.8"], Encoding::Identity, all, Encoding::Identity);
+        // Of equal ones the first; thousandths count.
+        check(&["deflate;q=0.5, gzip;q=0.5"], Encoding::Identity, all, Encoding::Deflate);
+        check(&["gzip;q=0.001, deflate;q=0.002"], Encoding::Identity, all, Encoding::Deflate);
+        check(&["gzip;q=0.999, deflate"], Encoding::Identity, all, Encoding::Deflate);
+        check(&["gzip;Q=0, deflate;q=0.1"], Encoding::Identity, all, Encoding::Deflate);
+        check(&["gzip;a=b;q=0.5, deflate ; q=0.6"], Encoding::Identity, all, Encoding::Deflate);
+        // What is no quality is 1.
+        for quality in ["", "x", "7", "-1", "NaN", "1.0"] {
+            for (other, best) in [("gzip;q=0.9", Encoding::Deflate), ("gzip", Encoding::Gzip)] {
+                check(&[&format!("{other}, deflate;q={quality}")], Encoding::Identity, all, best);
+            }
+        }
         check(&["*"], Encoding::Identity, EncodingSet::IDENTITY.with(Encoding::Deflate), Encoding::Deflate);
         check(
             &["*, gzip;q=0"],

@@ -102,6 +102,10 @@ async fn service(request: Request<Body>, log: Log) -> Response<Body> {
         _ => {
             let mut read = String::new();
             let end = loop {
+                if head.uri.path() == "/parts" {
+                    // Each piece is one.
+                    body.awaits(Some(read.len() as u64));
+                }
                 match poll_fn(|cx| http_body::Body::poll_frame(Pin::new(&mut body), cx)).await {
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(piece) => read.push_str(&String::from_utf8_lossy(&piece)),

@@ -149,6 +149,21 @@ async fn each_body_has_a_time_of_its_own() {
     assert_eq!(client.log.lines(), ["POST /a: ab", "POST /b: cd"]);
 }
 
+/// Who reads messages out of a body says when the next one is awaited, wherever they are cut.
+#[tokio::test(start_paused = true)]
+async fn each_part_of_a_body_has_a_time_of_its_own() {
+    let mut client = Client::new();
+    client.send(post("/parts", "Content-Length: 10")).await;
+    for part in ["a", "b", "c"] {
+        sleep(seconds(20)).await;
+        client.send(part).await;
+    }
+    sleep(seconds(29)).await;
+    assert!(client.log.lines().is_empty(), "{:?}", client.log);
+    sleep(seconds(2)).await;
+    assert_eq!(client.log.lines(), [format!("POST /parts: abc, then {TOO_SLOW}")]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn time_stands_still_while_nobody_reads() {
     let mut client = Client::new();
