@@ -256,6 +256,8 @@ mod tests {
         check("decoded=2 handled=1", false);
         check("handled=1 decoded=1", false);
         check("received=1 handled=1", false);
+        check("received=1 decoded=1", false);
+        check("decoded=1 decoded=1 handled=2", false);
         check("decoded=1 handled=2 gone=3", false);
         check("decoded=1 handled=-2", false);
         assert!(moments("http/2 200\n").is_err());
