@@ -34,8 +34,10 @@ pub(super) fn corpus() -> Vec<Vec<u8>> {
          Content-Length: 3\r\n\r\n0\r\n\r\n",
         "POST /unread HTTP/1.1\r\nhost:a\r\nContent-Length: 3\r\n\r\nabcCONNECT a:80 HTTP/1.1\r\n\
          Host: a:80\r\n\r\n",
+        "GET /a HTTP/1.1\r\nHost: a\r\n\r\nPOST /b HTTP/1.1\r\nHost: a\nContent-Length: 3\r\n\r\nabc",
     ];
-    CONNECTIONS.iter().map(|bytes| [b"\x07", bytes.as_bytes()].concat()).collect()
+    let in_pieces = |cut: u8| CONNECTIONS.iter().map(move |bytes| [&[cut], bytes.as_bytes()].concat());
+    in_pieces(7).chain(in_pieces(1)).collect()
 }
 
 pub(super) fn target(data: &[u8]) -> Features {
