@@ -1,4 +1,4 @@
-//! Makes the messages of `proto/shapes.proto` for each codec that generates code.
+//! Makes the messages of `shapes.proto` for each codec that generates code.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,9 @@ use buffa_codegen::CodeGenConfig;
 use buffa_codegen::generated::descriptor::FileDescriptorSet as BuffaDescriptors;
 use prost::Message as _;
 
-/// What the study converts.
+/// What the study converts, and where it lies.
 const FILE: &str = "shapes.proto";
+const MESSAGES: &str = "../messages/proto";
 /// What the example `speed` converts.
 const SPEED: &str = "speed.proto";
 const CODECS: &[&str] =
@@ -18,9 +19,10 @@ const CODECS: &[&str] =
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed={MESSAGES}");
     println!("cargo:rustc-env=CODEC_VERSIONS={}", versions());
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    let descriptors = protox::compile([FILE], ["proto"])?;
+    let descriptors = protox::compile([FILE], [MESSAGES])?;
     let encoded = descriptors.encode_to_vec();
     fs::write(out.join("shapes.bin"), &encoded)?;
 

@@ -1,17 +1,63 @@
 //! Makes the stubs of the services that the laboratory serves and drives.
 
+use std::env;
+use std::path::Path;
+
+use thalweg_build::{Builder, Error, configure};
+
+/// Where the messages of the codec study lie.
+const MESSAGES: &str = "../messages/proto";
+/// Fields of 64 bits, which are strings in JSON.
+const WIDE: &[&str] = &[
+    "SeveralData.an_int64",
+    "Order.created_at",
+    "Order.updated_at",
+    "LogRecord.time_ns",
+    "LogRecord.took_ns",
+    "Visitor.id",
+    "Event.time_ms",
+    "Samples.begin_ms",
+];
+
 fn main() {
-    let protos = ["proto/grpc/testing/benchmark_service.proto", "proto/grpc/testing/test.proto"];
-    let echo = ["proto/thalweg/lab/v1/echo.proto"];
-    let Some(out) = std::env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
-    let generated = thalweg_build::configure()
-        // Payloads are `Bytes`: every answer shares one block of zeros instead of allocating its own.
-        .bytes(".grpc.testing")
-        .file_descriptor_set_path(std::path::Path::new(&out).join("testing.bin"))
-        .compile_protos(&protos, &["proto"])
-        .and_then(|()| thalweg_build::configure().embed_descriptors(true).compile_protos(&echo, &["proto"]));
+    let Some(out) = env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
+    let generated = testing(Path::new(&out)).and_then(|()| shapes()).and_then(|()| echo());
     if let Err(error) = generated {
         eprintln!("{error}");
         std::process::exit(1);
     }
+}
+
+/// gRPC's own services for measuring.
+fn testing(out: &Path) -> Result<(), Error> {
+    let protos = ["proto/grpc/testing/benchmark_service.proto", "proto/grpc/testing/test.proto"];
+    configure()
+        // Payloads are `Bytes`: every answer shares one block of zeros instead of allocating its own.
+        .bytes(".grpc.testing")
+        .file_descriptor_set_path(out.join("testing.bin"))
+        .compile_protos(&protos, &["proto"])
+}
+
+/// The codec study's messages, which are objects of serde's too: a client of JSON has them so.
+fn shapes() -> Result<(), Error> {
+    let with = |builder: Builder, field: &str, way: &str| {
+        let attribute = format!("#[serde(with = \"crate::services::proto_json::{way}\")]");
+        builder.field_attribute(format!(".shapes.{field}"), attribute)
+    };
+    let derived = "#[derive(serde::Serialize, serde::Deserialize)]\n\
+                   #[serde(rename_all = \"camelCase\", default)]";
+    let builder = configure().message_attribute(".shapes", derived);
+    let builder = WIDE.iter().fold(builder, |builder, field| with(builder, field, "wide"));
+    let builder = with(builder, "Samples.counts", "wide_row");
+    let builder = with(builder, "LogRecord.level", "level");
+    builder.compile_protos(&[format!("{MESSAGES}/shapes.proto")], &[MESSAGES])
+}
+
+/// What the study of gRPC against a JSON API calls.
+fn echo() -> Result<(), Error> {
+    let protos = ["proto/thalweg/lab/v1/echo.proto", "proto/thalweg/lab/v1/echo_shapes.proto"];
+    configure()
+        .embed_descriptors(true)
+        .extern_path(".shapes", "crate::services::shapes_proto")
+        .compile_protos(&protos, &["proto", MESSAGES])
 }

@@ -162,7 +162,8 @@ fn say(moment: Moment) {
 /// What is called in the study of gRPC against a JSON API, and how.
 #[derive(Debug, Args)]
 struct EchoArgs {
-    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: person, or strings:COUNTxLETTERS
+    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: strings:COUNTxLETTERS, person, or a message of the codec
+    /// study, such as order
     #[arg(long, value_name = "SHAPE", conflicts_with_all = ["method", "cacert"])]
     echo: Option<Shape>,
 

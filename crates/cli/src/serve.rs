@@ -9,6 +9,7 @@ use thalweg::server::{BoundServer, Server, ServerBuilder};
 use thalweg::web::Web;
 use thalweg::{Encoding, Keepalive, KeepalivePolicy, ListenAddress};
 use thalweg_lab::services::echo_proto::echo_server::EchoServer;
+use thalweg_lab::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
 use thalweg_lab::services::{BenchmarkWorker, EchoWorker, InteropServer, proto};
@@ -172,15 +173,18 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     health.set_serving::<BenchmarkServiceServer<BenchmarkWorker>>();
     health.set_serving::<TestServiceServer<InteropServer>>();
     health.set_serving::<EchoServer<EchoWorker>>();
+    health.set_serving::<EchoShapesServer<EchoWorker>>();
     let reflection =
         Reflection::builder().descriptors(proto::DESCRIPTORS).build().map_err(Failure::failed)?;
     let benchmark = BenchmarkServiceServer::new(BenchmarkWorker::working(args.work));
     // Of a client that takes it so.
     let echo = EchoServer::new(EchoWorker).send_compressed(Encoding::Gzip);
+    let shapes = EchoShapesServer::new(EchoWorker).send_compressed(Encoding::Gzip);
     let mut server = Server::builder()
         .add_service(benchmark.max_decoding_message_size(message_bytes_max))
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
         .add_service(echo.max_decoding_message_size(message_bytes_max))
+        .add_service(shapes.max_decoding_message_size(message_bytes_max))
         .add_service(health.service())
         .add_service(reflection)
         .shutdown_grace(args.grace)

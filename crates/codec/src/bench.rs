@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
+use thalweg_messages::Kind as MessageKind;
+
 use crate::allocations;
 use crate::contract::{Allocations, CodecInfo, DataInfo, Format, From, Line, Operation, Selection, Size};
 use crate::converter::{Entry, NotConverted};
 use crate::own::{OwnData, OwnDataError};
-use crate::shapes::{Shape, shapes, type_of};
+use crate::shapes::{Shape, shapes};
 use crate::sizes::size;
 
 /// Conversions whose allocations are counted: each message of a kind at least once.
@@ -109,7 +111,7 @@ impl Codecs {
         Ok(codecs)
     }
 
-    /// The messages of `proto/shapes.proto`, made from a seed.
+    /// The messages of `shapes.proto`, made from a seed.
     fn generated(seed: u64) -> Result<Self, NotConverted> {
         let kind = |shape: Shape| Kind {
             info: DataInfo {
@@ -175,7 +177,7 @@ impl Codecs {
     pub(crate) fn write_messages(&self, folder: &Path) -> io::Result<usize> {
         let mut index = String::new();
         for kind in &self.kinds {
-            let Some(type_name) = type_of(&kind.info.name) else { continue };
+            let Ok(known) = kind.info.name.parse::<MessageKind>() else { continue };
             let wires = |codec: &str| {
                 let entry = kind.entries.iter().find(|entry| entry.codec == codec);
                 entry.map_or(&[][..], |entry| entry.converter.wires())
@@ -189,7 +191,7 @@ impl Codecs {
             lines.push(b'\n');
             fs::write(folder.join(format!("{}.pb", kind.info.name)), binary)?;
             fs::write(folder.join(format!("{}.jsonl", kind.info.name)), lines)?;
-            let _ = writeln!(index, "{} {type_name}", kind.info.name);
+            let _ = writeln!(index, "{} {}", kind.info.name, known.type_name());
         }
         fs::write(folder.join("messages.txt"), &index)?;
         Ok(index.lines().count())

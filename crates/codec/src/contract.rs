@@ -26,7 +26,7 @@ pub(crate) struct Selection {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum From {
-    /// Those of `proto/shapes.proto`, made from this number.
+    /// Those of `shapes.proto`, made from this number.
     Seed(u64),
     /// The user's own.
     Own {

@@ -1,4 +1,4 @@
-//! The messages of `proto/shapes.proto`, made from a seed, with every codec that can convert them.
+//! The messages of `shapes.proto`, made from a seed, with every codec that can convert them.
 
 use std::marker::PhantomData;
 
@@ -7,13 +7,13 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use thalweg_messages::{Kind, generate};
 
 use crate::codecs::engine::{Engine, Json, MessagePack, Transcoded};
 use crate::codecs::{buffa as buffa_codec, engine, prost as prost_codec, reflect, serde as serde_codec};
 use crate::converter::{Entry, NotConverted};
 use crate::read::Read;
-use crate::{generate, plain, viewed};
-use generate::Random;
+use crate::viewed;
 
 /// Messages as prost and pbjson have them.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic, reason = "generated code")]
@@ -22,7 +22,7 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/shapes.serde.rs"));
 }
 
-/// The descriptors of `proto/shapes.proto`.
+/// The descriptors of `shapes.proto`.
 pub(crate) const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shapes.bin"));
 
 /// A kind of message and its converters.
@@ -36,82 +36,43 @@ pub(crate) struct Shape {
 /// All kinds of message.
 pub(crate) fn shapes(seed: u64) -> Result<Vec<Shape>, NotConverted> {
     let pool = DescriptorPool::decode(DESCRIPTORS).map_err(NotConverted::new)?;
-    // Each shape has a generator of its own: what one draws does not change another.
-    let random = |shape: u64| Random::new(seed.wrapping_add(shape << 32));
     Ok(vec![
-        shape::<_, generated::Person, viewed::Person>(
-            ("person-full", "name, age, three hobbies, an address"),
-            &pool,
-            generate::person_full(),
-        )?,
-        shape::<_, generated::Person, viewed::Person>(
-            ("person-sparse", "name and age: 17 bytes of Protobuf, 63 of JSON"),
-            &pool,
-            generate::person_sparse(),
-        )?,
+        shape::<_, generated::Person, viewed::Person>(Kind::PersonFull, &pool, generate::person_full())?,
+        shape::<_, generated::Person, viewed::Person>(Kind::PersonSparse, &pool, generate::person_sparse())?,
         shape::<_, generated::SeveralData, viewed::SeveralData>(
-            ("several-data", "a field of each type, and 5,000 strings of 20 characters"),
+            Kind::SeveralData,
             &pool,
-            generate::several_data(&mut random(1)),
+            generate::several_data(seed),
         )?,
-        shape::<_, generated::Order, viewed::Order>(
-            ("order", "a flat record of 13 fields"),
-            &pool,
-            generate::orders(&mut random(2)),
-        )?,
+        shape::<_, generated::Order, viewed::Order>(Kind::Order, &pool, generate::orders(seed))?,
         shape::<_, generated::LogRecord, viewed::LogRecord>(
-            ("log-record", "a line of a log"),
+            Kind::LogRecord,
             &pool,
-            generate::log_records(&mut random(3)),
+            generate::log_records(seed),
         )?,
-        shape::<_, generated::Visit, viewed::Visit>(
-            ("visit", "analytics: messages in messages, and maps"),
-            &pool,
-            generate::visits(&mut random(4)),
-        )?,
-        shape::<_, generated::Samples, viewed::Samples>(
-            ("samples", "five rows of 160 numbers"),
-            &pool,
-            generate::samples(&mut random(5)),
-        )?,
+        shape::<_, generated::Visit, viewed::Visit>(Kind::Visit, &pool, generate::visits(seed))?,
+        shape::<_, generated::Samples, viewed::Samples>(Kind::Samples, &pool, generate::samples(seed))?,
     ])
 }
 
-/// The Protobuf type of a kind of message.
-pub(crate) fn type_of(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "person-full" | "person-sparse" => plain::Person::NAME,
-        "several-data" => plain::SeveralData::NAME,
-        "order" => plain::Order::NAME,
-        "log-record" => plain::LogRecord::NAME,
-        "visit" => plain::Visit::NAME,
-        "samples" => plain::Samples::NAME,
-        _ => return None,
-    })
-}
-
 /// A shape: P is plain, M prost's message with pbjson's mapping, B buffa's.
-fn shape<P, M, B>(
-    (name, about): (&'static str, &'static str),
-    pool: &DescriptorPool,
-    plain: Vec<P>,
-) -> Result<Shape, NotConverted>
+fn shape<P, M, B>(kind: Kind, pool: &DescriptorPool, plain: Vec<P>) -> Result<Shape, NotConverted>
 where
-    P: Serialize + DeserializeOwned + PartialEq + Named + Send + 'static,
+    P: Serialize + DeserializeOwned + PartialEq + Send + 'static,
     M: Message + Default + PartialEq + Serialize + DeserializeOwned + Clone + 'static,
     B: HasMessageView + PartialEq + 'static,
     for<'w> B::View<'w>: Read,
 {
     let descriptor = pool
-        .get_message_by_name(P::NAME)
-        .ok_or_else(|| NotConverted::new(format!("{} is not in shapes.proto", P::NAME)))?;
+        .get_message_by_name(kind.type_name())
+        .ok_or_else(|| NotConverted::new(format!("{} is not in shapes.proto", kind.type_name())))?;
     let dynamic = each(&plain, |plain| dynamic(&descriptor, plain))?;
     let wires: Vec<Vec<u8>> = dynamic.iter().map(Message::encode_to_vec).collect();
     let typed = each(&wires, |wire| M::decode(wire.as_slice()))?;
     let buffa = || each(&wires, |wire| B::decode_from_slice(wire));
     let copies = || each(&plain, |plain| serde_json::from_value::<P>(serde_json::to_value(plain)?));
     let messages = plain.len();
-    let of = engine::message_type(DESCRIPTORS, P::NAME)?;
+    let of = engine::message_type(DESCRIPTORS, kind.type_name())?;
     let of_engine = || engine::messages(of, &wires);
     let entries = vec![
         Entry::new("prost", prost_codec::Prost(PhantomData), typed.clone())?,
@@ -126,7 +87,7 @@ where
         Entry::new("rmp-serde", serde_codec::RmpSerde(PhantomData), plain)?,
         Entry::new("thalweg-msgpack", Transcoded::<MessagePack>::new(of), of_engine()?)?,
     ];
-    Ok(Shape { name, about, messages, entries })
+    Ok(Shape { name: kind.name(), about: kind.about(), messages, entries })
 }
 
 /// What a plain struct says in JSON, as the message of the descriptor.
@@ -139,35 +100,6 @@ fn dynamic(descriptor: &MessageDescriptor, plain: &impl Serialize) -> Result<Dyn
 
 fn each<T, U, E: ToString>(from: &[T], make: impl Fn(&T) -> Result<U, E>) -> Result<Vec<U>, NotConverted> {
     from.iter().map(make).collect::<Result<_, _>>().map_err(NotConverted::new)
-}
-
-/// The message that a plain struct stands for.
-trait Named {
-    const NAME: &'static str;
-}
-
-impl Named for plain::Person {
-    const NAME: &'static str = "shapes.Person";
-}
-
-impl Named for plain::SeveralData {
-    const NAME: &'static str = "shapes.SeveralData";
-}
-
-impl Named for plain::Order {
-    const NAME: &'static str = "shapes.Order";
-}
-
-impl Named for plain::LogRecord {
-    const NAME: &'static str = "shapes.LogRecord";
-}
-
-impl Named for plain::Visit {
-    const NAME: &'static str = "shapes.Visit";
-}
-
-impl Named for plain::Samples {
-    const NAME: &'static str = "shapes.Samples";
 }
 
 #[cfg(test)]

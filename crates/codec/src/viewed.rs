@@ -1,4 +1,4 @@
-//! The messages of `proto/shapes.proto` as buffa has them, and what reading all of a view of each is.
+//! The messages of `shapes.proto` as buffa has them, and what reading all of a view of each is.
 
 pub(crate) use generated::*;
 

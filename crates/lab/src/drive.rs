@@ -129,8 +129,7 @@ pub async fn drive(
     let mut result = supervised.ok_or(DriveError::Interrupted)?.result;
     result.settings = settings.clone();
     if let Some(echo) = &call.echo {
-        let (asked, answered) = echo.body_lens();
-        (result.bytes_sent, result.bytes_received) = (result.messages * asked, result.messages * answered);
+        (result.bytes_sent, result.bytes_received) = echo.body_bytes(result.messages);
         result.first_call_ns = u64::try_from(first_took.as_nanos()).ok();
     }
     result.connections.established = Established::now().since(before);

@@ -6,6 +6,8 @@ mod echo;
 pub mod echo_proto;
 mod interop;
 pub mod proto;
+pub(crate) mod proto_json;
+pub mod shapes_proto;
 mod zeros;
 
 pub use benchmark::BenchmarkWorker;

@@ -37,11 +37,20 @@ const LAYERS: &[Layer] = &[
         beside: &["thalweg-sim", "thalweg-build"],
     },
     // A program that the command drives as a peer: the codecs that are compared are in its tree, and in no other.
-    Layer { name: "thalweg-codec", normal: &["thalweg-protobuf"], beside: &[] },
+    Layer { name: "thalweg-codec", normal: &["thalweg-messages", "thalweg-protobuf"], beside: &[] },
+    // Messages, and nothing that converts them.
+    Layer { name: "thalweg-messages", normal: &[], beside: &[] },
     Layer {
         name: "thalweg-lab",
         // `thalweg-engine` for requests as they are: what is not gRPC.
-        normal: &["thalweg-link", "thalweg", "thalweg-engine", "thalweg-http2", "thalweg-protobuf"],
+        normal: &[
+            "thalweg-link",
+            "thalweg-messages",
+            "thalweg",
+            "thalweg-engine",
+            "thalweg-http2",
+            "thalweg-protobuf",
+        ],
         beside: &["thalweg-sim", "thalweg-build"],
     },
     Layer { name: "thalweg-services", normal: &["thalweg"], beside: &["thalweg-build"] },

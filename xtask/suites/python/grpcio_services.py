@@ -20,7 +20,12 @@ from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 TIMEOUT_S = 30
-SERVICES = ["grpc.testing.BenchmarkService", "grpc.testing.TestService", "thalweg.lab.v1.Echo"]
+SERVICES = [
+    "grpc.testing.BenchmarkService",
+    "grpc.testing.TestService",
+    "thalweg.lab.v1.Echo",
+    "thalweg.lab.v1.EchoShapes",
+]
 
 
 def check(what: str, found, expected) -> None:

@@ -38,11 +38,13 @@ pub(super) struct JsonArgs {
     #[arg(long, value_name = "STACKS", value_delimiter = ',', conflicts_with = "from")]
     against: Vec<Stack>,
 
-    /// The message that the study is first about: strings:COUNTxLETTERS, or person
+    /// The message that the study is first about: strings:COUNTxLETTERS, person, or one of the codec study's, such as
+    /// order; servers beside ours have strings, person and person-full
     #[arg(long, value_name = "SHAPE", default_value_t = thalweg_lab::json::PUBLISHED, conflicts_with = "from")]
     message: Shape,
 
-    /// What else is echoed, such as person,strings:100x20 [default: person, and 1 to 50,000 strings]
+    /// What else is echoed, such as person,order,strings:100x20 [default: person, order, log-record, visit, samples,
+    /// and 1 to 50,000 strings; with --quick: person and one string]
     #[arg(long, value_name = "SHAPES", value_delimiter = ',', conflicts_with = "from")]
     messages: Option<Vec<Shape>>,
 

@@ -1,6 +1,7 @@
 //! One call of the work, by whichever protocol.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request};
@@ -20,17 +21,26 @@ use crate::services::{TIMES, monotonic_ns};
 #[derive(Debug)]
 pub(crate) struct EchoCall {
     work: EchoWork,
-    document: Document,
+    /// Sent one after the other; there is at least one.
+    sent: Vec<Sent>,
+    /// Which of them is next.
+    turn: AtomicUsize,
     bodies: Bodies,
-    /// The document's bytes, made once.
-    request: Bytes,
-    /// How long the body of the first answer was.
-    answer_len: OnceLock<usize>,
     /// The request, but for its body.
     head: Request<()>,
     target: String,
     channel: ChannelConfig,
     connections: Connections,
+}
+
+/// What is sent again and again.
+#[derive(Debug)]
+struct Sent {
+    document: Document,
+    /// The document's bytes, made once.
+    request: Bytes,
+    /// How long the body of its first answer was.
+    answer_len: OnceLock<usize>,
 }
 
 impl EchoCall {
@@ -47,13 +57,13 @@ impl EchoCall {
             head.headers_mut().insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let connections = connections(protocol, target, &channel)?;
-        let document = Document::new(shape, protocol.format());
+        let sent =
+            |document| Sent { request: bodies.encode(&document), document, answer_len: OnceLock::new() };
         Ok(Self {
             work,
-            request: bodies.encode(&document),
-            document,
+            sent: Document::all(shape, protocol.format()).into_iter().map(sent).collect(),
+            turn: AtomicUsize::new(0),
             bodies,
-            answer_len: OnceLock::new(),
             head,
             target: target.to_owned(),
             channel,
@@ -63,17 +73,27 @@ impl EchoCall {
 
     /// The first call: its answer is compared as a whole.
     pub(crate) async fn first(&self) -> Result<(), Status> {
-        let answer = self.exchange(&self.connections, self.request.clone()).await?;
-        if self.bodies.decode(&answer, &self.document)? != self.document {
+        let sent = self.next();
+        let answer = self.exchange(&self.connections, sent.request.clone()).await?;
+        if self.bodies.decode(&answer, &sent.document)? != sent.document {
             return Err(Status::data_loss("the answer is not what was asked"));
         }
-        self.answer_len.get_or_init(|| answer.body.len());
+        sent.answer_len.get_or_init(|| answer.body.len());
         Ok(())
     }
 
-    /// Bytes of the bodies of a call, there and back; known when the first call has been answered.
-    pub(crate) fn body_lens(&self) -> (u64, u64) {
-        (self.request.len() as u64, self.answer_len.get().map_or(0, |&len| len as u64))
+    /// Bytes of the bodies of so many calls, there and back, of which the first has been answered.
+    pub(crate) fn body_bytes(&self, calls: u64) -> (u64, u64) {
+        let requests = self.sent.iter().map(|sent| sent.request.len() as u64);
+        let answers = self.sent.iter().filter_map(|sent| Some(*sent.answer_len.get()? as u64));
+        (of_calls(calls, requests), of_calls(calls, answers))
+    }
+
+    fn next(&self) -> &Sent {
+        match self.sent.as_slice() {
+            [only] => only,
+            several => &several[self.turn.fetch_add(1, Relaxed) % several.len()],
+        }
     }
 
     /// One call, on a connection of its own if `afresh`. What its stages took, if it asks for times and the clocks are
@@ -101,12 +121,12 @@ impl EchoCall {
     }
 
     async fn bytes_on(&self, connections: &Connections) -> Result<(), Status> {
-        let answer = self.exchange(connections, self.request.clone()).await?;
+        let sent = self.next();
+        let answer = self.exchange(connections, sent.request.clone()).await?;
         self.bodies.check(&answer)?;
-        match self.answer_len.get() {
-            Some(&len) if len != answer.body.len() => Err(unlike()),
-            _ => Ok(()),
-        }
+        let len = *sent.answer_len.get_or_init(|| answer.body.len());
+        // Maps are in any order, by which gzip makes more of them or less.
+        if len == answer.body.len() || self.work.gzip { Ok(()) } else { Err(unlike()) }
     }
 
     /// Object to object, and when what came of it was there.
@@ -115,16 +135,18 @@ impl EchoCall {
         connections: &Connections,
         now: fn() -> i64,
     ) -> Result<(ClientMoments, Answer), Status> {
+        let sent = self.next();
         let began = now();
-        let body = self.bodies.encode(&self.document);
+        let body = self.bodies.encode(&sent.document);
         let encoded = now();
         let answer = self.exchange(connections, body).await?;
         let received = now();
-        let answered = self.bodies.decode(&answer, &self.document)?;
-        if !answered.is_alike(&self.document) {
+        let answered = self.bodies.decode(&answer, &sent.document)?;
+        if !answered.is_alike(&sent.document) {
             return Err(unlike());
         }
         let ended = now();
+        sent.answer_len.get_or_init(|| answer.body.len());
         Ok((ClientMoments { began, encoded, received, ended }, answer))
     }
 
@@ -132,6 +154,12 @@ impl EchoCall {
         let (parts, ()) = self.head.clone().into_parts();
         connections.send(Request::from_parts(parts, body)).await
     }
+}
+
+/// The bytes of so many calls that send these in turn.
+fn of_calls(calls: u64, lens: impl Iterator<Item = u64>) -> u64 {
+    let (sum, count) = lens.fold((0, 0), |(sum, count), len| (sum + len, count + 1));
+    calls * sum / u64::max(count, 1)
 }
 
 fn unlike() -> Status {

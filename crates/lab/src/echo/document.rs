@@ -1,13 +1,18 @@
 //! What a program has in its hands, and its bytes: prost's messages for Protobuf, structs of serde's for JSON and
 //! MessagePack.
 
+use std::sync::LazyLock;
+
 use prost::Message;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use thalweg_messages::{Kind, SEED, generate, plain};
+use thalweg_protobuf::{Schema, json};
 
 use super::protocol::Format;
 use super::shape::Shape;
 use crate::services::echo_proto as proto;
+use crate::services::shapes_proto::{LogRecord, Order, Samples, SeveralData, Visit};
 
 /// One of them, as its protocol's client has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +21,12 @@ pub(super) enum Document {
     ProtoPerson(proto::Person),
     SerdeStrings(Strings),
     SerdePerson(Person),
+    // Those of the codec study are both.
+    SeveralData(SeveralData),
+    Order(Order),
+    LogRecord(LogRecord),
+    Visit(Visit),
+    Samples(Samples),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +38,7 @@ pub(super) struct Strings {
 pub(super) struct Person {
     name: String,
     age: i32,
-    hobbies: Vec<String>,
+    hobbies: Option<Vec<String>>,
     address: Option<Address>,
 }
 
@@ -39,23 +50,43 @@ struct Address {
 }
 
 impl Document {
-    pub(super) fn new(shape: Shape, format: Format) -> Self {
-        let hobbies = || ["reading", "hiking", "chess"].map(str::to_owned).to_vec();
-        let (name, city, zip_code) = ("Ada Lovelace".to_owned(), "London".to_owned(), "W1J 7NT".to_owned());
+    /// All that are sent, one after the other.
+    pub(super) fn all(shape: Shape, format: Format) -> Vec<Self> {
         match (shape, format) {
             (Shape::Strings { count, letters }, Format::Protobuf) => {
-                Self::ProtoStrings(proto::Strings { strings: strings(count, letters) })
+                vec![Self::ProtoStrings(proto::Strings { strings: strings(count, letters) })]
             }
             (Shape::Strings { count, letters }, Format::Json | Format::Msgpack) => {
-                Self::SerdeStrings(Strings { strings: strings(count, letters) })
+                vec![Self::SerdeStrings(Strings { strings: strings(count, letters) })]
             }
-            (Shape::Person, Format::Protobuf) => {
-                let address = Some(proto::Address { city, zip_code });
-                Self::ProtoPerson(proto::Person { name, age: 36, hobbies: hobbies(), address })
+            (Shape::Person, _) => vec![Self::person(ada(), format)],
+            (Shape::Study(kind), _) => Self::of_study(kind, format),
+        }
+    }
+
+    fn of_study(kind: Kind, format: Format) -> Vec<Self> {
+        match kind {
+            Kind::PersonFull => persons(generate::person_full(), format),
+            Kind::PersonSparse => persons(generate::person_sparse(), format),
+            Kind::SeveralData => typed(kind, &generate::several_data(SEED), Self::SeveralData),
+            Kind::Order => typed(kind, &generate::orders(SEED), Self::Order),
+            Kind::LogRecord => typed(kind, &generate::log_records(SEED), Self::LogRecord),
+            Kind::Visit => typed(kind, &generate::visits(SEED), Self::Visit),
+            Kind::Samples => typed(kind, &generate::samples(SEED), Self::Samples),
+        }
+    }
+
+    fn person(person: plain::Person, format: Format) -> Self {
+        let plain::Person { name, age, hobbies, address } = person;
+        match format {
+            Format::Protobuf => {
+                let address =
+                    address.map(|plain::Address { city, zip_code }| proto::Address { city, zip_code });
+                Self::ProtoPerson(proto::Person { name, age, hobbies: hobbies.unwrap_or_default(), address })
             }
-            (Shape::Person, Format::Json | Format::Msgpack) => {
-                let address = Some(Address { city, zip_code });
-                Self::SerdePerson(Person { name, age: 36, hobbies: hobbies(), address })
+            Format::Json | Format::Msgpack => {
+                let address = address.map(|plain::Address { city, zip_code }| Address { city, zip_code });
+                Self::SerdePerson(Person { name, age, hobbies, address })
             }
         }
     }
@@ -67,6 +98,11 @@ impl Document {
             Self::ProtoPerson(message) => protobuf(message, prefix_len),
             Self::SerdeStrings(object) => by_serde(object, format, prefix_len),
             Self::SerdePerson(object) => by_serde(object, format, prefix_len),
+            Self::SeveralData(both) => by_either(both, format, prefix_len),
+            Self::Order(both) => by_either(both, format, prefix_len),
+            Self::LogRecord(both) => by_either(both, format, prefix_len),
+            Self::Visit(both) => by_either(both, format, prefix_len),
+            Self::Samples(both) => by_either(both, format, prefix_len),
         }
     }
 
@@ -77,18 +113,71 @@ impl Document {
             Self::ProtoPerson(_) => message(bytes).map(Self::ProtoPerson),
             Self::SerdeStrings(_) => object(bytes, format).map(Self::SerdeStrings),
             Self::SerdePerson(_) => object(bytes, format).map(Self::SerdePerson),
+            Self::SeveralData(_) => either(bytes, format).map(Self::SeveralData),
+            Self::Order(_) => either(bytes, format).map(Self::Order),
+            Self::LogRecord(_) => either(bytes, format).map(Self::LogRecord),
+            Self::Visit(_) => either(bytes, format).map(Self::Visit),
+            Self::Samples(_) => either(bytes, format).map(Self::Samples),
         }
     }
 
-    /// As sure as one can be without looking at each letter: the number of strings and their lengths, or the name.
+    /// As sure as one can be without looking at each letter: the number of strings and their lengths, or what is never
+    /// twice the same.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::ProtoStrings(one), Self::ProtoStrings(other)) => are_alike(&one.strings, &other.strings),
             (Self::SerdeStrings(one), Self::SerdeStrings(other)) => are_alike(&one.strings, &other.strings),
             (Self::ProtoPerson(one), Self::ProtoPerson(other)) => one.name == other.name,
             (Self::SerdePerson(one), Self::SerdePerson(other)) => one.name == other.name,
+            (Self::SeveralData(one), Self::SeveralData(other)) => are_alike(&one.strings, &other.strings),
+            (Self::Order(one), Self::Order(other)) => one.id == other.id,
+            (Self::LogRecord(one), Self::LogRecord(other)) => one.trace == other.trace,
+            (Self::Visit(one), Self::Visit(other)) => one.session == other.session,
+            (Self::Samples(one), Self::Samples(other)) => one.sensor == other.sensor,
             _ => false,
         }
+    }
+}
+
+fn ada() -> plain::Person {
+    let hobbies = ["reading", "hiking", "chess"].map(str::to_owned).to_vec();
+    let address = plain::Address { city: "London".to_owned(), zip_code: "W1J 7NT".to_owned() };
+    plain::Person { name: "Ada Lovelace".to_owned(), age: 36, hobbies: Some(hobbies), address: Some(address) }
+}
+
+fn persons(persons: Vec<plain::Person>, format: Format) -> Vec<Document> {
+    persons.into_iter().map(|person| Document::person(person, format)).collect()
+}
+
+/// What plain structs say, as generated messages: by way of JSON, which both have.
+fn typed<M: Message + Default>(
+    kind: Kind,
+    plain: &[impl Serialize],
+    document: fn(M) -> Document,
+) -> Vec<Document> {
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        Schema::from_descriptor_set(proto::FILE_DESCRIPTOR_SET).expect("it is made with the stubs")
+    });
+    let of = SCHEMA.message(kind.type_name()).expect("the service imports it");
+    let one = |plain| {
+        let text = serde_json::to_vec(plain).expect("strings, numbers and maps of strings");
+        let wire = json::to_wire(of, &text).expect("the structs are those of the messages");
+        document(M::decode(wire.as_slice()).expect("it is a message of the type"))
+    };
+    plain.iter().map(one).collect()
+}
+
+fn by_either(both: &(impl Message + Serialize), format: Format, prefix_len: usize) -> Vec<u8> {
+    match format {
+        Format::Protobuf => protobuf(both, prefix_len),
+        Format::Json | Format::Msgpack => by_serde(both, format, prefix_len),
+    }
+}
+
+fn either<T: Message + Default + DeserializeOwned>(bytes: &[u8], format: Format) -> Result<T, String> {
+    match format {
+        Format::Protobuf => message(bytes),
+        Format::Json | Format::Msgpack => object(bytes, format),
     }
 }
 
@@ -139,17 +228,30 @@ fn object<T: DeserializeOwned>(bytes: &[u8], format: Format) -> Result<T, String
 
 #[cfg(test)]
 mod tests {
+    use thalweg_protobuf::msgpack;
+
     use super::*;
 
-    const SHAPES: [Shape; 3] =
-        [Shape::Strings { count: 30, letters: 20 }, Shape::Strings { count: 0, letters: 0 }, Shape::Person];
+    fn shapes() -> impl Iterator<Item = Shape> {
+        let own = [
+            Shape::Strings { count: 30, letters: 20 },
+            Shape::Strings { count: 0, letters: 0 },
+            Shape::Person,
+        ];
+        own.into_iter().chain(Kind::ALL.map(Shape::Study))
+    }
+
+    fn first(shape: Shape, format: Format) -> Document {
+        Document::all(shape, format).remove(0)
+    }
+
     const FORMATS: [Format; 3] = [Format::Protobuf, Format::Json, Format::Msgpack];
 
     #[test]
     fn documents_come_back_from_their_bytes() {
-        for shape in SHAPES {
+        for shape in shapes() {
             for format in FORMATS {
-                let document = Document::new(shape, format);
+                let document = first(shape, format);
                 let bytes = document.encode_behind(format, 3);
                 assert_eq!(bytes[..3], [0; 3]);
                 let back = document.decode_like(format, &bytes[3..]).unwrap();
@@ -167,17 +269,17 @@ mod tests {
     #[test]
     fn what_is_not_the_same_is_not_alike() {
         for format in FORMATS {
-            let strings = |count, letters| Document::new(Shape::Strings { count, letters }, format);
+            let strings = |count, letters| first(Shape::Strings { count, letters }, format);
             assert!(!strings(2, 3).is_alike(&strings(3, 2)));
             assert!(!strings(3, 2).is_alike(&strings(3, 3)));
-            assert!(!strings(3, 2).is_alike(&Document::new(Shape::Person, format)));
+            assert!(!strings(3, 2).is_alike(&first(Shape::Person, format)));
         }
     }
 
     #[test]
     fn json_has_the_names_of_the_contract() {
         let json = |shape| {
-            let bytes = Document::new(shape, Format::Json).encode_behind(Format::Json, 0);
+            let bytes = first(shape, Format::Json).encode_behind(Format::Json, 0);
             serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()
         };
         let person = json(Shape::Person);
@@ -185,5 +287,44 @@ mod tests {
         assert_eq!(person["age"], 36);
         let strings = json(Shape::Strings { count: 2, letters: 1 });
         assert_eq!(strings["strings"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn messages_of_the_codec_study_are_those_that_it_converts() {
+        let bytes = |kind, format| first(Shape::Study(kind), format).encode_behind(format, 0);
+        assert_eq!(bytes(Kind::PersonSparse, Format::Protobuf), b"\x0a\x0dpolar penguin\x10\x14");
+        assert_eq!(
+            bytes(Kind::PersonSparse, Format::Json),
+            br#"{"name":"polar penguin","age":20,"hobbies":null,"address":null}"#
+        );
+        for kind in [Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples] {
+            let all = Document::all(Shape::Study(kind), Format::Protobuf);
+            assert_eq!(all.len(), 64);
+            assert!(!all[0].is_alike(&all[1]), "{kind:?}");
+        }
+    }
+
+    /// The server takes what the client writes, and the client what the server writes, of each message.
+    #[test]
+    fn objects_of_serde_are_the_mapping_s_json_and_messagepack() {
+        let schema = Schema::from_descriptor_set(proto::FILE_DESCRIPTOR_SET).unwrap();
+        for kind in [Kind::SeveralData, Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples] {
+            let of = schema.message(kind.type_name()).unwrap();
+            for document in Document::all(Shape::Study(kind), Format::Protobuf) {
+                let written = |format| document.encode_behind(format, 0);
+                let wires = [
+                    json::to_wire(of, &written(Format::Json)).unwrap(),
+                    msgpack::to_wire(of, &written(Format::Msgpack)).unwrap(),
+                ];
+                for wire in wires {
+                    assert_eq!(document.decode_like(Format::Protobuf, &wire).unwrap(), document);
+                }
+                let wire = written(Format::Protobuf);
+                let json = json::from_wire(of, &wire).unwrap();
+                assert_eq!(document.decode_like(Format::Json, json.as_bytes()).unwrap(), document);
+                let msgpack = msgpack::from_wire(of, &wire).unwrap();
+                assert_eq!(document.decode_like(Format::Msgpack, &msgpack).unwrap(), document);
+            }
+        }
     }
 }

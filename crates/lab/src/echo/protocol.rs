@@ -126,7 +126,7 @@ impl Protocol {
     pub(super) fn path(self, shape: Shape) -> String {
         match self {
             Self::JsonHttp1 | Self::JsonH2 => shape.route().to_owned(),
-            _ => format!("/thalweg.lab.v1.Echo/{}", shape.method()),
+            _ => format!("/thalweg.lab.v1.{}", shape.method()),
         }
     }
 

@@ -4,13 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use thalweg_messages::Kind;
 
 /// So many letters of all strings together, at the most: a body of 64 MiB has room for them.
 const LETTERS_MAX: u64 = 32 << 20;
 /// So many strings, at the most.
 const STRINGS_MAX: u32 = 1 << 20;
 
-/// `strings:5000x20` or `person`. Its string in JSON.
+/// `strings:5000x20`, `person`, or a message of the codec study, such as `order`. Its string in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Shape {
@@ -21,21 +22,32 @@ pub enum Shape {
         /// How long each is, in bytes.
         letters: u32,
     },
-    /// Name, age, three hobbies and an address: `person-full` of the codec study.
+    /// Name, age, three hobbies and an address: what `person-full` of the codec study is, with other words in it.
     Person,
+    /// Messages of the codec study, one after the other.
+    Study(Kind),
 }
 
 /// A text that names no shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no shape: write person, or strings:COUNTxLETTERS, such as strings:5000x20")]
+#[error(
+    "`{0}` is no shape: write strings:COUNTxLETTERS, such as strings:5000x20, person, or a message of the codec study: \
+     {known}",
+    known = Kind::ALL.map(Kind::name).join(", ")
+)]
 pub struct NotAShape(String);
 
 impl Shape {
-    /// The method of `Echo`.
+    /// The service and its method.
     pub(super) fn method(self) -> &'static str {
         match self {
-            Self::Strings { .. } => "EchoStrings",
-            Self::Person => "EchoPerson",
+            Self::Strings { .. } => "Echo/EchoStrings",
+            Self::Person | Self::Study(Kind::PersonFull | Kind::PersonSparse) => "Echo/EchoPerson",
+            Self::Study(Kind::SeveralData) => "EchoShapes/EchoSeveralData",
+            Self::Study(Kind::Order) => "EchoShapes/EchoOrder",
+            Self::Study(Kind::LogRecord) => "EchoShapes/EchoLogRecord",
+            Self::Study(Kind::Visit) => "EchoShapes/EchoVisit",
+            Self::Study(Kind::Samples) => "EchoShapes/EchoSamples",
         }
     }
 
@@ -43,8 +55,18 @@ impl Shape {
     pub(super) fn route(self) -> &'static str {
         match self {
             Self::Strings { .. } => "/v1/echo-strings",
-            Self::Person => "/v1/echo-person",
+            Self::Person | Self::Study(Kind::PersonFull | Kind::PersonSparse) => "/v1/echo-person",
+            Self::Study(Kind::SeveralData) => "/v1/echo-several-data",
+            Self::Study(Kind::Order) => "/v1/echo-order",
+            Self::Study(Kind::LogRecord) => "/v1/echo-log-record",
+            Self::Study(Kind::Visit) => "/v1/echo-visit",
+            Self::Study(Kind::Samples) => "/v1/echo-samples",
         }
+    }
+
+    /// Peers serve it, too: it is in their contract. That has no persons without hobbies.
+    pub(crate) fn is_in_contract(self) -> bool {
+        matches!(self, Self::Strings { .. } | Self::Person | Self::Study(Kind::PersonFull))
     }
 }
 
@@ -54,6 +76,9 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> Result<Self, NotAShape> {
         if text == "person" {
             return Ok(Self::Person);
+        }
+        if let Ok(kind) = text.parse() {
+            return Ok(Self::Study(kind));
         }
         let strings = text.strip_prefix("strings:").and_then(|numbers| numbers.split_once('x'));
         let numbers = strings.and_then(|(count, letters)| Some((count.parse().ok()?, letters.parse().ok()?)));
@@ -73,6 +98,7 @@ impl fmt::Display for Shape {
         match self {
             Self::Strings { count, letters } => f.pad(&format!("strings:{count}x{letters}")),
             Self::Person => f.pad("person"),
+            Self::Study(kind) => f.pad(kind.name()),
         }
     }
 }
@@ -97,11 +123,14 @@ mod tests {
 
     #[test]
     fn shapes_are_read_and_shown() {
-        for text in ["strings:5000x20", "strings:0x0", "strings:1048576x32", "person"] {
+        for text in
+            ["strings:5000x20", "strings:0x0", "strings:1048576x32", "person", "person-full", "log-record"]
+        {
             assert_eq!(text.parse::<Shape>().unwrap().to_string(), text);
         }
         for text in [
             "",
+            "people",
             "strings",
             "strings:",
             "strings:5x",

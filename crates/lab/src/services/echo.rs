@@ -1,10 +1,12 @@
-//! `thalweg.lab.v1.Echo`: each answer is the request.
+//! `thalweg.lab.v1.Echo` and `EchoShapes`: each answer is the request.
 
 use nix::time::{ClockId, clock_gettime};
 use thalweg::{Request, Response, Status};
 
 use super::echo_proto::echo_server::Echo;
+use super::echo_proto::echo_shapes_server::EchoShapes;
 use super::echo_proto::{Person, Strings};
+use super::shapes_proto::{LogRecord, Order, Samples, SeveralData, Visit};
 
 /// The header that asks for the moments of a call at the server, and has them in the answer: see `peers/README.md`.
 pub(crate) const TIMES: &str = "lab-times";
@@ -19,6 +21,31 @@ impl Echo for EchoWorker {
     }
 
     async fn echo_person(&self, request: Request<Person>) -> Result<Response<Person>, Status> {
+        Ok(echoed(request))
+    }
+}
+
+impl EchoShapes for EchoWorker {
+    async fn echo_several_data(
+        &self,
+        request: Request<SeveralData>,
+    ) -> Result<Response<SeveralData>, Status> {
+        Ok(echoed(request))
+    }
+
+    async fn echo_order(&self, request: Request<Order>) -> Result<Response<Order>, Status> {
+        Ok(echoed(request))
+    }
+
+    async fn echo_log_record(&self, request: Request<LogRecord>) -> Result<Response<LogRecord>, Status> {
+        Ok(echoed(request))
+    }
+
+    async fn echo_visit(&self, request: Request<Visit>) -> Result<Response<Visit>, Status> {
+        Ok(echoed(request))
+    }
+
+    async fn echo_samples(&self, request: Request<Samples>) -> Result<Response<Samples>, Status> {
         Ok(echoed(request))
     }
 }

@@ -11,12 +11,14 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use thalweg::web::Web;
 use thalweg::{Encoding, Server};
+use thalweg_messages::Kind;
 use tokio::net::TcpListener;
 
 use crate::drive::{DriveError, Patience, drive};
 use crate::echo::{EchoWork, Looks, Protocol, Shape};
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use crate::services::echo_proto::echo_server::EchoServer;
+use crate::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use crate::services::{EchoWorker, monotonic_ns};
 
 const CALLS: u64 = 20;
@@ -129,6 +131,32 @@ async fn every_protocol_is_driven_at_our_own_port() {
                     "{protocol}: {sent} and {received} bytes"
                 );
             }
+        }
+    }
+}
+
+/// Those of the codec study, one after the other, in each format and by either way of JSON.
+#[tokio::test]
+async fn messages_of_the_codec_study_are_driven_in_turn() {
+    let server = Server::builder().add_service(EchoServer::new(EchoWorker));
+    let server = server.add_service(EchoShapesServer::new(EchoWorker));
+    let server = server.web(Web::new()).bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    for kind in Kind::ALL {
+        let mut bytes = Vec::new();
+        for protocol in [Protocol::Grpc, Protocol::ConnectH2, Protocol::JsonHttp1, Protocol::MsgpackH2] {
+            for looks in [Looks::Objects, Looks::Bytes] {
+                let work = EchoWork { shape: Shape::Study(kind), protocol, looks, gzip: false };
+                let result = check(&settings(&target, work, 1), &[]).await;
+                bytes.push(result.bytes_sent / CALLS);
+            }
+        }
+        // Of all 64, whichever were sent; JSON has more of them than Protobuf.
+        assert_eq!((bytes[0], bytes[2]), (bytes[1], bytes[4]), "{kind:?}");
+        assert!(bytes[2] > bytes[0], "{kind:?}: {bytes:?}");
+        if kind == Kind::Order {
+            assert!((220..260).contains(&bytes[0]), "{bytes:?}");
         }
     }
 }

@@ -8,15 +8,13 @@ use crate::echo::{Protocol, Shape};
 use crate::figures::{ratio_text, time};
 use crate::load::verdict::{Compared, Verdict};
 
-/// How much longer a JSON API takes than gRPC, both ours: the published message, and a small one.
+/// How much longer a JSON API takes than gRPC, both ours: with the published message, and with a small one.
 pub(super) fn answer(results: &JsonResults, cells: &Cells) -> Option<String> {
-    let published = results.settings.published;
-    let factors: Vec<String> =
-        [published, Shape::Person].into_iter().filter_map(|shape| factor(cells, shape)).collect();
+    let featured = results.settings.featured();
+    let factors: Vec<String> = featured.into_iter().filter_map(|shape| factor(cells, shape)).collect();
     match factors.as_slice() {
         [] => None,
-        [one] => Some(format!("{one}.")),
-        [first, others @ ..] => Some(format!("{first}; {}.", others.join("; "))),
+        all => Some(format!("{}.", crate::wording::capitalised(&all.join("; ")))),
     }
 }
 
@@ -39,5 +37,4 @@ fn factor(cells: &Cells, shape: Shape) -> Option<String> {
         }
         Compared { ratio: None, .. } => return None,
     })
-    .map(|text| if shape == Shape::Person { text } else { crate::wording::capitalised(&text) })
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thalweg_messages::Kind;
 
 use crate::echo::Shape;
 use crate::figures::time;
@@ -74,6 +75,19 @@ pub(crate) fn title(shape: Shape) -> String {
             format!("{} strings of {letters} letters", crate::figures::grouped(f64::from(count)))
         }
         Shape::Person => "a small person".to_owned(),
+        Shape::Study(kind) => of_study(kind).to_owned(),
+    }
+}
+
+fn of_study(kind: Kind) -> &'static str {
+    match kind {
+        Kind::PersonFull => "a full person",
+        Kind::PersonSparse => "a sparse person",
+        Kind::SeveralData => "a field of each type and 5 000 strings",
+        Kind::Order => "an order",
+        Kind::LogRecord => "a line of a log",
+        Kind::Visit => "a visit",
+        Kind::Samples => "rows of numbers",
     }
 }
 

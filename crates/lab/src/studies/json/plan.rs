@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use thalweg_messages::Kind;
+
 use super::case::Case;
 use super::way::Way;
 use super::window::{Length, Purpose, Window};
@@ -11,6 +13,8 @@ use crate::study::{Plan, PlanError, Window as _};
 
 /// The message of the published comparison.
 pub const PUBLISHED: Shape = Shape::Strings { count: 5000, letters: 20 };
+/// What else is echoed of the codec study's messages.
+const REALISTIC: [Kind; 4] = [Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples];
 /// How many calls the published comparison made, and so many are the first ones of a server.
 const COLD_CALLS: u64 = 50;
 /// Calls under way where a server is to be kept busy. HTTP/1.1 has as many connections.
@@ -57,11 +61,15 @@ pub struct JsonOptions {
 }
 
 impl JsonOptions {
-    /// From 1 to 50,000 strings, 30,000 calls of the published message by each way.
+    /// The small person, the realistic messages of the codec study, from 1 to 50,000 strings, and 30,000 calls of the
+    /// published message by each way.
     pub fn whole(ways: Vec<Way>, compiled_late: Vec<String>) -> Self {
         let strings = |count| Shape::Strings { count, letters: 20 };
-        let shapes =
-            vec![Shape::Person, strings(1), strings(10), strings(100), strings(1000), strings(50_000)];
+        let shapes: Vec<Shape> = [Shape::Person]
+            .into_iter()
+            .chain(REALISTIC.map(Shape::Study))
+            .chain([1, 10, 100, 1000, 50_000].map(strings))
+            .collect();
         Self {
             ways,
             published: PUBLISHED,
@@ -140,16 +148,14 @@ fn window(way: &Way, case: Case, purpose: Purpose) -> Window {
 /// Everybody's first calls of the published message, each by a server that was started for them.
 fn cold(options: &JsonOptions) -> Vec<Draft> {
     let case = Case::plain(options.published);
-    let windows = options
-        .ways
-        .iter()
+    let windows = ways_at(options, options.published)
         .map(|way| Window { length: Length::Calls(COLD_CALLS), ..window(way, case, Purpose::Cold) });
     windows.map(|window| Draft { window, stretches: false }).collect()
 }
 
 fn warm_up(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
     let is_late = |way: &&Way| options.compiled_late.iter().any(|name| name == way.stack.name());
-    let windows = options.ways.iter().filter(is_late).map(|way| Window {
+    let windows = ways_at(options, shape).filter(is_late).map(|way| Window {
         length: Length::Ns(nanoseconds(options.warm_up)),
         ..window(way, Case::plain(shape), Purpose::WarmUp)
     });
@@ -159,7 +165,7 @@ fn warm_up(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
 fn plain(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
     let case = Case::plain(shape);
     let mut latencies: Vec<Window> =
-        options.ways.iter().map(|way| window(way, case, Purpose::Latency)).collect();
+        ways_at(options, shape).map(|way| window(way, case, Purpose::Latency)).collect();
     latencies.extend(beside_itself(&latencies));
     let calls = options.calls.filter(|_| shape == options.published);
     if let Some(calls) = calls {
@@ -171,7 +177,7 @@ fn plain(options: &JsonOptions, shape: Shape) -> Vec<Draft> {
     let mut drafts = in_rounds(&latencies, options.rounds, calls.is_none());
     if options.rated.contains(&shape) {
         let mut rates: Vec<Window> =
-            options.ways.iter().map(|way| window(way, case, Purpose::Rate)).collect();
+            ways_at(options, shape).map(|way| window(way, case, Purpose::Rate)).collect();
         rates.extend(beside_itself(&rates));
         drafts.extend(in_rounds(&rates, options.rounds, true));
     }
@@ -188,7 +194,11 @@ fn far(options: &JsonOptions) -> Vec<Draft> {
     for &(round_trip, rate_bit_per_s) in &options.networks {
         let case =
             Case { round_trip_ns: nanoseconds(round_trip), rate_bit_per_s, ..Case::plain(options.published) };
-        drafts.extend(latencies(case, options.ways.iter().filter(|way| is_apart(options, way)), options));
+        drafts.extend(latencies(
+            case,
+            ways_at(options, case.shape).filter(|way| is_apart(options, way)),
+            options,
+        ));
     }
     drafts
 }
@@ -197,7 +207,11 @@ fn afresh(options: &JsonOptions) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for shape in small_and_large(options) {
         let case = Case { afresh: true, ..Case::plain(shape) };
-        drafts.extend(latencies(case, options.ways.iter().filter(|way| is_apart(options, way)), options));
+        drafts.extend(latencies(
+            case,
+            ways_at(options, case.shape).filter(|way| is_apart(options, way)),
+            options,
+        ));
     }
     drafts
 }
@@ -223,6 +237,11 @@ fn gzip(options: &JsonOptions) -> Vec<Draft> {
         }
     }
     drafts
+}
+
+/// Who has that message.
+fn ways_at(options: &JsonOptions, shape: Shape) -> impl Iterator<Item = &Way> {
+    options.ways.iter().filter(move |way| way.stack.is_ours() || shape.is_in_contract())
 }
 
 /// A way that is looked at where it is not the messages that are varied.
@@ -319,6 +338,21 @@ mod tests {
                 .sum();
             assert!(calls >= 30_000, "{way}: {calls}");
         }
+    }
+
+    #[test]
+    fn others_are_asked_for_what_their_contract_has() {
+        let mut options = options(false);
+        let askers = |options: &JsonOptions, shape: Shape| {
+            let plan = plan(options).unwrap();
+            let of_shape = plan.windows.iter().filter(|window| window.case.shape == shape);
+            let stacks = of_shape.map(|window| window.way.stack.name().to_owned());
+            stacks.collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let (order, full) = (Shape::Study(Kind::Order), Shape::Study(Kind::PersonFull));
+        assert_eq!((askers(&options, Shape::Person), askers(&options, order)), (3, 1));
+        (options.published, options.shapes) = (order, vec![full]);
+        assert_eq!((askers(&options, order), askers(&options, full)), (1, 3));
     }
 
     #[test]

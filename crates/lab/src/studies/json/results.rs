@@ -55,6 +55,14 @@ pub struct Settings {
     pub server_cpus: Option<CpuList>,
 }
 
+impl Settings {
+    /// The messages that most is said of: the published one, and the small person.
+    pub(crate) fn featured(&self) -> Vec<Shape> {
+        let small = Some(Shape::Person).filter(|small| *small != self.published);
+        [self.published].into_iter().chain(small).collect()
+    }
+}
+
 /// What there is to say of a study before it begins.
 #[derive(Clone, Debug)]
 pub struct Setup {

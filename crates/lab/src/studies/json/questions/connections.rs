@@ -5,7 +5,7 @@ use super::super::cells::Cells;
 use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
-use crate::echo::{Protocol, Shape};
+use crate::echo::Protocol;
 use crate::figures::{count, ratio_text, time};
 
 pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
@@ -19,7 +19,7 @@ pub(super) fn connections(results: &JsonResults, cells: &Cells) -> Question {
         "New ÷ kept",
     ]);
     let mut sentences = Vec::new();
-    for shape in [Shape::Person, results.settings.published] {
+    for shape in results.settings.featured().into_iter().rev() {
         let mut factors = Vec::new();
         for cell in cells.of_case(Case { afresh: true, ..Case::plain(shape) }) {
             let Some(kept) = cells.at(&cell.way, Case::plain(shape)) else { continue };

@@ -30,7 +30,7 @@ pub(super) fn parts(results: &JsonResults, cells: &Cells) -> Question {
         "Bytes back",
     ]);
     let mut sentences = Vec::new();
-    for shape in [results.settings.published, Shape::Person] {
+    for shape in results.settings.featured() {
         let case = Case::plain(shape);
         let steps: Vec<(&Cell, &str)> = STEPS
             .into_iter()

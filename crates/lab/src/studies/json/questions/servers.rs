@@ -78,7 +78,7 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
 pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
     let mut table = Grid::new(&["Message", "Server", "Protocol", "Median", "Longest", "÷ our server’s JSON"]);
     let mut told = Vec::new();
-    for shape in [Shape::Person, results.settings.published] {
+    for shape in results.settings.featured().into_iter().rev() {
         let case = Case::plain(shape);
         let mut factors = Vec::new();
         for cell in cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1) {

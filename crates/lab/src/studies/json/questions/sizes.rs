@@ -13,7 +13,7 @@ use crate::wording::enumerated;
 
 const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
 
-/// In the order of their sizes, the person first.
+/// Persons and the codec study's messages, then strings in the order of their sizes.
 pub(super) fn shapes(results: &JsonResults) -> Vec<Shape> {
     let mut shapes: Vec<Shape> = Vec::new();
     for result in &results.windows {
@@ -23,8 +23,9 @@ pub(super) fn shapes(results: &JsonResults) -> Vec<Shape> {
         }
     }
     shapes.sort_by_key(|shape| match shape {
-        Shape::Person => 0,
-        Shape::Strings { count, letters } => 1 + u64::from(*count) * u64::from(*letters),
+        Shape::Person => (0, 0),
+        Shape::Study(kind) => (1, *kind as u64),
+        Shape::Strings { count, letters } => (2, u64::from(*count) * u64::from(*letters)),
     });
     shapes
 }

@@ -13,11 +13,12 @@ const STRING_BYTES: usize = 20;
 const BEGIN_MS: i64 = 1_767_225_600_000;
 
 /// SplitMix64: the numbers follow from the seed alone.
-pub(crate) struct Random(u64);
+struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
+    /// Each kind has a generator of its own: what one draws does not change another.
+    fn of(seed: u64, kind: u64) -> Self {
+        Self(seed.wrapping_add(kind << 32))
     }
 
     fn next(&mut self) -> u64 {
@@ -68,22 +69,25 @@ impl Random {
     }
 }
 
-fn several<T>(make: impl Fn(&mut Random) -> T, random: &mut Random) -> Vec<T> {
-    (0..MESSAGES).map(|_| make(random)).collect()
+fn several<T>(make: impl Fn(&mut Random) -> T, mut random: Random) -> Vec<T> {
+    (0..MESSAGES).map(|_| make(&mut random)).collect()
 }
 
-pub(crate) fn person_full() -> Vec<Person> {
+/// A person with all fields.
+pub fn person_full() -> Vec<Person> {
     let hobbies = ["swimming", "sliding", "standing in the cold"].map(str::to_owned).to_vec();
     let address = Address { city: "Port Lockroy".to_owned(), zip_code: "BFPO 0".to_owned() };
     vec![Person { hobbies: Some(hobbies), address: Some(address), ..person_sparse().remove(0) }]
 }
 
-/// 17 bytes of Protobuf, 63 of JSON.
-pub(crate) fn person_sparse() -> Vec<Person> {
+/// A person with two of four fields: 17 bytes of Protobuf, 63 of JSON.
+pub fn person_sparse() -> Vec<Person> {
     vec![Person { name: "polar penguin".to_owned(), age: 20, hobbies: None, address: None }]
 }
 
-pub(crate) fn several_data(random: &mut Random) -> Vec<SeveralData> {
+/// A field of each type, and 5,000 strings of 20 characters.
+pub fn several_data(seed: u64) -> Vec<SeveralData> {
+    let random = &mut Random::of(seed, 1);
     vec![SeveralData {
         a_float: 3.25,
         a_double: random.decimal(1_000_000),
@@ -95,7 +99,8 @@ pub(crate) fn several_data(random: &mut Random) -> Vec<SeveralData> {
     }]
 }
 
-pub(crate) fn orders(random: &mut Random) -> Vec<Order> {
+/// Flat records.
+pub fn orders(seed: u64) -> Vec<Order> {
     let order = |random: &mut Random| {
         let created_at = BEGIN_MS + random.below(1 << 34).cast_signed();
         let (first, last) = (random.letters(6), random.letters(9));
@@ -115,10 +120,11 @@ pub(crate) fn orders(random: &mut Random) -> Vec<Order> {
             warehouse: random.below(300) as u32,
         }
     };
-    several(order, random)
+    several(order, Random::of(seed, 2))
 }
 
-pub(crate) fn log_records(random: &mut Random) -> Vec<LogRecord> {
+/// Lines of a log.
+pub fn log_records(seed: u64) -> Vec<LogRecord> {
     let record = |random: &mut Random| LogRecord {
         time_ns: BEGIN_MS as u64 * 1_000_000 + random.below(1 << 53),
         level: random.one_of(&[
@@ -135,10 +141,11 @@ pub(crate) fn log_records(random: &mut Random) -> Vec<LogRecord> {
         status: random.one_of(&[200, 200, 200, 204, 404, 500]),
         took_ns: random.below(1 << 28),
     };
-    several(record, random)
+    several(record, Random::of(seed, 3))
 }
 
-pub(crate) fn visits(random: &mut Random) -> Vec<Visit> {
+/// Messages in messages, and maps.
+pub fn visits(seed: u64) -> Vec<Visit> {
     let event = |random: &mut Random| Event {
         name: random.one_of(&["view", "click", "scroll", "add_to_cart", "search"]).to_owned(),
         time_ms: BEGIN_MS + random.below(1 << 34).cast_signed(),
@@ -167,10 +174,11 @@ pub(crate) fn visits(random: &mut Random) -> Vec<Visit> {
         }),
         events: (0..5).map(|_| event(random)).collect(),
     };
-    several(visit, random)
+    several(visit, Random::of(seed, 4))
 }
 
-pub(crate) fn samples(random: &mut Random) -> Vec<Samples> {
+/// Rows of numbers.
+pub fn samples(seed: u64) -> Vec<Samples> {
     const ROW: usize = 160;
     let samples = |random: &mut Random| Samples {
         sensor: random.uuid(),
@@ -187,5 +195,5 @@ pub(crate) fn samples(random: &mut Random) -> Vec<Samples> {
             .collect(),
         flags: (0..ROW).map(|_| random.below(2) == 0).collect(),
     };
-    several(samples, random)
+    several(samples, Random::of(seed, 5))
 }

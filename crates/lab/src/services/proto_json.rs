@@ -1,0 +1,95 @@
+//! What ProtoJSON has otherwise than serde would: integers of 64 bits are strings, and an enum is its name. In formats
+//! that are not read by people, integers are numbers.
+
+/// An integer of 64 bits.
+pub(crate) mod wide {
+    use std::fmt::{self, Display};
+    use std::marker::PhantomData;
+    use std::str::FromStr;
+
+    use serde::de::{Error, Visitor};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(
+        value: &(impl Display + Serialize),
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        if to.is_human_readable() { to.collect_str(value) } else { value.serialize(to) }
+    }
+
+    pub(crate) fn deserialize<'d, T, D>(from: D) -> Result<T, D::Error>
+    where
+        T: Deserialize<'d> + FromStr,
+        D: Deserializer<'d>,
+    {
+        if from.is_human_readable() { from.deserialize_str(Text(PhantomData)) } else { T::deserialize(from) }
+    }
+
+    /// Of a string, which is not copied.
+    struct Text<T>(PhantomData<T>);
+
+    impl<T: FromStr> Visitor<'_> for Text<T> {
+        type Value = T;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("an integer in a string")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            text.parse().map_err(|_| E::custom(format_args!("`{text}` is no such integer")))
+        }
+    }
+}
+
+/// A row of them.
+pub(crate) mod wide_row {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    struct Wide(#[serde(with = "super::wide")] u64);
+
+    pub(crate) fn serialize<S: Serializer>(row: &[u64], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(row.iter().copied().map(Wide))
+    }
+
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u64>, D::Error> {
+        let row: Vec<Wide> = Vec::deserialize(from)?;
+        Ok(row.into_iter().map(|Wide(value)| value).collect())
+    }
+}
+
+/// The level of a line of a log.
+pub(crate) mod level {
+    use std::fmt;
+
+    use serde::de::{Error, Unexpected, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    use crate::services::shapes_proto::log_record::Level;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub(crate) fn serialize<S: Serializer>(level: &i32, to: S) -> Result<S::Ok, S::Error> {
+        let known = Level::try_from(*level).map_err(serde::ser::Error::custom)?;
+        to.serialize_str(known.as_str_name())
+    }
+
+    pub(crate) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<i32, D::Error> {
+        from.deserialize_str(Name)
+    }
+
+    struct Name;
+
+    impl Visitor<'_> for Name {
+        type Value = i32;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("the name of a level")
+        }
+
+        fn visit_str<E: Error>(self, name: &str) -> Result<i32, E> {
+            let known = Level::from_str_name(name).map(i32::from);
+            known.ok_or_else(|| E::invalid_value(Unexpected::Str(name), &self))
+        }
+    }
+}
