@@ -5,7 +5,6 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const state = { call: data.calls[0], statistic: "p50", hidden: new Set() };
-  const SVG = "http://www.w3.org/2000/svg";
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 230, 52, 10, 8, 26];
 
   const { choose } = page;
@@ -21,27 +20,11 @@
     },
   };
 
-  const element = (name, attributes, parent, text) => {
-    const made = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text !== undefined) made.textContent = text;
-    parent?.append(made);
-    return made;
-  };
+  const { element, share, decades, round } = plot;
   const panels = () => data.panels.filter(({ call }) => call === state.call);
   const ways = new Map(data.ways.map((way) => [way.id, way]));
   const shownLines = (panel) => panel.lines.filter(({ way }) => !state.hidden.has(way));
   const stroke = (way) => ({ stroke: `var(--${way.colour})`, "stroke-width": way.width, "stroke-dasharray": way.dash });
-
-  // Powers of ten, with their halves and fifths where fewer than three are in sight.
-  function decades(min, max) {
-    const first = Math.floor(Math.log10(min));
-    const powers = Array.from({ length: Math.ceil(Math.log10(max)) - first + 1 }, (_, n) => 10 ** (first + n));
-    const parts = max / min < 1e3 ? [1, 2, 5] : [1];
-    return powers
-      .flatMap((power) => parts.map((part) => part * power))
-      .filter((v) => v >= min * 0.999 && v <= max * 1.001);
-  }
 
   // One scale for all delays: they are there to be compared.
   function scales(name) {
@@ -52,19 +35,15 @@
     if (values.length === 0) return null;
     const [low, high] = [Math.min(...values) * 0.8, Math.max(...values) * 1.25];
     const [first, last] = [Math.min(...counts), Math.max(...counts)];
-    const x = (n) =>
-      LEFT + (WIDTH - LEFT - RIGHT) * (last === first ? 0.5 : Math.log(n / first) / Math.log(last / first));
-    const y = (value) => HEIGHT - BOTTOM - ((HEIGHT - TOP - BOTTOM) * Math.log(value / low)) / Math.log(high / low);
+    const x = (n) => LEFT + (WIDTH - LEFT - RIGHT) * share(n, first, last);
+    const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(value, low, high);
     return { low, high, x, y, counts: [...new Set(counts)].sort((a, b) => a - b) };
   }
 
   function axes(svg, { low, high, x, y, counts }, show) {
     for (const value of decades(low, high)) {
       element("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }, svg);
-      const text = show(value)
-        .replace(/(\.\d*?)0+(?=\D)/, "$1")
-        .replace(/\.(?=\D)/, "");
-      element("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, svg, text);
+      element("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, svg, round(show(value)));
     }
     let named = -Infinity;
     for (const n of counts) {

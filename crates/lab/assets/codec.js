@@ -5,7 +5,6 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const root = document.documentElement;
   const state = { operation: data.operations[0], figure: "ns", hidden: new Set() };
-  const SVG = "http://www.w3.org/2000/svg";
   const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 220, 52, 10, 8, 26];
   const codecs = new Map(data.codecs.map((codec) => [codec.name, codec]));
 
@@ -24,13 +23,7 @@
     parent?.append(made);
     return made;
   }
-  function svg(name, attributes, parent, text) {
-    const made = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text !== undefined) made.textContent = text;
-    parent?.append(made);
-    return made;
-  }
+  const { element: svg, share, decades } = plot;
 
   const linesOf = (message) => data.lines.filter((line) => line.data === message && line.operation === state.operation);
   const colour = (codec) => `var(--${codecs.get(codec).format})`;
@@ -111,16 +104,11 @@
       const counts = [...new Set(points.map(([n]) => n))].sort((a, b) => a - b);
       const times = points.map(([, ns]) => ns);
       const [low, high] = [Math.min(...times) * 0.8, Math.max(...times) * 1.25];
-      const share = (value, from, to) => (to === from ? 0.5 : Math.log(value / from) / Math.log(to / from));
       const x = (n) => LEFT + (WIDTH - LEFT - RIGHT) * share(n, counts[0], counts.at(-1));
       const y = (ns) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share(ns, low, high);
-      for (let power = Math.floor(Math.log10(low)); 10 ** power <= high; power += 1) {
-        for (const part of high / low < 30 ? [1, 2, 5] : [1]) {
-          const value = part * 10 ** power;
-          if (value < low || value > high) continue;
-          svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }, drawing);
-          svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, drawing, page.figures.time(value));
-        }
+      for (const value of decades(low, high, 30)) {
+        svg("line", { class: "grid", x1: LEFT, x2: WIDTH - RIGHT, y1: y(value), y2: y(value) }, drawing);
+        svg("text", { x: LEFT - 6, y: y(value) + 4, "text-anchor": "end" }, drawing, page.figures.time(value));
       }
       for (const n of counts) {
         const text = svg("text", { x: x(n), y: HEIGHT - 8, "text-anchor": "middle" }, drawing, "10");

@@ -11,6 +11,9 @@ const STYLE: &str = include_str!("../../assets/report.css");
 /// What the pages of all studies do alike.
 const SCRIPT: &str = include_str!("../../assets/page.js");
 
+/// Plots that pages draw by themselves: runs before their own scripts.
+pub(crate) const PLOT: &str = include_str!("../../assets/plot.js");
+
 /// Doubts beyond this many are folded away.
 const DOUBTS_OPEN: usize = 3;
 

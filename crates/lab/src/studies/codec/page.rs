@@ -13,7 +13,7 @@ use super::line::{Format, Operation, WARM_UPS};
 use super::results::CodecResults;
 use super::tables::{CodecInfo, DataInfo};
 use crate::figures::{span, time};
-use crate::report::page::Page;
+use crate::report::page::{PLOT, Page};
 use crate::report::parts::{card, choices, eyebrow, findings, scrolled, took};
 use crate::wording::counted;
 
@@ -58,7 +58,7 @@ pub(super) fn page(study: &CodecAnalysis<'_>) -> String {
         notice: "",
         data: data::json(results, figures),
         library: None,
-        scripts: &[SCRIPT],
+        scripts: &[PLOT, SCRIPT],
     }
     .html()
 }

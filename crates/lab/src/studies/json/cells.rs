@@ -35,16 +35,26 @@ pub(crate) struct Latencies {
     pub(crate) calls: u64,
     /// Of all calls of all windows.
     pub(crate) all: Latency,
-    /// The median of each window, ns, and its round.
-    pub(crate) medians: Vec<(u32, f64)>,
+    /// In the order of measuring.
+    pub(crate) windows: Vec<LatencyWindow>,
     /// Of those that the server showed.
     pub(crate) stages: Vec<Stage>,
     /// Bytes of a request's body and of an answer's.
     pub(crate) bodies: (u64, u64),
     /// Processor time of a call, ns: the client's and the server's.
     pub(crate) cpu_ns: Option<(f64, f64)>,
-    /// The longest of them.
-    pub(crate) spikes: Vec<LateCall>,
+}
+
+/// One window of lone calls.
+#[derive(Clone, Debug)]
+pub(crate) struct LatencyWindow {
+    pub(crate) round: u32,
+    /// How long it was, ns.
+    pub(crate) took_ns: u64,
+    pub(crate) p50: u64,
+    pub(crate) p99: u64,
+    /// Its longest calls, the longest first.
+    pub(crate) longest: Vec<Spike>,
 }
 
 /// What a stage of a call took, ns.
@@ -109,7 +119,7 @@ impl Cells {
 
     /// How much longer `one` takes than `other`, one call at a time.
     pub(crate) fn latency_ratio(&self, one: &Cell, other: &Cell) -> Compared {
-        let medians = |cell: &'_ Cell| cell.latency.as_ref().map(|it| it.medians.clone()).unwrap_or_default();
+        let medians = |cell: &Cell| cell.latency.as_ref().map(Latencies::medians).unwrap_or_default();
         Compared::new(ratio(&medians(one), &medians(other)), self.floor, Better::Less)
     }
 
@@ -149,6 +159,19 @@ impl Latencies {
         self.sum(&["encode", "response", "client-decode"])
     }
 
+    /// The longest calls of all windows.
+    pub(crate) fn late_calls(&self) -> impl Iterator<Item = LateCall> {
+        self.windows.iter().enumerate().flat_map(|(window, it)| {
+            let late = move |&Spike { at_ns, took_ns }: &Spike| LateCall { window, at_ns, took_ns };
+            it.longest.iter().map(late)
+        })
+    }
+
+    /// The median of each window, ns, and its round.
+    fn medians(&self) -> Vec<(u32, f64)> {
+        self.windows.iter().map(|window| (window.round, window.p50 as f64)).collect()
+    }
+
     fn sum(&self, names: &[&str]) -> f64 {
         let of_names = self.stages.iter().filter(|stage| names.contains(&stage.name.as_str()));
         of_names.map(|stage| stage.mean).sum()
@@ -178,28 +201,28 @@ fn latencies(windows: &[&WindowResult]) -> Option<Latencies> {
     let good: Vec<(&WindowResult, &LoadResult)> =
         windows.iter().filter_map(|&window| Some((window, window.good()?))).collect();
     let all = merged(good.iter().filter_map(|(_, load)| Some((load.histogram.as_str(), load.latency_ns?))))?;
-    let medians = good.iter().filter_map(|(window, load)| {
-        Some((window.window.round, load.latency_ns.map(|latency| latency.p50 as f64)?))
-    });
-    let loads = || good.iter().map(|(_, load)| *load);
-    let late = |(index, load): (usize, &LoadResult)| {
-        load.spikes
-            .iter()
-            .map(|&Spike { at_ns, took_ns, .. }| LateCall { window: index, at_ns, took_ns })
-            .collect::<Vec<_>>()
+    let of_window = |(window, load): &(&WindowResult, &LoadResult)| {
+        let latency = load.latency_ns?;
+        Some(LatencyWindow {
+            round: window.window.round,
+            took_ns: load.duration_ns,
+            p50: latency.p50,
+            p99: latency.p99,
+            longest: load.spikes.clone(),
+        })
     };
+    let loads = || good.iter().map(|(_, load)| *load);
     let calls: u64 = loads().map(|load| load.messages).sum();
     Some(Latencies {
         calls,
         all,
-        medians: medians.collect(),
+        windows: good.iter().filter_map(of_window).collect(),
         stages: stages(&loads()),
         bodies: (
             loads().map(|load| load.bytes_sent).sum::<u64>() / calls.max(1),
             loads().map(|load| load.bytes_received).sum::<u64>() / calls.max(1),
         ),
         cpu_ns: cpu(&good),
-        spikes: loads().enumerate().flat_map(late).collect(),
     })
 }
 

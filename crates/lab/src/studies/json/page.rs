@@ -1,7 +1,8 @@
 //! A study of gRPC against a JSON API as a page of its own. Words, tables and bars are written here; the page's script
-//! chooses between messages and sorts.
+//! chooses between messages, sorts, and draws what is over time or over sizes.
 
 mod bars;
+mod plots;
 
 use maud::{Markup, html};
 
@@ -14,16 +15,18 @@ use super::way::Way;
 use crate::echo::{Protocol, Shape};
 use crate::figures::{bound, ratio_figure, span, time};
 use crate::load::stacks;
-use crate::report::page::Page;
-use crate::report::parts::{card, eyebrow, field, scrolled, sorting_head, took};
+use crate::report::page::{PLOT, Page};
+use crate::report::parts::{card, eyebrow, field, script_json, scrolled, sorting_head, took};
 use crate::size::ByteSize;
 use crate::wording::counted;
+use plots::Plots;
 
 const STYLE: &str = include_str!("../../../assets/json.css");
 const SCRIPT: &str = include_str!("../../../assets/json.js");
 
 pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
     let JsonAnalysis { results, cells, answer, questions, doubts } = study;
+    let plots = Plots::of(results, cells);
     let mut links = vec![("stages", "Stages"), ("rates", "Rates")];
     let named = [
         ("published", "Published"),
@@ -47,7 +50,7 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
         sections: html! {
             (bars::stages(results, cells))
             (bars::rates(results, cells))
-            @for one in questions { (question(one)) }
+            @for one in questions { (question(one, &plots)) }
             section #stacks {
                 h2 { "How each server was set up" }
                 (stacks::list(&results.stacks, &results.left_out))
@@ -57,38 +60,47 @@ pub(super) fn page(study: &JsonAnalysis<'_>) -> String {
         facts: facts(results),
         version: &results.versions.thalweg,
         notice: "",
-        data: html! { "{}" },
+        data: script_json(&plots),
         library: None,
-        scripts: &[SCRIPT],
+        scripts: &[PLOT, SCRIPT],
     }
     .html()
 }
 
-fn question(question: &Question) -> Markup {
+fn question(question: &Question, plots: &Plots) -> Markup {
     html! {
         section id=(question.id) {
             h2 { (question.title) }
             @for sentence in &question.sentences { p.said { (bound(sentence)) } }
+            (plots.at(question.id))
             (scrolled(&grid(&question.table)))
         }
     }
 }
 
 fn grid(grid: &Grid) -> Markup {
-    let cell = |field: &Field| {
+    let cell = |field: &Field, is_words: bool| {
         html! {
-            @if field.value.is_some() {
-                (self::field(field.value, |_| field.text.clone()))
-            } @else {
-                td.words { (field.text) }
-            }
+            @if is_words { td.words { (field.text) } }
+            @else { (self::field(field.value, |_| field.text.clone())) }
         }
     };
+    // A column without a figure is one of words.
+    let has_figure = |column: usize| grid.rows.iter().any(|row| row[column].value.is_some());
+    let words: Vec<bool> = (0..grid.heads.len()).map(|column| !has_figure(column)).collect();
     html! {
         table {
-            thead { tr { @for head in &grid.heads { (sorting_head(head, None)) } } }
+            thead {
+                tr {
+                    @for (head, is_words) in grid.heads.iter().zip(&words) {
+                        (sorting_head(head, is_words.then_some("words")))
+                    }
+                }
+            }
             tbody {
-                @for row in &grid.rows { tr { @for field in row { (cell(field)) } } }
+                @for row in &grid.rows {
+                    tr { @for (field, is_words) in row.iter().zip(&words) { (cell(field, *is_words)) } }
+                }
             }
         }
     }
@@ -134,10 +146,9 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
         let detail = format!("more in a JSON body: {} against {}", ByteSize(json), ByteSize(grpc));
         Some(card("Bytes of the published message", &format!("{more:.1} %"), &detail))
     };
+    let factors: Vec<Markup> = results.settings.featured().into_iter().filter_map(factor).collect();
     html! {
-        @for card in [factor(results.settings.published), factor(Shape::Person), bytes()].into_iter().flatten() {
-            (card)
-        }
+        @for card in factors.into_iter().chain(bytes()) { (card) }
     }
 }
 

@@ -45,9 +45,9 @@ fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {
     {
         let factor = cells.latency_ratio(json, grpc).ratio.map(ratio_text).unwrap_or_default();
         sentences.push(format!(
-            "{} are echoed, one call at a time. At our server the median is {} by gRPC and {} by JSON over HTTP/1.1: \
-             {factor}.",
-            crate::wording::capitalised(&title(case.shape)),
+            "Each call echoes {}; there is one at a time. At our server the median is {} by gRPC and {} by JSON over \
+             HTTP/1.1: {factor}.",
+            title(case.shape),
             time(grpc_all.all.p50 as f64),
             time(json_all.all.p50 as f64),
         ));
@@ -78,8 +78,8 @@ fn spikes(measured: &[&Cell]) -> String {
         let is_late = |p50: u64| move |took: u64| took > SPIKE_FACTOR * p50;
         latency.into_iter().flat_map(move |latency| {
             let is_late = is_late(latency.all.p50);
-            let late = latency.spikes.iter().filter(move |spike| is_late(spike.took_ns));
-            late.map(move |spike| (*cell, *spike))
+            let late = latency.late_calls().filter(move |spike| is_late(spike.took_ns));
+            late.map(move |spike| (*cell, spike))
         })
     });
     let late: Vec<_> = late.collect();
