@@ -25,6 +25,7 @@ Examples:
   thalweg lab sizes --against tonic,grpc-cpp,socket --quick       beside other stacks
   thalweg lab channels --target 127.0.0.1:50051 --method shop.Orders/Get
   thalweg lab json --against axum,spring --quick                  gRPC against a JSON API
+  thalweg lab json --quick --proto shop.proto --type shop.Order --data orders.jsonl
   thalweg lab codec --proto shop.proto --type shop.Order --data orders.jsonl";
 
 /// Measure calls on servers that this command starts, and write a report: over message sizes, unless another study is

@@ -10,11 +10,12 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, ValueEnum};
 use thalweg::channel::ChannelBuilder;
 use thalweg_lab::drive::{DriveError, Moment, Patience, drive};
-use thalweg_lab::echo::{EchoWork, Looks, Protocol, Shape};
+use thalweg_lab::echo::{EchoWork, Looks, OwnEcho, Protocol, Shape};
 use thalweg_lab::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use thalweg_lab::size::ByteSize;
 
 use crate::failure::{Failure, INTERRUPTED};
+use crate::own::echoed;
 use crate::request::{self, RequestBytes};
 use crate::runtime::{self, RuntimeArgs};
 use crate::tls::ClientTlsArgs;
@@ -126,6 +127,7 @@ pub(crate) enum Format {
 
 pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let settings = args.settings()?;
+    let own = args.echo.own()?;
     let output = Output::open(args.output.as_deref())?;
     let patience = Patience { connect: args.timeout, call: args.timeout, ..Patience::default() };
     let interrupted = Cell::new(false);
@@ -145,7 +147,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
             Some(tls) => channel.tls(tls.clone()),
             None => channel,
         };
-        drive(&settings, set_up, patience, interrupt, announce).await.map_err(failure)
+        drive(&settings, own.as_ref(), set_up, patience, interrupt, announce).await.map_err(failure)
     });
     let result = driven.inspect_err(|_| output.abandon())?;
     output.write(&rendered(&result, args.format))?;
@@ -162,10 +164,22 @@ fn say(moment: Moment) {
 /// What is called in the study of gRPC against a JSON API, and how.
 #[derive(Debug, Args)]
 struct EchoArgs {
-    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: strings:COUNTxLETTERS, person, or a message of the codec
-    /// study, such as order
+    /// Call thalweg.lab.v1.Echo in place of BenchmarkService: strings:COUNTxLETTERS, person, a message of the codec
+    /// study, such as order, or own
     #[arg(long, value_name = "SHAPE", conflicts_with_all = ["method", "cacert"])]
     echo: Option<Shape>,
+
+    /// With --echo own: the file that has the type of the messages
+    #[arg(long, value_name = "FILE", requires_all = ["echo", "type_name", "messages"])]
+    proto: Option<PathBuf>,
+
+    /// That type, such as shop.Order
+    #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
+    type_name: Option<String>,
+
+    /// The messages: JSON one after the other (.json, .jsonl), or binary with each one's length before it
+    #[arg(long, value_name = "FILE", requires = "proto")]
+    messages: Option<PathBuf>,
 
     /// How it is called: grpc, or grpc-web, connect, json or msgpack over a version of HTTP, such as json-h2
     #[arg(long, value_name = "NAME", default_value = "grpc", requires = "echo")]
@@ -185,6 +199,13 @@ struct EchoArgs {
 }
 
 impl EchoArgs {
+    fn own(&self) -> Result<Option<OwnEcho>, Failure> {
+        match (&self.proto, &self.type_name, &self.messages) {
+            (Some(proto), Some(name), Some(messages)) => Ok(Some(echoed(proto, name, messages)?.0)),
+            _ => Ok(None),
+        }
+    }
+
     fn work(&self) -> Option<EchoWork> {
         let looks = match (self.times, self.prepared) {
             (true, _) => Looks::Times,

@@ -8,6 +8,7 @@ mod inspect;
 mod lab;
 mod link;
 mod load;
+mod own;
 mod request;
 mod runtime;
 mod schema;

@@ -1,6 +1,7 @@
 //! `thalweg serve`.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,8 +13,9 @@ use thalweg_lab::services::echo_proto::echo_server::EchoServer;
 use thalweg_lab::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
-use thalweg_lab::services::{BenchmarkWorker, EchoWorker, InteropServer, proto};
+use thalweg_lab::services::{BenchmarkWorker, EchoOwnServer, EchoWorker, InteropServer, proto};
 use thalweg_lab::size::ByteSize;
+use thalweg_messages::own::descriptors;
 use thalweg_services::health::HealthReporter;
 use thalweg_services::reflection::Reflection;
 
@@ -43,6 +45,14 @@ pub(crate) struct ServeArgs {
     /// Serve JSON, Connect and gRPC-Web too: at this HOST:PORT, and at the other addresses beside gRPC
     #[arg(long, value_name = "ADDR")]
     json: Option<String>,
+
+    /// For the JSON study: echo messages of a type in this file, too, by thalweg.lab.v1.EchoOwn/Echo
+    #[arg(long, value_name = "FILE", requires = "type_name")]
+    proto: Option<PathBuf>,
+
+    /// That type, such as shop.Order
+    #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
+    type_name: Option<String>,
 
     /// Refuse messages that are larger
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
@@ -167,6 +177,19 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     })
 }
 
+impl ServeArgs {
+    /// The service of somebody's own messages, and its descriptors.
+    fn own(&self) -> Result<Option<(EchoOwnServer, Vec<u8>)>, Failure> {
+        let (Some(proto), Some(name)) = (&self.proto, &self.type_name) else { return Ok(None) };
+        let set = descriptors(proto, name, |file| EchoOwnServer::sources(file, name));
+        let set = set.map_err(Failure::bad_arguments)?;
+        let server = EchoOwnServer::new(&set, name);
+        let server =
+            server.ok_or_else(|| Failure::failed(format!("{name} is not in its own descriptors")))?;
+        Ok(Some((server, set)))
+    }
+}
+
 async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> Result<BoundServer, Failure> {
     let message_bytes_max = usize::try_from(args.max_message_size.0).unwrap_or(usize::MAX);
     let health = HealthReporter::new();
@@ -193,9 +216,14 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
         server = server.max_concurrent_streams(streams);
     }
     server = args.connections.apply(server);
+    // What is said of the services is on the pages, too.
+    let mut web = Web::new().descriptors(proto::DESCRIPTORS).openapi(true).docs(true);
+    if let Some((own, set)) = args.own()? {
+        let own = own.max_decoding_message_size(message_bytes_max).send_compressed(Encoding::Gzip);
+        server = server.add_service(own);
+        web = web.descriptors(set);
+    }
     if args.json.is_some() {
-        // What is said of the services is on the pages, too.
-        let web = Web::new().descriptors(proto::DESCRIPTORS).openapi(true).docs(true);
         server = server.web(web);
     }
     if let Some(tls) = args.tls.config()? {

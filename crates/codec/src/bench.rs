@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use thalweg_messages::Kind as MessageKind;
+use thalweg_messages::own::OwnError;
+use thalweg_messages::{Kind as MessageKind, OwnMessages};
 
 use crate::allocations;
 use crate::contract::{Allocations, CodecInfo, DataInfo, Format, From, Line, Operation, Selection, Size};
 use crate::converter::{Entry, NotConverted};
-use crate::own::{OwnData, OwnDataError};
+use crate::own;
 use crate::shapes::{Shape, shapes};
 use crate::sizes::size;
 
@@ -22,7 +23,7 @@ const COUNTED: u64 = 64;
 pub(crate) enum SelectError {
     /// The user's own data is none.
     #[error(transparent)]
-    Own(#[from] OwnDataError),
+    Own(#[from] OwnError),
     /// A name that nobody bears.
     #[error("there is no {what} `{unknown}`: there are {known}")]
     Unknown {
@@ -94,7 +95,7 @@ impl Codecs {
     pub(crate) fn select(selection: &Selection) -> Result<Self, SelectError> {
         let mut codecs = match &selection.from {
             From::Seed(seed) => Self::generated(*seed)?,
-            From::Own { proto, type_name, data } => Self::own(OwnData::read(proto, type_name, data)?)?,
+            From::Own { proto, type_name, data } => Self::own(&OwnMessages::read(proto, type_name, data)?)?,
         };
         let data: Vec<String> = codecs.data().into_iter().map(|data| data.name).collect();
         let names: Vec<String> = codecs.codecs().into_iter().map(|codec| codec.name).collect();
@@ -125,14 +126,14 @@ impl Codecs {
     }
 
     /// The user's own messages. Codecs that generate code for a type do not take part.
-    fn own(data: OwnData) -> Result<Self, NotConverted> {
-        let messages = data.messages();
+    fn own(data: &OwnMessages) -> Result<Self, NotConverted> {
+        let messages = data.wires.len();
         let info = DataInfo {
-            name: data.name().to_owned(),
+            name: data.type_name.clone(),
             about: format!("{messages} of the user’s own"),
             messages,
         };
-        Ok(Self { kinds: vec![Kind { info, entries: data.entries()? }] })
+        Ok(Self { kinds: vec![Kind { info, entries: own::entries(data)? }] })
     }
 
     /// Kinds of message.

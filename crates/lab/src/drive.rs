@@ -19,7 +19,7 @@ use thalweg::channel::{ChannelBuilder, ConnectError, Lanes};
 use thalweg::{Channel, Method, Status};
 use thalweg_engine::ChannelConfig;
 
-use crate::echo::{EchoCall, EchoWork};
+use crate::echo::{EchoCall, EchoWork, OwnEcho, Shape};
 use crate::kernel::Established;
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings, MethodCall};
 use crate::services::PAYLOAD_BYTES_MAX;
@@ -86,19 +86,21 @@ pub enum DriveError {
 /// When there is nothing to report: see [`DriveError`]. Failed calls are in the result.
 pub async fn drive(
     settings: &LoadSettings,
+    own: Option<&OwnEcho>,
     set_up: impl Fn(ChannelBuilder) -> ChannelBuilder,
     patience: Patience,
     interrupt: impl Future<Output = ()>,
     announce: impl FnMut(Moment),
 ) -> Result<LoadResult, DriveError> {
-    let size = checked(settings)?;
+    let size = checked(settings, own)?;
     let mut interrupt = std::pin::pin!(interrupt);
     let before = Established::now();
 
     let method = settings.method.as_ref().map(raw_method).transpose()?.map(Arc::new);
     let ready = async {
         let builder = set_up(builder(settings, patience));
-        let echo = settings.echo.map(|work| echo(work, settings, patience)).transpose()?.map(Arc::new);
+        let echo = settings.echo.map(|work| echo(work, own, settings, patience)).transpose()?;
+        let echo = echo.map(Arc::new);
         let channel = match &echo {
             // It has connections of its own.
             Some(_) => builder.clone().connect_lazy().map_err(DriveError::Target)?,
@@ -168,7 +170,11 @@ async fn still_there(
 }
 
 /// The payload's size, when the settings make sense.
-fn checked(settings: &LoadSettings) -> Result<usize, DriveError> {
+fn checked(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<usize, DriveError> {
+    let is_own = settings.echo.is_some_and(|work| work.shape == Shape::Own);
+    if is_own != own.is_some() {
+        return Err(DriveError::Settings("--echo own and the messages themselves go together"));
+    }
     if settings.in_flight == 0 || settings.connections == 0 {
         return Err(DriveError::Settings("at least one call in flight and one connection are needed"));
     }
@@ -204,7 +210,12 @@ fn raw_method(called: &MethodCall) -> Result<RawMethod, DriveError> {
     Ok(RawMethod { method, request: called.request.clone().into() })
 }
 
-fn echo(work: EchoWork, settings: &LoadSettings, patience: Patience) -> Result<EchoCall, DriveError> {
+fn echo(
+    work: EchoWork,
+    own: Option<&OwnEcho>,
+    settings: &LoadSettings,
+    patience: Patience,
+) -> Result<EchoCall, DriveError> {
     let mut channel = ChannelConfig::default();
     channel.connect_timeout = patience.connect;
     channel.busy_poll = Duration::from_nanos(settings.busy_poll_ns);
@@ -213,7 +224,7 @@ fn echo(work: EchoWork, settings: &LoadSettings, patience: Patience) -> Result<E
         LaneRule::Adaptive => Lanes::adaptive(),
         LaneRule::PerCall => Lanes::fixed(1),
     };
-    EchoCall::new(work, &settings.target, channel).map_err(DriveError::Target)
+    EchoCall::new(work, own, &settings.target, channel).map_err(DriveError::Target)
 }
 
 fn builder(settings: &LoadSettings, patience: Patience) -> ChannelBuilder {

@@ -9,12 +9,14 @@ mod call;
 mod connection;
 mod document;
 mod moments;
+mod own;
 mod protocol;
 mod shape;
 mod stages;
 mod work;
 
 pub(crate) use call::EchoCall;
+pub use own::{NoOwnEcho, OwnEcho};
 pub use protocol::{Protocol, UnknownProtocol};
 pub use shape::{NotAShape, Shape};
 pub(crate) use stages::{STAGES, Stages};

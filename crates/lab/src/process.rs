@@ -25,6 +25,7 @@ use driver::Driver;
 use hop::Hop;
 use server::Server;
 
+pub use driver::OwnFiles;
 pub(crate) use echo::{EchoProcesses, EchoRun, Network};
 pub use program::Program;
 pub use target::TargetExecutor;

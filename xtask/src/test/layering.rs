@@ -30,6 +30,7 @@ const LAYERS: &[Layer] = &[
             "thalweg-lab",
             "thalweg-services",
             "thalweg-link",
+            "thalweg-messages",
             "thalweg",
             "thalweg-http2",
             "thalweg-protobuf",
@@ -38,8 +39,8 @@ const LAYERS: &[Layer] = &[
     },
     // A program that the command drives as a peer: the codecs that are compared are in its tree, and in no other.
     Layer { name: "thalweg-codec", normal: &["thalweg-messages", "thalweg-protobuf"], beside: &[] },
-    // Messages, and nothing that converts them.
-    Layer { name: "thalweg-messages", normal: &[], beside: &[] },
+    // Messages. Those who read their own have schemas, too.
+    Layer { name: "thalweg-messages", normal: &["thalweg-protobuf"], beside: &[] },
     Layer {
         name: "thalweg-lab",
         // `thalweg-engine` for requests as they are: what is not gRPC.

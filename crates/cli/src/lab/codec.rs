@@ -11,6 +11,7 @@ use thalweg_lab::codec::{
 };
 use thalweg_lab::cpus::{CpuAssignment, CpuList};
 use thalweg_lab::peers::{CODECS, CONVERTERS, PeersDirectory};
+use thalweg_lab::process::OwnFiles;
 use thalweg_lab::study::ResultsDirectory;
 
 use super::common::{
@@ -18,6 +19,7 @@ use super::common::{
 };
 use super::stacks::build_missing;
 use crate::failure::Failure;
+use crate::own::OwnArgs;
 
 /// What messages are made from unless another seed is named.
 const SEED: u64 = 1;
@@ -62,17 +64,8 @@ pub(super) struct CodecArgs {
     #[arg(long, value_name = "N", default_value_t = SEED, conflicts_with = "proto")]
     seed: u64,
 
-    /// Your own messages: the file that has their type; only codecs that learn a type at run time take part
-    #[arg(long, value_name = "FILE", requires_all = ["type_name", "data"])]
-    proto: Option<PathBuf>,
-
-    /// Their type, such as shop.Order
-    #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
-    type_name: Option<String>,
-
-    /// The messages: JSON one after the other (.json, .jsonl), or binary with each one's length before it
-    #[arg(long, value_name = "FILE", requires = "proto")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    own: OwnArgs,
 
     /// Convert with other languages' codecs too: jvm (protobuf-java and Jackson)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "proto")]
@@ -126,11 +119,9 @@ impl CodecArgs {
     }
 
     fn selection(&self) -> Selection {
-        let from = match (&self.proto, &self.type_name, &self.data) {
-            (Some(proto), Some(name), Some(data)) => {
-                Origin::Own { proto: proto.clone(), type_name: name.clone(), data: data.clone() }
-            }
-            _ => Origin::Seed(self.seed),
+        let from = match self.own.files() {
+            Some(OwnFiles { proto, type_name, data }) => Origin::Own { proto, type_name, data },
+            None => Origin::Seed(self.seed),
         };
         Selection { from, messages: self.messages.clone(), codecs: self.codecs.clone() }
     }
@@ -244,7 +235,7 @@ fn study(
         arguments: std::env::args().skip(1).collect(),
         rounds: args.options().rounds,
         warm_ups: WARM_UPS,
-        seed: args.proto.is_none().then_some(args.seed),
+        seed: args.own.proto.is_none().then_some(args.seed),
         cpu,
     };
     let setup = Setup { settings, codecs, data, sizes, left_out };

@@ -9,11 +9,12 @@ use std::time::Duration;
 use clap::Args;
 use thalweg_lab::echo::Shape;
 use thalweg_lab::json::{
-    Json, JsonExecutor, JsonOptions, JsonResults, Settings, Setup, Way, our_ways, plan, ways_of,
+    Json, JsonExecutor, JsonOptions, JsonResults, OwnInfo, PUBLISHED, Settings, Setup, Way, our_ways, plan,
+    ways_of,
 };
 use thalweg_lab::load::StackInfo;
 use thalweg_lab::peers::{COMPILED_LATE, JSON_SERVERS, PeersDirectory};
-use thalweg_lab::process::Program;
+use thalweg_lab::process::{OwnFiles, Program};
 use thalweg_lab::stack::{OURS, Stack};
 use thalweg_lab::study::{LeftOut, ResultsDirectory};
 
@@ -22,6 +23,7 @@ use super::common::{
 };
 use super::stacks::build_missing;
 use crate::failure::Failure;
+use crate::own::{OwnArgs, echoed};
 
 /// gRPC against a JSON API: the same work by either, each call divided into its stages: 50 minutes, or 5 with --quick
 #[derive(Debug, Args)]
@@ -35,18 +37,21 @@ pub(super) struct JsonArgs {
     out: Option<PathBuf>,
 
     /// Servers beside ours, such as axum,grpc-gateway,grpc-gateway:inside,connect-go,spring
-    #[arg(long, value_name = "STACKS", value_delimiter = ',', conflicts_with = "from")]
+    #[arg(long, value_name = "STACKS", value_delimiter = ',', conflicts_with_all = ["from", "proto"])]
     against: Vec<Stack>,
 
     /// The message that the study is first about: strings:COUNTxLETTERS, person, or one of the codec study's, such as
     /// order; servers beside ours have strings, person and person-full
-    #[arg(long, value_name = "SHAPE", default_value_t = thalweg_lab::json::PUBLISHED, conflicts_with = "from")]
+    #[arg(long, value_name = "SHAPE", default_value_t = PUBLISHED, conflicts_with_all = ["from", "proto"])]
     message: Shape,
 
     /// What else is echoed, such as person,order,strings:100x20 [default: person, order, log-record, visit, samples,
     /// and 1 to 50,000 strings; with --quick: person and one string]
     #[arg(long, value_name = "SHAPES", value_delimiter = ',', conflicts_with = "from")]
     messages: Option<Vec<Shape>>,
+
+    #[command(flatten)]
+    own: OwnArgs,
 
     /// Calls of the first message by each way, one at a time, in all rounds [default: 30000; with --quick: as many as
     /// the time allows]
@@ -66,7 +71,7 @@ pub(super) struct JsonArgs {
     peers: Option<PathBuf>,
 
     /// Measure nothing: write the report of a results.json that exists
-    #[arg(long, value_name = "FILE", conflicts_with = "quick")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "proto"])]
     from: Option<PathBuf>,
 }
 
@@ -76,6 +81,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
         return show_earlier(file, directory);
     }
     args.check_names()?;
+    let own = args.own()?;
     let cpus = halves()?;
     let directory = ResultsDirectory::create(directory).map_err(Failure::failed)?;
     let Servers { programs, stacks, ways, left_out } = args.servers()?;
@@ -85,6 +91,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
         settings: Settings {
             arguments: std::env::args().skip(1).collect(),
             published: options.published,
+            own,
             ways,
             client_cpus: cpus.client_cpus.clone(),
             server_cpus: cpus.server_cpus.clone(),
@@ -93,7 +100,7 @@ pub(super) fn run(args: &JsonArgs) -> Result<ExitCode, Failure> {
         left_out,
     };
     let results = JsonResults::begun(setup, plan.windows.len());
-    let executor = JsonExecutor::new(programs, cpus, listen_for_signals()?);
+    let executor = JsonExecutor::new(programs, args.own.files(), cpus, listen_for_signals()?);
     finish::<Json>(&plan, "", results, executor, &directory)
 }
 
@@ -106,6 +113,20 @@ struct Servers {
 }
 
 impl JsonArgs {
+    /// One's own messages, looked at before anything is started.
+    fn own(&self) -> Result<Option<OwnInfo>, Failure> {
+        let mut asked = self.messages.iter().flatten().chain([&self.message]);
+        let Some(OwnFiles { proto, type_name, data }) = self.own.files() else {
+            if asked.any(|shape| *shape == Shape::Own) {
+                let how = "your own messages are named by --proto, --type and --data";
+                return Err(Failure::bad_arguments(how));
+            }
+            return Ok(None);
+        };
+        let (_, messages) = echoed(&proto, &type_name, &data)?;
+        Ok(Some(OwnInfo { type_name, messages }))
+    }
+
     fn check_names(&self) -> Result<(), Failure> {
         match self.against.iter().find(|stack| !JSON_SERVERS.contains(&stack.name())) {
             None => Ok(()),
@@ -161,13 +182,16 @@ impl JsonArgs {
         let late = COMPILED_LATE.iter().map(|&name| name.to_owned()).collect();
         let mut options =
             if self.quick { JsonOptions::quick(ways, late) } else { JsonOptions::whole(ways, late) };
-        if let Some(messages) = &self.messages {
-            options.shapes.clone_from(messages);
-            options.rated.clone_from(messages);
-        }
-        options.published = self.message;
-        if !options.rated.contains(&self.message) {
-            options.rated.push(self.message);
+        let own = self.own.proto.is_some();
+        let first = if own { Shape::Own } else { self.message };
+        match &self.messages {
+            Some(messages) => options = options.about(first, messages.clone()),
+            // Beside one's own there is nothing that was not asked for.
+            None if own => options = options.about(first, Vec::new()),
+            None => {
+                options.published = first;
+                options.rated.push(first);
+            }
         }
         options.calls = self.calls.map(NonZeroU64::get).or(options.calls);
         options.rounds = self.rounds.unwrap_or(options.rounds);

@@ -100,23 +100,32 @@ fn own_messages_are_converted_by_those_that_learn_the_type() {
     }
 }
 
+/// The codec study and the JSON study say the same of them, before anything is written.
 #[test]
 fn own_messages_that_are_none() {
     let check = |name: &str, data: &[u8], type_name: &str, parts: &[&str]| {
-        let (folder, arguments) = own(name, data, type_name);
+        let (folder, own) = own(name, data, type_name);
         let out = folder.path().join("out");
-        let arguments = arguments.iter().map(String::as_str).chain(LEAST.iter().copied());
+        let refused = |study: &[&str]| {
+            let own = own.iter().map(String::as_str);
+            let arguments: Vec<&str> = ["lab"]
+                .iter()
+                .chain(study)
+                .copied()
+                .chain(["--out", out.to_str().unwrap()])
+                .chain(own)
+                .collect();
+            let (code, stdout, stderr) = outcome(thalweg(&arguments).output().unwrap());
+            assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(2), "", 1), "{stderr}");
+            assert!(!out.exists());
+            stderr
+        };
         let peers = peers_with_codecs().to_str().unwrap();
-        let arguments: Vec<&str> = ["lab", "codec", "--out", out.to_str().unwrap(), "--peers", peers]
-            .into_iter()
-            .chain(arguments)
-            .collect();
-        let (code, stdout, stderr) = outcome(thalweg(&arguments).output().unwrap());
-        assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(2), "", 1), "{stderr}");
+        let stderr = refused(&[&["codec", "--peers", peers], LEAST].concat());
         for part in parts {
             assert!(stderr.contains(part), "{part:?} is not in {stderr:?}");
         }
-        assert!(!out.exists());
+        assert_eq!(refused(&["json", "--quick"]), stderr);
     };
     let lines = JSON_LINES.as_bytes();
     check(
@@ -125,7 +134,7 @@ fn own_messages_that_are_none() {
         "shop.Order2",
         &["there is no message `shop.Order2` in ", "shop.proto", "it has shop.Order"],
     );
-    check("a.jsonl", b"{}\n\n{\"item\": 1}\n", "shop.Order", &["a.jsonl, line 3: ", "string"]);
+    check("a.jsonl", b"{}\n\n{\"item\": 1}\n", "shop.Order", &["a.jsonl, line 3: ", "item", "string"]);
     check("a.jsonl", b"{}\n{\"size\": 1}\n", "shop.Order", &["a.jsonl, line 2: ", "size"]);
     check("a.jsonl", b"{}\n{}\n{]\n", "shop.Order", &["a.jsonl, line 3: ", "at column 2"]);
     check("a.jsonl", b"\n", "shop.Order", &["a.jsonl holds no message"]);

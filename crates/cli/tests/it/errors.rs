@@ -57,6 +57,9 @@ fn flags_that_make_no_run() {
     check(&["completions"], BAD_ARGUMENTS, &["<SHELL>"]);
     check(&["completions", "tcsh"], BAD_ARGUMENTS, &["'tcsh'", "bash, elvish, fish, powershell, zsh"]);
     check(&["load"], BAD_ARGUMENTS, &["<TARGET>"]);
+    check(&["load", nobody, "--echo", "people"], BAD_ARGUMENTS, &["'people'", "person, own", "log-record"]);
+    check(&["lab", "json", "--message", "own"], BAD_ARGUMENTS, &["--proto, --type and --data"]);
+    check(&["lab", "json", "--proto", "shop.proto"], BAD_ARGUMENTS, &["--type", "--data"]);
     check(
         &["load", nobody, "-z", "1s", "-n", "5"],
         BAD_ARGUMENTS,

@@ -225,3 +225,35 @@ fn measuring_is_announced_before_the_result() {
     let json = stdout.strip_prefix("measuring\nmeasured\n").unwrap_or_else(|| panic!("it says {stdout:?}"));
     assert_eq!(serde_json::from_str::<Value>(json).unwrap()["schema"], "thalweg.load/3");
 }
+
+/// A type that nobody generated code for, by gRPC and by JSON.
+#[test]
+fn own_messages_are_echoed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let proto = "syntax = 'proto3'; package shop; message Order { string item = 1; int64 count = 2; }";
+    let proto = at("shop.proto", proto);
+    let orders = at("orders.jsonl", "{\"item\": \"boot\", \"count\": \"2\"}\n{\"item\": \"hat\"}\n");
+    let of_type = ["--proto", &proto, "--type", "shop.Order"];
+    let mut flags = of_type.to_vec();
+    flags.extend(["--json", "127.0.0.1:0", "--threads", "1"]);
+    let (mut server, addresses) = Running::serve_with(&["127.0.0.1:0"], &flags);
+    let json = server.line().strip_prefix("json on ").unwrap().to_owned();
+    for (target, protocol) in [(&addresses[0], "grpc"), (&json, "json-http1"), (&json, "msgpack-h2")] {
+        let own = ["--echo", "own", "--messages", &orders, "--protocol", protocol, "--times"];
+        let result = check(target, &[&of_type[..], &own, &["-n", "20", "-c", "1"]].concat());
+        assert_eq!(result["messages"], 20, "{result}");
+        assert_eq!(result["settings"]["echo"]["shape"], "own");
+    }
+    let stderr = |args: &[&str]| outcome(thalweg(args).output().unwrap());
+    let (code, _, error) = stderr(&["load", &json, "--echo", "own"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("--echo own and the messages themselves go together"), "{error}");
+    let (code, _, error) = stderr(&["serve", "--proto", &proto, "--type", "shop.Nothing"]);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("there is no message `shop.Nothing` in "), "{error}");
+}

@@ -194,7 +194,7 @@ mod tests {
     /// What a server answers that sends the request back.
     fn echoed(protocol: Protocol, gzip: bool) -> (Bodies, Document, Answer) {
         let bodies = Bodies::new(protocol, gzip);
-        let document = Document::all(SHAPE, protocol.format()).remove(0);
+        let document = Document::all(SHAPE, protocol.format(), None).remove(0);
         let mut body = bodies.encode(&document).to_vec();
         let mut headers: Vec<(&str, &str)> = Vec::new();
         match protocol.framing() {

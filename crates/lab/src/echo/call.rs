@@ -12,6 +12,7 @@ use super::body::Bodies;
 use super::connection::{Answer, Connections, Http1};
 use super::document::Document;
 use super::moments::Moments;
+use super::own::OwnEcho;
 use super::protocol::Protocol;
 use super::stages::{ClientMoments, Stages, divide};
 use super::work::{EchoWork, Looks};
@@ -46,7 +47,12 @@ struct Sent {
 impl EchoCall {
     /// # Errors
     /// When the target cannot be read. Whether there is a server is not looked at.
-    pub(crate) fn new(work: EchoWork, target: &str, channel: ChannelConfig) -> Result<Self, ConnectError> {
+    pub(crate) fn new(
+        work: EchoWork,
+        own: Option<&OwnEcho>,
+        target: &str,
+        channel: ChannelConfig,
+    ) -> Result<Self, ConnectError> {
         let EchoWork { shape, protocol, looks, gzip } = work;
         let bodies = Bodies::new(protocol, gzip);
         let mut head = Request::new(());
@@ -61,7 +67,7 @@ impl EchoCall {
             |document| Sent { request: bodies.encode(&document), document, answer_len: OnceLock::new() };
         Ok(Self {
             work,
-            sent: Document::all(shape, protocol.format()).into_iter().map(sent).collect(),
+            sent: Document::all(shape, protocol.format(), own).into_iter().map(sent).collect(),
             turn: AtomicUsize::new(0),
             bodies,
             head,

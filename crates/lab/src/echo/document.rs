@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_messages::{Kind, SEED, generate, plain};
 use thalweg_protobuf::{Schema, json};
 
+use super::own::{OwnEcho, OwnMessage};
 use super::protocol::Format;
 use super::shape::Shape;
 use crate::services::echo_proto as proto;
@@ -27,6 +28,7 @@ pub(super) enum Document {
     LogRecord(LogRecord),
     Visit(Visit),
     Samples(Samples),
+    Own(OwnMessage),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,8 +52,8 @@ struct Address {
 }
 
 impl Document {
-    /// All that are sent, one after the other.
-    pub(super) fn all(shape: Shape, format: Format) -> Vec<Self> {
+    /// All that are sent, one after the other; of one's own those.
+    pub(super) fn all(shape: Shape, format: Format, own: Option<&OwnEcho>) -> Vec<Self> {
         match (shape, format) {
             (Shape::Strings { count, letters }, Format::Protobuf) => {
                 vec![Self::ProtoStrings(proto::Strings { strings: strings(count, letters) })]
@@ -61,6 +63,7 @@ impl Document {
             }
             (Shape::Person, _) => vec![Self::person(ada(), format)],
             (Shape::Study(kind), _) => Self::of_study(kind, format),
+            (Shape::Own, _) => own.into_iter().flat_map(|own| own.0.iter().cloned().map(Self::Own)).collect(),
         }
     }
 
@@ -103,6 +106,7 @@ impl Document {
             Self::LogRecord(both) => by_either(both, format, prefix_len),
             Self::Visit(both) => by_either(both, format, prefix_len),
             Self::Samples(both) => by_either(both, format, prefix_len),
+            Self::Own(message) => message.encode_behind(format, prefix_len),
         }
     }
 
@@ -118,6 +122,7 @@ impl Document {
             Self::LogRecord(_) => either(bytes, format).map(Self::LogRecord),
             Self::Visit(_) => either(bytes, format).map(Self::Visit),
             Self::Samples(_) => either(bytes, format).map(Self::Samples),
+            Self::Own(like) => like.decode_like(format, bytes).map(Self::Own),
         }
     }
 
@@ -134,6 +139,7 @@ impl Document {
             (Self::LogRecord(one), Self::LogRecord(other)) => one.trace == other.trace,
             (Self::Visit(one), Self::Visit(other)) => one.session == other.session,
             (Self::Samples(one), Self::Samples(other)) => one.sensor == other.sensor,
+            (Self::Own(one), Self::Own(other)) => one.is_alike(other),
             _ => false,
         }
     }
@@ -242,7 +248,7 @@ mod tests {
     }
 
     fn first(shape: Shape, format: Format) -> Document {
-        Document::all(shape, format).remove(0)
+        Document::all(shape, format, None).remove(0)
     }
 
     const FORMATS: [Format; 3] = [Format::Protobuf, Format::Json, Format::Msgpack];
@@ -298,7 +304,7 @@ mod tests {
             br#"{"name":"polar penguin","age":20,"hobbies":null,"address":null}"#
         );
         for kind in [Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples] {
-            let all = Document::all(Shape::Study(kind), Format::Protobuf);
+            let all = Document::all(Shape::Study(kind), Format::Protobuf, None);
             assert_eq!(all.len(), 64);
             assert!(!all[0].is_alike(&all[1]), "{kind:?}");
         }
@@ -310,7 +316,7 @@ mod tests {
         let schema = Schema::from_descriptor_set(proto::FILE_DESCRIPTOR_SET).unwrap();
         for kind in [Kind::SeveralData, Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples] {
             let of = schema.message(kind.type_name()).unwrap();
-            for document in Document::all(Shape::Study(kind), Format::Protobuf) {
+            for document in Document::all(Shape::Study(kind), Format::Protobuf, None) {
                 let written = |format| document.encode_behind(format, 0);
                 let wires = [
                     json::to_wire(of, &written(Format::Json)).unwrap(),

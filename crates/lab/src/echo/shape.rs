@@ -26,13 +26,15 @@ pub enum Shape {
     Person,
     /// Messages of the codec study, one after the other.
     Study(Kind),
+    /// One's own messages, one after the other.
+    Own,
 }
 
 /// A text that names no shape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no shape: write strings:COUNTxLETTERS, such as strings:5000x20, person, or a message of the codec study: \
-     {known}",
+    "`{0}` is no shape: write strings:COUNTxLETTERS, such as strings:5000x20, person, own, or a message of the codec \
+     study: {known}",
     known = Kind::ALL.map(Kind::name).join(", ")
 )]
 pub struct NotAShape(String);
@@ -48,6 +50,7 @@ impl Shape {
             Self::Study(Kind::LogRecord) => "EchoShapes/EchoLogRecord",
             Self::Study(Kind::Visit) => "EchoShapes/EchoVisit",
             Self::Study(Kind::Samples) => "EchoShapes/EchoSamples",
+            Self::Own => "EchoOwn/Echo",
         }
     }
 
@@ -61,6 +64,7 @@ impl Shape {
             Self::Study(Kind::LogRecord) => "/v1/echo-log-record",
             Self::Study(Kind::Visit) => "/v1/echo-visit",
             Self::Study(Kind::Samples) => "/v1/echo-samples",
+            Self::Own => "/v1/echo-own",
         }
     }
 
@@ -74,8 +78,10 @@ impl FromStr for Shape {
     type Err = NotAShape;
 
     fn from_str(text: &str) -> Result<Self, NotAShape> {
-        if text == "person" {
-            return Ok(Self::Person);
+        match text {
+            "person" => return Ok(Self::Person),
+            "own" => return Ok(Self::Own),
+            _ => {}
         }
         if let Ok(kind) = text.parse() {
             return Ok(Self::Study(kind));
@@ -99,6 +105,7 @@ impl fmt::Display for Shape {
             Self::Strings { count, letters } => f.pad(&format!("strings:{count}x{letters}")),
             Self::Person => f.pad("person"),
             Self::Study(kind) => f.pad(kind.name()),
+            Self::Own => f.pad("own"),
         }
     }
 }
@@ -123,9 +130,15 @@ mod tests {
 
     #[test]
     fn shapes_are_read_and_shown() {
-        for text in
-            ["strings:5000x20", "strings:0x0", "strings:1048576x32", "person", "person-full", "log-record"]
-        {
+        for text in [
+            "strings:5000x20",
+            "strings:0x0",
+            "strings:1048576x32",
+            "person",
+            "person-full",
+            "log-record",
+            "own",
+        ] {
             assert_eq!(text.parse::<Shape>().unwrap().to_string(), text);
         }
         for text in [

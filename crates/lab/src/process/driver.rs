@@ -1,5 +1,6 @@
 //! One run of a stack's driver against a server.
 
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{ChildStdout, Command};
@@ -13,7 +14,7 @@ use super::child::Process;
 use super::hop::Hop;
 use crate::cpus::CpuList;
 use crate::drive::Moment;
-use crate::echo::{EchoWork, Looks};
+use crate::echo::{EchoWork, Looks, Shape};
 use crate::interrupt::Interrupt;
 use crate::kernel::connections_at;
 use crate::load::Measured;
@@ -58,10 +59,30 @@ pub(super) struct Driver {
     pub(super) interrupt: Interrupt,
 }
 
+/// Where one's own messages are.
+#[derive(Clone, Debug)]
+pub struct OwnFiles {
+    /// The file that has their type.
+    pub proto: PathBuf,
+    /// The type's full name.
+    pub type_name: String,
+    /// The messages.
+    pub data: PathBuf,
+}
+
+impl OwnFiles {
+    /// What `serve` and `load` are told of the type.
+    pub(super) fn of_type(&self) -> [&OsStr; 4] {
+        ["--proto".as_ref(), self.proto.as_ref(), "--type".as_ref(), self.type_name.as_ref()]
+    }
+}
+
 /// What is echoed, and how often.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Echo {
     pub(super) work: EchoWork,
+    /// What is echoed, where it is one's own.
+    pub(super) own: Option<OwnFiles>,
     /// So many calls end the run, and not the point's time.
     pub(super) calls: Option<u64>,
 }
@@ -122,12 +143,17 @@ impl Driver {
         command.args(["load", &target]);
         match &self.echo {
             None => command.args(["--call", self.call.name(), "--size", &size_bytes.0.to_string()]),
-            Some(Echo { work, .. }) => command.args(echo_arguments(*work)),
+            Some(Echo { work, own, .. }) => {
+                if let Some(own) = own.as_ref().filter(|_| work.shape == Shape::Own) {
+                    command.args(own.of_type()).arg("--messages").arg(&own.data);
+                }
+                command.args(echo_arguments(*work))
+            }
         };
         command
             .args(["-c", &in_flight.to_string(), "--connections", &connections.to_string()])
             .args(["--warmup", &micros(*warmup)]);
-        match self.echo.and_then(|echo| echo.calls) {
+        match self.echo.as_ref().and_then(|echo| echo.calls) {
             None => command.args(["-z", &micros(*duration)]),
             Some(calls) => command.args(["-n", &calls.to_string()]),
         };

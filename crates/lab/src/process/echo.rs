@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thalweg_link::Rate;
 
-use super::driver::{Driver, Echo};
+use super::driver::{Driver, Echo, OwnFiles};
 use super::hop::Hop;
 use super::program::Program;
 use super::server::Server;
@@ -27,6 +27,8 @@ pub(crate) struct EchoProcesses {
     /// Why there is no server of a stack.
     gone: BTreeMap<Stack, String>,
     hops: Vec<(Network, Hop)>,
+    /// One's own messages, which our server and our client read.
+    own: Option<OwnFiles>,
     cpus: CpuAssignment,
     interrupt: Interrupt,
 }
@@ -59,10 +61,12 @@ impl EchoProcesses {
     /// For stacks of these names, ours among them. Nothing is started yet.
     pub(crate) fn new(
         programs: BTreeMap<String, Program>,
+        own: Option<OwnFiles>,
         cpus: CpuAssignment,
         interrupt: Interrupt,
     ) -> Self {
-        Self { programs, servers: BTreeMap::new(), gone: BTreeMap::new(), hops: Vec::new(), cpus, interrupt }
+        let (servers, gone, hops) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Self { programs, servers, gone, hops, own, cpus, interrupt }
     }
 
     /// Drives the stack's server, which serves as long as this is there; `with_json`: it serves JSON at all.
@@ -125,7 +129,10 @@ impl EchoProcesses {
         let program = self.programs.get(stack.name());
         let program = program.ok_or_else(|| format!("there is no program of the stack {stack}"))?;
         let cpus = self.cpus.server_cpus.as_ref();
-        Server::start_on_tcp(&program.path, program.server_variant(stack), with_json, cpus)
+        let own = self.own.as_ref().filter(|_| stack.is_ours());
+        let own = own.map(OwnFiles::of_type);
+        let flags = own.as_ref().map_or(&[][..], |flags| flags);
+        Server::start_on_tcp(&program.path, program.server_variant(stack), with_json, flags, cpus)
             .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
     }
 
@@ -154,7 +161,7 @@ impl EchoProcesses {
             server_pid: Some(server),
             target,
             method: None,
-            echo: Some(Echo { work, calls }),
+            echo: Some(Echo { work, own: self.own.clone(), calls }),
             cpus: self.cpus.client_cpus.clone(),
             server_cpus: self.cpus.server_cpus.clone(),
             interrupt: self.interrupt.clone(),

@@ -1,5 +1,6 @@
 //! A server that is driven.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::RecvTimeoutError;
@@ -53,6 +54,7 @@ impl Server {
         program: &Path,
         variant: Option<&str>,
         with_json: bool,
+        flags: &[&OsStr],
         cpus: Option<&CpuList>,
     ) -> Result<Self, String> {
         let scratch = Scratch::create().map_err(|error| format!("no place for its files: {error}"))?;
@@ -64,6 +66,7 @@ impl Server {
         if let Some(variant) = variant {
             command.args(["--variant", variant]);
         }
+        command.args(flags);
         // gRPC's address is said first.
         let (process, mut addresses) = listening(command, cpus, 1 + usize::from(with_json))?;
         let tcp = addresses.remove(0);

@@ -1,6 +1,7 @@
 //! `thalweg.lab.v1.Echo` and `EchoShapes`: each answer is the request.
 
 use nix::time::{ClockId, clock_gettime};
+use thalweg::metadata::MetadataMap;
 use thalweg::{Request, Response, Status};
 
 use super::echo_proto::echo_server::Echo;
@@ -52,16 +53,25 @@ impl EchoShapes for EchoWorker {
 
 /// The bytes of a message are the library's, before and after: only the handler's own times are seen here.
 fn echoed<M>(request: Request<M>) -> Response<M> {
-    if request.metadata().get(TIMES).is_none() {
-        return Response::new(request.into_inner());
-    }
+    let times = handled(request.metadata());
+    let mut response = Response::new(request.into_inner());
+    tell(&mut response, times);
+    response
+}
+
+/// When the handler has the request and gives the answer away, if the request asks.
+pub(super) fn handled(metadata: &MetadataMap) -> Option<[i64; 2]> {
+    metadata.get(TIMES)?;
     let decoded = monotonic_ns();
     // What a handler would do stands here.
     let handled = monotonic_ns();
-    let mut response = Response::new(request.into_inner());
+    Some([decoded, handled])
+}
+
+pub(super) fn tell<M>(response: &mut Response<M>, times: Option<[i64; 2]>) {
+    let Some([decoded, handled]) = times else { return };
     let times = format!("decoded={decoded} handled={handled}");
     response.metadata_mut().insert(TIMES, times.parse().expect("words and digits are printable ASCII"));
-    response
 }
 
 /// Now, in ns of CLOCK_MONOTONIC, which all processes of a machine share.

@@ -29,7 +29,7 @@ pub(crate) use analysis::JsonAnalysis;
 pub use execute::JsonExecutor;
 pub use plan::{JsonOptions, PUBLISHED, plan};
 pub(crate) use results::JSON_SCHEMA;
-pub use results::{JsonResults, Settings, Setup};
+pub use results::{JsonResults, OwnInfo, Settings, Setup};
 pub use way::{Way, our_ways, ways_of};
 pub(crate) use window::{Found, Window};
 

@@ -148,9 +148,15 @@ async fn driven_as<S: BenchmarkService>(
     let patience = Patience { call: call_patience, ..Patience::default() };
     let serving = tokio::spawn(server.serve());
     let mut moments = Vec::new();
-    let result =
-        drive(&settings, |channel| channel, patience, std::future::pending(), |moment| moments.push(moment))
-            .await;
+    let result = drive(
+        &settings,
+        None,
+        |channel| channel,
+        patience,
+        std::future::pending(),
+        |moment| moments.push(moment),
+    )
+    .await;
     let announced: &[Moment] = if result.is_ok() { &[Moment::Measuring, Moment::Measured] } else { &[] };
     assert_eq!(moments, announced, "both are announced, once, in this order");
     serving.abort();

@@ -11,15 +11,17 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use thalweg::web::Web;
 use thalweg::{Encoding, Server};
-use thalweg_messages::Kind;
+use thalweg_messages::own::descriptors;
+use thalweg_messages::{Kind, OwnMessages};
 use tokio::net::TcpListener;
 
+use super::scratch;
 use crate::drive::{DriveError, Patience, drive};
-use crate::echo::{EchoWork, Looks, Protocol, Shape};
+use crate::echo::{EchoWork, Looks, NoOwnEcho, OwnEcho, Protocol, Shape};
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings};
 use crate::services::echo_proto::echo_server::EchoServer;
 use crate::services::echo_proto::echo_shapes_server::EchoShapesServer;
-use crate::services::{EchoWorker, monotonic_ns};
+use crate::services::{EchoOwnServer, EchoWorker, echo_proto, monotonic_ns};
 
 const CALLS: u64 = 20;
 const SMALL: Shape = Shape::Strings { count: 50, letters: 20 };
@@ -42,14 +44,17 @@ fn settings(target: &str, work: EchoWork, in_flight: u32) -> LoadSettings {
     }
 }
 
-async fn driven(settings: &LoadSettings) -> Result<LoadResult, DriveError> {
+async fn driven(settings: &LoadSettings, own: Option<&OwnEcho>) -> Result<LoadResult, DriveError> {
     let never = std::future::pending();
-    drive(settings, |builder| builder, Patience::default(), never, |_| ()).await
+    drive(settings, own, |builder| builder, Patience::default(), never, |_| ()).await
 }
 
 /// All calls succeed, and their stages are those that this server shows.
 async fn check(settings: &LoadSettings, stages: &[&str]) -> LoadResult {
-    let result = driven(settings).await.unwrap();
+    checked(driven(settings, None).await.unwrap(), stages)
+}
+
+fn checked(result: LoadResult, stages: &[&str]) -> LoadResult {
     assert_eq!((result.messages, result.error_count()), (CALLS, 0), "{:?}", result.notes);
     let names: Vec<&str> = result.stages.iter().map(|stage| stage.name.as_str()).collect();
     assert_eq!(names, stages);
@@ -161,6 +166,61 @@ async fn messages_of_the_codec_study_are_driven_in_turn() {
     }
 }
 
+/// One's own messages, one after the other, by every protocol.
+#[tokio::test]
+async fn own_messages_are_driven_and_divided() {
+    const TYPE: &str = "shop.Order";
+    const ORDERS: &str = "{\"item\": \"boot\", \"count\": \"2\", \"labels\": {\"size\": \"43\", \"sale\": \"yes\"}}\n\
+                          {\"item\": \"hat\", \"prices\": [9.5, \"NaN\"]}\n{}\n";
+    let folder = scratch("own");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (proto, data) = (folder.join("shop.proto"), folder.join("orders.jsonl"));
+    let source = "syntax = 'proto3'; package shop; message Order { string item = 1; int64 count = 2;
+                  repeated double prices = 3; map<string, string> labels = 4; }";
+    std::fs::write(&proto, source).unwrap();
+    std::fs::write(&data, ORDERS).unwrap();
+    let own = OwnMessages::read(&proto, TYPE, &data).unwrap();
+    let set = descriptors(&proto, TYPE, |file| EchoOwnServer::sources(file, TYPE)).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+
+    let service = EchoOwnServer::new(&set, TYPE).unwrap().send_compressed(Encoding::Gzip);
+    let server = Server::builder().add_service(service).web(Web::new().descriptors(set));
+    let server = server.bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    let own = OwnEcho::new(&own).unwrap();
+    let all = ["client-encode", "request", "handler", "response", "client-decode"];
+    for protocol in Protocol::ALL {
+        for (looks, stages, gzip) in
+            [(Looks::Objects, &[][..], true), (Looks::Bytes, &[], false), (Looks::Times, &all, false)]
+        {
+            let work = EchoWork { shape: Shape::Own, protocol, looks, gzip };
+            let settings = settings(&target, work, 1);
+            let result = checked(driven(&settings, Some(&own)).await.unwrap(), stages);
+            if protocol == Protocol::Grpc && !gzip {
+                // On average of those that were answered, and of all that there are: each was sent.
+                assert_eq!(result.bytes_received, result.bytes_sent);
+            }
+            assert!(matches!(driven(&settings, None).await, Err(DriveError::Settings(_))));
+        }
+    }
+}
+
+#[test]
+fn own_messages_without_json_are_refused() {
+    let of = |type_name: &str, wires: &[&[u8]]| {
+        let wires = wires.iter().map(|wire| wire.to_vec()).collect();
+        let set = echo_proto::FILE_DESCRIPTOR_SET.to_vec();
+        OwnEcho::new(&OwnMessages { type_name: type_name.to_owned(), set, wires }).map(drop)
+    };
+    assert_eq!(of("shapes.Person", &[b"\x0a\x01a"]), Ok(()));
+    // A name that is no UTF-8.
+    let error = of("shapes.Person", &[b"", b"\x0a\x01\xff"]).unwrap_err();
+    assert!(error.to_string().starts_with("message 2 cannot be echoed as JSON: "), "{error}");
+    assert_eq!(of("shapes.Nobody", &[b""]), Err(NoOwnEcho::NoType("shapes.Nobody".to_owned())));
+    assert_eq!(of("shapes.Person", &[]), Err(NoOwnEcho::Empty));
+}
+
 #[tokio::test]
 async fn json_over_http1_is_driven_and_divided() {
     let target = http1(|body| (200, body)).await;
@@ -184,7 +244,7 @@ async fn what_is_not_echoed_is_an_error() {
         let target = http1(answer).await;
         let work =
             EchoWork { shape: SMALL, protocol: Protocol::JsonHttp1, looks: Looks::Objects, gzip: false };
-        let error = driven(&settings(&target, work, 1)).await.unwrap_err().to_string();
+        let error = driven(&settings(&target, work, 1), None).await.unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     fails(|_| (200, Bytes::from_static(b"{\"strings\": []}")), "DATA_LOSS").await;
@@ -201,6 +261,6 @@ async fn settings_that_make_no_run_are_refused() {
         LoadSettings { size_bytes: 1, ..good.clone() },
         LoadSettings { call: CallType::BidiStream, ..good.clone() },
     ] {
-        assert!(matches!(driven(&wrong).await, Err(DriveError::Settings(_))), "{wrong:?}");
+        assert!(matches!(driven(&wrong, None).await, Err(DriveError::Settings(_))), "{wrong:?}");
     }
 }

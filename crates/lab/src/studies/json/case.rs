@@ -76,6 +76,7 @@ pub(crate) fn title(shape: Shape) -> String {
         }
         Shape::Person => "a small person".to_owned(),
         Shape::Study(kind) => of_study(kind).to_owned(),
+        Shape::Own => "one of your own messages".to_owned(),
     }
 }
 

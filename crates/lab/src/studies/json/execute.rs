@@ -9,7 +9,7 @@ use super::window::{Found, Length, Purpose, Window};
 use crate::cpus::CpuAssignment;
 use crate::echo::{EchoWork, Looks};
 use crate::interrupt::Interrupt;
-use crate::process::{EchoProcesses, EchoRun, Network, Program};
+use crate::process::{EchoProcesses, EchoRun, Network, OwnFiles, Program};
 use crate::study::{Execute, ExecuteError};
 
 /// Starts servers as they are wanted, and drives one of them at a time.
@@ -17,9 +17,14 @@ use crate::study::{Execute, ExecuteError};
 pub struct JsonExecutor(EchoProcesses);
 
 impl JsonExecutor {
-    /// For stacks of these names, ours among them. Nothing is started yet.
-    pub fn new(programs: BTreeMap<String, Program>, cpus: CpuAssignment, interrupt: Interrupt) -> Self {
-        Self(EchoProcesses::new(programs, cpus, interrupt))
+    /// For stacks of these names, ours among them, and one's own messages. Nothing is started yet.
+    pub fn new(
+        programs: BTreeMap<String, Program>,
+        own: Option<OwnFiles>,
+        cpus: CpuAssignment,
+        interrupt: Interrupt,
+    ) -> Self {
+        Self(EchoProcesses::new(programs, own, cpus, interrupt))
     }
 }
 

@@ -115,12 +115,20 @@ fn lede(results: &JsonResults) -> String {
             versions.push(&stack.version);
         }
     }
+    let own = results.settings.own.as_ref().map(|own| {
+        format!(
+            " Your own messages are {} of the type {}.",
+            counted(own.messages as u64, "message"),
+            own.type_name
+        )
+    });
     format!(
-        "{}, on {} with {}, {}. The client is thalweg’s throughout.",
+        "{}, on {} with {}, {}. The client is thalweg’s throughout.{}",
         versions.join(", "),
         machine.cpu,
         counted(machine.cores as u64, "core"),
-        machine.kernel
+        machine.kernel,
+        own.unwrap_or_default()
     )
 }
 
@@ -144,7 +152,8 @@ fn cards(results: &JsonResults, cells: &Cells) -> Markup {
         let (grpc, json) = (bodies(&Way::reference())?, bodies(&Way::ours(Protocol::JsonHttp1))?);
         let more = 100.0 * (json as f64 / grpc.max(1) as f64 - 1.0);
         let detail = format!("more in a JSON body: {} against {}", ByteSize(json), ByteSize(grpc));
-        Some(card("Bytes of the published message", &format!("{more:.1} %"), &detail))
+        let what = format!("Bytes of {}", title(results.settings.published));
+        Some(card(&what, &format!("{more:.1} %"), &detail))
     };
     let factors: Vec<Markup> = results.settings.featured().into_iter().filter_map(factor).collect();
     html! {
@@ -160,12 +169,18 @@ fn method(results: &JsonResults) -> Vec<String> {
         }
         _ => "Client and server share the processors.".to_owned(),
     };
-    vec![
-        pinned,
-        "One client, thalweg’s, calls all servers: prost’s messages for gRPC and gRPC-Web, structs of serde’s with \
-         serde_json for JSON and rmp-serde for MessagePack. A server decodes what it is sent to objects of its \
-         language, and encodes the answer from there anew."
-            .to_owned(),
+    let objects = "One client, thalweg’s, calls all servers: prost’s messages for gRPC and gRPC-Web, structs of \
+                   serde’s with serde_json for JSON and rmp-serde for MessagePack. A server decodes what it is sent \
+                   to objects of its language, and encodes the answer from there anew.";
+    let own = "Nobody generated code for the type of your own messages. In the place of what it would make, client and \
+               server have thalweg-protobuf’s messages, whose type is known at run time only, for all formats alike: \
+               each end decodes to one and encodes from one, JSON and MessagePack by way of Protobuf’s bytes. Their \
+               strings stay in the bytes that came, where generated code copies them. They are sent one after the \
+               other.";
+    let own = settings.own.as_ref().map(|_| own.to_owned());
+    let mut method = vec![pinned, objects.to_owned()];
+    method.extend(own);
+    method.extend([
         "Latencies are of one call at a time, from the object in hand until the answer’s object is in hand. Each call \
          asks the server for its moments, in ns of the clock that all processes of the machine share; with the \
          client’s own they divide the call into stages without gap or overlap. What a server’s stack does not show, \
@@ -184,7 +199,8 @@ fn method(results: &JsonResults) -> Vec<String> {
         "Networks are a link in user space between both ends, which holds each byte for half of the delay either way \
          and lets so many bits per second through."
             .to_owned(),
-    ]
+    ]);
+    method
 }
 
 fn facts(results: &JsonResults) -> Vec<(&'static str, String)> {

@@ -100,6 +100,15 @@ impl JsonOptions {
     }
 }
 
+impl JsonOptions {
+    /// Of these messages alone, the first of which it is first about.
+    #[must_use]
+    pub fn about(self, published: Shape, shapes: Vec<Shape>) -> Self {
+        let rated = [published].into_iter().chain(shapes.iter().copied()).collect();
+        Self { published, shapes, rated, ..self }
+    }
+}
+
 /// These round trips in µs with no limit, and the slow line behind the first of them.
 fn networks(round_trips: &[u64]) -> Vec<(Duration, Option<u64>)> {
     let round_trips = round_trips.iter().copied().map(Duration::from_micros);

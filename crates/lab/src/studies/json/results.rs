@@ -47,12 +47,24 @@ pub struct Settings {
     pub arguments: Vec<String>,
     /// The message that the study is first about.
     pub published: Shape,
+    /// One's own messages, if they are echoed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<OwnInfo>,
     /// The ways, in the order of tables.
     pub ways: Vec<Way>,
     /// Processors the client was kept on; `null` where there is one processor only.
     pub client_cpus: Option<CpuList>,
     /// Processors the server was kept on.
     pub server_cpus: Option<CpuList>,
+}
+
+/// What one's own messages are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnInfo {
+    /// Their type.
+    pub type_name: String,
+    /// How many there are.
+    pub messages: usize,
 }
 
 impl Settings {

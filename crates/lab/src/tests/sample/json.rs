@@ -45,6 +45,7 @@ pub(crate) fn quick() -> JsonResults {
         settings: Settings {
             arguments: ["lab", "json", "--quick"].map(str::to_owned).to_vec(),
             published: PUBLISHED,
+            own: None,
             ways,
             client_cpus: CpuAssignment::default().client_cpus.or_else(|| "0".parse().ok()),
             server_cpus: "1".parse().ok(),

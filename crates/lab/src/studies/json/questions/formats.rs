@@ -5,7 +5,7 @@ use super::super::cells::Cells;
 use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
-use crate::echo::Protocol;
+use crate::echo::{Protocol, Shape};
 use crate::figures::{percent, ratio_text, time};
 use crate::size::ByteSize;
 use crate::wording::{capitalised, enumerated};
@@ -58,6 +58,7 @@ pub(super) fn compression(cells: &Cells) -> Question {
         "gzip, bytes",
     ]);
     let mut told: Vec<String> = Vec::new();
+    let mut is_random = false;
     for cell in cells.all.iter().filter(|cell| cell.case.gzip) {
         let plain = cells.at(&cell.way, Case { gzip: false, ..cell.case });
         let (Some(plain), Some(latency)) = (plain, &cell.latency) else { continue };
@@ -78,18 +79,18 @@ pub(super) fn compression(cells: &Cells) -> Question {
         if let Some(plain_bytes) = plain_bytes {
             let fewer = 1.0 - bytes(latency.bodies) / plain_bytes.max(1.0);
             told.push(format!(
-                "{} ({network}) has {} fewer bytes and takes {:.2} × as long",
+                "{} ({network}) has {} {} bytes and takes {:.2} × as long",
                 cell.way.protocol.title(),
-                percent(fewer.max(0.0)),
+                percent(fewer.abs()),
+                if fewer < 0.0 { "more" } else { "fewer" },
                 gzip_ns / plain_ns
             ));
+            is_random |= matches!(cell.case.shape, Shape::Strings { .. });
         }
     }
     let sentence = (!told.is_empty()).then(|| {
-        capitalised(&format!(
-            "compressed by gzip, both ways: {}. It is random letters, of 26 kinds.",
-            enumerated(&told)
-        ))
+        let random = if is_random { " It is random letters, of 26 kinds." } else { "" };
+        capitalised(&format!("compressed by gzip, both ways: {}.{random}", enumerated(&told)))
     });
     Question { id: "compression", title: "Compression", sentences: sentence.into_iter().collect(), table }
 }

@@ -2,6 +2,7 @@
 
 use super::super::case::{Case, title};
 use super::super::cells::{Cell, Cells, Cold};
+use super::super::plan::PUBLISHED;
 use super::super::question::{Field, Grid, Question};
 use super::super::results::JsonResults;
 use super::super::way::Way;
@@ -32,7 +33,12 @@ pub(super) fn published(results: &JsonResults, cells: &Cells) -> Question {
         table.rows.push(row);
     }
     let sentences = sentences(cells, case, &measured);
-    Question { id: "published", title: "The published comparison", sentences, table }
+    let title = if results.settings.published == PUBLISHED {
+        "The published comparison"
+    } else {
+        "One call at a time, none left out"
+    };
+    Question { id: "published", title, sentences, table }
 }
 
 fn sentences(cells: &Cells, case: Case, measured: &[&Cell]) -> Vec<String> {

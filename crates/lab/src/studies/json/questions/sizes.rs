@@ -13,7 +13,7 @@ use crate::wording::enumerated;
 
 const JSON: [Protocol; 3] = [Protocol::ConnectH2, Protocol::JsonH2, Protocol::JsonHttp1];
 
-/// Persons and the codec study's messages, then strings in the order of their sizes.
+/// One's own, persons and the codec study's messages, then strings in the order of their sizes.
 pub(super) fn shapes(results: &JsonResults) -> Vec<Shape> {
     let mut shapes: Vec<Shape> = Vec::new();
     for result in &results.windows {
@@ -23,9 +23,10 @@ pub(super) fn shapes(results: &JsonResults) -> Vec<Shape> {
         }
     }
     shapes.sort_by_key(|shape| match shape {
-        Shape::Person => (0, 0),
-        Shape::Study(kind) => (1, *kind as u64),
-        Shape::Strings { count, letters } => (2, u64::from(*count) * u64::from(*letters)),
+        Shape::Own => (0, 0),
+        Shape::Person => (1, 0),
+        Shape::Study(kind) => (2, *kind as u64),
+        Shape::Strings { count, letters } => (3, u64::from(*count) * u64::from(*letters)),
     });
     shapes
 }

@@ -1,0 +1,42 @@
+//! One's own messages, named on the command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use thalweg_lab::echo::OwnEcho;
+use thalweg_lab::process::OwnFiles;
+use thalweg_messages::OwnMessages;
+
+use crate::failure::Failure;
+
+/// What a study is told of its reader's own messages.
+#[derive(Debug, Args)]
+pub(crate) struct OwnArgs {
+    /// Your own messages: the file that has their type; only what learns a type at run time takes part
+    #[arg(long, value_name = "FILE", requires_all = ["type_name", "data"])]
+    pub(crate) proto: Option<PathBuf>,
+
+    /// Their type, such as shop.Order
+    #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
+    pub(crate) type_name: Option<String>,
+
+    /// The messages: JSON one after the other (.json, .jsonl), or binary with each one's length before it
+    #[arg(long, value_name = "FILE", requires = "proto")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+impl OwnArgs {
+    /// Where they are, if they are named.
+    pub(crate) fn files(&self) -> Option<OwnFiles> {
+        let (proto, type_name, data) = (self.proto.as_ref()?, self.type_name.as_ref()?, self.data.as_ref()?);
+        Some(OwnFiles { proto: proto.clone(), type_name: type_name.clone(), data: data.clone() })
+    }
+}
+
+/// Reads messages that are to be echoed; also how many there are.
+pub(crate) fn echoed(proto: &Path, type_name: &str, data: &Path) -> Result<(OwnEcho, usize), Failure> {
+    let own = OwnMessages::read(proto, type_name, data).map_err(Failure::bad_arguments)?;
+    let echo =
+        OwnEcho::new(&own).map_err(|error| Failure::bad_arguments(format!("{}: {error}", data.display())))?;
+    Ok((echo, own.wires.len()))
+}

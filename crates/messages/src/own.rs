@@ -1,0 +1,207 @@
+//! One's own messages: a `.proto` file, a type in it, and a file of messages.
+
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
+
+use serde::de::IgnoredAny;
+use thalweg_protobuf::json::{self, ParseError, ParseOptions};
+use thalweg_protobuf::{Message, MessageType, Schema, sources};
+
+use crate::OwnMessages;
+
+/// More messages than these are not read: they would no longer lie in the processor's cache, and say nothing new.
+const MESSAGES_MAX: usize = 1000;
+
+/// Why somebody's own messages cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnError {
+    /// The `.proto` file has an error, or is not there.
+    #[error("{0}")]
+    Proto(String),
+    /// The type is not in it.
+    #[error("there is no message `{name}` in {file}: it has {known}")]
+    NoSuchType {
+        /// What was asked for.
+        name: String,
+        /// Where.
+        file: PathBuf,
+        /// What there is.
+        known: String,
+    },
+    /// The data cannot be read.
+    #[error("cannot read {file}: {error}")]
+    Io {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// A message in it is none of the type.
+    #[error("{file}, {position}: {reason}")]
+    Message {
+        /// Which file.
+        file: PathBuf,
+        /// Where.
+        position: Position,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is nothing to convert.
+    #[error("{0} holds no message")]
+    Empty(PathBuf),
+}
+
+/// Where in a file, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// The line on which something is wrong.
+    Line(usize),
+    /// Which of the binary messages.
+    Message(usize),
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(number) => write!(f, "line {number}"),
+            Self::Message(number) => write!(f, "message {number}"),
+        }
+    }
+}
+
+impl OwnMessages {
+    /// Reads messages of the type `name` from `data`: JSON lines, or JSON documents one after the other, if its name
+    /// ends in `.json` or `.jsonl`, and otherwise binary messages, each with its length before it as a varint.
+    ///
+    /// At most the first 1,000 messages are taken. Files that `proto` imports are looked for in its folder.
+    ///
+    /// # Errors
+    ///
+    /// For a schema, a type or messages that are none.
+    pub fn read(proto: &Path, name: &str, data: &Path) -> Result<Self, OwnError> {
+        let set = descriptors(proto, name, |_| Vec::new())?;
+        let schema = schema(proto, &set)?;
+        let of = found(&schema, proto, name)?;
+        let bytes = fs::read(data).map_err(|error| OwnError::Io { file: data.to_owned(), error })?;
+        let is_json = data.extension().is_some_and(|extension| extension == "json" || extension == "jsonl");
+        let wires = if is_json { from_json(of, &bytes) } else { from_binary(of, &bytes) };
+        let wires = wires.map_err(|(position, reason)| OwnError::Message {
+            file: data.to_owned(),
+            position,
+            reason,
+        })?;
+        if wires.is_empty() {
+            return Err(OwnError::Empty(data.to_owned()));
+        }
+        Ok(Self { type_name: name.to_owned(), set, wires })
+    }
+}
+
+/// The descriptor set of `proto`, which has the type `name`, of all that it imports, and of what `beside` has: texts by
+/// the names of their files, made of the name by which they may import `proto`.
+///
+/// # Errors
+///
+/// For a schema that is none, or that has no such type.
+pub fn descriptors(
+    proto: &Path,
+    name: &str,
+    beside: impl FnOnce(&str) -> Vec<(&'static str, String)>,
+) -> Result<Vec<u8>, OwnError> {
+    let invalid = |why: &dyn fmt::Display| OwnError::Proto(format!("{}: {why}", proto.display()));
+    let file = proto.file_name().and_then(|file| file.to_str());
+    let file = file.ok_or_else(|| invalid(&"it is no name of a file"))?.to_owned();
+    fs::metadata(proto).map_err(|error| OwnError::Io { file: proto.to_owned(), error })?;
+    let folder = proto.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let compiled = |beside: Vec<(&'static str, String)>| {
+        let names: Vec<&str> = [file.as_str()].into_iter().chain(beside.iter().map(|it| it.0)).collect();
+        let (folder, texts) = (folder.to_owned(), beside.clone());
+        let read = move |name: &str| {
+            let text = texts.iter().find(|(beside, _)| *beside == name).map(|(_, text)| text.clone());
+            text.or_else(|| fs::read_to_string(folder.join(name)).ok())
+        };
+        sources::compile(&names, read).map_err(|error| OwnError::Proto(error.to_string()))
+    };
+    let set = compiled(Vec::new())?;
+    // Before anything refers to it.
+    found(&schema(proto, &set)?, proto, name)?;
+    match beside(&file) {
+        none if none.is_empty() => Ok(set),
+        beside => compiled(beside),
+    }
+}
+
+fn schema(proto: &Path, set: &[u8]) -> Result<Schema, OwnError> {
+    Schema::from_descriptor_set(set).map_err(|error| OwnError::Proto(format!("{}: {error}", proto.display())))
+}
+
+fn found<'s>(schema: &'s Schema, proto: &Path, name: &str) -> Result<MessageType<'s>, OwnError> {
+    schema.message(name).ok_or_else(|| {
+        let declared = schema.messages().filter(|message| !message.is_map_entry());
+        let known: Vec<&str> = declared.map(MessageType::full_name).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        OwnError::NoSuchType { name: name.to_owned(), file: proto.to_owned(), known }
+    })
+}
+
+type Positioned<T> = Result<T, (Position, String)>;
+
+fn from_json(of: MessageType<'_>, text: &[u8]) -> Positioned<Vec<Vec<u8>>> {
+    // What proto2 requires may be missing: codecs do not mind.
+    let options = ParseOptions { allow_partial: true, ..ParseOptions::default() };
+    let mut documents = serde_json::Deserializer::from_slice(text).into_iter::<IgnoredAny>();
+    let mut wires = Vec::new();
+    while wires.len() < MESSAGES_MAX {
+        let before = documents.byte_offset();
+        let Some(document) = documents.next() else { break };
+        document.map_err(|error| (Position::Line(error.line()), without_line(&error)))?;
+        let document = &text[before..documents.byte_offset()];
+        let mut wire = Vec::new();
+        json::parse(of, document, &options, &mut wire).map_err(|error| within(text, before, error))?;
+        wires.push(wire);
+    }
+    Ok(wires)
+}
+
+/// What serde_json says, `… at line 3 column 5`, where the line is said before.
+fn without_line(error: &serde_json::Error) -> String {
+    error.to_string().replace(&format!("at line {} column", error.line()), "at column")
+}
+
+/// An error in a document that begins at `offset`.
+fn within(text: &[u8], offset: usize, error: ParseError) -> (Position, String) {
+    let ParseError { line, column, path, problem, .. } = error;
+    let lines = text[..offset].split(|&byte| byte == b'\n').count() + line - 1;
+    let path = if path.is_empty() { path } else { format!("{path}: ") };
+    (Position::Line(lines), format!("{path}{problem} at column {column}"))
+}
+
+fn from_binary(of: MessageType<'_>, bytes: &[u8]) -> Positioned<Vec<Vec<u8>>> {
+    let mut rest = bytes;
+    let mut wires = Vec::new();
+    while !rest.is_empty() && wires.len() < MESSAGES_MAX {
+        let number = Position::Message(wires.len() + 1);
+        let (length, behind) = varint(rest).map_err(|why| (number, format!("its length: {why}")))?;
+        let length = usize::try_from(length).ok().filter(|&length| length <= behind.len());
+        let (wire, after) = length.and_then(|length| behind.split_at_checked(length)).ok_or_else(|| {
+            let should = varint(rest).map_or(0, |(length, _)| length);
+            (number, format!("it should have {should} bytes, and the file has {} more", behind.len()))
+        })?;
+        Message::decode(of, wire.to_vec()).map_err(|error| (number, error.to_string()))?;
+        wires.push(wire.to_vec());
+        rest = after;
+    }
+    Ok(wires)
+}
+
+/// A varint, and what is behind it.
+fn varint(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
+    let mut value = 0;
+    for (index, &byte) in bytes.iter().take(10).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * index);
+        if byte < 0x80 {
+            return Ok((value, &bytes[index + 1..]));
+        }
+    }
+    Err("it is no varint")
+}
