@@ -203,7 +203,7 @@ pub(crate) struct UnaryCall {
 
 impl UnaryCall {
     fn begin(&self, body: Body) -> ResponseFuture {
-        let answer = unary::call(&self.form, body);
+        let answer = ResponseFuture::unary(&self.form, body);
         if self.added.is_empty() { answer } else { answer.adding(self.added.clone()) }
     }
 }

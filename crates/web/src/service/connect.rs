@@ -13,7 +13,7 @@ use super::context::{Context, connection_of};
 use super::enveloped;
 use super::methods::Method;
 use super::response::ResponseFuture;
-use super::unary::{self, Form};
+use super::unary::Form;
 use crate::body::Body;
 use crate::codec::CODECS;
 use crate::connect::{self, Refusal, RequestReader, Rules, Shape, read_request};
@@ -36,7 +36,7 @@ pub(super) fn call(
         Err(refusal) => return ResponseFuture::ready(refusal.answer()),
     };
     if head.shape != Shape::Stream {
-        return unary::call(&unary_form(context, method, head, connection), body);
+        return ResponseFuture::unary(&unary_form(context, method, head, connection), body);
     }
     let answer = Answer::new(context, method, &head);
     let reader = RequestReader::new(head.encoding, method.options().max_decoding_message_size);

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::{HeaderMap, Response};
 
-use super::unary::Unary;
+use super::unary::{self, Form, Unary};
 use crate::body::Body;
 
 /// An answer that is to come; errors are answers, too. Dropping it cancels the call.
@@ -31,8 +32,13 @@ impl ResponseFuture {
     }
 
     /// One that comes of a future.
-    pub(super) fn unary(call: Unary) -> Self {
-        Self { answer: Answer::Unary(call), added: None }
+    /// That of a call whose message is in `body`.
+    pub(super) fn unary(form: &Arc<dyn Form>, mut body: Body) -> Self {
+        let form = Arc::clone(form);
+        match body.take_whole() {
+            Some((whole, _)) => Self { answer: Answer::Unary(Unary::new(form, whole)), added: None },
+            None => Self::of(unary::gather(form, body)),
+        }
     }
 
     pub(crate) fn of(answer: impl Future<Output = Response<Body>> + Send + 'static) -> Self {

@@ -7,6 +7,7 @@ mod call;
 mod failure;
 mod form;
 mod head;
+mod head_method;
 mod metadata;
 mod requests;
 mod run;
@@ -15,19 +16,19 @@ mod target;
 use std::fmt;
 use std::sync::Arc;
 
-use http::header::CONTENT_LENGTH;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request};
 use http_body::Body as _;
 use thalweg_engine::RequestHead;
 use thalweg_engine::raw::RawHead;
 
 use super::context::{Context, head_of};
 use super::response::ResponseFuture;
-use super::unary::{self, Form};
+use super::unary::Form;
 use crate::body::Body;
 use crate::transcoding::{self, RequestOptions, RoutePlace, Router, Rules};
 use call::Call;
 use form::TranscodedForm;
+use head_method::of_head;
 use target::{Routes, Target};
 
 /// The routes of all services that have descriptors.
@@ -102,7 +103,7 @@ impl Transcoded {
             }),
             Ok((call, asked)) => {
                 let form = form(call, asked, request.method());
-                unary::call(&form, request.into_body())
+                ResponseFuture::unary(&form, request.into_body())
             }
         }
     }
@@ -131,16 +132,4 @@ fn allow(methods: &[&Method]) -> HeaderValue {
     }
     // Names of methods are tokens.
     HeaderValue::try_from(names.join(", ")).unwrap_or_else(|_| HeaderValue::from_static(""))
-}
-
-/// What HEAD is answered where GET were answered so, and other methods are.
-fn of_head(is_head: bool, answer: Response<Body>) -> Response<Body> {
-    if !is_head {
-        return answer;
-    }
-    let (mut head, body) = answer.into_parts();
-    if let Some(len) = body.size_hint().exact() {
-        head.headers.insert(CONTENT_LENGTH, len.into());
-    }
-    Response::from_parts(head, Body::empty())
 }

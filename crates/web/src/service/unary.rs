@@ -10,7 +10,6 @@ use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
 use thalweg_engine::{RequestHead, Status};
 
 use super::deadline::Deadline;
-use super::response::ResponseFuture;
 use crate::body::Body;
 
 /// A unary call in the form that the head of its request has said: how its message is read, and its answer written.
@@ -29,6 +28,7 @@ pub(super) trait Form: Send + Sync + 'static {
     ///
     /// # Errors
     /// The answer to one that can't be read.
+    #[expect(clippy::result_large_err, reason = "the answer is on its way: it is no error")]
     fn read(&self, body: Bytes) -> Result<Bytes, Response<Body>>;
 
     /// Calls the method.
@@ -41,20 +41,17 @@ pub(super) trait Form: Send + Sync + 'static {
     fn failure(&self, status: Status) -> Response<Body>;
 }
 
-/// The call whose message is in `body`: it begins when it is polled.
-pub(super) fn call(form: &Arc<dyn Form>, mut body: Body) -> ResponseFuture {
-    match body.take_whole() {
-        Some((whole, _)) => {
-            ResponseFuture::unary(Unary { form: Arc::clone(form), stage: Stage::Sent(whole) })
-        }
-        None => ResponseFuture::of(gather(Arc::clone(form), body)),
-    }
-}
-
 /// A call whose request is there.
 pub(super) struct Unary {
     form: Arc<dyn Form>,
     stage: Stage,
+}
+
+impl Unary {
+    /// The call whose message `body` is: it begins when it is polled.
+    pub(super) fn new(form: Arc<dyn Form>, body: Bytes) -> Unary {
+        Unary { form, stage: Stage::Sent(body) }
+    }
 }
 
 enum Stage {
@@ -79,8 +76,8 @@ impl Future for Unary {
     }
 }
 
-/// Calls with what is to come.
-async fn gather(form: Arc<dyn Form>, body: Body) -> Response<Body> {
+/// The call whose message is to come.
+pub(super) async fn gather(form: Arc<dyn Form>, body: Body) -> Response<Body> {
     let deadline = Deadline::after(form.asked().timeout);
     let message = match deadline.hold(body.gather(form.size_max())).await {
         Ok(whole) => match form.read(whole) {

@@ -7,7 +7,7 @@ use thalweg_engine::{RequestHead, Status};
 
 use super::call::Call;
 use super::failure::Failure;
-use super::of_head;
+use super::head_method::of_head;
 use crate::body::Body;
 use crate::service::unary::Form;
 
