@@ -24,7 +24,8 @@ mod traces;
 
 use std::process::ExitCode;
 
-use thalweg::{CallOptions, Channel, Request, Server, Status};
+use thalweg::web::Web;
+use thalweg::{CallOptions, Channel, Protocol, Request, Server, Status};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
@@ -44,6 +45,10 @@ enum Kind {
     Unary {
         in_flight: usize,
     },
+    /// The same by Connect, to a port that has both.
+    Connect {
+        in_flight: usize,
+    },
     ClientStreaming,
     ServerStreaming,
     Bidi,
@@ -53,6 +58,7 @@ const CASES: &[Case] = &[
     Case { name: "unary-1", kind: Kind::Unary { in_flight: 1 }, body_bytes: 0 },
     Case { name: "unary-64", kind: Kind::Unary { in_flight: 64 }, body_bytes: 0 },
     Case { name: "unary-64-1KiB", kind: Kind::Unary { in_flight: 64 }, body_bytes: 1 << 10 },
+    Case { name: "connect-unary-64", kind: Kind::Connect { in_flight: 64 }, body_bytes: 64 },
     Case { name: "client-stream", kind: Kind::ClientStreaming, body_bytes: 0 },
     Case { name: "server-stream", kind: Kind::ServerStreaming, body_bytes: 0 },
     Case { name: "bidi-stream", kind: Kind::Bidi, body_bytes: 0 },
@@ -82,7 +88,10 @@ fn main() -> ExitCode {
 fn run(case: &'static Case, count: usize) -> Result<(), Status> {
     let (client_end, server_end) = Pipe::pair();
     let (client, server) = (runtime(), runtime());
-    let builder = Server::builder().add_service(Script);
+    let mut builder = Server::builder().add_service(Script);
+    if let Kind::Connect { .. } = case.kind {
+        builder = builder.web(Web::new());
+    }
     #[cfg(feature = "metrics")]
     let builder = builder.metrics(metrics::metrics());
     #[cfg(feature = "traces")]
@@ -128,7 +137,10 @@ async fn settle(end: &Pipe) {
 /// The client's share of a run.
 async fn work(end: Pipe, case: &'static Case, count: usize) -> Result<(), Status> {
     let connect = move || std::future::ready(Ok(end.clone()));
-    let builder = Channel::builder("memory:1").connector(connect);
+    let mut builder = Channel::builder("memory:1").connector(connect);
+    if let Kind::Connect { .. } = case.kind {
+        builder = builder.protocol(Protocol::Connect);
+    }
     #[cfg(feature = "metrics")]
     let builder = builder.metrics(metrics::metrics());
     #[cfg(feature = "traces")]
@@ -143,7 +155,7 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let message = Payload::new(case.body_bytes);
     let requests = || Request::new(Repeat::new(message.clone(), count));
     let seen = match case.kind {
-        Kind::Unary { in_flight } => return unary_calls(channel, &message, in_flight, count).await,
+        Kind::Unary { in_flight } | Kind::Connect { in_flight } => return unary_calls(channel, &message, in_flight, count).await,
         Kind::ClientStreaming => {
             let reply = channel.client_streaming(&CLIENT_STREAMING, requests(), &options).await?;
             let reply: Payload = reply.into_inner();
