@@ -155,7 +155,9 @@ async fn drive(channel: &Channel, case: &'static Case, count: usize) -> Result<(
     let message = Payload::new(case.body_bytes);
     let requests = || Request::new(Repeat::new(message.clone(), count));
     let seen = match case.kind {
-        Kind::Unary { in_flight } | Kind::Connect { in_flight } => return unary_calls(channel, &message, in_flight, count).await,
+        Kind::Unary { in_flight } | Kind::Connect { in_flight } => {
+            return unary_calls(channel, &message, in_flight, count).await;
+        }
         Kind::ClientStreaming => {
             let reply = channel.client_streaming(&CLIENT_STREAMING, requests(), &options).await?;
             let reply: Payload = reply.into_inner();
