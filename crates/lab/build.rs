@@ -1,7 +1,7 @@
 //! Makes the stubs of the services that the laboratory serves and drives.
 
-use std::env;
 use std::path::Path;
+use std::{env, fs};
 
 use thalweg_build::{Builder, Error, configure};
 
@@ -21,7 +21,9 @@ const WIDE: &[&str] = &[
 
 fn main() {
     let Some(out) = env::var_os("OUT_DIR") else { panic!("cargo sets OUT_DIR for build scripts") };
-    let generated = testing(Path::new(&out)).and_then(|()| shapes()).and_then(|()| echo());
+    let out = Path::new(&out);
+    let generated =
+        testing(out).and_then(|()| shapes()).and_then(|()| echo()).and_then(|()| views(&out.join("views")));
     if let Err(error) = generated {
         eprintln!("{error}");
         std::process::exit(1);
@@ -60,4 +62,15 @@ fn echo() -> Result<(), Error> {
         .embed_descriptors(true)
         .extern_path(".shapes", "crate::services::shapes_proto")
         .compile_protos(&protos, &["proto", MESSAGES])
+}
+
+/// The same messages as views, for a server of the same service that is written by hand.
+fn views(out: &Path) -> Result<(), Error> {
+    fs::create_dir_all(out).expect("cargo's directory for output is writable");
+    configure()
+        .buffa_views()
+        .build_client(false)
+        .build_server(false)
+        .out_dir(out)
+        .compile_protos(&["proto/thalweg/lab/v1/echo.proto"], &["proto"])
 }

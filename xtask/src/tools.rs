@@ -139,6 +139,13 @@ pub(crate) fn debian(packages: &str, programs: &[&str], log: &Log) -> Result<(),
     if programs.iter().all(|program| is_installed(program)) { Ok(()) } else { apt_install(packages, log) }
 }
 
+/// protoc, and the messages of `google.protobuf` that others import: Debian has them in a package of their own.
+pub(crate) fn protoc(log: &Log) -> Result<(), Failure> {
+    debian("protobuf-compiler", &["protoc"], log)?;
+    let imports = Job::new("protoc").words("--descriptor_set_out=/dev/null google/protobuf/descriptor.proto");
+    if imports.run(log).is_ok() { Ok(()) } else { apt_install("libprotobuf-dev", log) }
+}
+
 /// An etcd: that on the PATH, or Debian's, which is unpacked and not installed, so that none starts by itself.
 pub(crate) fn etcd(log: &Log) -> Result<PathBuf, Failure> {
     if let Some(etcd) = find("etcd") {

@@ -13,7 +13,9 @@ use thalweg_lab::services::echo_proto::echo_server::EchoServer;
 use thalweg_lab::services::echo_proto::echo_shapes_server::EchoShapesServer;
 use thalweg_lab::services::proto::benchmark_service_server::BenchmarkServiceServer;
 use thalweg_lab::services::proto::test_service_server::TestServiceServer;
-use thalweg_lab::services::{BenchmarkWorker, EchoOwnServer, EchoWorker, InteropServer, proto};
+use thalweg_lab::services::{
+    BenchmarkWorker, EchoOwnServer, EchoViewsServer, EchoWorker, InteropServer, proto,
+};
 use thalweg_lab::size::ByteSize;
 use thalweg_messages::own::descriptors;
 use thalweg_services::health::HealthReporter;
@@ -53,6 +55,10 @@ pub(crate) struct ServeArgs {
     /// That type, such as shop.Order
     #[arg(long = "type", id = "type_name", value_name = "NAME", requires = "proto")]
     type_name: Option<String>,
+
+    /// For the JSON study: thalweg.lab.v1.Echo has its messages as views of the bytes that came, and encodes from there
+    #[arg(long)]
+    views: bool,
 
     /// Refuse messages that are larger
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
@@ -206,12 +212,17 @@ async fn bind(args: &ServeArgs, addresses: &[ListenAddress], threads: usize) -> 
     let mut server = Server::builder()
         .add_service(benchmark.max_decoding_message_size(message_bytes_max))
         .add_service(TestServiceServer::new(InteropServer).max_decoding_message_size(message_bytes_max))
-        .add_service(echo.max_decoding_message_size(message_bytes_max))
         .add_service(shapes.max_decoding_message_size(message_bytes_max))
         .add_service(health.service())
         .add_service(reflection)
         .shutdown_grace(args.grace)
         .busy_poll(args.runtime.busy_poll);
+    server = if args.views {
+        let echo = EchoViewsServer::default().send_compressed(Encoding::Gzip);
+        server.add_service(echo.max_decoding_message_size(message_bytes_max))
+    } else {
+        server.add_service(echo.max_decoding_message_size(message_bytes_max))
+    };
     if let Some(streams) = args.max_concurrent_streams {
         server = server.max_concurrent_streams(streams);
     }

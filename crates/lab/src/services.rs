@@ -4,6 +4,7 @@
 mod benchmark;
 mod echo;
 pub mod echo_proto;
+mod echo_views;
 mod interop;
 mod own;
 pub mod proto;
@@ -14,6 +15,7 @@ mod zeros;
 pub use benchmark::BenchmarkWorker;
 pub use echo::EchoWorker;
 pub(crate) use echo::{TIMES, monotonic_ns};
+pub use echo_views::EchoViewsServer;
 pub use interop::InteropServer;
 pub use own::EchoOwnServer;
 pub(crate) use zeros::PAYLOAD_BYTES_MAX;

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 /// Our own stack's name.
 pub const OURS: &str = "thalweg";
+/// The variant of our server whose messages stay in the bytes that came.
+pub(crate) const VIEWS: &str = "views";
 /// What names a server that the lab did not start, where stacks are named.
 const TARGET: &str = "target";
 /// What names the bare socket where stacks are named.

@@ -94,7 +94,8 @@ impl Recipe {
             }
             Self::GeneratedGo => {
                 needs("go", GO_ADVICE)?;
-                tools::debian("make protobuf-compiler", &["make", "protoc"], log)?;
+                tools::debian("make", &["make"], log)?;
+                tools::protoc(log)?;
                 make(source, folder, log)
             }
             Self::Maven => {

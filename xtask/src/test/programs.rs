@@ -20,7 +20,7 @@ const OURS: &str = "thalweg-tonic";
 const THEIRS: &str = "tonic";
 
 pub(super) fn check(log: &Log) -> Result<String, Failure> {
-    tools::debian("protobuf-compiler", &["protoc"], log)?;
+    tools::protoc(log)?;
     let etcd = tools::etcd(log)?;
     let told = published::take(PROGRAMS, &suite(THEIRS), log)?;
     let ours = build(OURS, log)?;

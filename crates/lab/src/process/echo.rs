@@ -1,6 +1,7 @@
 //! Servers of one work by several protocols, each driven by our own client.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::interrupt::Interrupt;
 use crate::load::{Measured, Point, Transport, Work};
 use crate::record::{CallType, LaneRule};
 use crate::size::ByteSize;
-use crate::stack::{OURS, Stack};
+use crate::stack::{OURS, Stack, VIEWS};
 use crate::study::ExecuteError;
 
 /// Runs one server of each stack, and drives one of them at a time, on processors apart where there are two or more.
@@ -131,8 +132,11 @@ impl EchoProcesses {
         let cpus = self.cpus.server_cpus.as_ref();
         let own = self.own.as_ref().filter(|_| stack.is_ours());
         let own = own.map(OwnFiles::of_type);
-        let flags = own.as_ref().map_or(&[][..], |flags| flags);
-        Server::start_on_tcp(&program.path, program.server_variant(stack), with_json, flags, cpus)
+        let mut flags = own.as_ref().map_or_else(Vec::new, |flags| flags.to_vec());
+        if stack.is_ours() && stack.variant() == Some(VIEWS) {
+            flags.push(OsStr::new("--views"));
+        }
+        Server::start_on_tcp(&program.path, program.server_variant(stack), with_json, &flags, cpus)
             .map_err(|why| format!("cannot start the server `{} serve`: {why}", program.path.display()))
     }
 

@@ -52,7 +52,7 @@ impl EchoShapes for EchoWorker {
 }
 
 /// The bytes of a message are the library's, before and after: only the handler's own times are seen here.
-fn echoed<M>(request: Request<M>) -> Response<M> {
+pub(super) fn echoed<M>(request: Request<M>) -> Response<M> {
     let times = handled(request.metadata());
     let mut response = Response::new(request.into_inner());
     tell(&mut response, times);

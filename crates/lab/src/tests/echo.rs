@@ -10,7 +10,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use thalweg::web::Web;
-use thalweg::{Encoding, Server};
+use thalweg::{Channel, Encoding, Server};
 use thalweg_messages::own::descriptors;
 use thalweg_messages::{Kind, OwnMessages};
 use tokio::net::TcpListener;
@@ -19,9 +19,11 @@ use super::scratch;
 use crate::drive::{DriveError, Patience, drive};
 use crate::echo::{EchoWork, Looks, NoOwnEcho, OwnEcho, Protocol, Shape};
 use crate::record::{CallType, LaneRule, LoadResult, LoadSettings};
+use crate::services::echo_proto::echo_client::EchoClient;
 use crate::services::echo_proto::echo_server::EchoServer;
 use crate::services::echo_proto::echo_shapes_server::EchoShapesServer;
-use crate::services::{EchoOwnServer, EchoWorker, echo_proto, monotonic_ns};
+use crate::services::echo_proto::{Address, Person, Strings};
+use crate::services::{EchoOwnServer, EchoViewsServer, EchoWorker, echo_proto, monotonic_ns};
 
 const CALLS: u64 = 20;
 const SMALL: Shape = Shape::Strings { count: 50, letters: 20 };
@@ -141,6 +143,30 @@ async fn every_protocol_is_driven_at_our_own_port() {
 }
 
 /// Those of the codec study, one after the other, in each format and by either way of JSON.
+/// What views are encoded to is what came, by gRPC and by JSON.
+#[tokio::test]
+async fn views_are_echoed() {
+    let server = Server::builder().add_service(EchoViewsServer::default()).web(Web::new());
+    let server = server.bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+    let target = server.local_addresses()[0].to_string();
+    tokio::spawn(server.serve());
+    let client = EchoClient::new(Channel::builder(&target).connect().await.unwrap());
+    let strings = ["", "plain", "é\"\\\n", &"long".repeat(100)].map(str::to_owned).to_vec();
+    let strings = Strings { strings };
+    assert_eq!(client.echo_strings(strings.clone()).await.unwrap().into_inner(), strings);
+    let address = Some(Address { city: "Cork".to_owned(), zip_code: "T12".to_owned() });
+    let hobbies = vec!["skis".to_owned(), "go".to_owned()];
+    let person = Person { name: "Ahmed".to_owned(), age: -20, hobbies, address };
+    assert_eq!(client.echo_person(person.clone()).await.unwrap().into_inner(), person);
+    for shape in [SMALL, Shape::Person] {
+        for protocol in [Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2] {
+            let work = EchoWork { shape, protocol, looks: Looks::Times, gzip: false };
+            let stages = ["client-encode", "request", "handler", "response", "client-decode"];
+            check(&settings(&target, work, 1), &stages).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn messages_of_the_codec_study_are_driven_in_turn() {
     let server = Server::builder().add_service(EchoServer::new(EchoWorker));

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::text::number;
-use crate::text::quoted::special;
+use crate::text::quoted::{plain_len, special};
 use crate::transcode::fault::Fault;
 
 /// What a value is, seen from its first character.
@@ -265,6 +265,49 @@ impl<'t> Reader<'t> {
         self.string_with_escapes(start, end).map(Cow::Owned)
     }
 
+    /// Behind an element of a list: appends the strings that follow as records behind `tag`, as long as each is short,
+    /// without escapes and behind its comma at once; stands behind the last then. How many.
+    ///
+    /// Most lists of strings are so. Bytes are looked at and copied together, and records gathered before they are
+    /// appended.
+    pub(crate) fn plain_texts(&mut self, tag: u32, wire: &mut Vec<u8>) -> usize {
+        let text = self.text.as_bytes();
+        let (head, head_len) = head_of_short(tag);
+        let mut records = [0; 512];
+        let (mut filled, mut count) = (0, 0);
+        while let Some(b",\"") = text[self.at..].first_chunk() {
+            let start = self.at + 2;
+            if filled > records.len() - SHORT_RECORD_MAX {
+                wire.extend_from_slice(&records[..filled]);
+                filled = 0;
+            }
+            let record = &mut records[filled..][..SHORT_RECORD_MAX];
+            record[..head.len()].copy_from_slice(&head);
+            let mut len = 0;
+            let is_plain = loop {
+                let Some(chunk) = text[start + len..].first_chunk() else { break false };
+                record[head_len + len..][..chunk.len()].copy_from_slice(chunk);
+                let plain = plain_len::<false>(chunk);
+                len += plain;
+                if let Some(end) = chunk.get(plain) {
+                    break *end == b'"' && len < SHORT;
+                }
+                if len >= SHORT {
+                    break false;
+                }
+            };
+            if !is_plain {
+                break;
+            }
+            record[head_len - 1] = len as u8;
+            filled += head_len + len;
+            self.at = start + len + 1;
+            count += 1;
+        }
+        wire.extend_from_slice(&records[..filled]);
+        count
+    }
+
     #[cold]
     fn string_with_escapes(&mut self, start: usize, mut end: usize) -> Result<String, Fault> {
         let bytes = self.text.as_bytes();
@@ -384,6 +427,23 @@ fn leading_digits(bytes: &[u8], mut at: usize, mut number: u64) -> (u64, usize) 
         at += 1;
     }
     (number, at)
+}
+
+/// A text of fewer bytes has a length of one byte.
+const SHORT: usize = 0x80;
+/// The head of a record, a short text and what is copied behind it.
+const SHORT_RECORD_MAX: usize = 8 + SHORT + 16;
+
+/// A tag, a byte for a length, and how many bytes both are.
+fn head_of_short(tag: u32) -> ([u8; 8], usize) {
+    let (mut head, mut len, mut rest) = ([0; 8], 0, tag);
+    while rest >= 0x80 {
+        head[len] = rest as u8 | 0x80;
+        rest >>= 7;
+        len += 1;
+    }
+    head[len] = rest as u8;
+    (head, len + 2)
 }
 
 /// Where, from `at` on, the first quote, backslash or control character stands; the length of `bytes` if there is none.

@@ -217,6 +217,48 @@ impl<const PRETTY: bool> Sink for JsonSink<'_, PRETTY> {
         if quoted::string(value, self.json) { Ok(()) } else { Err(NotText) }
     }
 
+    /// Bytes are looked at and copied together, and elements gathered before they are appended.
+    fn plain_texts(&mut self, _: &mut Open, tag: u8, wire: &[u8], len_max: usize) -> usize {
+        const SHORT: u8 = 0x80;
+        /// With a comma, quotes, and what is copied behind it.
+        const ELEMENT_MAX: usize = 3 + SHORT as usize + 16;
+        let mut elements = [0; 512];
+        let (mut rest, mut filled) = (wire, 0);
+        while !PRETTY
+            && let [first, len @ ..SHORT, behind @ ..] = rest
+            && *first == tag
+        {
+            let len = usize::from(*len);
+            if filled > elements.len() - ELEMENT_MAX {
+                self.json.extend_from_slice(&elements[..filled]);
+                filled = 0;
+                if self.json.len() > len_max {
+                    break;
+                }
+            }
+            let element = &mut elements[filled..][..ELEMENT_MAX];
+            element[..2].copy_from_slice(b",\"");
+            let mut seen = 0;
+            let is_plain = loop {
+                let Some(chunk) = behind[seen..].first_chunk() else { break false };
+                element[2 + seen..][..chunk.len()].copy_from_slice(chunk);
+                let plain = quoted::plain_len::<true>(chunk);
+                seen += plain;
+                if seen >= len || plain < chunk.len() {
+                    break seen >= len;
+                }
+            };
+            if !is_plain {
+                break;
+            }
+            element[2 + len] = b'"';
+            filled += len + 3;
+            rest = &behind[len..];
+        }
+        self.json.extend_from_slice(&elements[..filled]);
+        wire.len() - rest.len()
+    }
+
     fn bytes(&mut self, value: &[u8]) {
         self.json.push(b'"');
         base64::encode(value, self.json);

@@ -136,6 +136,11 @@ impl<'t> Source<'t> for Reader<'t> {
         Reader::next_element(self, is_first)
     }
 
+    #[inline]
+    fn plain_texts(&mut self, tag: u32, wire: &mut Vec<u8>) -> usize {
+        Reader::plain_texts(self, tag, wire)
+    }
+
     fn null(&mut self) -> Result<(), Fault> {
         self.expect(Kind::Null)?;
         self.word("null")

@@ -76,6 +76,19 @@ fn escape(byte: u8, json: &mut Vec<u8>) {
     json.extend_from_slice(&[b'\\', letter]);
 }
 
+/// How many bytes stand before the first that must not stand in a string as it is; with `ASCII` before one of another
+/// character, too.
+#[inline]
+pub(crate) fn plain_len<const ASCII: bool>(chunk: &[u8; 16]) -> usize {
+    let chunk = u128::from_le_bytes(*chunk);
+    let found = |word: u64| special(word) | if ASCII { word & HIGH_BITS } else { 0 };
+    match found(chunk as u64) {
+        // Behind 64 zeros comes byte 8.
+        0 => 8 + (found((chunk >> 64) as u64).trailing_zeros() / 8) as usize,
+        found => (found.trailing_zeros() / 8) as usize,
+    }
+}
+
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 

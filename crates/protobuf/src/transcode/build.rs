@@ -278,9 +278,12 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
     }
 
     fn repeated(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+        if field.kind == Kind::String {
+            return self.texts(field, depth);
+        }
         if !field.flags.has(Flags::PACKED) {
             return self.elements(field, |builder| match field.kind {
-                Kind::String | Kind::Bytes | Kind::Message | Kind::Group => builder.value(field, depth),
+                Kind::Bytes | Kind::Message | Kind::Group => builder.value(field, depth),
                 kind => {
                     if let Some(value) = builder.number(field)? {
                         put_varint(builder.wire, field.tag.into());
@@ -296,6 +299,17 @@ impl<'s, 'o, 't, S: Source<'t>> Builder<'s, 'o, S> {
         self.len_prefixed(|builder| builder.packed(field))?;
         if self.wire.len() == body {
             self.wire.truncate(start);
+        }
+        Ok(())
+    }
+
+    /// Strings: those that are plain by the row, others one by one.
+    fn texts(&mut self, field: &'s Entry, depth: usize) -> Result<(), Fault> {
+        let mut open = self.source.begin_list()?;
+        let mut index = 0;
+        while self.source.next_element(&mut open)? {
+            self.value(field, depth).map_err(|fault| fault.in_element(index))?;
+            index += 1 + self.source.plain_texts(field.tag, self.wire);
         }
         Ok(())
     }

@@ -61,6 +61,11 @@ pub(crate) trait Source<'t>: Clone {
     fn begin_list(&mut self) -> Result<Self::Open, Fault>;
     /// Whether another element follows; the list is closed if not.
     fn next_element(&mut self, open: &mut Self::Open) -> Result<bool, Fault>;
+    /// Behind an element of a list: appends those that follow to `wire`, each as a record behind `tag`, as long as they
+    /// are texts that can be taken as they are. How many; none is an answer, too.
+    fn plain_texts(&mut self, _tag: u32, _wire: &mut Vec<u8>) -> usize {
+        0
+    }
 
     fn null(&mut self) -> Result<(), Fault>;
     fn bool(&mut self) -> Result<bool, Fault>;

@@ -4,5 +4,6 @@ mod json;
 mod json_fields;
 mod json_random;
 mod json_rows;
+mod json_texts;
 mod messages;
 mod schema;

@@ -250,12 +250,13 @@ fn gzip(options: &JsonOptions) -> Vec<Draft> {
 
 /// Who has that message.
 fn ways_at(options: &JsonOptions, shape: Shape) -> impl Iterator<Item = &Way> {
-    options.ways.iter().filter(move |way| way.stack.is_ours() || shape.is_in_contract())
+    options.ways.iter().filter(move |way| way.echoes(shape))
 }
 
 /// A way that is looked at where it is not the messages that are varied.
 fn is_apart(options: &JsonOptions, way: &Way) -> bool {
-    way.stack.variant() != Some(super::way::GRPC_ALONE) && options.apart.contains(&way.protocol)
+    let is_varied = way.stack.is_ours() && way.stack.variant().is_some();
+    !is_varied && options.apart.contains(&way.protocol)
 }
 
 fn small_and_large(options: &JsonOptions) -> Vec<Shape> {
@@ -303,7 +304,7 @@ mod tests {
     fn ways() -> Vec<Way> {
         let theirs = |name: &str, protocol| Way { stack: name.parse().unwrap(), protocol };
         let mut ways: Vec<Way> = Protocol::ALL.map(Way::ours).to_vec();
-        ways.push(Way::alone());
+        ways.extend([Way::alone(), Way::views(Protocol::Grpc)]);
         ways.extend([Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2].map(|it| theirs("axum", it)));
         ways.extend([Protocol::Grpc, Protocol::JsonHttp1].map(|it| theirs("spring", it)));
         ways
@@ -360,6 +361,12 @@ mod tests {
         };
         let (order, full) = (Shape::Study(Kind::Order), Shape::Study(Kind::PersonFull));
         assert_eq!((askers(&options, Shape::Person), askers(&options, order)), (3, 1));
+        let of_views = |shape: Shape| {
+            let plan = plan(&options).unwrap();
+            plan.windows.iter().filter(|window| window.way.is_views() && window.case.shape == shape).count()
+        };
+        assert!(of_views(Shape::Person) > 0);
+        assert_eq!(of_views(order), 0);
         (options.published, options.shapes) = (order, vec![full]);
         assert_eq!((askers(&options, order), askers(&options, full)), (1, 3));
     }

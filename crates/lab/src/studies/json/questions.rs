@@ -27,6 +27,7 @@ pub(super) fn questions(results: &JsonResults, cells: &Cells) -> Vec<Question> {
         formats::compression(cells),
         servers::gateway(results, cells),
         servers::servers(results, cells),
+        servers::views(results, cells),
         servers::port(results, cells),
     ];
     all.into_iter().filter(|question| !question.table.rows.is_empty()).collect()

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::echo::Protocol;
-use crate::stack::Stack;
+use crate::echo::{Protocol, Shape};
+use crate::stack::{Stack, VIEWS};
 
 /// The variant of our server that has no JSON on its port.
 pub(super) const GRPC_ALONE: &str = "grpc-alone";
@@ -36,15 +36,33 @@ impl Way {
         Self { stack: name.parse().expect("the name is a constant"), protocol: Protocol::Grpc }
     }
 
+    /// At our server whose handlers take views, by this protocol.
+    pub(crate) fn views(protocol: Protocol) -> Self {
+        let name = format!("{}:{VIEWS}", Stack::ours());
+        Self { stack: name.parse().expect("the name is a constant"), protocol }
+    }
+
+    /// At our server whose handlers take views.
+    pub(crate) fn is_views(&self) -> bool {
+        self.stack.is_ours() && self.stack.variant() == Some(VIEWS)
+    }
+
+    /// Whether it has this message: our server has all, others and our views what the contract has.
+    pub(crate) fn echoes(&self, shape: Shape) -> bool {
+        (self.stack.is_ours() && !self.is_views()) || shape.is_in_contract()
+    }
+
     /// By a JSON API: what a server's author writes by hand, or has transcoded.
     pub(crate) fn is_json_api(&self) -> bool {
         matches!(self.protocol, Protocol::JsonHttp1 | Protocol::JsonH2)
     }
 }
 
-/// The ways of our server: every protocol, and gRPC on a port that serves nothing else.
+/// The ways of our server: every protocol, gRPC on a port that serves nothing else, and where handlers take views gRPC
+/// and JSON.
 pub fn our_ways() -> Vec<Way> {
-    Protocol::ALL.into_iter().map(Way::ours).chain([Way::alone()]).collect()
+    let views = [Protocol::Grpc, Protocol::JsonHttp1, Protocol::JsonH2].map(Way::views);
+    Protocol::ALL.into_iter().map(Way::ours).chain([Way::alone()]).chain(views).collect()
 }
 
 /// The ways of another server: gRPC, and what its JSON address speaks, of which JSON is Connect's where it speaks that.
@@ -83,6 +101,6 @@ mod tests {
         check("axum", "http1 h2", &["grpc", "json-http1", "json-h2"]);
         check("connect-go", "http1 h2 connect grpc-web", &["grpc", "connect-http1", "connect-h2"]);
         check("grpc-gateway:inside", "http1", &["json-http1"]);
-        assert_eq!(our_ways().len(), Protocol::ALL.len() + 1);
+        assert_eq!(our_ways().len(), Protocol::ALL.len() + 4);
     }
 }

@@ -28,7 +28,8 @@ fn base_ns(way: &Way, shape: Shape) -> u64 {
         "axum" => 2,
         _ => 5,
     };
-    of_shape * of_protocol * of_server / 10
+    let whole = of_shape * of_protocol * of_server / 10;
+    if way.is_views() { whole / 2 } else { whole }
 }
 
 /// Ours and three others, one of which cannot be had.

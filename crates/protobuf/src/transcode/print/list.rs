@@ -27,6 +27,14 @@ impl<'s, S: Sink> Printer<'s, S> {
                     let value = reader.len_prefixed()?;
                     self.element(field, &mut list, seen, open)?;
                     self.text_or_bytes(field, value)?;
+                    if field.kind == Kind::String
+                        && let (tag @ ..0x80, Some(list)) = (tag, &mut list)
+                    {
+                        // A tag of one byte: most that follow are alike.
+                        let read = self.sink.plain_texts(list, tag as u8, reader.rest(), self.end_max);
+                        reader.skip_bytes(read);
+                        self.check_len()?;
+                    }
                 }
                 Kind::Message | Kind::Group => {
                     self.element(field, &mut list, seen, open)?;

@@ -22,14 +22,15 @@ fn compared(compared: Compared) -> [Field; 2] {
     [figure, Field::words(compared.verdict.name())]
 }
 
-/// Every other server's rate beside ours by the same protocol.
+/// Every other server's rate beside ours by the same protocol: with prost's messages, and with views.
 pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
     let mut table = Grid::new(&[
         "Message",
         "Protocol",
         "Server",
         "Calls per second",
-        "Ours",
+        "Our server",
+        "Calls per second",
         "Ours ÷ theirs",
         "",
         "Processor time of a call",
@@ -38,40 +39,89 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
     let mut told = Vec::new();
     for shape in super::sizes::shapes(results) {
         let rated = rated(cells, shape);
-        let mut factors = Vec::new();
-        for theirs in rated.iter().filter(|cell| !cell.way.stack.is_ours()) {
-            let ours = Way::ours(theirs.way.protocol);
-            let Some(ours) = rated.iter().find(|cell| cell.way == ours) else { continue };
-            let ratio = cells.rate_ratio(ours, theirs);
-            let cpu = |cell: &Cell| cell.rate.as_ref()?.cpu_ns.map(|cpu| cpu.1);
-            let mut row = vec![
-                Field::words(title(shape)),
-                Field::words(theirs.way.protocol.title()),
-                Field::words(theirs.way.stack.to_string()),
-                Field::figure(theirs.per_s(), count),
-                Field::figure(ours.per_s(), count),
-            ];
-            row.extend(compared(ratio));
-            row.extend([Field::figure(cpu(theirs), time), Field::figure(cpu(ours), time)]);
-            table.rows.push(row);
-            if let Some(ratio) = ratio.ratio.filter(|_| theirs.way.is_json_api()) {
-                factors.push(format!(
-                    "{} as many as {} ({})",
-                    ratio_text(ratio),
-                    theirs.way.stack,
-                    theirs.way.protocol.title()
+        for (kind, way) in OURS {
+            let mut factors = Vec::new();
+            for theirs in rated.iter().filter(|cell| !cell.way.stack.is_ours()) {
+                let protocol = theirs.way.protocol;
+                let Some(ours) = rated.iter().find(|cell| cell.way == way(protocol)) else { continue };
+                let ratio = cells.rate_ratio(ours, theirs);
+                let mut row = vec![
+                    Field::words(title(shape)),
+                    Field::words(protocol.title()),
+                    Field::words(theirs.way.stack.to_string()),
+                    Field::figure(theirs.per_s(), count),
+                    Field::words(ours.way.stack.to_string()),
+                    Field::figure(ours.per_s(), count),
+                ];
+                row.extend(compared(ratio));
+                row.extend([Field::figure(cpu(theirs), time), Field::figure(cpu(ours), time)]);
+                table.rows.push(row);
+                if let Some(ratio) = ratio.ratio.filter(|_| theirs.way.is_json_api()) {
+                    let (ratio, stack) = (ratio_text(ratio), &theirs.way.stack);
+                    factors.push(format!("{ratio} as many as {stack} ({})", protocol.title()));
+                }
+            }
+            if !factors.is_empty() {
+                told.push(format!(
+                    "With {}, our server’s transcoded JSON{kind} takes {} calls per second.",
+                    title(shape),
+                    enumerated(&factors)
                 ));
             }
         }
+    }
+    Question { id: "servers", title: "Other servers", sentences: told, table }
+}
+
+/// The kinds of our server, as they are called in a sentence.
+const OURS: [(&str, fn(Protocol) -> Way); 2] = [("", Way::ours), (" with views", Way::views)];
+
+/// Processor time of a call at the server, ns.
+fn cpu(cell: &Cell) -> Option<f64> {
+    cell.rate.as_ref()?.cpu_ns.map(|(_, server)| server)
+}
+
+/// What it costs our server that messages are objects of their own, beside views of the bytes that came.
+pub(super) fn views(results: &JsonResults, cells: &Cells) -> Question {
+    let mut table = Grid::new(&[
+        "Message",
+        "Protocol",
+        "With prost’s messages, calls/s",
+        "With views, calls/s",
+        "÷",
+        "",
+        "Processor time of a call",
+        "With views",
+    ]);
+    let mut told = Vec::new();
+    for shape in super::sizes::shapes(results) {
+        let rated = rated(cells, shape);
+        let mut factors = Vec::new();
+        for views in rated.iter().filter(|cell| cell.way.is_views()) {
+            let protocol = views.way.protocol;
+            let Some(ours) = rated.iter().find(|cell| cell.way == Way::ours(protocol)) else { continue };
+            let ratio = cells.rate_ratio(views, ours);
+            let mut row = vec![
+                Field::words(title(shape)),
+                Field::words(protocol.title()),
+                Field::figure(ours.per_s(), count),
+                Field::figure(views.per_s(), count),
+            ];
+            row.extend(compared(ratio));
+            row.extend([Field::figure(cpu(ours), time), Field::figure(cpu(views), time)]);
+            table.rows.push(row);
+            let factor = |ratio| format!("{} as many by {}", ratio_text(ratio), protocol.title());
+            factors.extend(ratio.ratio.map(factor));
+        }
         if !factors.is_empty() {
             told.push(format!(
-                "With {}, our server’s transcoded JSON takes {} calls per second.",
+                "With {}, a server whose messages stay in the bytes that came takes {} calls per second.",
                 title(shape),
                 enumerated(&factors)
             ));
         }
     }
-    Question { id: "servers", title: "Other servers", sentences: told, table }
+    Question { id: "views", title: "What the server’s objects cost", sentences: told, table }
 }
 
 /// JSON by a gateway in a process of its own, in the server's, and by a server that transcodes itself.
@@ -83,7 +133,7 @@ pub(super) fn gateway(results: &JsonResults, cells: &Cells) -> Question {
         let mut factors = Vec::new();
         for cell in cells.of_case(case).filter(|cell| cell.way.protocol == Protocol::JsonHttp1) {
             let is_ours = cell.way.stack.is_ours();
-            if !is_ours && cell.way.stack.name() != GATEWAY {
+            if cell.way.is_views() || !is_ours && cell.way.stack.name() != GATEWAY {
                 continue;
             }
             let ours = cells.at(&Way::ours(Protocol::JsonHttp1), case);
