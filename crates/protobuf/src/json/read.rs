@@ -290,7 +290,7 @@ impl<'t> Reader<'t> {
                 let plain = plain_len::<false>(chunk);
                 len += plain;
                 if let Some(end) = chunk.get(plain) {
-                    break *end == b'"' && len < SHORT;
+                    break *end == b'"';
                 }
                 if len >= SHORT {
                     break false;

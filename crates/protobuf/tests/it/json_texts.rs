@@ -9,8 +9,9 @@ use thalweg_protobuf::{MessageType, Schema, sources};
 const NUMBERS: [u32; 4] = [1, 15, 16, 536_870_911];
 
 fn schema() -> Schema {
-    let lists = NUMBERS
-        .map(|number| format!("message Of{number} {{ repeated string texts = {number}; int32 end = 2; }}"));
+    let lists = NUMBERS.map(|number| {
+        format!("message Of{number} {{ repeated string texts = {number}; int32 end = 2; string note = 3; }}")
+    });
     let source = format!("syntax = 'proto3'; {}", lists.concat());
     let set = sources::compile(&["texts.proto"], move |_| Some(source.clone())).expect("the file compiles");
     Schema::from_descriptor_set(&set).expect("a schema")
@@ -83,6 +84,19 @@ fn what_is_not_plain_stands_anywhere() {
             }
         }
     }
+}
+
+/// Texts of another field, which look the same but for their tag.
+#[test]
+fn a_list_ends_before_another_field() {
+    let schema = schema();
+    let message_type = message_of(&schema, 1);
+    // As long as three steps of the row: nothing has to follow.
+    let note = letters(48);
+    let wire = [records(1, &["a", "b", "c"]), records(3, &[&note])].concat();
+    let text = format!("{{\"texts\":[\"a\",\"b\",\"c\"],\"note\":\"{note}\"}}");
+    assert_eq!(json::from_wire(message_type, &wire).as_deref(), Ok(&*text));
+    assert_eq!(json::to_wire(message_type, text.as_bytes()), Ok(wire));
 }
 
 #[test]
