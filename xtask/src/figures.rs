@@ -26,6 +26,7 @@ const PAGES: &[&str] = &[
     "docs/PERFORMANCE.md",
     "docs/lab-statistics.md",
     "docs/codec-study.md",
+    "docs/json-study.md",
     "docs/security.md",
     "docs/tls.md",
     "docs/tonic.md",
@@ -88,6 +89,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "codec", from: &["codec"], render: render::codec },
     Figure { name: "codec-findings", from: &["codec"], render: render::codec_findings },
     Figure { name: "codec-ten-million", from: &["codec-ten-million"], render: render::codec_ten_million },
+    Figure { name: "json", from: &["json"], render: render::json },
     Figure { name: "protobuf", from: &["protobuf"], render: render::protobuf },
 ];
 

@@ -25,6 +25,8 @@ enum How {
     Channels(&'static str),
     /// `thalweg lab codec …`, condensed by the lab.
     Codec(&'static str),
+    /// `thalweg lab json …`, condensed by the lab.
+    Json(&'static str),
     /// The example `speed` of the Protobuf engine.
     Speed,
 }
@@ -34,6 +36,7 @@ const DROP_IN: &[&str] = &["crates/http2", "crates/engine", "crates/tonic"];
 const LAB: &[&str] = &["crates/lab"];
 const ENGINE: &[&str] = &["crates/protobuf"];
 const CODECS: &[&str] = &["crates/codec", "crates/messages", "crates/protobuf"];
+const WEB: &[&str] = &["crates/http2", "crates/engine", "crates/thalweg", "crates/web", "crates/protobuf"];
 const SPEED_RUNS: usize = 5;
 const SPEED: &str = "cargo run --release -p thalweg-codec --example speed -- --rounds 11";
 const ALL: &str = "thalweg,tonic,grpc-cpp";
@@ -107,6 +110,13 @@ pub(super) const MEASUREMENTS: &[Measurement] = &[
         ),
         subject: CODECS,
     },
+    Measurement {
+        name: "json",
+        how: How::Json(
+            "--quick --against axum,grpc-gateway,grpc-gateway:inside,connect-go,spring --budget 10m",
+        ),
+        subject: WEB,
+    },
     Measurement { name: "protobuf", how: How::Speed, subject: ENGINE },
 ];
 
@@ -119,6 +129,7 @@ impl Measurement {
             How::Sizes(arguments) => format!("cargo run --release -- lab sizes {arguments}"),
             How::Channels(arguments) => format!("cargo run --release -- lab channels {arguments}"),
             How::Codec(arguments) => format!("cargo run --release -- lab codec {arguments}"),
+            How::Json(arguments) => format!("cargo run --release -- lab json {arguments}"),
             How::Speed => SPEED.to_owned(),
         }
     }
@@ -132,6 +143,7 @@ impl Measurement {
             How::Sizes(arguments) => self.study(&format!("sizes {arguments}"), log),
             How::Channels(arguments) => self.study(&format!("channels {arguments}"), log),
             How::Codec(arguments) => self.study(&format!("codec {arguments}"), log),
+            How::Json(arguments) => self.study(&format!("json {arguments}"), log),
             How::Speed => speed(log),
         }
     }

@@ -6,6 +6,7 @@ mod comparison;
 mod ends;
 mod engine;
 mod goals;
+mod json;
 mod lanes;
 mod table;
 
@@ -18,4 +19,5 @@ pub(super) use comparison::{comparison_tcp, comparison_uds, in_flight};
 pub(super) use ends::{ends, speed};
 pub(super) use engine::protobuf;
 pub(super) use goals::goals;
+pub(super) use json::json;
 pub(super) use lanes::lanes;

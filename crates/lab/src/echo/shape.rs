@@ -68,6 +68,20 @@ impl Shape {
         }
     }
 
+    /// Calls in flight by which a server is busy: many of a small message, of a large one as few as do.
+    pub(crate) fn saturating(self) -> u32 {
+        match self {
+            Self::Strings { count, letters } => match u64::from(count) * u64::from(letters) {
+                ..10_000 => 64,
+                ..500_000 => 16,
+                _ => 4,
+            },
+            Self::Person | Self::Study(_) => 64,
+            // Nobody knows how large they are.
+            Self::Own => 16,
+        }
+    }
+
     /// Peers serve it, too: it is in their contract. That has no persons without hobbies.
     pub(crate) fn is_in_contract(self) -> bool {
         matches!(self, Self::Strings { .. } | Self::Person | Self::Study(Kind::PersonFull))

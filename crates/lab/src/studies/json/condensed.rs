@@ -33,6 +33,7 @@ fn cell(cells: &Cells, cell: &Cell) -> Value {
     let Case { shape, round_trip_ns, rate_bit_per_s, afresh, gzip } = cell.case;
     let ours = Way::ours(cell.way.protocol);
     let beside = cells.at(&ours, cell.case).filter(|_| cell.way != ours);
+    let views = cells.at(&Way::views(cell.way.protocol), cell.case).filter(|_| !cell.way.is_views());
     let grpc = cells.at(&Way::reference(), cell.case).filter(|_| cell.way != Way::reference());
     json!({
         "server": cell.way.stack,
@@ -58,6 +59,7 @@ fn cell(cells: &Cells, cell: &Cell) -> Value {
             "server_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.1)),
             "client_cpu_ns": rate.cpu_ns.map(|cpu| short(cpu.0)),
             "ours_over_it": beside.map(|ours| compared(cells.rate_ratio(ours, cell))),
+            "views_over_it": views.map(|views| compared(cells.rate_ratio(views, cell))),
         })),
         "cold": cell.cold.as_ref().map(|cold| json!({
             "first_ns": cold.first_ns, "calls": cold.calls, "mean_ns": short(cold.next.mean),

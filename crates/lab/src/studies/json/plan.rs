@@ -17,8 +17,6 @@ pub const PUBLISHED: Shape = Shape::Strings { count: 5000, letters: 20 };
 const REALISTIC: [Kind; 4] = [Kind::Order, Kind::LogRecord, Kind::Visit, Kind::Samples];
 /// How many calls the published comparison made, and so many are the first ones of a server.
 const COLD_CALLS: u64 = 50;
-/// Calls under way where a server is to be kept busy. HTTP/1.1 has as many connections.
-const IN_FLIGHT: u32 = 16;
 /// How long a window is, warm-up included.
 const BOUNDS: Bounds = Bounds {
     warmup_min: Duration::from_millis(30),
@@ -141,7 +139,7 @@ pub fn plan(options: &JsonOptions) -> Result<Plan<Window>, PlanError> {
 }
 
 fn window(way: &Way, case: Case, purpose: Purpose) -> Window {
-    let in_flight = if purpose == Purpose::Rate { IN_FLIGHT } else { 1 };
+    let in_flight = if purpose == Purpose::Rate { case.shape.saturating() } else { 1 };
     Window {
         way: way.clone(),
         case,
