@@ -72,8 +72,8 @@ impl Shape {
     pub(crate) fn saturating(self) -> u32 {
         match self {
             Self::Strings { count, letters } => match u64::from(count) * u64::from(letters) {
-                ..10_000 => 64,
-                ..500_000 => 16,
+                0..10_000 => 64,
+                10_000..500_000 => 16,
                 _ => 4,
             },
             Self::Person | Self::Study(_) => 64,

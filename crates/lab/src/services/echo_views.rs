@@ -1,6 +1,7 @@
-//! `thalweg.lab.v1.Echo` with messages that stay in the bytes that came, buffa's views: a request is read to a view, and
-//! the answer encoded from there anew.
+//! `thalweg.lab.v1.Echo` with messages that stay in the bytes that came, buffa's views: a request is read to a view,
+//! and the answer encoded from there anew.
 
+use std::future::{Ready, ready};
 use std::sync::Arc;
 
 use buffa::{SizeCache, ViewEncode, ViewReborrow};
@@ -52,11 +53,8 @@ impl Service for EchoViewsServer {
     }
 }
 
-async fn echo<V>(request: Request<View<V>>) -> Result<Response<Encoded<V>>, Status>
-where
-    V: ViewReborrow,
-{
-    Ok(echoed(request).map(Encoded))
+fn echo<V: ViewReborrow>(request: Request<View<V>>) -> Ready<Result<Response<Encoded<V>>, Status>> {
+    ready(Ok(echoed(request).map(Encoded)))
 }
 
 /// A view that is sent by its fields, and not as the bytes that it came in: what a handler's own answer costs.

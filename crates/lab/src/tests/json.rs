@@ -50,7 +50,8 @@ fn each_question_has_its_answer() {
          a server that transcodes itself",
         "our server’s transcoded JSON takes 2.0 × (2.0–2.0) as many as axum (JSON over HTTP/1.1)",
         "our server’s transcoded JSON with views takes 4.0 × (4.0–4.0) as many as axum (JSON over HTTP/1.1)",
-        "With a small person, a server whose messages stay in the bytes that came takes 2.0 × (2.0–2.0) as many by gRPC",
+        "With a small person, a server whose messages stay in the bytes that came takes 2.0 × (2.0–2.0) as many by \
+         gRPC",
         "a port that speaks JSON too takes 1.000 × (1.000–1.000) as many calls of gRPC as one that does not (no \
          difference)",
         "(5 ms added round trip)",

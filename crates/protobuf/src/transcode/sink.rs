@@ -64,9 +64,9 @@ pub(crate) trait Sink {
     /// Several of a kind, at least one, as elements of a list.
     fn numbers(&mut self, open: &mut Self::Open, kind: Kind, words: &[u64]);
 
-    /// Elements of a list that has one, from the records of which `wire` is the beginning: those behind this tag, as long
-    /// as they are short, text that can be written as it is, and the output is not longer than `len_max`. How many bytes
-    /// they were; none is an answer, too.
+    /// Further elements of a list, from the records of which `wire` is the beginning: those behind this tag, as long as
+    /// they are short, text that can be written as it is, and the output is not much longer than `len_max`. How many
+    /// bytes they were; none is an answer, too.
     fn plain_texts(&mut self, _open: &mut Self::Open, _tag: u8, _wire: &[u8], _len_max: usize) -> usize {
         0
     }

@@ -1,5 +1,5 @@
-//! Lists of strings in JSON: those that are short and plain are read and written by the row, and what comes of it is what
-//! comes of each by itself.
+//! Lists of strings in JSON: those that are short and plain are read and written by the row, and what comes of it is
+//! what comes of each by itself.
 
 use thalweg_protobuf::json::{self, ParseOptions, PrintError, PrintOptions};
 use thalweg_protobuf::wire::{self, Tag, WireType};

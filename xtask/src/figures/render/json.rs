@@ -16,9 +16,9 @@ pub(in crate::figures) fn json(results: &Results) -> Result<String, Failure> {
         results.caption(&["json"]),
         answer,
         format!(
-            "Calls per second, as many as the server takes, and our server's rate by the same protocol beside it, with \
-             prost's messages and with views. Processor time is the server's. Noise floor: {noise}; below it, and where \
-             it says so, no difference is shown.\n\n{}",
+            "Calls per second, as many as the server takes, and our server's rate by the same protocol beside it, \
+             with prost's messages and with views. Processor time is the server's. Noise floor: {noise}; where there \
+             is a question mark, no difference is shown.\n\n{}",
             rates(figures)
         ),
         format!("One call at a time, spikes included:\n\n{}", times(figures)),
@@ -44,9 +44,14 @@ fn rates(figures: &Value) -> String {
     markdown(&heads, &plain(figures).filter_map(row).collect::<Vec<_>>())
 }
 
+/// Of the messages that have rates: others are in the report.
 fn times(figures: &Value) -> String {
+    let is_rated = |message: &Value| {
+        let mut cells = plain(figures);
+        cells.any(|cell| cell["message"] == *message && cell["rate"].is_object())
+    };
     let row = |cell: &Value| {
-        let latency = cell["latency"].as_object()?;
+        let latency = cell["latency"].as_object().filter(|_| is_rated(&cell["message"]))?;
         let time = |key: &str| latency[key].as_f64().map_or_else(missing, numbers::time);
         let mut row = vec![text(cell, "message"), text(cell, "protocol"), text(cell, "server")];
         row.extend(["p50_ns", "p99_ns", "max_ns", "request_mean_ns", "response_mean_ns"].map(time));

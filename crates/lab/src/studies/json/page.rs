@@ -186,8 +186,9 @@ fn method(results: &JsonResults) -> Vec<String> {
          client’s own they divide the call into stages without gap or overlap. What a server’s stack does not show, \
          decoding or encoding, is part of the way there or back."
             .to_owned(),
-        "Rates are of 64 calls in flight, of 16 or 4 where messages are large, over one connection of HTTP/2 or as many of HTTP/1.1, by a client that encodes \
-         the request once and looks at the answer’s status and length only: the server is the limit."
+        "Rates are of 64 calls in flight, of 16 or 4 where messages are large, over one connection of HTTP/2 or as \
+         many of HTTP/1.1, by a client that encodes the request once and looks at the answer’s status and length \
+         only: the server is the limit."
             .to_owned(),
         "Ways are measured in short windows that take turns, there and back: what slows the machine slows all. Ratios \
          are of windows of the same round, with intervals of 95 %. The first way is measured once more beside itself: \

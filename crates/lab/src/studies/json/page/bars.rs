@@ -78,7 +78,9 @@ pub(super) fn rates(results: &JsonResults, cells: &Cells) -> Markup {
     html! {
         section #rates {
             h2 { "How many calls a server takes" }
-            p.about { "As many calls in flight as keep the server busy, by a client that encodes nothing; higher is better." }
+            p.about {
+                "As many calls in flight as keep the server busy, by a client that encodes nothing; higher is better."
+            }
             (chosen(&shapes))
             @for (index, shape) in shapes.iter().enumerate() {
                 figure.bars data-shape=(shape) hidden[index > 0] { (rows(*shape)) }

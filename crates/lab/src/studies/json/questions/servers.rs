@@ -73,8 +73,10 @@ pub(super) fn servers(results: &JsonResults, cells: &Cells) -> Question {
     Question { id: "servers", title: "Other servers", sentences: told, table }
 }
 
+type WayBy = fn(Protocol) -> Way;
+
 /// The kinds of our server, as they are called in a sentence.
-const OURS: [(&str, fn(Protocol) -> Way); 2] = [("", Way::ours), (" with views", Way::views)];
+const OURS: [(&str, WayBy); 2] = [("", Way::ours), (" with views", Way::views)];
 
 /// Processor time of a call at the server, ns.
 fn cpu(cell: &Cell) -> Option<f64> {
