@@ -247,13 +247,18 @@ fn check_json(name: &str, width: u32) {
     assert_eq!(of_page("data-sticks-out"), "0", "something is wider than {width} px");
     assert_eq!(of_page("data-loaded"), "0", "the page loaded something");
     assert_eq!(attribute(&dom, "<html", "data-hostile"), None);
-    // Stages of 18 ways with three messages, rates with two of them.
-    assert_eq!(of_page("data-bars"), (18 * (3 + 2)).to_string());
+    // Stages of 21 ways with three messages, rates with two of them.
+    assert_eq!(of_page("data-bars"), (21 * (3 + 2)).to_string());
     // The ten longest calls of three windows of each way.
-    assert_eq!(of_page("data-dots"), (18 * 3 * 10).to_string());
+    assert_eq!(of_page("data-dots"), (21 * 3 * 10).to_string());
     // Of 1 and of 5,000 strings the times of four ways; rates are of 5,000 alone.
     assert_eq!(of_page("data-lines"), "4");
-    for words in ["Where the difference comes from", "What the shared port costs gRPC", "Left out"] {
+    for words in [
+        "Where the difference comes from",
+        "What the server’s objects cost",
+        "What the shared port costs gRPC",
+        "Left out",
+    ] {
         assert!(dom.to_lowercase().contains(&words.to_lowercase()), "the page does not say: {words}");
     }
 }
