@@ -69,6 +69,18 @@ pub(crate) const PEERS: &[Peer] = &[
         contract: Contract::Json,
     },
     Peer {
+        name: "lognet",
+        about: "JSON by Spring MVC beside LogNet's starter for gRPC",
+        recipe: Recipe::Maven,
+        contract: Contract::Json,
+    },
+    Peer {
+        name: "armeria",
+        about: "JSON and gRPC by Armeria",
+        recipe: Recipe::Maven,
+        contract: Contract::Json,
+    },
+    Peer {
         name: "codec",
         about: "the codecs of the codec study, from crates/codec",
         recipe: Recipe::Member { package: "thalweg-codec" },

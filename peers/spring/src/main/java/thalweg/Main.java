@@ -1,73 +1,72 @@
 package thalweg;
 
+import io.grpc.ServerInterceptor;
+import io.grpc.netty.NettyServerBuilder;
+import java.util.Arrays;
 import java.util.List;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.SpringBootVersion;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.context.event.ApplicationReadyEvent;
+import org.springframework.boot.web.server.context.WebServerApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.event.EventListener;
+import org.springframework.grpc.server.GlobalServerInterceptor;
+import org.springframework.grpc.server.ServerBuilderCustomizer;
+import org.springframework.grpc.server.lifecycle.GrpcServerStartedEvent;
 
-/** The commands of peers/README.md. */
+/** The commands of peers/README.md, by Spring gRPC and Spring MVC. */
 @SpringBootApplication
 public class Main {
-  private static final String COMMANDS = "version, variants, settings or serve";
+  private static Served served;
+  private int grpcPort;
 
   public static void main(String[] arguments) {
-    List<String> words = List.of(arguments);
-    String command = words.isEmpty() ? "" : words.get(0);
-    if (command.equals("serve")) {
-      // A JVM that is told to end says 143 by itself; these run when Spring has closed everything.
-      SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
-      SpringApplication.run(Main.class, properties(words.subList(1, words.size())));
-      return;
-    }
-    if (words.size() != 1) refuse("not understood: `" + String.join(" ", words) + "`; the commands are " + COMMANDS);
-    switch (command) {
-      case "version" -> System.out.println(version());
-      case "variants" -> System.out.println("server\nclient\njson http1 h2");
-      case "settings" -> Settings.print();
-      default -> refuse("there is no command `" + command + "`: " + COMMANDS);
-    }
+    String version = "Spring Boot " + SpringBootVersion.getVersion() + " with Spring MVC and Spring gRPC (grpc-java "
+        + Jvm.versionOf(io.grpc.Grpc.class) + ")";
+    if (!Served.isAsked(arguments, version, List.of(), Main::settings)) return;
+    served = Served.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
+    SpringApplication.run(Main.class,
+        "--spring.grpc.server.address=" + served.grpc().host(), "--spring.grpc.server.port=" + served.grpc().port(),
+        "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
+    // A JVM that is told to end says 143 by itself; these run when Spring has closed everything.
+    SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
   }
 
-  private static String version() {
-    return "Spring Boot " + SpringBootVersion.getVersion() + " with Spring MVC and Spring gRPC (grpc-java "
-        + Settings.versionOf(io.grpc.Grpc.class) + "), on Java " + System.getProperty("java.version");
+  private static void settings() {
+    Jvm.line("gRPC: window of a stream (flowControlWindow)", "8 MiB", "the default is 1 MiB");
+    Jvm.line("gRPC: largest message (spring.grpc.server.inbound.message.max-size)", "64 MiB", "the default is 4 MiB");
+    Jvm.line("gRPC: handlers", "run on grpc-java's executor, and not on Netty's threads", "the default");
+    Jvm.line("JSON: HTTP versions (server.http2.enabled)", "HTTP/1.1, and HTTP/2 by prior knowledge", "Tomcat");
+    Jvm.line("JSON: bodies", "records, by the Jackson that Spring Boot brings", "the default");
+    Jvm.line("JSON: threads (server.tomcat.threads.max)", "up to 200, one for each request under way", "the default");
+    Jvm.lines();
   }
 
-  /** The addresses of `serve --listen ADDR --json ADDR` as Spring names them. */
-  private static String[] properties(List<String> words) {
-    String listen = null;
-    String json = null;
-    for (int i = 0; i < words.size(); i += 2) {
-      String value = i + 1 < words.size() ? words.get(i + 1) : "";
-      switch (words.get(i)) {
-        case "--listen" -> {
-          if (listen != null) refuse("--listen: this stack has one listener for gRPC");
-          listen = value;
-        }
-        case "--json" -> json = value;
-        default -> refuse("serve: `" + words.get(i) + "` is not understood");
-      }
-    }
-    if (listen == null || json == null) refuse("serve needs --listen HOST:PORT and --json HOST:PORT");
-    String[] grpc = hostAndPort(listen);
-    String[] http = hostAndPort(json);
-    return new String[] {
-      "--spring.grpc.server.address=" + grpc[0], "--spring.grpc.server.port=" + grpc[1],
-      "--server.address=" + http[0], "--server.port=" + http[1],
-    };
+  @Bean
+  GrpcEcho echo() {
+    return new GrpcEcho();
   }
 
-  private static String[] hostAndPort(String address) {
-    int colon = address.lastIndexOf(':');
-    String port = address.substring(colon + 1);
-    if (colon <= 0 || address.startsWith("unix") || !port.matches("[0-9]{1,5}") || Integer.parseInt(port) > 65535) {
-      refuse("`" + address + "` is no HOST:PORT");
-    }
-    return new String[] {address.substring(0, colon), port};
+  @Bean
+  @GlobalServerInterceptor
+  ServerInterceptor times() {
+    return new TimesOfCalls();
   }
 
-  private static void refuse(String why) {
-    System.err.println("error: " + why);
-    System.exit(2);
+  @Bean
+  ServerBuilderCustomizer<NettyServerBuilder> windows() {
+    return builder -> builder.flowControlWindow(Jvm.WINDOW_BYTES);
+  }
+
+  @EventListener
+  void started(GrpcServerStartedEvent event) {
+    grpcPort = event.getPort();
+  }
+
+  @EventListener
+  void ready(ApplicationReadyEvent event) {
+    served.listens(grpcPort,
+        ((WebServerApplicationContext) event.getApplicationContext()).getWebServer().getPort());
   }
 }

@@ -1,17 +1,11 @@
 package thalweg;
 
-import io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.StreamObserver;
-import org.springframework.context.annotation.Bean;
-import org.springframework.context.annotation.Configuration;
-import org.springframework.grpc.server.ServerBuilderCustomizer;
-import org.springframework.stereotype.Service;
 import thalweg.lab.v1.EchoGrpc;
 import thalweg.lab.v1.Person;
 import thalweg.lab.v1.Strings;
 
-/** `thalweg.lab.v1.Echo` on Spring gRPC. */
-@Service
+/** `thalweg.lab.v1.Echo` on grpc-java. */
 class GrpcEcho extends EchoGrpc.EchoImplBase {
   @Override
   public void echoStrings(Strings request, StreamObserver<Strings> answers) {
@@ -24,7 +18,7 @@ class GrpcEcho extends EchoGrpc.EchoImplBase {
   }
 
   private static <M> void answer(M request, StreamObserver<M> answers) {
-    Times times = Times.asked();
+    Times times = TimesOfCalls.asked();
     if (times != null) {
       times.handlerBegins();
       // What a handler would do stands here.
@@ -32,13 +26,5 @@ class GrpcEcho extends EchoGrpc.EchoImplBase {
     }
     answers.onNext(request);
     answers.onCompleted();
-  }
-
-  @Configuration
-  static class Tuned {
-    @Bean
-    ServerBuilderCustomizer<NettyServerBuilder> windows() {
-      return builder -> builder.flowControlWindow(Settings.WINDOW_BYTES);
-    }
   }
 }

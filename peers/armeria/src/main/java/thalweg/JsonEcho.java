@@ -1,0 +1,39 @@
+package thalweg;
+
+import com.linecorp.armeria.server.ServiceRequestContext;
+import com.linecorp.armeria.server.annotation.ConsumesJson;
+import com.linecorp.armeria.server.annotation.Post;
+import com.linecorp.armeria.server.annotation.ProducesJson;
+import java.util.List;
+
+/** The JSON API by annotated methods with records, as Armeria's documentation shows it. */
+@ConsumesJson
+@ProducesJson
+class JsonEcho {
+  record Strings(List<String> strings) {}
+
+  record Person(String name, int age, List<String> hobbies, Address address) {}
+
+  record Address(String city, String zipCode) {}
+
+  @Post("/v1/echo-strings")
+  public Strings strings(ServiceRequestContext context, Strings body) {
+    return answer(body, context);
+  }
+
+  @Post("/v1/echo-person")
+  public Person person(ServiceRequestContext context, Person body) {
+    return answer(body, context);
+  }
+
+  private static <T> T answer(T body, ServiceRequestContext context) {
+    if (context.request().headers().contains(Times.HEADER)) {
+      Times times = new Times();
+      times.handlerBegins();
+      // What a handler would do stands here.
+      times.handlerEnds();
+      context.setAdditionalResponseHeader(Times.HEADER, times.toString());
+    }
+    return body;
+  }
+}

@@ -1,0 +1,69 @@
+package thalweg;
+
+import com.linecorp.armeria.common.Flags;
+import com.linecorp.armeria.common.util.Version;
+import com.linecorp.armeria.server.Server;
+import com.linecorp.armeria.server.ServerBuilder;
+import com.linecorp.armeria.server.grpc.GrpcService;
+import com.linecorp.armeria.server.grpc.GrpcServiceBuilder;
+import io.grpc.ServerInterceptors;
+import java.net.InetSocketAddress;
+import java.util.Arrays;
+import java.util.List;
+
+/** The commands of peers/README.md, by Armeria. */
+public final class Main {
+  private static final String ANNOTATED = "annotated";
+  private static final String TRANSCODED = "transcoded";
+  private static final List<String> VARIANTS = List.of(ANNOTATED, TRANSCODED);
+
+  private Main() {}
+
+  public static void main(String[] arguments) {
+    String version = "Armeria " + Version.get("armeria", Main.class.getClassLoader()).artifactVersion()
+        + " (grpc-java " + Jvm.versionOf(io.grpc.ServerServiceDefinition.class) + ")";
+    if (!Served.isAsked(arguments, version, VARIANTS, Main::settings)) return;
+    serve(Served.of(Arrays.asList(arguments).subList(1, arguments.length), VARIANTS));
+  }
+
+  private static void serve(Served served) {
+    GrpcServiceBuilder grpc = GrpcService.builder()
+        .addService(ServerInterceptors.intercept(new GrpcEcho(), new TimesOfCalls()))
+        .maxRequestMessageLength(Jvm.MESSAGE_BYTES_MAX)
+        .enableHttpJsonTranscoding(served.variant().equals(TRANSCODED));
+    ServerBuilder builder = Server.builder()
+        .maxRequestLength(Jvm.MESSAGE_BYTES_MAX)
+        .http2InitialConnectionWindowSize(Jvm.WINDOW_BYTES)
+        .http2InitialStreamWindowSize(Jvm.WINDOW_BYTES)
+        .gracefulShutdownTimeoutMillis(0, 0)
+        .service(grpc.build());
+    if (served.variant().equals(ANNOTATED)) builder.annotatedService(new JsonEcho());
+    for (Served.Address address : List.of(served.grpc(), served.json())) {
+      builder.http(new InetSocketAddress(address.host(), address.port()));
+    }
+    Server server = builder.build();
+    server.start().join();
+    // A JVM that is told to end says 143 by itself.
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+      server.stop().join();
+      Runtime.getRuntime().halt(0);
+    }));
+    int[] ports = server.activePorts().keySet().stream().mapToInt(InetSocketAddress::getPort).toArray();
+    served.listens(chosen(served.grpc(), ports[0]), chosen(served.json(), ports[ports.length - 1]));
+  }
+
+  /** Ports come in the order in which they were asked for. */
+  private static int chosen(Served.Address asked, int port) {
+    return asked.port() == 0 ? port : asked.port();
+  }
+
+  private static void settings() {
+    Jvm.line("window of a connection and of a stream (http2Initial…WindowSize)", "8 MiB", "the default is 1 MiB");
+    Jvm.line("largest message (maxRequestLength, maxRequestMessageLength)", "64 MiB", "the default is 10 MiB");
+    Jvm.line("handlers", "run on the event loop of their connection", "the default");
+    Jvm.line("threads (numCommonWorkers)", String.valueOf(Flags.numCommonWorkers()), "the default: two for each processor");
+    Jvm.line("transport (transportType)", Flags.transportType().name().toLowerCase(), "the default");
+    Jvm.line("JSON", "`annotated`: records, by Jackson; `transcoded`: gRPC's methods by google.api.http", "the default is `annotated`");
+    Jvm.lines();
+  }
+}

@@ -1,0 +1,86 @@
+package thalweg;
+
+import io.grpc.ServerInterceptor;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Properties;
+import org.lognet.springboot.grpc.GRpcGlobalInterceptor;
+import org.lognet.springboot.grpc.GRpcService;
+import org.lognet.springboot.grpc.context.GRpcServerInitializedEvent;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.SpringBootVersion;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.context.event.ApplicationReadyEvent;
+import org.springframework.boot.web.context.WebServerApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.event.EventListener;
+
+/** The commands of peers/README.md, by LogNet's starter and Spring MVC. */
+@SpringBootApplication
+public class Main {
+  private static Served served;
+  private int grpcPort;
+  private int jsonPort;
+
+  public static void main(String[] arguments) {
+    String version = "LogNet's grpc-spring-boot-starter " + version() + " (grpc-java "
+        + Jvm.versionOf(io.grpc.Grpc.class) + ") beside Spring MVC, on Spring Boot " + SpringBootVersion.getVersion();
+    if (!Served.isAsked(arguments, version, List.of(), Main::settings)) return;
+    served = Served.of(Arrays.asList(arguments).subList(1, arguments.length), List.of());
+    SpringApplication.run(Main.class,
+        "--grpc.netty-server.primary-listen-address=" + served.grpc().host() + ":" + served.grpc().port(),
+        "--server.address=" + served.json().host(), "--server.port=" + served.json().port());
+    // A JVM that is told to end says 143 by itself; these run when Spring has closed everything.
+    SpringApplication.getShutdownHandlers().add(() -> Runtime.getRuntime().halt(0));
+  }
+
+  /** Its jar does not say. */
+  private static String version() {
+    try (InputStream stream = Main.class.getResourceAsStream("/application.properties")) {
+      Properties properties = new Properties();
+      properties.load(stream);
+      return properties.getProperty("lognet.version");
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+  }
+
+  private static void settings() {
+    Jvm.line("gRPC: window of a stream (grpc.netty-server.flow-control-window)", "8 MiB", "the default is 1 MiB");
+    Jvm.line("gRPC: largest message (grpc.netty-server.max-inbound-message-size)", "64 MiB", "the default is 4 MiB");
+    Jvm.line("gRPC: handlers", "run on grpc-java's executor, and not on Netty's threads", "the default");
+    Jvm.line("JSON: HTTP versions (server.http2.enabled)", "HTTP/1.1, and HTTP/2 by prior knowledge", "Tomcat");
+    Jvm.line("JSON: bodies", "records, by the Jackson that Spring Boot brings", "the default");
+    Jvm.line("JSON: threads (server.tomcat.threads.max)", "up to 200, one for each request under way", "the default");
+    Jvm.lines();
+  }
+
+  @GRpcService
+  static class Echo extends GrpcEcho {}
+
+  @Bean
+  @GRpcGlobalInterceptor
+  ServerInterceptor times() {
+    return new TimesOfCalls();
+  }
+
+  @EventListener
+  void started(GRpcServerInitializedEvent event) {
+    grpcPort = event.getServer().getPort();
+    say();
+  }
+
+  @EventListener
+  void ready(ApplicationReadyEvent event) {
+    jsonPort = ((WebServerApplicationContext) event.getApplicationContext()).getWebServer().getPort();
+    say();
+  }
+
+  /** The starter begins when it likes. */
+  private void say() {
+    if (grpcPort != 0 && jsonPort != 0) served.listens(grpcPort, jsonPort);
+  }
+}

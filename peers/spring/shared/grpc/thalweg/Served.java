@@ -1,0 +1,72 @@
+package thalweg;
+
+import java.util.List;
+
+/** What `serve --listen ADDR --json ADDR` asks for, and the other commands of peers/README.md, which are words alone. */
+record Served(Address grpc, Address json, String variant) {
+  record Address(String host, int port) {
+    static Address of(String text) {
+      int colon = text.lastIndexOf(':');
+      String port = text.substring(colon + 1);
+      if (colon <= 0 || text.startsWith("unix") || !port.matches("[0-9]{1,5}") || Integer.parseInt(port) > 65535) {
+        refuse("`" + text + "` is no HOST:PORT");
+      }
+      return new Address(text.substring(0, colon), Integer.parseInt(port));
+    }
+  }
+
+  /** The words behind `serve`; a program with no choice of variants knows none. */
+  static Served of(List<String> words, List<String> variants) {
+    Address grpc = null;
+    Address json = null;
+    String variant = variants.isEmpty() ? null : variants.get(0);
+    for (int i = 0; i < words.size(); i += 2) {
+      if (i + 1 == words.size()) refuse("serve: `" + words.get(i) + "` stands alone");
+      String value = words.get(i + 1);
+      switch (words.get(i)) {
+        case "--listen" -> {
+          if (grpc != null) refuse("--listen: this stack has one listener for gRPC");
+          grpc = Address.of(value);
+        }
+        case "--json" -> json = Address.of(value);
+        case "--variant" -> {
+          if (!variants.contains(value)) refuse("--variant: there is no `" + value + "`, but " + variants);
+          variant = value;
+        }
+        default -> refuse("serve: `" + words.get(i) + "` is not understood");
+      }
+    }
+    if (grpc == null || json == null) refuse("serve needs --listen HOST:PORT and --json HOST:PORT");
+    return new Served(grpc, json, variant);
+  }
+
+  /** Answers `version`, `variants` and `settings`; what is neither of them nor `serve` is refused. */
+  static boolean isAsked(String[] arguments, String version, List<String> variants, Runnable settings) {
+    String command = arguments.length == 0 ? "" : arguments[0];
+    if (command.equals("serve")) return true;
+    String commands = "the commands are version, variants, settings and serve";
+    if (arguments.length != 1) refuse("not understood: `" + String.join(" ", arguments) + "`; " + commands);
+    switch (command) {
+      case "version" -> System.out.println(version + ", on Java " + System.getProperty("java.version"));
+      case "variants" -> {
+        System.out.println(("server " + String.join(" ", variants)).strip());
+        System.out.println("client\njson http1 h2");
+      }
+      case "settings" -> settings.run();
+      default -> refuse("there is no command `" + command + "`; " + commands);
+    }
+    return false;
+  }
+
+  /** Says where the servers listen, when both do. */
+  void listens(int grpcPort, int jsonPort) {
+    System.out.println("listening on " + grpc.host + ":" + grpcPort);
+    System.out.println("json on " + json.host + ":" + jsonPort);
+    System.out.flush();
+  }
+
+  private static void refuse(String why) {
+    System.err.println("error: " + why);
+    System.exit(2);
+  }
+}

@@ -1,0 +1,35 @@
+package thalweg;
+
+import io.grpc.Context;
+import io.grpc.Contexts;
+import io.grpc.ForwardingServerCall.SimpleForwardingServerCall;
+import io.grpc.Metadata;
+import io.grpc.ServerCall;
+import io.grpc.ServerCallHandler;
+import io.grpc.ServerInterceptor;
+
+/** Gives those calls by gRPC their times that ask for them; the others go on as they are. */
+final class TimesOfCalls implements ServerInterceptor {
+  private static final Metadata.Key<String> KEY = Metadata.Key.of(Times.HEADER, Metadata.ASCII_STRING_MARSHALLER);
+  private static final Context.Key<Times> ASKED = Context.key(Times.HEADER);
+
+  /** Those of the call that this thread handles; null if it asks for none. */
+  static Times asked() {
+    return ASKED.get();
+  }
+
+  @Override
+  public <Q, A> ServerCall.Listener<Q> interceptCall(
+      ServerCall<Q, A> call, Metadata headers, ServerCallHandler<Q, A> next) {
+    if (!headers.containsKey(KEY)) return next.startCall(call, headers);
+    Times times = new Times();
+    ServerCall<Q, A> timed = new SimpleForwardingServerCall<>(call) {
+      @Override
+      public void sendHeaders(Metadata sent) {
+        sent.put(KEY, times.toString());
+        super.sendHeaders(sent);
+      }
+    };
+    return Contexts.interceptCall(Context.current().withValue(ASKED, times), timed, headers, next);
+  }
+}
