@@ -22,6 +22,7 @@ mod load;
 mod outgoing;
 mod raw_body;
 mod read_chunks;
+mod request_share;
 mod send_loop;
 mod shared;
 mod slot;
@@ -48,6 +49,7 @@ pub use raw_body::RawBody;
 pub(crate) use raw_body::{GATHERED_LEN_MAX, RawReader};
 #[cfg(feature = "testing")]
 pub use read_chunks::settle_alone;
+pub use request_share::RequestShare;
 pub(crate) use send_loop::{SendLoop, SendOutcome, fit};
 pub(crate) use shared::{Connection, HowFar};
 pub(crate) use slot::{End, OnEnd, ServerCall, Slot, SlotKey, WakesOn};

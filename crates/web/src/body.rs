@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use thalweg_engine::raw::{OutgoingBody, Trailers};
-use thalweg_engine::{Code, RawBody, Status};
+use thalweg_engine::{Code, RawBody, RequestShare, Status};
 
 use crate::compression::too_large;
 use crate::http1::received_body::ReceivedBody;
@@ -102,12 +102,22 @@ impl Body {
         }
     }
 
-    /// All of it, as it comes.
+    /// What a request takes of its connection: nothing, where its body is there whole and small.
+    pub(crate) fn share(&self) -> RequestShare {
+        match &self.0 {
+            Kind::Raw(body) => body.share(),
+            Kind::Timed(body) => body.body().share(),
+            Kind::Http1(body) => body.share(),
+            Kind::Other(_) => RequestShare::default(),
+        }
+    }
+
+    /// All of it, as it comes; what is there of it is held by `share`.
     ///
     /// # Errors
     /// RESOURCE_EXHAUSTED as soon as it has more than `size_max` bytes, or says that it will have; else what keeps it
     /// from being read.
-    pub(crate) async fn gather(mut self, size_max: usize) -> Result<Bytes, Status> {
+    pub(crate) async fn gather(mut self, size_max: usize, share: &mut RequestShare) -> Result<Bytes, Status> {
         let announced = http_body::Body::size_hint(&self).lower();
         if let Some(size) = usize::try_from(announced).ok().filter(|size| *size > size_max) {
             return Err(too_large(size, size_max));
@@ -126,6 +136,7 @@ impl Body {
             if size > size_max {
                 return Err(too_large(size, size_max));
             }
+            share.hold(size);
             if first.is_empty() && all.is_empty() {
                 first = piece;
                 continue;

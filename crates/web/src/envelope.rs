@@ -123,7 +123,7 @@ impl Reader {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        match self.held.len() + self.piece.len() {
+        match self.len() {
             0 => Ok(()),
             received => {
                 Err(internal(format!("the stream ended inside a message, {received} bytes after its start")))
@@ -138,7 +138,12 @@ impl Reader {
 
     /// Whether nothing has arrived yet that was not taken.
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty() && self.piece.is_empty()
+        self.len() == 0
+    }
+
+    /// How much has arrived that was not taken, in bytes.
+    pub fn len(&self) -> usize {
+        self.held.len() + self.piece.len()
     }
 
     fn try_take(&mut self) -> Result<Option<Part>, Status> {

@@ -18,7 +18,7 @@ pub(crate) enum Asked {
 impl State {
     /// Another protocol has it from here on. `drains`: it is to end with what is under way.
     pub(crate) fn give_away(&mut self, drains: bool) {
-        self.foreign = Some(Foreign { requests: 0, drains });
+        self.foreign = Some(Foreign { drains, ..Foreign::default() });
     }
 
     /// Whether another protocol has it.

@@ -11,6 +11,7 @@ use http::HeaderMap;
 use http_body::{Frame, SizeHint};
 
 use super::inbox::Cut;
+use super::request_share::RequestShare;
 use super::shared::Connection;
 use super::slot::{End, SlotKey};
 use super::unlocked::{NeedsClone, Sleeper, look};
@@ -44,6 +45,8 @@ enum Kind {
     #[default]
     Empty,
     Whole(Bytes, Trailers),
+    /// A request that is there whole, and takes long to decode.
+    Long(Bytes, Box<(Arc<Connection>, SlotKey)>),
     Reader(Box<RawReader>),
 }
 
@@ -51,6 +54,22 @@ impl RawBody {
     /// One that is there whole.
     pub fn whole(bytes: Bytes, trailers: Trailers) -> Self {
         Self(Kind::Whole(bytes, trailers))
+    }
+
+    /// Server: a request that is there whole, of which all bytes count for its connection, and that takes long to
+    /// decode.
+    pub(crate) fn long(bytes: Bytes, connection: &Arc<Connection>, key: SlotKey) -> Self {
+        Self(Kind::Long(bytes, Box::new((Arc::clone(connection), key))))
+    }
+
+    /// What a request takes of its connection while its body is gathered and decoded: nothing where it is there whole
+    /// and takes no time.
+    pub fn share(&self) -> RequestShare {
+        match &self.0 {
+            Kind::Empty | Kind::Whole(..) => RequestShare::default(),
+            Kind::Long(bytes, of) => RequestShare::of_call(&of.0, of.1, bytes.len()),
+            Kind::Reader(reader) => RequestShare::of_call(&reader.connection, reader.key, 0),
+        }
     }
 
     pub(crate) fn reader(reader: Box<RawReader>) -> Self {
@@ -62,6 +81,7 @@ impl RawBody {
         match std::mem::take(&mut self.0) {
             Kind::Empty => Some((Bytes::new(), Trailers::None)),
             Kind::Whole(bytes, trailers) => Some((bytes, trailers)),
+            Kind::Long(bytes, _) => Some((bytes, Trailers::None)),
             reader @ Kind::Reader(_) => {
                 self.0 = reader;
                 None
@@ -88,6 +108,11 @@ impl http_body::Body for RawBody {
                 self.0 = Kind::Empty;
                 Poll::Ready(trailers.map(|fields| Ok(Frame::trailers(fields))))
             }
+            Kind::Long(bytes, _) => {
+                let bytes = std::mem::take(bytes);
+                self.0 = Kind::Empty;
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
             Kind::Reader(reader) => reader.poll_frame(cx),
         }
     }
@@ -96,6 +121,7 @@ impl http_body::Body for RawBody {
         match &self.0 {
             Kind::Empty => true,
             Kind::Whole(bytes, trailers) => bytes.is_empty() && matches!(trailers, Trailers::None),
+            Kind::Long(bytes, _) => bytes.is_empty(),
             Kind::Reader(reader) => reader.is_finished && reader.trailers.is_none(),
         }
     }
@@ -103,7 +129,7 @@ impl http_body::Body for RawBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Empty => SizeHint::with_exact(0),
-            Kind::Whole(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Kind::Whole(bytes, _) | Kind::Long(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Reader(_) => SizeHint::default(),
         }
     }
@@ -113,7 +139,7 @@ impl fmt::Debug for RawBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Empty => f.write_str("RawBody(empty)"),
-            Kind::Whole(bytes, _) => write!(f, "RawBody({} bytes)", bytes.len()),
+            Kind::Whole(bytes, _) | Kind::Long(bytes, _) => write!(f, "RawBody({} bytes)", bytes.len()),
             Kind::Reader(_) => f.write_str("RawBody(it comes)"),
         }
     }

@@ -98,6 +98,11 @@ impl ServerCall {
     pub(crate) fn hold(&mut self, len: usize) {
         self.held = self.held.saturating_add(u32::try_from(len).unwrap_or(u32::MAX));
     }
+
+    /// So many bytes of it are gone.
+    pub(crate) fn release(&mut self, len: usize) {
+        self.held = self.held.saturating_sub(u32::try_from(len).unwrap_or(u32::MAX));
+    }
 }
 
 /// How the peer's half of a stream ended.

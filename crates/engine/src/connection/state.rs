@@ -78,6 +78,8 @@ pub(crate) struct Foreign {
     /// Requests whose answers have not gone out.
     pub(super) requests: usize,
     pub(super) drains: bool,
+    /// What they take, in bytes.
+    pub(super) held: usize,
 }
 
 /// What went wrong of all that a connection has carried.

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::dispatch::{Handler, HandlerKind, ServerMethod};
 use super::raw::RawHandler;
-use crate::connection::{AskedOf, Connection, ForeignRequest};
+use crate::connection::{AskedOf, Connection, ForeignRequest, RequestShare};
 use crate::connection_info::ConnectionInfo;
 use crate::grpc::content_type;
 use crate::options::ServiceOptions;
@@ -63,6 +63,11 @@ impl Http1Requests {
     /// One is under way until what this returns is dropped.
     pub fn begin(&self) -> Http1Request {
         Http1Request { _counted: ForeignRequest::begin(&self.0) }
+    }
+
+    /// What a request takes of the connection while its body is gathered and decoded.
+    pub fn share(&self) -> RequestShare {
+        RequestShare::of_foreign(&self.0)
     }
 }
 

@@ -465,7 +465,8 @@ fn route_as_it_is(
 ) -> Result<Route, Status> {
     let metadata = metadata::receive_as_they_are(head.iter())?;
     let gathers = raw::is_grpc(&metadata);
-    let is_compressed = metadata.contains_key(http::header::CONTENT_ENCODING);
+    let is_compressed =
+        COMPRESSION_FIELDS.iter().any(|name| metadata.get(*name).is_some_and(|it| it != "identity"));
     let received = RequestHead::new(metadata, None, info.cloned());
     let metadata_len = if head.size() > HEAD_KEPT_MAX { received.metadata_len() } else { 0 };
     let verb = http::Method::from_bytes(head.method().unwrap_or_default());
@@ -485,6 +486,9 @@ fn route_as_it_is(
         as_it_is: Some(Box::new(HeadAsItIs { verb, uri, gathers, is_compressed, read })),
     })
 }
+
+/// What says that a body, or messages in it, are compressed.
+const COMPRESSION_FIELDS: [&str; 3] = ["content-encoding", "grpc-encoding", "connect-content-encoding"];
 
 /// Scheme, authority, path and query, as far as they are there.
 fn uri(head: &thalweg_http2::Head) -> Result<http::Uri, http::Error> {

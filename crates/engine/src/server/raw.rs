@@ -94,13 +94,13 @@ impl<H: RawHandler> Runner<H> {
     fn attempt(
         &self,
         route: &Route,
-        body: Bytes,
+        body: RawBody,
         place: &mut Running<H>,
         clock: &mut Instant,
         takes_long: bool,
         answer: &mut Option<RawAnswer>,
     ) -> Result<Polled<H::Body>, Status> {
-        place.set(self.start(route, RawBody::whole(body, Trailers::None)));
+        place.set(self.start(route, body));
         let cost = Self::cost(route);
         if takes_long || !cost.is_quick() {
             return Ok(Polled::Running);
@@ -119,21 +119,23 @@ impl<H: RawHandler> Runner<H> {
         polled
     }
 
-    /// Runs what is not ready.
+    /// Runs what is not ready. `noted`: the request was there and is quick to decode, so that the time that this takes
+    /// is the handler's.
     fn spawn(
         connection: &Arc<Connection>,
-        route: &Arc<Route>,
+        noted: Option<&Arc<Route>>,
         reply: Reply,
         request_len: usize,
         mut running: Running<H>,
     ) {
-        let (shared, route) = (Arc::clone(connection), Arc::clone(route));
+        let (shared, noted) = (Arc::clone(connection), noted.cloned());
         let call = async move {
             let response = poll_fn(|cx| {
                 let Some(future) = running.as_mut().as_pin_mut() else { return Poll::Pending };
+                let Some(route) = &noted else { return future.poll(cx) };
                 let mut clock = Instant::now();
                 let polled = future.poll(cx);
-                Self::cost(&route).note(&mut clock);
+                Self::cost(route).note(&mut clock);
                 polled
             })
             .await;
@@ -238,6 +240,10 @@ impl<H: RawHandler> RunUnary for Runner<H> {
         while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
             let (takes_long, request_len) = (takes_long(&route, &body, batch.buffer), body.len());
             let body = Bytes::from(body.into_owned(batch.buffer));
+            let body = match takes_long {
+                true => RawBody::long(body, batch.connection, reply.key),
+                false => RawBody::whole(body, Trailers::None),
+            };
             let mut answer = None;
             let attempt =
                 || self.attempt(&route, body, &mut place, &mut batch.clock, takes_long, &mut answer);
@@ -260,7 +266,8 @@ impl<H: RawHandler> RunUnary for Runner<H> {
                 }
                 Ok(Ok(Polled::Running)) => {
                     let running = std::mem::replace(&mut place, no_future());
-                    Self::spawn(batch.connection, &route, reply, request_len, running);
+                    let noted = (!takes_long).then_some(&route);
+                    Self::spawn(batch.connection, noted, reply, request_len, running);
                 }
                 Ok(Err(status)) => reset(batch.connection, &reply, &status),
                 Err(_) => {
@@ -292,7 +299,7 @@ impl<H: RawHandler> RunRaw for Runner<H> {
         if let Ok(future) = catch_unwind(AssertUnwindSafe(|| self.start(route, body))) {
             let mut running: Running<H> = no_future();
             running.set(future);
-            Self::spawn(connection, route, reply, 0, running);
+            Self::spawn(connection, None, reply, 0, running);
         } else {
             let mut state = connection.lock();
             respond::send_status(&mut state, &reply, &Status::panicked());

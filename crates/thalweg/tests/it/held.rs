@@ -16,13 +16,13 @@ use tokio::time::Instant;
 
 const MEBIBYTE: usize = 1 << 20;
 
-async fn client_of(server: ServerBuilder) -> Peer {
+pub(crate) async fn client_of(server: ServerBuilder) -> Peer {
     let (near, far) = duplex(64 * 1024);
     tokio::spawn(server.serve_connection(far));
     Peer::client(near).await
 }
 
-fn streams() -> impl Iterator<Item = u32> {
+pub(crate) fn streams() -> impl Iterator<Item = u32> {
     (1..).step_by(2)
 }
 
@@ -346,7 +346,7 @@ async fn metadata_counts_for_all_connections_together() {
 }
 
 /// Has its requests as long as its calls go on, which do not end.
-struct Keeping;
+pub(crate) struct Keeping;
 
 impl Keeping {
     async fn keep(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {

@@ -40,5 +40,6 @@ mod traces;
 mod upkeep;
 mod users_code;
 mod web;
+mod web_held;
 mod web_times;
 mod web_tls;

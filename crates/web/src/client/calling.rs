@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_core::Stream;
 use http::{HeaderMap, Request, StatusCode};
-use thalweg_engine::{CallOptions, Method, Status, request_timeout};
+use thalweg_engine::{CallOptions, Method, RequestShare, Status, request_timeout};
 use tokio::time::Instant;
 
 use super::answers::{Answers, Reader};
@@ -101,14 +101,14 @@ impl<'a> Calling<'a> {
             UnaryAnswer::read(head.status, &head.headers, body, self.codec, accepts, size_max)
         };
         let answer = if head.status == StatusCode::OK {
-            match body.gather(size_max).await {
+            match body.gather(size_max, &mut RequestShare::default()).await {
                 Ok(body) => read(body)?,
                 // What is no answer is that, however long it is.
                 Err(status) => return Err(read(Bytes::new()).err().unwrap_or(status)),
             }
         } else {
             // A page that is no error of Connect's has said all with its head.
-            read(body.gather(ENDING_SIZE_MAX).await.unwrap_or_default())?
+            read(body.gather(ENDING_SIZE_MAX, &mut RequestShare::default()).await.unwrap_or_default())?
         };
         let UnaryAnswer { metadata, trailers, message } = answer;
         Ok(Reply { metadata, message, trailers })

@@ -49,6 +49,11 @@ impl RequestReader {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// How much has arrived that was not taken, in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 /// What an answer brings.

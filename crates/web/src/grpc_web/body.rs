@@ -53,6 +53,10 @@ impl Body {
         self.decoder.as_ref().is_none_or(Decoder::is_empty) && self.reader.is_empty()
     }
 
+    fn len(&self) -> usize {
+        self.reader.len()
+    }
+
     pub(super) fn has_ended(&self) -> bool {
         self.reader.has_ended()
     }
@@ -93,5 +97,10 @@ impl RequestReader {
     /// Whether nothing has arrived yet that was not taken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// How much has arrived that was not taken, in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 }

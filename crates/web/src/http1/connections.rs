@@ -43,7 +43,7 @@ impl Http1 for Connections {
                 }
                 service.call_after(request, &last)
             };
-            serve_counted(Rewound::new(first, io), answer, &limits, stop, || requests.begin()).await;
+            serve_counted(Rewound::new(first, io), answer, &limits, stop, Some(requests)).await;
         })
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use thalweg_engine::RequestShare;
+use thalweg_engine::server::{Http1Request, Http1Requests};
 use tokio::time::Instant;
 
 use super::framing::{Part, Place};
@@ -10,7 +12,11 @@ use crate::timed::Waiting;
 
 /// What the byte stream, the requests and the answers of a connection tell of it. Clones are of the same connection.
 #[derive(Clone, Debug)]
-pub(super) struct Progress(Arc<Mutex<State>>);
+pub(super) struct Progress {
+    state: Arc<Mutex<State>>,
+    /// Where the server counts requests, and what they take.
+    requests: Option<Http1Requests>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -57,8 +63,8 @@ pub(super) enum Due {
 }
 
 impl Progress {
-    pub(super) fn new(now: Instant) -> Self {
-        Self(Arc::new(Mutex::new(State {
+    pub(super) fn new(now: Instant, requests: Option<Http1Requests>) -> Self {
+        let state = State {
             place: Place { part: Part::Between, message: 0, chunk: 0 },
             head_since: now,
             body: Waiting::default(),
@@ -69,7 +75,18 @@ impl Progress {
             free_since: now,
             blocked_since: None,
             ending: None,
-        })))
+        };
+        Self { state: Arc::new(Mutex::new(state)), requests }
+    }
+
+    /// A request is under way until what this returns is dropped.
+    pub(super) fn counted(&self) -> Option<Http1Request> {
+        self.requests.as_ref().map(Http1Requests::begin)
+    }
+
+    /// What the request under way takes of the connection.
+    pub(super) fn share(&self) -> RequestShare {
+        self.requests.as_ref().map(Http1Requests::share).unwrap_or_default()
     }
 
     /// `len` bytes have come, and end at `place`.
@@ -172,7 +189,7 @@ impl Progress {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
-use thalweg_engine::{Code, Status};
+use thalweg_engine::{Code, RequestShare, Status};
 
 use super::progress::{Ending, Progress};
 
@@ -24,6 +24,13 @@ impl ReceivedBody {
     /// See [`Body::awaits`](crate::body::Body): pauses between chunks are part of that time.
     pub(crate) fn awaits(&self, part: Option<u64>) {
         self.progress.awaits(self.number, part);
+    }
+}
+
+impl ReceivedBody {
+    /// See [`Body::share`](crate::body::Body).
+    pub(crate) fn share(&self) -> RequestShare {
+        self.progress.share()
     }
 }
 

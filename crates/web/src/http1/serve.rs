@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use hyper_util::rt::TokioIo;
+use thalweg_engine::server::Http1Requests;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
@@ -33,26 +34,25 @@ where
     S: Fn(Request<Body>) -> F,
     F: Future<Output = Response<Body>>,
 {
-    serve_counted(io, service, limits, stop, || ()).await;
+    serve_counted(io, service, limits, stop, None).await;
 }
 
-/// The same: what `count` returns is dropped when a request is answered, to its body's end.
-pub(super) async fn serve_counted<IO, S, F, C>(
+/// The same: `requests` is told of each that is under way, until it is answered to its body's end.
+pub(super) async fn serve_counted<IO, S, F>(
     io: IO,
     service: S,
     limits: &Http1Limits,
     stop: impl Future<Output = ()>,
-    count: impl Fn() -> C,
+    requests: Option<Http1Requests>,
 ) where
     IO: AsyncRead + AsyncWrite + Unpin,
     S: Fn(Request<Body>) -> F,
     F: Future<Output = Response<Body>>,
-    C: Unpin + 'static,
 {
-    let progress = Progress::new(Instant::now());
+    let progress = Progress::new(Instant::now(), requests);
     let service = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| {
         let (number, answering) = progress.answering();
-        let under_way = (count(), answering);
+        let under_way = (progress.counted(), answering);
         let method = request.method().clone();
         let checked = request::checked(request, number, &progress).map(&service);
         let progress = &progress;

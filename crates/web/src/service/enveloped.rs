@@ -38,8 +38,9 @@ async fn unary<E: Envelopes, P: Protocol>(
     protocol: &P,
 ) -> Result<Response<Body>, Status> {
     let deadline = Deadline::after(head.timeout);
-    let message = deadline.hold(Requests::new(body, envelopes, call.clone()).only()).await?;
+    let (message, share) = deadline.hold(Requests::new(body, envelopes, call.clone()).only()).await?;
     let answer = call.unary(&RequestHead { timeout: deadline.left(), ..head }, message).await?;
+    drop(share);
     let response = protocol.head(&answer.metadata)?;
     let message = call.write(answer.message)?;
     let mut out = Vec::new();

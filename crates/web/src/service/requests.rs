@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body as _;
-use thalweg_engine::{Status, wire};
+use thalweg_engine::{RequestShare, Status, wire};
 
 use super::call::Call;
 use crate::body::Body;
@@ -26,15 +26,21 @@ pub(super) trait Envelopes: Send + Unpin + 'static {
 
     /// Whether nothing of the next message has arrived.
     fn is_empty(&self) -> bool;
+
+    /// How much has arrived of messages that were not taken, in bytes.
+    fn len(&self) -> usize;
 }
 
 /// A body and what takes it apart: a stream of messages as wire bytes. An error is the last that it gives.
 pub(super) struct Requests<E> {
     body: Body,
+    share: RequestShare,
     envelopes: E,
     call: Call,
     /// Messages that were given.
     count: u64,
+    /// Bytes of the message that waits for the end of the body.
+    waiting_len: usize,
     /// There is no use in a part of what is missing, whatever is there.
     is_whole: bool,
     /// The body has ended.
@@ -44,25 +50,47 @@ pub(super) struct Requests<E> {
 
 impl<E: Envelopes> Requests<E> {
     pub(super) fn new(body: Body, envelopes: E, call: Call) -> Self {
-        Self { body, envelopes, call, count: 0, is_whole: false, is_over: false, has_failed: false }
+        let share = body.share();
+        Self {
+            body,
+            share,
+            envelopes,
+            call,
+            count: 0,
+            waiting_len: 0,
+            is_whole: false,
+            is_over: false,
+            has_failed: false,
+        }
     }
 
-    /// The one message that there should be.
+    /// The one message that there should be, and what it takes.
     ///
     /// # Errors
     /// UNIMPLEMENTED, if there is none, or more than one.
-    pub(super) async fn only(mut self) -> Result<Bytes, Status> {
+    pub(super) async fn only(mut self) -> Result<(Bytes, RequestShare), Status> {
         self.is_whole = true;
         let message = poll_fn(|cx| self.poll(cx)).await?.ok_or_else(wire::no_message)?;
+        self.waiting_len = message.len();
+        self.hold();
         match poll_fn(|cx| self.poll(cx)).await? {
-            None => Ok(message),
+            None => Ok((message, self.share)),
             Some(_) => Err(wire::more_than_one_message()),
         }
     }
 
+    /// Tells what there is of messages.
+    fn hold(&mut self) {
+        self.share.hold(self.waiting_len + self.envelopes.len());
+    }
+
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Status>> {
         loop {
+            // It may be compressed.
+            ready!(self.share.poll_turn(cx));
             if let Some(message) = self.envelopes.take()? {
+                self.share.decoded(message.len());
+                self.hold();
                 self.count += u64::from(!self.is_whole);
                 return Poll::Ready(self.call.read(message).map(Some));
             }
@@ -79,6 +107,7 @@ impl<E: Envelopes> Requests<E> {
             // Trailers of a request say nothing.
             if let Ok(piece) = frame?.into_data() {
                 self.envelopes.push(piece);
+                self.hold();
             }
         }
     }
@@ -114,6 +143,10 @@ impl Envelopes for connect::RequestReader {
     fn is_empty(&self) -> bool {
         self.is_empty()
     }
+
+    fn len(&self) -> usize {
+        self.len()
+    }
 }
 
 impl Envelopes for grpc_web::RequestReader {
@@ -131,6 +164,10 @@ impl Envelopes for grpc_web::RequestReader {
 
     fn is_empty(&self) -> bool {
         self.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.len()
     }
 }
 
@@ -150,5 +187,9 @@ impl Envelopes for envelope::Reader {
 
     fn is_empty(&self) -> bool {
         self.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.len()
     }
 }

@@ -31,16 +31,18 @@ impl ResponseFuture {
         Self { answer: Answer::Ready(Box::new(answer.map(Into::into))), added: None }
     }
 
-    /// One that comes of a future.
     /// That of a call whose message is in `body`.
     pub(super) fn unary(form: &Arc<dyn Form>, mut body: Body) -> Self {
-        let form = Arc::clone(form);
-        match body.take_whole() {
-            Some((whole, _)) => Self { answer: Answer::Unary(Unary::new(form, whole)), added: None },
-            None => Self::of(unary::gather(form, body)),
+        let (form, share) = (Arc::clone(form), body.share());
+        if !share.is_some()
+            && let Some((whole, _)) = body.take_whole()
+        {
+            return Self { answer: Answer::Unary(Unary::new(form, whole)), added: None };
         }
+        Self::of(unary::gather(form, body, share))
     }
 
+    /// One that comes of a future.
     pub(crate) fn of(answer: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
         Self { answer: Answer::Running(Box::pin(answer)), added: None }
     }

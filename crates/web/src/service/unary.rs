@@ -1,5 +1,6 @@
 //! Unary calls that are not gRPC: [`Form`].
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -7,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Response;
 use thalweg_engine::server::{HandlerCost, LocalAnswer, LocalUnary};
-use thalweg_engine::{RequestHead, Status};
+use thalweg_engine::{RequestHead, RequestShare, Status};
 
 use super::deadline::Deadline;
 use crate::body::Body;
@@ -76,16 +77,31 @@ impl Future for Unary {
     }
 }
 
-/// The call whose message is to come.
-pub(super) async fn gather(form: Arc<dyn Form>, body: Body) -> Response<Body> {
+/// The call whose message is to come, or takes long to read.
+pub(super) async fn gather(form: Arc<dyn Form>, body: Body, mut share: RequestShare) -> Response<Body> {
     let deadline = Deadline::after(form.asked().timeout);
-    let message = match deadline.hold(body.gather(form.size_max())).await {
-        Ok(whole) => match form.read(whole) {
-            Ok(message) => message,
-            Err(answer) => return answer,
-        },
+    let whole = async {
+        let whole = body.gather(form.size_max(), &mut share).await?;
+        poll_fn(|cx| share.poll_turn(cx)).await;
+        Ok(whole)
+    };
+    let read = match deadline.hold(whole).await {
+        Ok(whole) => {
+            let len = whole.len();
+            form.read(whole).inspect(|message| share.decoded(len.max(message.len())))
+        }
         Err(status) => return form.failure(status),
     };
+    let message = match read {
+        Ok(message) => message,
+        Err(answer) => {
+            // Nobody says after how many bytes.
+            share.decoded(form.size_max());
+            return answer;
+        }
+    };
+    // The handler has it as long as the call goes on.
+    share.hold(message.len());
     let call = match deadline.left() {
         None => form.call(form.asked(), message),
         left => form.call(&RequestHead { timeout: left, ..form.asked().clone() }, message),

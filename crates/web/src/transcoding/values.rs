@@ -125,7 +125,12 @@ impl Values {
 
     /// Whether nothing has arrived of a value that was not taken.
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty() && self.piece.is_empty()
+        self.len() == 0
+    }
+
+    /// How much has arrived of values that were not taken, in bytes.
+    pub fn len(&self) -> usize {
+        self.held.len() + self.piece.len()
     }
 
     /// The body has ended: the last value, of which only that can say that it is whole. What has no end of its own is

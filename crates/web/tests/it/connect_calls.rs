@@ -3,6 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -114,6 +116,21 @@ async fn gets_are_for_methods_without_side_effects() {
     assert_eq!((answer.status, answer.headers["allow"].to_str().unwrap()), (405, "GET, POST"));
     let answer = get("/echo.Echo/Look?connect=v2&encoding=json&message=%7B%7D").await;
     assert_eq!(answer.status, 400);
+}
+
+/// A head that was sent before costs a client some bytes: what it decompresses to has a bound of its own.
+#[tokio::test]
+async fn gets_become_no_large_messages() {
+    let check = async |len: usize, expected: u16| {
+        let mut compressed = Vec::new();
+        Encoding::Gzip.compress(&order(&"a".repeat(len), 0), &mut compressed);
+        let message = URL_SAFE_NO_PAD.encode(compressed);
+        let target = format!("/echo.Echo/Look?encoding=proto&base64=1&compression=gzip&message={message}");
+        let answer = ask(&service(), request(&format!("GET {target}"), Body::empty())).await;
+        assert_eq!(answer.status, expected, "{len}: {}", answer.text());
+    };
+    check(60_000, 200).await;
+    check(70_000, 429).await;
 }
 
 #[tokio::test]

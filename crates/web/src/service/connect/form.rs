@@ -20,10 +20,21 @@ pub(super) struct ConnectForm {
     pub(super) asked: RequestHead,
 }
 
+/// What the message of a GET may become when it is decompressed, in bytes. HPACK has a head that was sent before in a
+/// handful of bytes: each of them could cost what a message of megabytes does.
+const GET_SIZE_MAX: usize = 64 << 10;
+
 impl ConnectForm {
     fn message(&self, body: Bytes) -> Result<Bytes, Status> {
-        let sent = self.message.clone().unwrap_or(body);
-        self.answer.call.read(decompress(self.encoding, sent, self.size_max())?)
+        let size_max = self.size_max();
+        let sent = match &self.message {
+            Some(sent) if self.encoding.compresses() => {
+                decompress(self.encoding, sent.clone(), size_max.min(GET_SIZE_MAX))?
+            }
+            Some(sent) => decompress(self.encoding, sent.clone(), size_max)?,
+            None => decompress(self.encoding, body, size_max)?,
+        };
+        self.answer.call.read(sent)
     }
 }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body as _;
-use thalweg_engine::{BodyDecoder, Status};
+use thalweg_engine::{BodyDecoder, RequestShare, Status};
 
 use super::call::Call;
 use super::failure::Failure;
@@ -19,6 +19,7 @@ use crate::transcoding::{Content, Values};
 /// A stream of messages as wire bytes. An error is the last that it gives.
 pub(super) struct Requests {
     body: Body,
+    share: RequestShare,
     /// What the body is compressed with, all of it.
     decoder: Option<BodyDecoder>,
     /// Bytes that it has become since the last message.
@@ -59,6 +60,7 @@ impl Requests {
         let encoding = call.head().encoding;
         let decoder = encoding.compresses().then(|| BodyDecoder::new(encoding));
         Requests {
+            share: body.share(),
             body,
             decoder,
             decoded: 0,
@@ -78,8 +80,11 @@ impl Requests {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Failure>> {
         loop {
+            ready!(self.share.poll_turn(cx));
             if let Some(data) = self.pieces.take(false, self.count)? {
                 self.decoded = 0;
+                self.share.decoded(data.len());
+                self.share.hold(self.pieces.len());
                 return Poll::Ready(self.wire(data).map(Some));
             }
             if self.decode()? {
@@ -106,6 +111,7 @@ impl Requests {
                 Some(decoder) => decoder.push(piece),
                 None => self.pieces.push(piece),
             }
+            self.share.hold(self.pieces.len());
         }
     }
 
@@ -116,11 +122,13 @@ impl Requests {
         let Some(piece) = piece else { return Ok(false) };
         // Spaces, too, can be without end.
         self.decoded += piece.len();
+        self.share.decoded(piece.len());
         let size_max = self.call.size_max();
         if self.decoded > size_max.saturating_add(DECODED_LEN) {
             return Err(Failure::unreadable(too_large(self.decoded, size_max)));
         }
         self.pieces.push(piece);
+        self.share.hold(self.pieces.len());
         Ok(true)
     }
 
@@ -166,6 +174,14 @@ impl Pieces {
     /// Whether some of a message is there, and the rest is not. What is raw is a message as it comes.
     fn has_begun(&self) -> bool {
         matches!(self, Pieces::Values(values) if !values.is_empty())
+    }
+
+    /// How much has arrived of messages that were not taken, in bytes.
+    fn len(&self) -> usize {
+        match self {
+            Pieces::Values(values) => values.len(),
+            Pieces::Raw(held, _) => held.len(),
+        }
     }
 
     /// What is the next message, of which `count` were taken, if it is there.

@@ -1,5 +1,6 @@
 //! What becomes of a request: the method is called, and its answer begins.
 
+use std::future::poll_fn;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -45,8 +46,15 @@ impl Call {
             });
         }
         let deadline = Deadline::after(asked.timeout);
-        let sent = deadline.hold(body.gather(self.size_max())).await.map_err(Failure::unreadable)?;
+        let mut share = body.share();
+        let whole = async {
+            let sent = body.gather(self.size_max(), &mut share).await?;
+            poll_fn(|cx| share.poll_turn(cx)).await;
+            Ok(sent)
+        };
+        let sent = deadline.hold(whole).await.map_err(Failure::unreadable)?;
         let message = self.message(sent)?;
+        share.decoded(message.len());
         let asked = RequestHead { timeout: deadline.left(), ..asked };
         let stream = self.stream(asked, One::of(message));
         self.answer_of(stream).await

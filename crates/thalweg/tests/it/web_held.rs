@@ -1,0 +1,182 @@
+//! What requests that are not gRPC have a server hold: it counts for `max_memory`, however they come.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use http::Version;
+use thalweg::http2::ErrorCode;
+use thalweg::http2::frame::Kind;
+use thalweg::server::{Methods, Service};
+use thalweg::web::Web;
+use thalweg::{Encoding, Raw, Request, Response, Server, ServiceOptions, Status};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+use tokio::time::timeout;
+
+use crate::held::{Keeping, client_of, streams};
+use crate::support::peer::{compressed_envelope, envelope};
+
+const MEBIBYTE: usize = 1 << 20;
+/// Longer than the server takes to look at its connections.
+const LOOKED: Duration = Duration::from_secs(4);
+
+/// Requests to a handler that never answers, on one connection.
+struct Asked<'a> {
+    content_type: &'a str,
+    /// What says that it is compressed.
+    encoding: Option<&'a str>,
+    body: &'a [u8],
+    /// Their bodies end.
+    ends: bool,
+}
+
+impl Asked<'_> {
+    /// Whether the connection is ended when so many of them are under way.
+    async fn is_ended(&self, version: Version, calls: usize) -> bool {
+        let server = Server::builder().add_service(Keeping).web(Web::new()).max_memory(2 * MEBIBYTE);
+        if version == Version::HTTP_11 {
+            assert_eq!(calls, 1, "one goes after the other");
+            return self.is_http1_ended(server).await;
+        }
+        let mut peer = client_of(server).await;
+        let mut fields = vec![(":method", "POST"), (":scheme", "http"), (":path", "/test.Keeping/One")];
+        fields.extend([(":authority", "a"), ("content-type", self.content_type)]);
+        fields.extend(self.encoding.map(|name| (name, "gzip")));
+        for stream in streams().take(calls) {
+            peer.headers(stream, false, &fields).send().await;
+            for part in self.body.chunks(16_000) {
+                peer.data(stream, false, part).send().await;
+            }
+            if self.ends {
+                peer.data(stream, true, b"").send().await;
+            }
+        }
+        let goaway = timeout(LOOKED, peer.next_of(Kind::GoAway)).await;
+        assert!(goaway.as_ref().map_or(true, |goaway| goaway.code() == ErrorCode::EnhanceYourCalm));
+        goaway.is_ok()
+    }
+
+    async fn is_http1_ended(&self, server: thalweg::server::ServerBuilder) -> bool {
+        let (mut near, far) = duplex(64 * 1024);
+        tokio::spawn(server.serve_connection(far));
+        let encoding = self.encoding.map(|name| format!("{name}: gzip\r\n")).unwrap_or_default();
+        let len = self.body.len() + usize::from(!self.ends);
+        let head = format!(
+            "POST /test.Keeping/One HTTP/1.1\r\nhost: a\r\ncontent-type: {}\r\n{encoding}content-length: {len}\r\n\r\n",
+            self.content_type
+        );
+        near.write_all(&[head.as_bytes(), self.body].concat()).await.expect("it is open");
+        timeout(LOOKED, near.read(&mut [0; 1])).await.is_ok_and(|read| matches!(read, Ok(0)))
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut compressed = Vec::new();
+    Encoding::Gzip.compress(bytes, &mut compressed);
+    compressed
+}
+
+/// So many requests are too much, and a quarter of them is not.
+async fn check(asked: Asked<'_>, calls: usize) {
+    let Asked { content_type, encoding, body, ends } = asked;
+    let told = format!("{content_type} {encoding:?}, {} bytes, {ends}", body.len());
+    assert!(asked.is_ended(Version::HTTP_2, calls).await, "{calls} of {told}");
+    assert!(!asked.is_ended(Version::HTTP_2, calls / 4).await, "{} of {told}", calls / 4);
+}
+
+const CONNECT: &str = "application/proto";
+const GRPC_WEB: &str = "application/grpc-web+proto";
+
+#[tokio::test(start_paused = true)]
+async fn bodies_count_while_they_come() {
+    let bytes = vec![0; 100_000];
+    check(Asked { content_type: CONNECT, encoding: None, body: &bytes, ends: false }, 40).await;
+    let begun = envelope(&vec![0; 200_000]);
+    let begun = &begun[..100_000];
+    check(Asked { content_type: GRPC_WEB, encoding: None, body: begun, ends: false }, 40).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_count_as_long_as_handlers_have_them() {
+    let bytes = vec![0; 100_000];
+    check(Asked { content_type: CONNECT, encoding: None, body: &bytes, ends: true }, 40).await;
+    let compressed = gzip(&bytes);
+    let encoding = Some("content-encoding");
+    check(Asked { content_type: CONNECT, encoding, body: &compressed, ends: true }, 40).await;
+    let whole = envelope(&bytes);
+    check(Asked { content_type: GRPC_WEB, encoding: None, body: &whole, ends: true }, 40).await;
+    let compressed = compressed_envelope(&bytes);
+    let encoding = Some("grpc-encoding");
+    check(Asked { content_type: GRPC_WEB, encoding, body: &compressed, ends: true }, 40).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn they_count_over_http1_too() {
+    let check = async |asked: Asked<'_>, expected: bool| {
+        let told = format!("{} {:?}, {} bytes", asked.content_type, asked.encoding, asked.body.len());
+        assert_eq!(asked.is_ended(Version::HTTP_11, 1).await, expected, "{told}");
+    };
+    for ends in [true, false] {
+        for (len, is_ended) in [(3_000_000, true), (500_000, false)] {
+            let bytes = vec![0; len];
+            check(Asked { content_type: CONNECT, encoding: None, body: &bytes, ends }, is_ended).await;
+            let whole = envelope(&bytes);
+            check(Asked { content_type: GRPC_WEB, encoding: None, body: &whole, ends }, is_ended).await;
+        }
+    }
+    let compressed = gzip(&vec![0; 3_000_000]);
+    let encoding = Some("content-encoding");
+    check(Asked { content_type: CONNECT, encoding, body: &compressed, ends: true }, true).await;
+}
+
+/// Counts its calls.
+#[derive(Default)]
+struct Counting(AtomicUsize);
+
+impl Counting {
+    async fn count(self: Arc<Self>, request: Request<Raw>) -> Result<Response<Raw>, Status> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(Response::new(request.into_inner()))
+    }
+}
+
+struct Counted(Arc<Counting>);
+
+impl Service for Counted {
+    const NAME: &'static str = "test.Counted";
+
+    fn register(self, methods: &mut Methods<'_>) {
+        methods.unary("One", &self.0, &ServiceOptions::default(), Counting::count);
+    }
+}
+
+/// Small bodies that become large ones are decompressed one after the other, and others have their turn in between.
+#[tokio::test(start_paused = true)]
+async fn others_have_their_turn_between_compressed_bodies() {
+    let mebibyte = vec![0; MEBIBYTE];
+    let (body, message) = (gzip(&mebibyte), compressed_envelope(&mebibyte));
+    for (content_type, encoding, body) in
+        [(CONNECT, "content-encoding", &body), (GRPC_WEB, "grpc-encoding", &message)]
+    {
+        let counting = Arc::new(Counting::default());
+        let server = Server::builder().add_service(Counted(Arc::clone(&counting))).web(Web::new());
+        let (near, far) = duplex(MEBIBYTE);
+        tokio::spawn(server.serve_connection(far));
+        let mut peer = crate::support::peer::Peer::client(near).await;
+        let fields = [(":method", "POST"), (":scheme", "http"), (":path", "/test.Counted/One")];
+        let fields =
+            [&fields[..], &[(":authority", "a"), ("content-type", content_type), (encoding, "gzip")]]
+                .concat();
+        for stream in streams().take(40) {
+            peer.headers(stream, false, &fields).data(stream, true, body);
+        }
+        peer.send().await;
+        let mut rows = Vec::new();
+        while counting.0.load(Ordering::SeqCst) < 40 {
+            let before = counting.0.load(Ordering::SeqCst);
+            tokio::task::yield_now().await;
+            rows.push(counting.0.load(Ordering::SeqCst) - before);
+        }
+        assert!(rows.iter().all(|row| *row <= 2), "{content_type}: {rows:?}");
+    }
+}
