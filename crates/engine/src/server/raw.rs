@@ -240,9 +240,10 @@ impl<H: RawHandler> RunUnary for Runner<H> {
         while let Some(ReadyCall { route, reply, body }) = batch.next_of(method) {
             let (takes_long, request_len) = (takes_long(&route, &body, batch.buffer), body.len());
             let body = Bytes::from(body.into_owned(batch.buffer));
-            let body = match takes_long {
-                true => RawBody::long(body, batch.connection, reply.key),
-                false => RawBody::whole(body, Trailers::None),
+            let body = if takes_long {
+                RawBody::long(body, batch.connection, reply.key)
+            } else {
+                RawBody::whole(body, Trailers::None)
             };
             let mut answer = None;
             let attempt =
