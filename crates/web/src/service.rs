@@ -199,11 +199,12 @@ pub(crate) struct UnaryCall {
     form: Arc<dyn Form>,
     /// What browsers are told.
     added: HeaderMap,
+    http_method: Verb,
 }
 
 impl UnaryCall {
     fn begin(&self, body: Body) -> ResponseFuture {
-        let answer = ResponseFuture::unary(&self.form, body);
+        let answer = ResponseFuture::unary(&self.form, body).answering(&self.http_method);
         if self.added.is_empty() { answer } else { answer.adding(self.added.clone()) }
     }
 }
@@ -245,12 +246,18 @@ impl Shared {
             if let Some(cors) = &self.cors {
                 cors.allow(head.headers, &mut added);
             }
-            Arc::new(UnaryCall { form, added })
+            Arc::new(UnaryCall { form, added, http_method: head.method.clone() })
         }))
     }
 
     /// Answers a request of any kind.
     fn call(&self, request: Request<Body>) -> ResponseFuture {
+        let method = request.method().clone();
+        self.call_as_get(request).answering(&method)
+    }
+
+    /// The same, but that HEAD has the answer to GET, with its body.
+    fn call_as_get(&self, request: Request<Body>) -> ResponseFuture {
         let Some(cors) = &self.cors else { return self.answer(request) };
         if let Some(preflight) = cors.preflight(request.method(), request.headers())
             && (self.is_ours(request.uri().path()) || self.fallback.is_none())

@@ -41,5 +41,6 @@ mod upkeep;
 mod users_code;
 mod web;
 mod web_held;
+mod web_heads;
 mod web_times;
 mod web_tls;

@@ -72,11 +72,8 @@ impl Pages {
             (_, _, Some((text, _))) => (TEXT, text),
             _ => return None,
         };
-        let mut answer = Response::new(Body::empty());
+        let mut answer = Response::new(Body::whole(page.clone()));
         answer.headers_mut().insert(CONTENT_TYPE, content_type);
-        if *method == Method::GET {
-            *answer.body_mut() = Body::whole(page.clone());
-        }
         Some(answer)
     }
 }

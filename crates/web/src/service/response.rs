@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use http::{HeaderMap, Response};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Method, Response};
+use http_body::Body as _;
 
 use super::unary::{self, Form, Unary};
 use crate::body::Body;
@@ -16,6 +18,8 @@ pub struct ResponseFuture {
     answer: Answer,
     /// What every answer to this request has besides.
     added: Option<Box<HeaderMap>>,
+    /// Whether HEAD asked.
+    is_head: bool,
 }
 
 enum Answer {
@@ -28,7 +32,7 @@ enum Answer {
 impl ResponseFuture {
     /// An answer that is there.
     pub(crate) fn ready(answer: Response<impl Into<Body>>) -> Self {
-        Self { answer: Answer::Ready(Box::new(answer.map(Into::into))), added: None }
+        Self { answer: Answer::Ready(Box::new(answer.map(Into::into))), added: None, is_head: false }
     }
 
     /// That of a call whose message is in `body`.
@@ -37,14 +41,14 @@ impl ResponseFuture {
         if !share.is_some()
             && let Some((whole, _)) = body.take_whole()
         {
-            return Self { answer: Answer::Unary(Unary::new(form, whole)), added: None };
+            return Self { answer: Answer::Unary(Unary::new(form, whole)), added: None, is_head: false };
         }
         Self::of(unary::gather(form, body, share))
     }
 
     /// One that comes of a future.
     pub(crate) fn of(answer: impl Future<Output = Response<Body>> + Send + 'static) -> Self {
-        Self { answer: Answer::Running(Box::pin(answer)), added: None }
+        Self { answer: Answer::Running(Box::pin(answer)), added: None, is_head: false }
     }
 
     /// The same with these fields in its head.
@@ -53,6 +57,11 @@ impl ResponseFuture {
             return self;
         }
         Self { added: Some(Box::new(fields)), ..self }
+    }
+
+    /// The same to a request with this method of HTTP.
+    pub(crate) fn answering(self, method: &Method) -> Self {
+        Self { is_head: *method == Method::HEAD, ..self }
     }
 }
 
@@ -77,8 +86,18 @@ impl Future for ResponseFuture {
                 let _ = answer.headers_mut().try_append(name, value.clone());
             }
         }
-        Poll::Ready(answer)
+        Poll::Ready(if this.is_head { without_body(answer) } else { answer })
     }
+}
+
+/// An answer to HEAD, whoever made it: it has no content (RFC 9110 §9.3.2).
+fn without_body(answer: Response<Body>) -> Response<Body> {
+    let (mut head, body) = answer.into_parts();
+    // That of the answer to GET (RFC 9110 §8.6). Whoever has left the body away has said how long it is, or nobody can.
+    if let Some(len) = body.size_hint().exact().filter(|len| *len > 0) {
+        head.headers.entry(CONTENT_LENGTH).or_insert(len.into());
+    }
+    Response::from_parts(head, Body::empty())
 }
 
 impl fmt::Debug for ResponseFuture {

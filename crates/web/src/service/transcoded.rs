@@ -7,7 +7,6 @@ mod call;
 mod failure;
 mod form;
 mod head;
-mod head_method;
 mod metadata;
 mod requests;
 mod run;
@@ -28,7 +27,6 @@ use crate::body::Body;
 use crate::transcoding::{self, RequestOptions, RoutePlace, Router, Rules};
 use call::Call;
 use form::TranscodedForm;
-use head_method::of_head;
 use target::{Routes, Target};
 
 /// The routes of all services that have descriptors.
@@ -87,22 +85,21 @@ impl Transcoded {
         }
         // Whether there is a body is not known: what is refused for that is read again when it is.
         let (call, asked) = Call::read(&self.0, route.place, head, true).ok()?;
-        Some(form(call, asked, head.method))
+        Some(form(call, asked))
     }
 
     /// Answers a request that was led to `route`.
     pub(super) fn call(&self, route: &Route, request: Request<Body>) -> ResponseFuture {
-        let is_head = *request.method() == Method::HEAD;
         let has_body = !request.body().is_end_stream();
         match Call::read(&self.0, route.place, &head_of(&request), has_body) {
-            Err(failure) => ResponseFuture::ready(of_head(is_head, failure.answer(&self.0.context))),
+            Err(failure) => ResponseFuture::ready(failure.answer(&self.0.context)),
             Ok((call, asked)) if self.is_streaming(route) => ResponseFuture::of(async move {
                 let context = Arc::clone(&call.routes.context);
                 let answered = call.answer(asked, request.into_body()).await;
-                of_head(is_head, answered.unwrap_or_else(|failure| failure.answer(&context)))
+                answered.unwrap_or_else(|failure| failure.answer(&context))
             }),
             Ok((call, asked)) => {
-                let form = form(call, asked, request.method());
+                let form = form(call, asked);
                 ResponseFuture::unary(&form, request.into_body())
             }
         }
@@ -114,8 +111,8 @@ impl Transcoded {
     }
 }
 
-fn form(call: Call, asked: RequestHead, method: &Method) -> Arc<dyn Form> {
-    Arc::new(TranscodedForm { call, asked, is_head: *method == Method::HEAD })
+fn form(call: Call, asked: RequestHead) -> Arc<dyn Form> {
+    Arc::new(TranscodedForm { call, asked })
 }
 
 impl fmt::Debug for Transcoded {

@@ -7,7 +7,6 @@ use thalweg_engine::{RequestHead, Status};
 
 use super::call::Call;
 use super::failure::Failure;
-use super::head_method::of_head;
 use crate::body::Body;
 use crate::service::unary::Form;
 
@@ -15,13 +14,11 @@ use crate::service::unary::Form;
 pub(super) struct TranscodedForm {
     pub(super) call: Call,
     pub(super) asked: RequestHead,
-    /// What HEAD asks for.
-    pub(super) is_head: bool,
 }
 
 impl TranscodedForm {
     fn refused(&self, failure: &Failure) -> Response<Body> {
-        of_head(self.is_head, failure.answer(&self.call.routes.context))
+        failure.answer(&self.call.routes.context)
     }
 }
 
@@ -48,7 +45,7 @@ impl Form for TranscodedForm {
 
     fn answer(&self, outcome: Result<LocalAnswer, Status>) -> Response<Body> {
         match outcome.map_err(Failure::from).and_then(|answer| self.call.whole(&answer)) {
-            Ok(answer) => of_head(self.is_head, answer),
+            Ok(answer) => answer,
             Err(failure) => self.refused(&failure),
         }
     }

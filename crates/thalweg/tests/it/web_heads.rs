@@ -1,0 +1,76 @@
+//! What heads over HTTP/2 are answered that are not gRPC's.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use http::{Request, Response};
+use thalweg::Server;
+use thalweg::http2::frame::Kind;
+use thalweg::web::Web;
+use thalweg::web::body::Body;
+use tokio::io::duplex;
+
+use crate::support::peer::{PIPE, Peer};
+use crate::support::{Echo, soon};
+
+/// Answers HEAD as it answers GET, or says how long that answer were.
+#[derive(Clone)]
+struct Fallback;
+
+impl tower_service::Service<Request<Body>> for Fallback {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let answer = match request.uri().path() {
+            "/said" => Response::builder().header("content-length", "7").body(Body::empty()),
+            _ => Response::builder().body(Body::from("fallback".to_owned())),
+        };
+        ready(Ok(answer.expect("a head")))
+    }
+}
+
+/// What a request to a server with `web` is answered: the fields of its head that `names` has, and `+ body`, if there
+/// is one.
+async fn answer(web: Web, fields: &[(&str, &str)], names: &[&str]) -> String {
+    let (near, far) = duplex(PIPE);
+    let server = Server::builder().add_service(Echo::default()).web(web);
+    tokio::spawn(server.serve_connection(far));
+    let mut peer = Peer::client(near).await;
+    peer.headers(1, true, fields).send().await;
+    let (mut told, mut is_over) = (Vec::new(), false);
+    while !is_over {
+        let frame = soon(peer.next()).await.expect("the connection stays");
+        is_over = frame.end_stream;
+        match frame.kind {
+            Kind::Headers => {
+                let text = frame.text();
+                let is_asked = |line: &&str| names.iter().any(|name| line.starts_with(&format!("{name}: ")));
+                told.extend(text.lines().filter(is_asked).map(str::to_owned));
+            }
+            Kind::Data => told.push(format!("+ {}", frame.text().trim_end())),
+            _ => {}
+        }
+    }
+    told.join("\n")
+}
+
+#[tokio::test]
+async fn head_has_no_content() {
+    let check = async |web: Web, path: &str, expected: &str| {
+        let fields = [(":method", "HEAD"), (":scheme", "http"), (":path", path), (":authority", "a")];
+        assert_eq!(answer(web, &fields, &[":status", "content-length"]).await, expected, "{path}");
+    };
+    check(Web::new(), "/nothing", ":status: 404\ncontent-length: 29").await;
+    check(Web::new(), "/test.Echo/Echo", ":status: 405\ncontent-length: 22").await;
+    let page = include_str!("../../../web/page/page.html").len();
+    check(Web::new().docs(true), "/docs", &format!(":status: 200\ncontent-length: {page}")).await;
+    check(Web::new().fallback(Fallback), "/a", ":status: 200\ncontent-length: 8").await;
+    check(Web::new().fallback(Fallback), "/said", ":status: 200\ncontent-length: 7").await;
+}
