@@ -19,7 +19,7 @@ use crate::connection_info::ConnectionInfo;
 use crate::grpc::compression::{Encoding, EncodingSet};
 use crate::grpc::envelope::PREFIX_LEN;
 use crate::grpc::request::{self, Refusal, RequestHead};
-use crate::grpc::{code, metadata};
+use crate::grpc::{code, content_type, metadata};
 use crate::measure::{CallMeasure, Called, ServerMeasure};
 use crate::raw;
 use crate::status::Status;
@@ -420,7 +420,8 @@ fn parse(
     };
     let as_it_is = |method| match route_as_it_is(method, head, info) {
         Ok(route) => Asked::Call(Arc::new(route)),
-        Err(status) => refused(status),
+        Err(status) if is_grpc(head) => refused(status),
+        Err(_) => Asked::Http(Arc::new(HttpAnswer::malformed(head.method()))),
     };
     if let Ok(method) = &found
         && matches!(method.handler.0, HandlerKind::Raw(_))
@@ -455,6 +456,11 @@ fn parse(
             Asked::Call(Arc::new(route))
         }
     }
+}
+
+/// Whether the client reads an answer of gRPC's.
+fn is_grpc(head: &thalweg_http2::Head) -> bool {
+    head.iter().any(|field| field.name == b"content-type" && content_type::subtype(field.value).is_some())
 }
 
 /// The route of a request that is passed on as it is.

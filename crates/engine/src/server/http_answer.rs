@@ -34,6 +34,12 @@ impl HttpAnswer {
         Self { status, body, allow, head_only }
     }
 
+    /// To a request whose head is none of HTTP's: its path or one of its fields can't be read (RFC 9110 §15.5.1).
+    pub(super) fn malformed(method: Option<&[u8]>) -> Self {
+        let body = "The head of the request can't be read: its path, or one of its fields.\n";
+        Self { status: "400", body, allow: None, head_only: method == Some(b"HEAD") }
+    }
+
     pub(super) fn send(&self, http2: &mut Connection, stream: StreamId) {
         let mut fields = FieldList::new();
         let mut push =

@@ -1,4 +1,4 @@
-//! What heads over HTTP/2 are answered that are not gRPC's.
+//! What heads over HTTP/2 are answered that are not gRPC's: HEAD, and those that can't be read.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -73,4 +73,21 @@ async fn head_has_no_content() {
     check(Web::new().docs(true), "/docs", &format!(":status: 200\ncontent-length: {page}")).await;
     check(Web::new().fallback(Fallback), "/a", ":status: 200\ncontent-length: 8").await;
     check(Web::new().fallback(Fallback), "/said", ":status: 200\ncontent-length: 7").await;
+}
+
+#[tokio::test]
+async fn heads_that_cannot_be_read_are_bad_requests() {
+    const MALFORMED: &str = "+ The head of the request can't be read: its path, or one of its fields.";
+    let check = async |path: &str, content_type: &str, own: &str, expected: &str| {
+        let fields = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "a")];
+        let fields = [&fields[..], &[("content-type", content_type), ("x-a", own)]].concat();
+        let told = answer(Web::new(), &fields, &[":status", "content-type", "grpc-status"]).await;
+        assert_eq!(told, expected, "{path} {content_type} {own:?}");
+    };
+    let bad = format!(":status: 400\ncontent-type: text/plain; charset=utf-8\n{MALFORMED}");
+    check("/v1/a b", "application/json", "1", &bad).await;
+    check("/v1/a", "text/plain", "\u{1}", &bad).await;
+    check("/test.Echo/Echo", "application/grpc-web", "\u{1}", &bad).await;
+    let grpc = ":status: 200\ncontent-type: application/grpc\ngrpc-status: 13";
+    check("/test.Echo/Echo", "application/grpc+json", "\u{1}", grpc).await;
 }
