@@ -28,13 +28,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode};
 pub struct Cors {
     /// Whose pages; nobody's by default.
     pub origins: Origins,
-    /// With which methods; GET and POST by default, which are all that Connect and gRPC-Web use.
+    /// With which methods; by default GET, HEAD, POST, PUT, PATCH and DELETE: Connect and gRPC-Web use GET and POST,
+    /// and annotations have the others. One of an annotation's own (`custom`) has to be named.
     pub methods: Vec<Method>,
-    /// What headers they may send, beside those of the protocols: `authorization`, say.
+    /// What headers they may send, beside those of the protocols: `authorization`, say. Each may also come as
+    /// transcoded metadata: `grpc-metadata-authorization`.
     pub request_headers: RequestHeaders,
-    /// What headers of answers they see, beside those of the protocols, as themselves and as Connect's trailers.
+    /// What headers of answers they see, beside those of the protocols, as themselves and as trailing
+    /// metadata: `x-a`, `trailer-x-a` of Connect and `grpc-trailer-x-a` of transcoded calls.
     pub response_headers: Vec<HeaderName>,
-    /// Whether they may send cookies and the like. Not for [`Origins::Any`]: every page would act as its reader.
+    /// Whether they may send cookies and the like. Not for [`Origins::Any`], where every page
+    /// would act as its reader: a server that is set up so does not start
+    /// ([`WebError::Credentials`](crate::WebError::Credentials)).
     pub allows_credentials: bool,
     /// How long browsers remember it; 2 hours by default, which is the longest for some of them.
     pub max_age: Option<Duration>,
@@ -62,7 +67,7 @@ impl Default for Cors {
     fn default() -> Cors {
         Cors {
             origins: Origins::These(Vec::new()),
-            methods: vec![Method::GET, Method::POST],
+            methods: DEFAULT_METHODS.to_vec(),
             request_headers: RequestHeaders::These(Vec::new()),
             response_headers: Vec::new(),
             allows_credentials: false,
@@ -70,6 +75,9 @@ impl Default for Cors {
         }
     }
 }
+
+const DEFAULT_METHODS: [Method; 6] =
+    [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
 
 /// What clients of Connect and gRPC-Web send.
 const REQUEST_HEADERS: &str = "content-type, content-encoding, connect-protocol-version, connect-timeout-ms, \
@@ -104,7 +112,10 @@ impl Cors {
         insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::try_from(methods.join(", ")).ok());
         let request_headers = match &self.request_headers {
             RequestHeaders::Any => headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned(),
-            RequestHeaders::These(these) => list(REQUEST_HEADERS, these.iter().map(HeaderName::to_string)),
+            RequestHeaders::These(these) => {
+                let both = these.iter().flat_map(|name| [name.to_string(), format!("grpc-metadata-{name}")]);
+                list(REQUEST_HEADERS, both)
+            }
         };
         insert(ACCESS_CONTROL_ALLOW_HEADERS, request_headers);
         insert(ACCESS_CONTROL_MAX_AGE, self.max_age.map(|max_age| max_age.as_secs().into()));
@@ -122,11 +133,17 @@ impl Cors {
         if !self.allow_origin(origin, answer) {
             return;
         }
-        let both =
-            self.response_headers.iter().flat_map(|name| [name.to_string(), format!("trailer-{name}")]);
-        if let Some(exposed) = list(RESPONSE_HEADERS, both) {
+        let all_ways = self.response_headers.iter().flat_map(|name| {
+            [name.to_string(), format!("trailer-{name}"), format!("grpc-trailer-{name}")]
+        });
+        if let Some(exposed) = list(RESPONSE_HEADERS, all_ways) {
             answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         }
+    }
+
+    /// Whether every page would act as its reader.
+    pub(crate) fn is_for_all_with_credentials(&self) -> bool {
+        self.allows_credentials && self.origins == Origins::Any
     }
 
     fn allow_origin(&self, origin: &HeaderValue, answer: &mut HeaderMap) -> bool {
@@ -160,6 +177,7 @@ mod tests {
         Cors { origins: Origins::These(vec![HeaderValue::from_static("https://a.b")]), ..Cors::default() }
     }
 
+    const METHODS: &str = "access-control-allow-methods: GET, HEAD, POST, PUT, PATCH, DELETE";
     const VARIES: &str = "vary: origin, access-control-request-method, access-control-request-headers";
 
     #[test]
@@ -172,25 +190,28 @@ mod tests {
         };
         let allowed = |headers: &str, origin: &str| {
             format!(
-                "access-control-allow-headers: {headers}\naccess-control-allow-methods: GET, POST\n\
+                "access-control-allow-headers: {headers}\n{METHODS}\n\
                  access-control-allow-origin: {origin}\naccess-control-max-age: 7200\n{VARIES}"
             )
         };
         check(&cors(), &[ORIGIN, POST], 204, &allowed(REQUEST_HEADERS, "https://a.b"));
         check(&cors(), &[("origin", "https://a.c"), POST], 403, VARIES);
         check(&cors(), &[("origin", "null"), POST], 403, VARIES);
-        check(&cors(), &[ORIGIN, ("access-control-request-method", "PUT")], 403, VARIES);
+        let patch = ("access-control-request-method", "PATCH");
+        check(&cors(), &[ORIGIN, patch], 204, &allowed(REQUEST_HEADERS, "https://a.b"));
+        check(&cors(), &[ORIGIN, ("access-control-request-method", "PURGE")], 403, VARIES);
         check(&Cors::default(), &[ORIGIN, POST], 403, VARIES);
         let any = Cors { origins: Origins::Any, allows_credentials: true, ..cors() };
         check(&any, &[ORIGIN, POST], 204, &allowed(REQUEST_HEADERS, "*"));
         let authorization = RequestHeaders::These(vec![http::header::AUTHORIZATION]);
         let with = Cors { request_headers: authorization, ..cors() };
-        let expected = allowed(&format!("{REQUEST_HEADERS}, authorization"), "https://a.b");
+        let expected = &format!("{REQUEST_HEADERS}, authorization, grpc-metadata-authorization");
+        let expected = allowed(expected, "https://a.b");
         check(&with, &[ORIGIN, POST], 204, &expected);
         let all = Cors { request_headers: RequestHeaders::Any, ..cors() };
         let asked = ("access-control-request-headers", "x-a,x-b");
         check(&all, &[ORIGIN, POST, asked], 204, &allowed("x-a,x-b", "https://a.b"));
-        let expected = "access-control-allow-methods: GET, POST\naccess-control-allow-origin: https://a.b\n";
+        let expected = format!("{METHODS}\naccess-control-allow-origin: https://a.b\n");
         let short = Cors { request_headers: RequestHeaders::Any, max_age: None, ..cors() };
         check(&short, &[ORIGIN, POST], 204, &format!("{expected}{VARIES}"));
         let expected = format!("access-control-allow-credentials: true\n{expected}{VARIES}");
@@ -231,6 +252,6 @@ mod tests {
         let any = Cors { origins: Origins::Any, ..cors() };
         check(&any, Some("https://a.c"), &seen("*", ""));
         let more = Cors { response_headers: vec![HeaderName::from_static("x-a")], ..any };
-        check(&more, Some("https://a.c"), &seen("*", ", x-a, trailer-x-a"));
+        check(&more, Some("https://a.c"), &seen("*", ", x-a, trailer-x-a, grpc-trailer-x-a"));
     }
 }

@@ -110,8 +110,12 @@ impl Web {
     /// The service for the methods that `calls` calls.
     ///
     /// # Errors
-    /// For descriptors that can't be used, and annotations that are wrong or in each other's way.
+    /// For descriptors that can't be used, annotations that are wrong or in each other's way, and credentials for the
+    /// pages of every origin.
     pub fn into_service(self, calls: LocalCalls) -> Result<WebService, WebError> {
+        if self.cors.as_ref().is_some_and(Cors::is_for_all_with_credentials) {
+            return Err(WebError::Credentials);
+        }
         // Sets behind each other are one set.
         let set = self.sets.concat();
         let schema = Schema::from_descriptor_set(&set)?;
@@ -268,6 +272,8 @@ impl Shared {
         cors.allow(request.headers(), &mut allowed);
         match self.answer_own(request) {
             Ok(answer) => answer.adding(allowed),
+            // That there is nothing, a page is told, too; what the fallback answers is the fallback's business.
+            Err(request) if self.fallback.is_none() => self.other(request).adding(allowed),
             Err(request) => self.other(request),
         }
     }

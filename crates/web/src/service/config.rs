@@ -81,6 +81,9 @@ pub enum WebError {
     /// Annotations that are wrong, or that are in each other's way.
     #[error(transparent)]
     Rules(#[from] RulesError),
+    /// [`Cors`] with [`allows_credentials`](Cors::allows_credentials) for [every page](crate::cors::Origins::Any).
+    #[error("pages of all origins can't be allowed to send credentials: name the origins (Cors::origins)")]
+    Credentials,
 }
 
 impl Default for Web {

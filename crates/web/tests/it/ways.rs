@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use thalweg_engine::ServiceOptions;
 use thalweg_web::body::Body;
 use thalweg_web::cors::{Cors, Origins};
-use thalweg_web::{Web, WebService};
+use thalweg_web::{Web, WebError, WebService};
 
 use crate::echo::{ask, descriptors, envelope, request, serve};
 use crate::library::echo_with;
@@ -159,6 +159,33 @@ async fn pages_of_other_origins_may_do_what_is_allowed() {
     check(&format!("{call}\norigin: https://a"), (200, Some("https://a"))).await;
     check(&format!("{call}\norigin: https://b"), (200, None)).await;
     check("GET /a\norigin: https://a", (200, None)).await;
+}
+
+#[tokio::test]
+async fn what_browsers_are_told_of_annotations_and_of_nothing() {
+    let methods = service("message M { string a = 1; }", "M", "M", &["patch: \"/a\" body: \"*\""]);
+    let cors = Cors { origins: Origins::Any, ..Cors::default() };
+    let served =
+        echo_with(Web::new().cors(cors), crate::support::descriptors(&methods), &["t.S/M0"]).unwrap();
+    let check = async |head: &str, expected: &str| {
+        let answer = ask(&served, request(head, Bytes::from_static(b"{}"))).await;
+        let allowed = answer.headers.get("access-control-allow-origin").map(|value| value.to_str().unwrap());
+        assert_eq!(format!("{} {allowed:?}", answer.status), expected, "{head}");
+    };
+    let page = "origin: https://a";
+    check(&format!("OPTIONS /a\n{page}\naccess-control-request-method: PATCH"), "204 Some(\"*\")").await;
+    check(&format!("PATCH /a\n{page}\ncontent-type: application/json"), "200 Some(\"*\")").await;
+    check(&format!("DELETE /a\n{page}"), "405 Some(\"*\")").await;
+    check(&format!("POST /t.S/Absent\n{page}\ncontent-type: application/json"), "404 Some(\"*\")").await;
+}
+
+#[tokio::test]
+async fn nobody_lets_every_page_act_as_its_reader() {
+    let cors = |origins| Cors { origins, allows_credentials: true, ..Cors::default() };
+    let refused = echo_with(web().cors(cors(Origins::Any)), descriptors().to_vec(), &[]);
+    assert!(matches!(refused, Err(WebError::Credentials)), "{refused:?}");
+    let named = Origins::These(vec![HeaderValue::from_static("https://a")]);
+    assert!(echo_with(web().cors(cors(named)), descriptors().to_vec(), &[]).is_ok());
 }
 
 #[tokio::test]
