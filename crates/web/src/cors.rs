@@ -133,9 +133,10 @@ impl Cors {
         if !self.allow_origin(origin, answer) {
             return;
         }
-        let all_ways = self.response_headers.iter().flat_map(|name| {
-            [name.to_string(), format!("trailer-{name}"), format!("grpc-trailer-{name}")]
-        });
+        let all_ways = self
+            .response_headers
+            .iter()
+            .flat_map(|name| [name.to_string(), format!("trailer-{name}"), format!("grpc-trailer-{name}")]);
         if let Some(exposed) = list(RESPONSE_HEADERS, all_ways) {
             answer.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
         }

@@ -4,8 +4,8 @@
 //!
 //! In this order; a protocol that is switched off is passed over.
 //!
-//! 1. **A browser's preflight request** ([`Cors`](crate::cors::Cors)) to a path that is a method's, an annotation's or
-//!    a page's; those to other paths are the fallback's, if there is one.
+//! 1. **A browser's preflight request** ([`Cors`](crate::cors::Cors)) to a path that is a method's or a page's, or for
+//!    a method of HTTP and a path that are an annotation's; others are the fallback's, if there is one.
 //! 2. **By the content type** of a POST: `application/grpc-web…` is gRPC-Web, `application/connect+…` is a stream of
 //!    Connect, `application/grpc+json` and `application/grpc+msgpack` are gRPC with another codec, over HTTP/2 alone.
 //!    Calls of methods that there are not end as that protocol has it, with UNIMPLEMENTED.
@@ -14,7 +14,8 @@
 //!    a method without side effects.
 //! 4. **Transcoded JSON**, where an annotation has a path for it, or by POST of `application/json` to the path of a
 //!    method that has none.
-//! 5. **The pages** of the server itself, **the fallback**, and then 404.
+//! 5. **The pages** of the server itself, **the fallback**, and then 404. Of a path that annotations have for other
+//!    methods of HTTP alone, the fallback may have this one: it gets the request. Without a fallback that is 405.
 //!
 //! A POST of `application/json` to `/package.Service/Method` may be of either, 3 or 4. Both read it alike, and write
 //! the same answer if the call succeeds; an error has Connect's form in one (`"code":"not_found"`) and that of
@@ -52,7 +53,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, StatusCode, Uri, Version};
 use thalweg_engine::Code;
 use thalweg_engine::raw::RawHead;
@@ -264,7 +265,7 @@ impl Shared {
     fn call_as_get(&self, request: Request<Body>) -> ResponseFuture {
         let Some(cors) = &self.cors else { return self.answer(request) };
         if let Some(preflight) = cors.preflight(request.method(), request.headers())
-            && (self.is_ours(request.uri().path()) || self.fallback.is_none())
+            && (self.fallback.is_none() || self.is_ours(&request))
         {
             return ResponseFuture::ready(preflight.map(|()| Body::empty()));
         }
@@ -435,10 +436,14 @@ impl Shared {
         }
     }
 
-    /// Whether some request to this path is not the fallback's.
-    fn is_ours(&self, path: &str) -> bool {
-        let is_route =
-            |transcoded: &Transcoded| !matches!(transcoded.find(&Verb::OPTIONS, path), Found::Nothing);
+    /// Whether what a preflight request is for is not the fallback's.
+    fn is_ours(&self, preflight: &Request<Body>) -> bool {
+        let path = preflight.uri().path();
+        let asked = preflight.headers().get(ACCESS_CONTROL_REQUEST_METHOD);
+        let asked = asked.and_then(|method| Verb::from_bytes(method.as_bytes()).ok());
+        let is_route = |transcoded: &Transcoded| {
+            asked.as_ref().is_some_and(|asked| matches!(transcoded.find(asked, path), Found::Route(_)))
+        };
         self.context.methods.get(path).is_some()
             || self.transcoded.as_ref().is_some_and(is_route)
             || self.pages.has(path)

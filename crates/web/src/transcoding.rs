@@ -97,7 +97,8 @@
 //!   `grpc-trailer-` before them. Behind a stream those are trailers of HTTP, for who takes any (`te: trailers`). The
 //!   metadata of a failure are headers by their own names: `retry-after`, say.
 //! - **Failures** are a `google.rpc.Status` in JSON, and have the [status of HTTP](error::http_status) of their code.
-//! - **HEAD** is GET without the body. Other methods than a path has are 405, with `allow`.
+//! - **HEAD** is GET without the body. Other methods than a path has are 405, with `allow`; a server
+//!   with a [fallback](crate::Web::fallback) hands them to that, which may have them.
 //! - **Answers are compressed** as `accept-encoding` says if the method compresses its answers
 //!   ([`ServiceOptions`](thalweg_engine::ServiceOptions)): JSON of methods with one answer.
 //!

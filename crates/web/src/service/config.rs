@@ -188,7 +188,9 @@ impl Web {
 
     /// What answers requests that are no calls: an `axum::Router`, say.
     ///
-    /// An error of it is a 500. It sees all paths that are no method's, no annotation's and no page's.
+    /// An error of it is a 500. It sees all paths that are no method's, no annotation's and no page's, and those of
+    /// annotations with other methods of HTTP than they have: of `/v1/books/7`, which is there for GET, it may have
+    /// DELETE. So it is the fallback that answers such a request with 405, or with 404.
     pub fn fallback<S, B>(mut self, service: S) -> Web
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,

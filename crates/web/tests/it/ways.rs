@@ -128,6 +128,23 @@ async fn the_fallback_has_what_is_no_call() {
 }
 
 #[tokio::test]
+async fn the_fallback_has_the_other_methods_of_annotated_paths() {
+    let methods = service("message M { string a = 1; }", "M", "M", &["get: \"/a\""]);
+    let served = |web| echo_with(web, crate::support::descriptors(&methods), &["t.S/M0"]).unwrap();
+    let cors = || Cors { origins: Origins::Any, ..Cors::default() };
+    let with = served(Web::new().fallback(Pages).cors(cors()));
+    check(&with, "GET /a?a=b", b"", "200 {\"a\":\"b\"}").await;
+    check(&with, "DELETE /a", b"", "200 fallback: DELETE /a").await;
+    let asks =
+        |method: &str| format!("OPTIONS /a\norigin: https://a\naccess-control-request-method: {method}");
+    check(&with, &asks("GET"), b"", "204 ").await;
+    check(&with, &asks("DELETE"), b"", "200 fallback: OPTIONS /a").await;
+    let without = served(Web::new().cors(cors()));
+    check(&without, "DELETE /a", b"", "405 this path is for GET, HEAD").await;
+    check(&without, &asks("DELETE"), b"", "204 ").await;
+}
+
+#[tokio::test]
 async fn protocols_can_be_switched_off() {
     let service = of(web().connect(false).transcoding(false));
     let head = "POST /echo.Echo/One HTTP/1.1\ncontent-type: application/json";
