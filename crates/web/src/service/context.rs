@@ -41,16 +41,25 @@ impl Context {
     /// # Errors
     /// See [`RulesError`].
     pub(crate) fn rules(&self) -> Result<Rules, RulesError> {
-        let services = self.methods.services();
-        Rules::new(
-            &self.schema,
-            services.into_iter().filter(|service| self.schema.service(service).is_some()),
-        )
+        let (described, others): (Vec<&str>, Vec<&str>) =
+            self.methods.services().into_iter().partition(|service| self.schema.service(service).is_some());
+        others.into_iter().for_each(tell_undescribed);
+        Rules::new(&self.schema, described)
     }
 
     pub(crate) fn detail_json(&self) -> DetailJson<'_> {
         DetailJson(Some(&*self.detail_json))
     }
+}
+
+/// Else its annotated paths are 404, and nobody knows why.
+#[cold]
+fn tell_undescribed(service: &str) {
+    tracing::warn!(
+        service,
+        "no JSON for this service, nor pages of it: the server does not have its descriptors; thalweg-build embeds \
+         them (embed_descriptors), and Web::descriptors takes those of others"
+    );
 }
 
 impl fmt::Debug for Context {

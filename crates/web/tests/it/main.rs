@@ -20,5 +20,6 @@ mod rules;
 mod support;
 mod transcoded;
 mod transcoded_streams;
+mod undescribed;
 mod vectors;
 mod ways;

@@ -1,0 +1,64 @@
+//! What a server is told whose services have no descriptors.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Arc, Mutex};
+
+use thalweg_web::Web;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::library::echo_with;
+
+/// The fields of warnings, a line each.
+#[derive(Clone, Default)]
+struct Warnings(Arc<Mutex<Vec<String>>>);
+
+struct Line<'l>(&'l mut String);
+
+impl Visit for Line<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, "{}={value:?} ", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Warnings {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() == Level::WARN
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = String::new();
+        event.record(&mut Line(&mut line));
+        self.0.lock().unwrap().push(line);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn services_without_descriptors_are_told_at_the_start() {
+    let check = |web: Web, expected: &[&str]| {
+        let warnings = Warnings::default();
+        tracing::subscriber::with_default(warnings.clone(), || {
+            echo_with(web, crate::echo::descriptors().to_vec(), &["echo.Echo/One", "a.B/One", "a.B/Two"])
+                .unwrap()
+        });
+        let told = warnings.0.lock().unwrap();
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (told, service) in told.iter().zip(expected) {
+            assert!(told.contains(&format!("service={service:?} ")), "{told}");
+            assert!(told.contains("embed_descriptors"), "{told}");
+        }
+    };
+    check(Web::new(), &["a.B"]);
+    check(Web::new().transcoding(false), &[]);
+    check(Web::new().transcoding(false).docs(true), &["a.B"]);
+}
