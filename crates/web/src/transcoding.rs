@@ -88,7 +88,8 @@
 //!   first message a failure is a plain one. So nothing is answered before, but that a handler which has begun to
 //!   answer, and then is silent for a second, has its head sent. Afterwards a failure is the last thing in the body:
 //!   the line `{"error":{…}}`, the event `error`, or an element like the line. Events end with the event `end`, at
-//!   which a page closes its `EventSource`: it would ask again. A raw body is cut off.
+//!   which a page closes its `EventSource`: it would ask again. They have `cache-control: no-cache` and
+//!   `x-accel-buffering: no`, for what stands between. A raw body is cut off.
 //! - **Metadata** are all headers but those of one hop and of the protocols, by their own names. `grpc-metadata-x` is
 //!   `x`, as clients of grpc-gateway have it, unless there is a header `x`: who takes headers away in front of the
 //!   server has to do so with those, too. The deadline is `grpc-timeout` or `connect-timeout-ms`, the earlier of

@@ -47,6 +47,19 @@ async fn answers_are_framed_as_the_client_likes_it() {
 }
 
 #[tokio::test]
+async fn events_are_to_be_passed_on_as_they_come() {
+    let library = Library::new();
+    let check = async |accept: &str, expected: &str| {
+        let asked = request(&format!("GET /v1/many/n\naccept: {accept}"), "");
+        let told = library.told(asked, &["cache-control", "x-accel-buffering"]).await;
+        assert!(told.starts_with(expected), "{accept}: {told}");
+    };
+    check(EVENTS, "200\ncache-control: no-cache\nx-accel-buffering: no\nevent: end").await;
+    check(LINES, "200\n").await;
+    check(ARRAY, "200\n[]").await;
+}
+
+#[tokio::test]
 async fn heads_and_trailers_have_the_metadata() {
     let library = Library::new();
     for (te, trailers) in [("x-a: b", ""), ("te: trailers", "<grpc-trailer-x-last: 2>")] {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, VARY};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use thalweg_engine::server::{LocalAnswer, LocalStream};
 use thalweg_engine::{RequestHead, Status, wire};
 
@@ -20,7 +20,7 @@ use crate::body::Body;
 use crate::compression::{decompress, too_large};
 use crate::fields;
 use crate::service::deadline::Deadline;
-use crate::transcoding::{Content, response};
+use crate::transcoding::{Content, Framing, response};
 
 /// How long an answer waits for its first message once the handler has begun to answer, which may be that it fails.
 /// Then the client is told that there is an answer.
@@ -120,6 +120,9 @@ impl Call {
         if !is_raw {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.head().framing.content_type()));
             headers.append(VARY, HeaderValue::from_static("accept"));
+            if self.head().framing == Framing::Events {
+                pass_on_at_once(&mut headers);
+            }
             self.vary(&mut headers);
             let encoding = self.head().answer.encoding;
             if encoding.compresses() {
@@ -151,6 +154,14 @@ impl Call {
 }
 
 const JSON: HeaderValue = HeaderValue::from_static(response::JSON);
+
+/// Has caches and proxies pass on events as they come; nginx gathers what does not say so. A handler may say otherwise.
+fn pass_on_at_once(headers: &mut HeaderMap) {
+    let fields = [(CACHE_CONTROL, "no-cache"), (HeaderName::from_static("x-accel-buffering"), "no")];
+    for (name, value) in fields {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+}
 
 /// A handler may have called it anything.
 fn content_type(content: &Content) -> HeaderValue {
