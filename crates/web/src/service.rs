@@ -38,6 +38,7 @@ mod context;
 mod deadline;
 mod enveloped;
 mod fallback;
+mod front;
 mod grpc;
 mod grpc_web;
 mod last_head;
@@ -124,7 +125,9 @@ impl Web {
         let context = Arc::new(Context::new(calls, schema, self.options));
         let are_rules_needed = self.protocols.transcoding || self.pages.are_of_rules();
         let rules = are_rules_needed.then(|| context.rules()).transpose()?;
-        let pages = Pages::new(self.pages, self.fallback.is_some(), &context, rules.as_ref(), info);
+        let has_front = self.pages.front.unwrap_or(self.fallback.is_none());
+        let front = has_front.then(|| front::front(&context, self.protocols, self.pages));
+        let pages = Pages::new(self.pages, front, &context, rules.as_ref(), info);
         let rules = rules.filter(|_| self.protocols.transcoding);
         let transcoded = rules.map(|rules| Transcoded::new(&context, rules, &self.requests));
         let (protocols, cors, fallback, http1) = (self.protocols, self.cors, self.fallback, self.http1);

@@ -209,7 +209,8 @@ impl Web {
         self
     }
 
-    /// Whether `GET /` names the services; by default if there is no [fallback](Self::fallback).
+    /// Whether `GET /` names the services with their methods, the protocols that are spoken and the pages that there
+    /// are; by default if there is no [fallback](Self::fallback).
     pub fn front_page(mut self, is_on: bool) -> Web {
         self.pages.front = Some(is_on);
         self

@@ -34,6 +34,7 @@ struct Types {
     input: MessageId,
     output: MessageId,
     has_no_side_effects: bool,
+    call_type: &'static str,
 }
 
 impl Methods {
@@ -45,6 +46,7 @@ impl Methods {
                 input: method.input().id(),
                 output: method.output().id(),
                 has_no_side_effects: options::has_no_side_effects(method),
+                call_type: call_type(method.is_client_streaming(), method.is_server_streaming()),
             });
             (
                 path.clone(),
@@ -64,6 +66,26 @@ impl Methods {
         services.sort_unstable();
         services.dedup();
         services
+    }
+
+    /// The methods of a service by their own names, in the order of the alphabet, with what types of calls they take.
+    pub(crate) fn of_service(&self, service: &str) -> Vec<(&str, &'static str)> {
+        let of = |(path, method): (_, &Arc<Method>)| {
+            let (its, name) = str::rsplit_once(path, '/')?;
+            (its.strip_prefix('/') == Some(service)).then(|| (name, method.call_type()))
+        };
+        let mut methods: Vec<_> = self.0.iter().filter_map(|(path, method)| of((path, method))).collect();
+        methods.sort_unstable();
+        methods
+    }
+}
+
+fn call_type(is_client_streaming: bool, is_server_streaming: bool) -> &'static str {
+    match (is_client_streaming, is_server_streaming) {
+        (false, false) => "unary",
+        (true, false) => "client streaming",
+        (false, true) => "server streaming",
+        (true, true) => "bidirectional streaming",
     }
 }
 
@@ -105,6 +127,12 @@ impl Method {
     /// Whether requests, answers or both are a stream.
     pub(crate) fn is_streaming(&self) -> bool {
         self.served.as_ref().is_none_or(|served| served.is_streaming())
+    }
+
+    /// As its descriptor says; without one nobody knows which way a stream goes.
+    fn call_type(&self) -> &'static str {
+        let undescribed = if self.is_streaming() { "streaming" } else { "unary" };
+        self.types.as_ref().map_or(undescribed, |types| types.call_type)
     }
 
     /// Whether it may be called by GET.

@@ -34,13 +34,11 @@ impl Pages {
     /// no page [of them](PageOptions::are_of_rules).
     pub(super) fn new(
         options: PageOptions,
-        has_fallback: bool,
+        front: Option<(Bytes, Bytes)>,
         context: &Context,
         rules: Option<&Rules>,
         info: Info,
     ) -> Pages {
-        let has_front = options.front.unwrap_or(!has_fallback);
-        let front = has_front.then(|| front(&context.methods.services()));
         let print = &context.options.print;
         let info = Info { schema_names: print.schema_names, enum_numbers: print.enum_numbers, ..info };
         let openapi = rules.filter(|_| options.openapi).map(|rules| openapi::document(rules, &info).into());
@@ -76,18 +74,6 @@ impl Pages {
         answer.headers_mut().insert(CONTENT_TYPE, content_type);
         Some(answer)
     }
-}
-
-fn front(services: &[&str]) -> (Bytes, Bytes) {
-    let version = env!("CARGO_PKG_VERSION");
-    let mut text = format!("Services of this server (Thalweg {version}):\n");
-    for service in services {
-        text.push_str("  ");
-        text.push_str(service);
-        text.push('\n');
-    }
-    let json = json!({ "server": format!("Thalweg {version}"), "services": services });
-    (text.into(), json.to_string().into())
 }
 
 /// There is nothing at this path.

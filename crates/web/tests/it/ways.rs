@@ -48,13 +48,32 @@ async fn check(service: &WebService, head: &str, body: &'static [u8], expected: 
 }
 
 #[tokio::test]
-async fn the_front_page_names_the_services() {
+async fn the_front_page_says_what_there_is() {
+    const METHODS: &str = "  echo.Echo
+    Chat (bidirectional streaming)
+    Fold (client streaming)
+    Look (unary)
+    Many (server streaming)
+    One (unary)";
     let service = of(web());
-    let version = env!("CARGO_PKG_VERSION");
-    let text = format!("200 Services of this server (Thalweg {version}):\n  echo.Echo");
+    let first = format!("200 Services of this server (Thalweg {}):", env!("CARGO_PKG_VERSION"));
+    let text = format!("{first}\n{METHODS}\nProtocols: gRPC, gRPC-Web, Connect, JSON over HTTP");
     check(&service, "GET / HTTP/1.1", b"", &text).await;
-    let json = format!("200 {{\"server\":\"Thalweg {version}\",\"services\":[\"echo.Echo\"]}}");
-    check(&service, "GET /\naccept: text/html, application/json;q=0.9", b"", &json).await;
+    let answer =
+        ask(&service, request("GET /\naccept: text/html, application/json;q=0.9", Body::empty())).await;
+    let json: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(json["services"]["echo.Echo"]["Many"], "server streaming");
+    assert_eq!(
+        (json["protocols"][1].as_str(), json["pages"].as_array().unwrap().len()),
+        (Some("gRPC-Web"), 0)
+    );
+    let other = of(web().connect(false).transcoding(false).docs(true).openapi(true));
+    let text = format!("{first}\n{METHODS}\nProtocols: gRPC, gRPC-Web\nPages: /docs, /openapi.json");
+    check(&other, "GET /", b"", &text).await;
+    let undescribed = echo_with(Web::new(), Vec::new(), &["a.B/C"]).unwrap();
+    assert!(
+        ask(&undescribed, request("GET /", Body::empty())).await.text().contains("  a.B\n    C (unary)\n")
+    );
     check(&service, "HEAD /", b"", "200 ").await;
     check(&service, "POST /", b"", "405 this path is for GET, HEAD").await;
 }

@@ -1,0 +1,51 @@
+//! The page at `/`: what a server has, for who does not know.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::config::{PageOptions, Protocols};
+use super::context::Context;
+
+/// In text, and in JSON.
+pub(super) fn front(context: &Context, protocols: Protocols, pages: PageOptions) -> (Bytes, Bytes) {
+    let server = concat!("Thalweg ", env!("CARGO_PKG_VERSION"));
+    let (protocols, pages) = (spoken(protocols), there(pages));
+    let mut text = format!("Services of this server ({server}):\n");
+    let mut services = serde_json::Map::new();
+    for service in context.methods.services() {
+        let methods = context.methods.of_service(service);
+        // What is written to a String is written.
+        let _ = writeln!(text, "  {service}");
+        for (name, call_type) in &methods {
+            let _ = writeln!(text, "    {name} ({call_type})");
+        }
+        let methods = methods.into_iter().map(|(name, call_type)| (name.to_owned(), call_type.into()));
+        services.insert(service.to_owned(), Value::Object(methods.collect()));
+    }
+    let _ = writeln!(text, "Protocols: {}", protocols.join(", "));
+    if !pages.is_empty() {
+        let _ = writeln!(text, "Pages: {}", pages.join(", "));
+    }
+    let json = json!({ "server": server, "services": services, "protocols": protocols, "pages": pages });
+    (text.into(), json.to_string().into())
+}
+
+fn spoken(protocols: Protocols) -> Vec<&'static str> {
+    let all = [
+        ("gRPC", true),
+        ("gRPC-Web", protocols.grpc_web),
+        ("Connect", protocols.connect),
+        ("JSON over HTTP", protocols.transcoding),
+    ];
+    named(all)
+}
+
+fn there(pages: PageOptions) -> Vec<&'static str> {
+    named([("/docs", pages.docs), ("/openapi.json", pages.openapi)])
+}
+
+fn named<const N: usize>(all: [(&'static str, bool); N]) -> Vec<&'static str> {
+    all.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect()
+}
