@@ -65,7 +65,8 @@
 //!   no parameters. Path goes before body where both have a value. A body that is empty is an empty message. The field
 //!   of `body` and `response_body` may be of any type.
 //! - **Parameters** have the names of the schema or of JSON, with dots between; an entry of a map is `map[key]=value`.
-//!   `+` is a space, as forms and browsers write it. A name that begins with `$` (`$alt`) is left alone. A field that
+//!   `+` is a space, as forms and browsers write it. A name that begins with `$` (`$alt`) is left alone, and so
+//!   are the [ignored](RequestOptions::ignored_parameters) ones. A field that
 //!   is not repeated comes once, and of a oneof one member.
 //! - **PATCH.** Where `body` is a field, and the request has a FieldMask `update_mask` that was not given, it has the
 //!   fields that the body's JSON has, as deep as they go (`{"author": {"name": null}}` is `author.name`).

@@ -186,6 +186,13 @@ impl Web {
         self
     }
 
+    /// Names of parameters that the queries of transcoded requests may have beside fields, and that are left alone:
+    /// what pages and other layers add, as `utm_source`. A parameter that no field is for is refused with 400 else.
+    pub fn ignored_parameters<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Web {
+        self.requests.ignored_parameters = names.into_iter().map(N::into).collect();
+        self
+    }
+
     /// What answers requests that are no calls: an `axum::Router`, say.
     ///
     /// An error of it is a 500. It sees all paths that are no method's, no annotation's and no page's, and those of

@@ -248,6 +248,16 @@ fn parameters_have_a_bound() {
 }
 
 #[test]
+fn parameters_may_be_ignored_by_their_names() {
+    let ignored_parameters = vec!["utm_source".to_owned(), "text".to_owned()];
+    let options = RequestOptions { ignored_parameters, parameters_max: 4, ..RequestOptions::default() };
+    check_with(&options, "GET /all?texts=a&utm_source=b&utm%5Fsource=%ff&text=c", r#"{"texts":["a"]}"#);
+    check_with(&options, "GET /all?utm_medium=b", "parameter `utm_medium`: t.All has no field `utm_medium`");
+    check_with(&options, "GET /all?text.a=b", "parameter `text.a`: `text` is no message, and has no field");
+    check_with(&options, "GET /all?text&text&text&text&text", "more than 4 parameters");
+}
+
+#[test]
 fn what_is_unknown_may_be_left_alone() {
     check("GET /all?$alt=json;enum-encoding=int&text=a", r#"{"text":"a"}"#);
     let options = ignoring();

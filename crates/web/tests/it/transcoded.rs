@@ -399,6 +399,8 @@ async fn options_are_the_servers() {
     let (answer, body) = library.answer(request("GET /v1/one/a?x=1&y=2&z=3", "")).await;
     assert_eq!(answer.status(), 400);
     assert!(body.contains("more than 2 parameters"), "{body}");
+    let tracked = Library::with(Web::new().ignored_parameters(["utm_source"]), &ServiceOptions::default());
+    assert_eq!(tracked.told(request("GET /v1/one/a?utm_source=b", ""), &[]).await, "200\n{\"name\":\"a\"}");
     let (answer, _) = library.answer(request("POST /v1/one", r#"{"nothing":1}"#)).await;
     assert_eq!(answer.status(), 200);
     let pretty = PrintOptions { pretty: true, ..PrintOptions::default() };

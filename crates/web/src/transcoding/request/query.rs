@@ -56,7 +56,9 @@ impl<'s, 'r> Query<'s, 'r> {
             let decode = |text| percent::decode(text, place).map_err(|problem| problem.to_string());
             let decoded_name = decode(name).map_err(|problem| error(name, problem))?;
             // `$alt` and its like are no fields.
-            if decoded_name.starts_with('$') {
+            let is_ignored =
+                |name: &str| self.options.ignored_parameters.iter().any(|ignored| ignored == name);
+            if decoded_name.starts_with('$') || is_ignored(&decoded_name) {
                 continue;
             }
             let put = decode(value).and_then(|value| self.put_parameter(&decoded_name, &value, wire));
